@@ -1,0 +1,41 @@
+# `make demo` and `make test` need only python3 (3.11 or newer), pip, venv and make.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+# Two workers saturate two cores; inside a worker one BLAS thread is enough.
+WORKERS ?= 2
+ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.PHONY: demo test quick lint types bench clean
+
+$(VENV)/.base: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.base
+	$(BIN)/python -m pip install --quiet -e ".[dev]"
+	@touch $@
+
+demo: $(VENV)/.base
+	$(BIN)/icqf demo
+
+test: lint types
+	$(ENV) $(BIN)/python -m pytest -n $(WORKERS)
+
+quick: $(VENV)/.dev
+	$(ENV) $(BIN)/python -m pytest -n $(WORKERS) -m "not slow" -q
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+bench: $(VENV)/.dev
+	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
