@@ -1,0 +1,211 @@
+"""From a user's table to the working matrix: names, ranges, missing answers, and what is wrong with them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from icqf.errors import InputError, counted, did_you_mean, listed
+
+Array = NDArray[Any]
+_USUAL_CODES = (-999, -99, -9, -8, -7, 7, 8, 9, 77, 88, 99, 777, 888, 999)
+_ROWS_AT_A_TIME = 65536
+
+
+class RangeWarning(UserWarning):
+    """The answer range was not declared, so the observed one is used."""
+
+
+class EmptyRowsWarning(UserWarning):
+    """Some participants answered nothing."""
+
+
+def numeric_table(X: Any) -> Any:
+    """`X` as it was given, after checking that every column holds numbers and has a name of its own.
+
+    A polars table, and a pandas table with nullable columns, become plain pandas ones.
+    """
+    if hasattr(X, "to_pandas") and not isinstance(X, (pd.DataFrame, pd.Series)):
+        X = X.to_pandas()
+    if not isinstance(X, pd.DataFrame):
+        return X
+    names = pd.Index([str(name) for name in X.columns])
+    doubled = names[names.duplicated()]
+    if len(doubled):
+        raise InputError(f"Item {doubled[0]!r} appears twice among the columns; give each item its own name.")
+    for name, kind in zip(X.columns, X.dtypes, strict=True):
+        if not pd.api.types.is_numeric_dtype(kind):
+            X = _with_numbers(X, name)
+    return X
+
+
+def _with_numbers(X: pd.DataFrame, name: Any) -> pd.DataFrame:
+    """The table with a column of objects as numbers; text is an error that names the first."""
+    column = X[name]
+    numbers = pd.to_numeric(column, errors="coerce")
+    bad = column.notna() & numbers.isna()
+    if bad.any():
+        row = bad.idxmax()
+        raise InputError(
+            f"Item {str(name)!r} holds text: {column[bad].iloc[0]!r} (row {row!r}"
+            f"{_and_more(int(bad.sum()))}). Give answers as numbers, and missing ones as empty cells."
+        )
+    return X.assign(**{str(name): numbers.astype(float)})
+
+
+def _and_more(count: int) -> str:
+    return f", and {count - 1} more" if count > 1 else ""
+
+
+def item_ranges(item_range: Any, items: list[str], answers: Array) -> Array:
+    """Lowest and highest answer of each item (m, 2); the observed ones, with a warning, when undeclared."""
+    m = len(items)
+    if item_range is None:
+        low, high = _observed_range(answers)
+        warnings.warn(
+            f"item_range is not declared: the lowest and the highest answer found, {low:g} and {high:g}, are "
+            "taken as the range of every item. Declare item_range=(lowest, highest) to be sure.",
+            RangeWarning,
+            stacklevel=4,
+        )
+        return np.tile([low, high], (m, 1))
+    if isinstance(item_range, (pd.DataFrame, Mapping)):
+        ranges = _ranges_by_name(item_range, items)
+    else:
+        ranges = np.asarray(item_range, dtype=float)
+        ranges = np.tile(ranges, (m, 1)) if ranges.shape == (2,) else ranges
+    if ranges.shape != (m, 2):
+        raise InputError(
+            f"item_range has the shape {ranges.shape}; give (lowest, highest) for all items, one such pair "
+            f"for each of the {m} items, or a table with the items' names."
+        )
+    for name, (low, high) in zip(items, ranges, strict=True):
+        if not (np.isfinite(low) and np.isfinite(high) and low < high):
+            raise InputError(
+                f"item_range gives item {name!r} the range {low:g} to {high:g}; the first number must be "
+                "the lowest answer and the second the highest."
+            )
+    return ranges
+
+
+def _ranges_by_name(item_range: Any, items: list[str]) -> Array:
+    if isinstance(item_range, pd.DataFrame):
+        table = {
+            str(name): tuple(row)
+            for name, row in zip(item_range.index, item_range.iloc[:, :2].to_numpy(), strict=True)
+        }
+    else:
+        table = {str(name): tuple(pair) for name, pair in item_range.items()}
+    absent = [name for name in items if name not in table]
+    if absent:
+        raise InputError(
+            f"item_range says nothing about item {absent[0]!r}"
+            f"{_and_more(len(absent))}.{did_you_mean(absent[0], table)}"
+        )
+    return np.array([table[name] for name in items], dtype=float)
+
+
+def _observed_range(answers: Array) -> tuple[float, float]:
+    low, high = np.inf, -np.inf
+    for start in range(0, len(answers), _ROWS_AT_A_TIME):
+        part = answers[start : start + _ROWS_AT_A_TIME]
+        low = min(low, float(np.fmin.reduce(part, axis=None)))
+        high = max(high, float(np.fmax.reduce(part, axis=None)))
+    if not low < high:
+        found = "nothing but missing answers" if np.isnan(low) else f"only the answer {low:g}"
+        raise InputError(
+            f"The table holds {found}, so its range cannot be told; declare item_range=(lowest, highest)."
+        )
+    return low, high
+
+
+def working_matrix(
+    answers: Array, ranges: Array, items: list[str], rows: Any, dtype: Any, *, lenient: bool = False
+) -> Array:
+    """Answers with each item's lowest at 0: integers stay integers, missing answers stay NaN.
+
+    Raises for infinite answers and for answers outside their item's range, naming item, row, value
+    and the likely cause.
+    """
+    whole = np.issubdtype(answers.dtype, np.integer)
+    low, high = ranges[:, 0], ranges[:, 1]
+    for start in range(0, len(answers), _ROWS_AT_A_TIME):
+        part = answers[start : start + _ROWS_AT_A_TIME]
+        lowest, highest = np.fmin.reduce(part, axis=0), np.fmax.reduce(part, axis=0)
+        wrong = np.flatnonzero((lowest < low) | (highest > high))
+        if len(wrong):
+            _explain_outside(answers, ranges, items, rows, int(wrong[0]))
+    if whole and (low == np.rint(low)).all():
+        shift = low.astype(answers.dtype)
+        if not shift.any():
+            return answers
+        wide = np.result_type(answers.dtype, np.int8)
+        return np.subtract(answers, shift, dtype=wide)
+    return (answers - low).astype(dtype)
+
+
+def _explain_outside(answers: Array, ranges: Array, items: list[str], rows: Any, item: int) -> None:
+    column, (low, high) = answers[:, item], ranges[item]
+    bad = np.flatnonzero((column < low) | (column > high))
+    value, row = float(column[bad[0]]), rows[int(bad[0])]
+    if np.isinf(value):
+        raise InputError(
+            f"Item {items[item]!r} is infinite (row {row!r}{_and_more(len(bad))}). "
+            "Leave the cell empty if the answer is missing."
+        )
+    side = f"above its highest answer {high:g}" if value > high else f"below its lowest answer {low:g}"
+    if value in _USUAL_CODES:
+        advice = f"If {value:g} marks a missing answer, make these cells empty; otherwise correct item_range."
+    else:
+        advice = "Correct the answer, or declare the item's true range with item_range."
+    raise InputError(
+        f"Item {items[item]!r} holds {value:g}, {side} (row {row!r}{_and_more(len(bad))}). {advice}"
+    )
+
+
+def observed_rows(answers: Array) -> Array:
+    """Which participants answered anything (n,)."""
+    if np.issubdtype(answers.dtype, np.integer):
+        return np.ones(len(answers), dtype=bool)
+    found = np.empty(len(answers), dtype=bool)
+    for start in range(0, len(answers), _ROWS_AT_A_TIME):
+        part = slice(start, start + _ROWS_AT_A_TIME)
+        found[part] = ~np.isnan(answers[part]).all(axis=1)
+    return found
+
+
+def check_items(answers: Array, items: list[str]) -> None:
+    """Refuse items nobody answered; warn about items everybody answered alike."""
+    lowest, highest = np.full(len(items), np.inf), np.full(len(items), -np.inf)
+    for start in range(0, len(answers), _ROWS_AT_A_TIME):
+        part = answers[start : start + _ROWS_AT_A_TIME]
+        lowest = np.fmin(lowest, np.fmin.reduce(part, axis=0))
+        highest = np.fmax(highest, np.fmax.reduce(part, axis=0))
+    empty = [name for name, top in zip(items, highest, strict=True) if top == -np.inf]
+    if empty:
+        raise InputError(
+            f"Item {empty[0]!r}{_and_more(len(empty))} was answered by nobody; leave it out of the table."
+        )
+    constant = [name for name, low, top in zip(items, lowest, highest, strict=True) if low == top]
+    if constant:
+        warnings.warn(
+            f"{counted(len(constant), 'item')} with the same answer from everybody: {listed(constant)}. "
+            "Such an item says nothing about the factors; it is kept, and you may leave it out.",
+            stacklevel=4,
+        )
+
+
+def warn_of_empty_rows(rows: Any, filled: Array, *, consequence: str) -> None:
+    """Name the participants who answered nothing."""
+    empty = [rows[int(at)] for at in np.flatnonzero(~filled)]
+    if empty:
+        warnings.warn(
+            f"{counted(len(empty), 'participant')} answered nothing ({listed(empty)}): {consequence}.",
+            EmptyRowsWarning,
+            stacklevel=4,
+        )

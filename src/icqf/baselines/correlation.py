@@ -1,0 +1,318 @@
+"""Correlations between items when answers are missing, and whether they are worth factoring."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg, special
+from sklearn.exceptions import ConvergenceWarning
+
+CorrelationKind = Literal["pairwise", "em"]
+Floats = npt.NDArray[np.float64]
+
+_CHUNK = 4_000_000  # numbers held at once by the EM step: 32 MB
+
+
+class Moments(NamedTuple):
+    """Means, standard deviations and correlations of items.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n_items,)
+    scale : ndarray of shape (n_items,)
+        Standard deviations.
+    correlation : ndarray of shape (n_items, n_items)
+    n_iter : int
+        Iterations taken; 1 when none were needed.
+    """
+
+    mean: Floats
+    scale: Floats
+    correlation: Floats
+    n_iter: int = 1
+
+
+@dataclass(frozen=True)
+class KMO:
+    """Kaiser-Meyer-Olkin measure of sampling adequacy.
+
+    Attributes
+    ----------
+    overall : float
+        Between 0 and 1; above about 0.6 the items share enough to be factored. NaN when the correlation
+        matrix is not positive definite.
+    per_item : ndarray of shape (n_items,)
+    """
+
+    overall: float
+    per_item: Floats
+
+
+@dataclass(frozen=True)
+class Sphericity:
+    """Bartlett's test that all items are uncorrelated.
+
+    Attributes
+    ----------
+    chi2 : float
+        NaN when the correlation matrix is not positive definite.
+    dof : int
+    p_value : float
+        Small when the items are correlated, so that there is something to factor.
+    """
+
+    chi2: float
+    dof: int
+    p_value: float
+
+
+def item_name(names: Sequence[Any] | None, j: int) -> str:
+    """Item `j` as an error message names it: its column name in quotes, else its number."""
+    return f"number {j} (counted from 0)" if names is None else f"'{names[j]}'"
+
+
+def item_moments(
+    X: npt.ArrayLike,
+    *,
+    correlation: CorrelationKind = "pairwise",
+    names: Sequence[Any] | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 1000,
+) -> Moments:
+    """Means, standard deviations and correlations of items, missing answers left out.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_people, n_items)
+        Answers; NaN is a missing answer.
+    correlation : {"pairwise", "em"}, default="pairwise"
+        "pairwise": Pearson's correlation of each pair of items over the people who answered both.
+        "em": maximum likelihood under a multivariate normal, by the EM algorithm; it uses every answer and
+        gives a positive-definite matrix unless items repeat each other, but needs more people than items.
+    names : sequence, optional
+        Item names for error messages.
+    tol : float, default=1e-6
+        EM stops when no correlation, standardised mean or relative standard deviation moves by more.
+    max_iter : int, default=1000
+        Most EM iterations.
+
+    Returns
+    -------
+    Moments
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = [[1, 2], [2, 4], [3, 5], [np.nan, 9]]
+    >>> moments = item_moments(X)
+    >>> moments.mean.round(2).tolist(), float(moments.correlation[0, 1].round(3))
+    ([2.0, 5.0], 0.982)
+    """
+    answers = np.asarray(X, dtype=np.float64)
+    _check_items(answers, names)
+    if correlation == "pairwise":
+        return _pairwise(answers, names)
+    if correlation == "em":
+        return _expectation_maximization(answers, tol=tol, max_iter=max_iter)
+    raise ValueError(f"correlation is {correlation!r}; choose 'pairwise' or 'em'.")
+
+
+def _check_items(X: Floats, names: Sequence[Any] | None) -> None:
+    if X.ndim != 2:
+        raise ValueError(f"Answers must be a people-by-items table, found {X.ndim} dimension(s).")
+    answered = np.sum(~np.isnan(X), axis=0)
+    if np.any(answered < 2):
+        j = int(np.argmin(answered))
+        raise ValueError(
+            f"Item {item_name(names, j)} has {answered[j]} answer(s), and a correlation needs at least 2; "
+            "drop the item."
+        )
+    flat = np.nanmax(X, axis=0) == np.nanmin(X, axis=0)
+    if np.any(flat):
+        j = int(np.argmax(flat))
+        raise ValueError(
+            f"Item {item_name(names, j)} has the same answer {np.nanmax(X[:, j]):g} from everyone who "
+            "answered it, so it correlates with nothing; drop the item."
+        )
+
+
+def _pairwise(X: Floats, names: Sequence[Any] | None) -> Moments:
+    mean, scale = np.nanmean(X, axis=0), np.nanstd(X, axis=0, ddof=1)
+    seen = ~np.isnan(X)
+    # Centred and scaled first, so that the sums of squares below lose no digits.
+    Z = np.where(seen, (X - mean) / scale, 0.0)
+    if seen.all():
+        R = Z.T @ Z / (len(X) - 1)
+    else:
+        O = seen.astype(np.float64)
+        n = O.T @ O
+        if n.min() < 2:
+            i, j = np.unravel_index(int(np.argmin(n)), n.shape)
+            raise ValueError(
+                f"Items {item_name(names, int(i))} and {item_name(names, int(j))} were answered together by "
+                f"{int(n[i, j])} people, too few for a correlation; drop one of them or use correlation='em'."
+            )
+        total = Z.T @ O  # [i, j]: sum of item i over the people who also answered item j
+        square = (Z * Z).T @ O - total**2 / n
+        cross = Z.T @ Z - total * total.T / n
+        spread = square * square.T
+        if np.any(spread <= 1e-20 * n**2):
+            i, j = np.unravel_index(int(np.argmin(spread / n**2)), n.shape)
+            raise ValueError(
+                f"Items {item_name(names, int(i))} and {item_name(names, int(j))} do not vary among the "
+                f"{int(n[i, j])} people who answered both; drop one of them or use correlation='em'."
+            )
+        R = np.clip(cross / np.sqrt(spread), -1.0, 1.0)
+    R = (R + R.T) / 2
+    np.fill_diagonal(R, 1.0)
+    return Moments(mean, scale, R)
+
+
+def _expectation_maximization(X: Floats, *, tol: float, max_iter: int) -> Moments:
+    seen = ~np.isnan(X)
+    X, seen = X[seen.any(axis=1)], seen[seen.any(axis=1)]
+    if seen.all():
+        return _pairwise(X, None)
+    n, m = X.shape
+    if n <= m:
+        raise ValueError(
+            f"EM correlations need more people than items, and there are {n} people and {m} items; "
+            "drop items or use correlation='pairwise'."
+        )
+    shift, unit = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
+    Z = np.where(seen, (X - shift) / unit, 0.0)
+    groups = _missing_groups(seen)
+    mean, cov = np.zeros(m), np.eye(m)
+    n_iter, moved = 0, np.inf
+    while moved > tol and n_iter < max_iter:
+        n_iter += 1
+        new_mean, new_cov = _em_step(Z, groups, mean, cov)
+        sd, new_sd = np.sqrt(np.diag(cov)), np.sqrt(np.diag(new_cov))
+        corr, new_corr = cov / np.outer(sd, sd), new_cov / np.outer(new_sd, new_sd)
+        moved = max(
+            np.abs(new_corr - corr).max(), np.abs(new_mean - mean).max(), np.abs(new_sd / sd - 1).max()
+        )
+        mean, cov = new_mean, new_cov
+    if moved > tol:
+        warnings.warn(
+            f"EM correlations still move by {moved:.1e} after {max_iter} iterations (tol is {tol:.1e}); "
+            "raise max_iter or tol.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    np.fill_diagonal(new_corr, 1.0)
+    # n - 1, so that without missing answers this is the usual standard deviation.
+    scale = unit * np.sqrt(np.diag(cov) * n / (n - 1))
+    return Moments(shift + unit * mean, scale, (new_corr + new_corr.T) / 2, n_iter)
+
+
+def _missing_groups(seen: npt.NDArray[np.bool_]) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+    """People with equally many missing answers, as (rows, their missing columns), in chunks."""
+    n_missing = np.sum(~seen, axis=1)
+    groups = []
+    for count in np.unique(n_missing[n_missing > 0]):
+        rows = np.flatnonzero(n_missing == count)
+        columns = np.nonzero(~seen[rows])[1].reshape(len(rows), count)
+        step = max(1, int(_CHUNK // count**2))
+        groups += [(rows[i : i + step], columns[i : i + step]) for i in range(0, len(rows), step)]
+    return groups
+
+
+def _em_step(Z: Floats, groups: list[Any], mean: Floats, cov: Floats) -> tuple[Floats, Floats]:
+    """One EM step; the missing part of a person given the rest follows from the precision matrix."""
+    n, m = Z.shape
+    try:
+        precision = linalg.cho_solve(linalg.cho_factor(cov), np.eye(m))
+    except linalg.LinAlgError as error:
+        raise ValueError(
+            f"EM correlations of {m} items from {n} people became singular, which happens when there are too "
+            "few people or one item repeats others; drop items or use correlation='pairwise'."
+        ) from error
+    D = Z - mean
+    for rows, columns in groups:
+        D[rows[:, None], columns] = 0.0
+    pull = D @ precision
+    spread = np.zeros(m * m)
+    for rows, columns in groups:
+        at = columns[:, :, None], columns[:, None, :]
+        conditional = np.linalg.inv(precision[at])
+        D[rows[:, None], columns] = -np.einsum("rij,rj->ri", conditional, pull[rows[:, None], columns])
+        spread += np.bincount((at[0] * m + at[1]).ravel(), weights=conditional.ravel(), minlength=m * m)
+    drift = D.mean(axis=0)
+    D -= drift
+    return mean + drift, (D.T @ D + spread.reshape(m, m)) / n
+
+
+def is_positive_definite(R: Floats) -> bool:
+    """Whether the smallest eigenvalue of a correlation matrix is clearly above zero."""
+    return bool(linalg.eigvalsh(R, subset_by_index=(0, 0))[0] > 1e-10 * len(R))
+
+
+def kmo(correlation: npt.ArrayLike) -> KMO:
+    """Kaiser-Meyer-Olkin measure of sampling adequacy.
+
+    Compares the correlations with the partial correlations that remain when all other items are held fixed:
+    ``sum r² / (sum r² + sum partial²)`` over all pairs of items, and over the pairs of each item.
+
+    Parameters
+    ----------
+    correlation : array-like of shape (n_items, n_items)
+
+    Returns
+    -------
+    KMO
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> R = np.full((4, 4), 0.5) + 0.5 * np.eye(4)
+    >>> round(kmo(R).overall, 2)
+    0.8
+    """
+    R = np.asarray(correlation, dtype=np.float64)
+    m = len(R)
+    if not is_positive_definite(R):
+        return KMO(math.nan, np.full(m, math.nan))
+    inverse = linalg.inv(R)
+    d = np.sqrt(np.diag(inverse))
+    off = ~np.eye(m, dtype=bool)
+    r2 = np.sum(R**2 * off, axis=0)
+    p2 = np.sum((inverse / np.outer(d, d)) ** 2 * off, axis=0)
+    with np.errstate(invalid="ignore"):
+        return KMO(float(np.divide(r2.sum(), (r2 + p2).sum())), r2 / (r2 + p2))
+
+
+def bartlett_sphericity(correlation: npt.ArrayLike, n_people: int) -> Sphericity:
+    """Bartlett's test of sphericity: are all items uncorrelated?
+
+    Parameters
+    ----------
+    correlation : array-like of shape (n_items, n_items)
+    n_people : int
+        The number of people behind the correlations.
+
+    Returns
+    -------
+    Sphericity
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> R = np.array([[1.0, 0.6], [0.6, 1.0]])
+    >>> test = bartlett_sphericity(R, n_people=50)
+    >>> test.dof, round(test.chi2, 2), test.p_value < 0.001
+    (1, 21.2, True)
+    """
+    R = np.asarray(correlation, dtype=np.float64)
+    m = len(R)
+    dof = m * (m - 1) // 2
+    if not is_positive_definite(R):
+        return Sphericity(math.nan, dof, math.nan)
+    chi2 = -float(np.linalg.slogdet(R)[1]) * (n_people - 1 - (2 * m + 5) / 6)
+    return Sphericity(chi2, dof, float(special.chdtrc(dof, max(chi2, 0.0))) if dof else math.nan)

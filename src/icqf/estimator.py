@@ -1,0 +1,524 @@
+"""ICQF as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import numbers
+import os
+import warnings
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from icqf.answers import (
+    check_items,
+    item_ranges,
+    numeric_table,
+    observed_rows,
+    warn_of_empty_rows,
+    working_matrix,
+)
+from icqf.confounds import ConfoundEncoder
+from icqf.errors import InputError
+from icqf.solvers.admm import SMALLEST_RHO
+from icqf.solvers.finish import solve_scores_inside
+from icqf.solvers.loop import Callback, score_tolerance
+from icqf.solvers.problem import Bounds, Penalty, Problem
+from icqf.solvers.result import Certificate, Factorization
+from icqf.solvers.solve import Options, solve
+from icqf.summary import Summary
+
+Array = NDArray[Any]
+
+
+class ICQF(TransformerMixin, BaseEstimator):
+    """Interpretability Constrained Questionnaire Factorization.
+
+    Describes answers (participants × items) by a few factors: scores W between 0 and 1 (how much of
+    a factor a person has) and loadings Q on the questionnaire's own answer scale (what the factor
+    looks like as answers), beside known confounds C. With X the answers counted from each item's
+    lowest one, b_j the width of item j's range and R = [W, C]Qᵀ, it minimises
+
+        ½ Σ_i ω_i Σ_j (X_ij − R_ij)²  +  β Σ_i ω_i ‖W_i‖₁  +  βγ ‖Q‖₁,     γ = (Σω / m) max b,
+
+    over the observed answers, subject to 0 ≤ W ≤ 1, 0 ≤ Q_j ≤ b_j and 0 ≤ R_ij ≤ b_j. A missing
+    answer (NaN) is left out of the sum and has no influence.
+
+    Parameters
+    ----------
+    n_components : int
+        The number of factors, k. `ICQFCV` chooses it.
+    beta : float
+        Strength of the sparsity penalty, β.
+    item_range : (lowest, highest), table, mapping or None
+        The declared answer range: one pair for all items, a table or mapping with a pair for each
+        item's name, or an array (m, 2). None takes the lowest and highest answer found, and says so.
+    confound_ranges : mapping, optional
+        Known (lowest, highest) of continuous confounds, such as ``{"age": (5, 21)}``.
+    intercept : bool
+        Whether a column of ones stands beside the confounds, also when there are none.
+    n_init : int
+        Number of starts; the fit with the lowest objective is kept. The first is `init`, then comes
+        the other one of "nndsvd" and "rotated", then random ones.
+    penalty : {"l1", "l2", "l21"}
+        ‖·‖₁, ½‖·‖², or the sum of the rows' Euclidean norms.
+    score_max : float or None
+        Highest score; None lifts the bound.
+    loading_max : "item_range", float or None
+        Highest loading: the item's range, a number, or no bound.
+    reconstruction_max : "item_range" or None
+        Whether reconstructed answers stay inside the item's range.
+    solver : {"fast", "admm"}
+        "fast" is the default; "admm" is the paper's procedure. Both reach the same objective.
+    inner : {"cd", "fista", "admm"}
+        How ADMM solves its inner problems.
+    rho : float or "adaptive"
+        ADMM's penalty; below √2 it need not converge.
+    tol : float
+        The fit ends when no single loading would move by more than `tol` of its item's range, and no
+        score by more than `tol`, in its own exact step (see `certificate_`).
+    max_iter : int
+        Most iterations of one start.
+    init : {"nndsvd", "rotated", "random"} or (scores, loadings)
+        The start: non-negative SVD, the positive part of a varimax-rotated SVD, random, or arrays of
+        shape (n, k) and (m, k).
+    missing_confounds : {"error", "mean"}
+        What to do with a participant whose confound is missing.
+    dtype : {"float32", "float64"}
+        Arithmetic of the iterations. Scores, loadings and the certificate are double precision.
+    random_state : int, RandomState or None
+        Only random starts use it.
+    callback : callable, optional
+        Called after each iteration with a `Progress` (iteration, max_iter, objective, excess, step).
+
+    Attributes
+    ----------
+    components_ : array (k, m)
+        Loadings, a factor a row, most explained variance first.
+    loadings_ : DataFrame (m, k)
+        The same, items × factors.
+    confound_loadings_ : DataFrame (m, c)
+        The answering pattern that goes with each confound.
+    confound_names_ : list of str
+    item_range_ : DataFrame (m, 2)
+    objective_ : float
+    certificate_ : Certificate
+        How far any single score or loading could still move, and what that would gain.
+    trace_ : DataFrame
+        Objective, excess over the range and largest step, an iteration a row.
+    converged_ : bool
+    n_iter_ : int
+    n_participants_ : int
+        Participants who answered anything.
+    n_features_in_, feature_names_in_
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import make_synthetic
+    >>> answers = make_synthetic(noise=0.1, random_state=0).answers
+    >>> model = ICQF(n_components=10, item_range=(0, 100)).fit(answers)
+    >>> model.loadings_.shape, model.converged_
+    ((100, 10), True)
+    >>> scores = model.transform(answers)
+    >>> float(scores.min()) >= 0 and float(scores.max()) <= 1
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        beta: float = 0.1,
+        item_range: Any = None,
+        confound_ranges: Mapping[str, tuple[float, float]] | None = None,
+        intercept: bool = True,
+        n_init: int = 1,
+        penalty: Literal["l1", "l2", "l21"] = "l1",
+        score_max: float | None = 1.0,
+        loading_max: float | Literal["item_range"] | None = "item_range",
+        reconstruction_max: Literal["item_range"] | None = "item_range",
+        solver: Literal["fast", "admm"] = "fast",
+        inner: Literal["cd", "fista", "admm"] = "cd",
+        rho: float | Literal["adaptive"] = 3.0,
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        init: Any = "nndsvd",
+        missing_confounds: Literal["error", "mean"] = "error",
+        dtype: Any = "float32",
+        random_state: Any = None,
+        callback: Callback | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.beta = beta
+        self.item_range = item_range
+        self.confound_ranges = confound_ranges
+        self.intercept = intercept
+        self.n_init = n_init
+        self.penalty = penalty
+        self.score_max = score_max
+        self.loading_max = loading_max
+        self.reconstruction_max = reconstruction_max
+        self.solver = solver
+        self.inner = inner
+        self.rho = rho
+        self.tol = tol
+        self.max_iter = max_iter
+        self.init = init
+        self.missing_confounds = missing_confounds
+        self.dtype = dtype
+        self.random_state = random_state
+        self.callback = callback
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    # --- fitting -------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, *, confounds: Any = None, sample_weight: Any = None) -> ICQF:
+        """Factorize the answers.
+
+        Parameters
+        ----------
+        X : table or array (n, m)
+            Answers; NaN or NA is missing. pandas and polars tables are both taken.
+        y : ignored
+        confounds : table, optional
+            Age, sex and the like, a row a participant in the same order.
+        sample_weight : array (n,), optional
+            Survey weights; a weight of 2 is the same as the row twice.
+        """
+        self._check_parameters()
+        problem = self.make_problem(X, confounds=confounds, sample_weight=sample_weight)
+        k = self._number_of_factors(problem)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        self._keep(problem, solve(problem, k, self._options(), rng))
+        return self
+
+    def fit_transform(
+        self, X: Any, y: Any = None, *, confounds: Any = None, sample_weight: Any = None
+    ) -> Any:
+        """Factorize the answers and return the scores (n, k)."""
+        return self.fit(X, y, confounds=confounds, sample_weight=sample_weight).transform(
+            X, confounds=confounds
+        )
+
+    def make_problem(self, X: Any, *, confounds: Any = None, sample_weight: Any = None) -> Problem:
+        """Check the data of a fit, learn their names, ranges and confounds, and state the problem.
+
+        Participants who answered nothing are kept out, with a warning that names them.
+        """
+        table = numeric_table(X)
+        answers = _validated(self, table, reset=True)
+        items, rows = self._item_names(), _row_names(table, len(answers))
+        ranges = item_ranges(self.item_range, items, answers)
+        work = working_matrix(answers, ranges, items, rows, self.dtype)
+        _check_same_rows(table, confounds)
+        encoder = ConfoundEncoder(
+            ranges=self.confound_ranges, intercept=self.intercept, missing=self.missing_confounds
+        ).fit(confounds)
+        design = _design(encoder, confounds, len(answers))
+        weights = _weights(sample_weight, answers)
+        filled = observed_rows(answers)
+        if not filled.all():
+            warn_of_empty_rows(rows, filled, consequence="kept out of the fit")
+        if weights is not None:
+            filled &= weights > 0
+        if not filled.all():
+            work, design = work[filled], design[filled]
+            weights = None if weights is None else weights[filled]
+        check_items(work, items)
+        self._encoder = encoder
+        self.confound_names_ = list(encoder.names)
+        self.item_range_ = pd.DataFrame(ranges, index=items, columns=["min", "max"])
+        return self._problem(work, design, weights)
+
+    def _problem(self, work: Array, design: Array, weights: Array | None) -> Problem:
+        span = (self.item_range_["max"] - self.item_range_["min"]).to_numpy()
+        loading = span if self.loading_max == "item_range" else self.loading_max
+        total = float(len(work)) if weights is None else float(weights.sum())
+        return Problem(
+            answers=work,
+            design=np.ascontiguousarray(design.T, dtype=self.dtype),
+            span=span,
+            bounds=Bounds(
+                score=self.score_max,
+                loading=None if loading is None else np.broadcast_to(np.asarray(loading, float), span.shape),
+                reconstruction=span if self.reconstruction_max == "item_range" else None,
+            ),
+            penalty=Penalty(self.penalty, float(self.beta), total / len(span) * float(span.max())),
+            partitions=self._encoder.partitions,
+            intercept=len(self.confound_names_) - 1 if self.intercept else None,
+            weights=weights,
+            dtype=np.dtype(self.dtype),
+        )
+
+    def _options(self) -> Options:
+        return Options(
+            self.solver, self.inner, self.rho, self.tol, self.max_iter, self.init, self.n_init, self.callback
+        )
+
+    def _keep(self, problem: Problem, found: Factorization) -> None:
+        loadings = found.factors.loadings
+        k = len(loadings) - problem.c
+        self.components_ = loadings[:k]
+        self._confound_components = loadings[k:]
+        self.objective_ = found.objective
+        self.certificate_: Certificate = found.certificate
+        self.trace_ = pd.DataFrame(found.trace.columns()).rename_axis("iteration")
+        self.converged_ = found.converged
+        self.n_iter_ = found.n_iter
+        self.n_participants_ = problem.n
+        self._fit_statistics = {
+            "sse": found.fit.sse,
+            "sst": found.fit.sst,
+            "removal": found.fit.removal[:k],
+            "missing": problem.n - _answer_counts(problem),
+        }
+
+    # --- using a fitted model ------------------------------------------------------------------------
+
+    def transform(self, X: Any, *, confounds: Any = None) -> Any:
+        """Scores (n, k) of these participants, each solved for by itself with the loadings fixed.
+
+        A participant who answered nothing gets NaN, with a warning; the order of rows is kept.
+        """
+        check_is_fitted(self)
+        problem, filled = self._new_people(X, confounds)
+        scores = np.full((len(filled), len(self.components_)), np.nan)
+        if filled.any():
+            scores[filled] = self._solve_scores(problem).T
+        return scores
+
+    def _new_people(self, X: Any, confounds: Any) -> tuple[Problem, Array]:
+        """The problem of the participants who answered anything, and which those are."""
+        table = numeric_table(X)
+        answers = _validated(self, table, reset=False)
+        rows = _row_names(table, len(answers))
+        work = working_matrix(answers, self.item_range_.to_numpy(), self._item_names(), rows, self.dtype)
+        _check_same_rows(table, confounds)
+        design = _design(self._encoder, confounds, len(answers))
+        filled = observed_rows(answers)
+        if not filled.all():
+            warn_of_empty_rows(rows, filled, consequence="their scores are NaN")
+            work, design = work[filled], design[filled]
+        return self._problem(work, design, None), filled
+
+    def _solve_scores(self, problem: Problem) -> Array:
+        loadings = np.concatenate([self.components_, self._confound_components])
+        return solve_scores_inside(problem, loadings, tol=score_tolerance(self.tol))
+
+    def inverse_transform(self, X: Any, *, confounds: Any = None) -> Any:
+        """Reconstructed answers (n, m), in the questionnaire's own units, of people with these scores.
+
+        Parameters
+        ----------
+        X : table or array (n, k)
+            Scores. A table comes back as a table, with the items' names.
+        """
+        check_is_fitted(self)
+        scores = np.asarray(X, dtype=float)
+        if scores.ndim != 2 or scores.shape[1] != len(self.components_):
+            raise InputError(
+                f"The scores have the shape {scores.shape}; the model has {len(self.components_)} factors, "
+                f"so give (participants, {len(self.components_)})."
+            )
+        design = _design(self._encoder, confounds, len(scores))
+        R = scores @ self.components_ + design @ self._confound_components
+        low, high = self.item_range_["min"].to_numpy(), self.item_range_["max"].to_numpy()
+        if self.reconstruction_max == "item_range":
+            R = np.minimum(R, high - low)
+        answers = low + R
+        if isinstance(X, pd.DataFrame):
+            return pd.DataFrame(answers, index=X.index, columns=self._item_names())
+        return answers
+
+    def score(self, X: Any, y: Any = None, *, confounds: Any = None, sample_weight: Any = None) -> float:
+        """Minus the mean squared error of the reconstructed answers, over the observed ones."""
+        check_is_fitted(self)
+        problem, filled = self._new_people(X, confounds)
+        if not filled.any():
+            raise InputError("Nobody in this table answered anything, so there is nothing to score.")
+        weights = None if sample_weight is None else _weights(sample_weight, filled)
+        loadings = np.concatenate([self.components_, self._confound_components])
+        A = problem.with_confounds(self._solve_scores(problem), np.float64)
+        total, count = 0.0, 0.0
+        for block in problem.precise_blocks():
+            D = block.masked(block.X - A[:, block.rows].T @ loadings)
+            weight = np.ones(len(D)) if weights is None else weights[filled][block.rows]
+            total += float(weight @ (D**2).sum(axis=1))
+            count += float(
+                weight @ (block.O.sum(axis=1) if block.O is not None else np.full(len(D), D.shape[1]))
+            )
+        return -total / count
+
+    @property
+    def loadings_(self) -> pd.DataFrame:
+        """Loadings, items × factors."""
+        check_is_fitted(self)
+        return pd.DataFrame(
+            self.components_.T, index=self._item_names(), columns=self.get_feature_names_out()
+        )
+
+    @property
+    def confound_loadings_(self) -> pd.DataFrame:
+        """Loadings of the confounds, items × confound columns."""
+        check_is_fitted(self)
+        return pd.DataFrame(
+            self._confound_components.T, index=self._item_names(), columns=self.confound_names_
+        )
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """The factors' names: factor1, factor2, …"""
+        check_is_fitted(self)
+        return np.array([f"factor{r}" for r in range(1, len(self.components_) + 1)], dtype=object)
+
+    def summary(self, *, n_top: int = 5) -> Summary:
+        """What the numbers mean: each factor's share and top items, and each item's fit."""
+        check_is_fitted(self)
+        return Summary.of(self, n_top=n_top)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file. It holds no participant's data."""
+        from icqf.io.modelfile import save_model
+
+        check_is_fitted(self)
+        save_model(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> ICQF:
+        """Read a model that `save` wrote."""
+        from icqf.io.modelfile import load_model
+
+        return load_model(path)
+
+    # --- small things --------------------------------------------------------------------------------
+
+    def _item_names(self) -> list[str]:
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None:
+            return [str(name) for name in names]
+        return [f"item{j}" for j in range(1, self.n_features_in_ + 1)]
+
+    def _number_of_factors(self, problem: Problem) -> int:
+        k = self.n_components
+        if k is None:
+            raise InputError("Say how many factors there are, as in n_components=8, or let ICQFCV choose.")
+        if k > min(problem.n, problem.m):
+            raise InputError(
+                f"n_components={k} is more than this table can carry: it has {problem.n} sample(s) with "
+                f"answers and {problem.m} feature(s)."
+            )
+        return int(k)
+
+    def _check_parameters(self) -> None:
+        _check_choice("penalty", self.penalty, ("l1", "l2", "l21"))
+        _check_choice("solver", self.solver, ("fast", "admm"))
+        _check_choice("inner", self.inner, ("cd", "fista", "admm"))
+        _check_choice("missing_confounds", self.missing_confounds, ("error", "mean"))
+        _check_choice("reconstruction_max", self.reconstruction_max, ("item_range", None))
+        _check_choice("dtype", np.dtype(self.dtype).name, ("float32", "float64"))
+        if isinstance(self.init, str):
+            _check_choice("init", self.init, ("nndsvd", "rotated", "random"))
+        if self.n_components is not None:
+            _check_number("n_components", self.n_components, whole=True, least=1)
+        _check_number("beta", self.beta, least=0.0)
+        _check_number("n_init", self.n_init, whole=True, least=1)
+        _check_number("max_iter", self.max_iter, whole=True, least=1)
+        _check_number("tol", self.tol, above=0.0)
+        if self.score_max is not None:
+            _check_number("score_max", self.score_max, above=0.0)
+        if self.loading_max is not None and self.loading_max != "item_range":
+            _check_number("loading_max", self.loading_max, above=0.0)
+        if self.penalty == "l21" and self.solver == "admm" and self.inner != "cd":
+            raise InputError(f"penalty='l21' is solved by inner='cd' only, not by inner={self.inner!r}.")
+        if self.rho != "adaptive":
+            _check_number("rho", self.rho, above=0.0)
+            if self.solver == "admm" and self.rho < SMALLEST_RHO:
+                warnings.warn(
+                    f"rho={self.rho:g} is below √2, where ADMM is not known to converge; use rho=3.0.",
+                    stacklevel=3,
+                )
+
+
+def _check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
+    if value not in choices:
+        raise InputError(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, choices))}.")
+
+
+def _check_number(
+    name: str, value: Any, *, whole: bool = False, least: float | None = None, above: float | None = None
+) -> None:
+    kind = numbers.Integral if whole else numbers.Real
+    right_kind = isinstance(value, kind) and not isinstance(value, bool)
+    if right_kind and (least is None or value >= least) and (above is None or value > above):
+        return
+    wanted = "a whole number" if whole else "a number"
+    limit = f" of at least {least:g}" if least is not None else f" above {above:g}"
+    raise InputError(f"{name} must be {wanted}{limit}, not {value!r}.")
+
+
+def _validated(model: ICQF, table: Any, *, reset: bool) -> Array:
+    answers = validate_data(
+        model, table, reset=reset, dtype="numeric", ensure_all_finite=False, ensure_min_samples=1
+    )
+    if answers.dtype == bool:
+        return answers.astype(np.int8)
+    if np.issubdtype(answers.dtype, np.unsignedinteger):
+        return answers.astype(np.int16 if answers.dtype.itemsize == 1 else np.int64)
+    return answers
+
+
+def _row_names(table: Any, n: int) -> Any:
+    return list(table.index) if isinstance(table, pd.DataFrame) else range(n)
+
+
+def _check_same_rows(table: Any, confounds: Any) -> None:
+    """Refuse confounds whose row names are not those of the answers, in the same order."""
+    if not (isinstance(table, pd.DataFrame) and isinstance(confounds, (pd.DataFrame, pd.Series))):
+        return
+    if len(table) != len(confounds) or table.index.equals(confounds.index):
+        return
+    if isinstance(table.index, pd.RangeIndex) or isinstance(confounds.index, pd.RangeIndex):
+        return
+    at = next(i for i, (a, b) in enumerate(zip(table.index, confounds.index, strict=True)) if a != b)
+    raise InputError(
+        f"The confounds are not in the order of the answers: row {at + 1} is {table.index[at]!r} there and "
+        f"{confounds.index[at]!r} here. Use confounds.loc[answers.index]."
+    )
+
+
+def _design(encoder: ConfoundEncoder, confounds: Any, n: int) -> Array:
+    design = encoder.transform(confounds, n_rows=n)
+    if len(design) != n:
+        raise InputError(
+            f"There are {n} rows of answers but {len(design)} rows of confounds; give one row a participant, "
+            "in the same order."
+        )
+    return design
+
+
+def _weights(sample_weight: Any, answers: Array) -> Array | None:
+    if sample_weight is None:
+        return None
+    values = np.asarray(sample_weight, dtype=float)
+    if values.ndim == 1 and len(values) != len(answers):
+        raise InputError(f"There are {len(answers)} rows of answers but {len(values)} sample weights.")
+    weights: Array = _check_sample_weight(sample_weight, answers, dtype=np.float64)
+    if weights.min() < 0 or not weights.sum() > 0:
+        raise InputError("sample_weight must not be negative, and at least one weight must be above 0.")
+    return weights
+
+
+def _answer_counts(problem: Problem) -> Array:
+    counts = np.zeros(problem.m)
+    for block in problem.blocks():
+        counts += len(block.X) if block.O is None else block.O.sum(axis=0)
+    return counts

@@ -1,0 +1,19 @@
+"""Files in and out: readers for a study's tables, codebooks, and result tables."""
+
+from icqf.errors import InputError
+from icqf.io.codebook import codebook_from, format_codebook, read_codebook, write_codebook
+from icqf.io.questionnaires import read_questionnaire
+from icqf.io.tables import Table, read_table
+from icqf.io.write import write_table
+
+__all__ = [
+    "InputError",
+    "Table",
+    "codebook_from",
+    "format_codebook",
+    "read_codebook",
+    "read_questionnaire",
+    "read_table",
+    "write_codebook",
+    "write_table",
+]

@@ -1,0 +1,320 @@
+"""The codebook: one row per item, as CSV or TOML; read, written, and guessed from a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from icqf.errors import InputError, did_you_mean
+from icqf.io.codes import suspicious_codes
+from icqf.io.delimited import read_delimited
+from icqf.io.tables import Table, require_file
+from icqf.io.write import harmless, unharmed
+from icqf.questionnaire import Item, number
+
+COLUMNS = ("name", "wording", "min", "max", "direction", "subscale", "missing", "labels")
+SPELLINGS = {
+    "name": ("item", "variable", "column"),
+    "wording": ("question", "label", "text", "description"),
+    "min": ("minimum", "lowest"),
+    "max": ("maximum", "highest"),
+    "direction": ("reverse", "reversed", "keying"),
+    "subscale": ("scale", "syndrome"),
+    "missing": ("missing_codes", "missing codes", "missing_values"),
+    "labels": ("levels", "value_labels"),
+}
+FORWARD = ("", "normal", "forward", "+", "1", "1.0", "false", "no", "0", "0.0")
+REVERSE = ("reverse", "reversed", "r", "-", "-1", "-1.0", "true", "yes")
+MOST_ANSWERS = 20
+
+
+def read_codebook(path: str | os.PathLike[str]) -> tuple[Item, ...]:
+    """Read a codebook.
+
+    A CSV file has the columns ``name, wording, min, max, direction, subscale, missing, labels``, of which
+    only ``name`` must be there. ``direction`` is empty or ``reverse``; ``missing`` is a list such as ``9;
+    99``; ``labels`` a list such as ``0=never; 1=often``. A TOML file has the same entries in ``[[item]]``
+    tables.
+
+    Examples
+    --------
+    >>> from icqf.datasets import demo_paths
+    >>> from icqf.io import read_codebook
+    >>> item = read_codebook(demo_paths().codebook)[0]
+    >>> item.name, item.min, item.max, item.missing_codes
+    ('q001', 0.0, 2.0, (9.0,))
+    """
+    path = Path(path)
+    require_file(path)
+    entries = _toml_entries(path) if path.suffix.lower() == ".toml" else _csv_entries(path)
+    items: dict[str, Item] = {}
+    for place, entry in entries:
+        item = _item(entry, f"{path.name}: {place}")
+        if item.name in items:
+            raise InputError(
+                f"{path.name}: {place} describes the item {item.name!r} a second time. Delete one of the two."
+            )
+        items[item.name] = item
+    if not items:
+        raise InputError(f"{path.name}: the codebook describes no item.")
+    return tuple(items.values())
+
+
+def write_codebook(items: Iterable[Item], path: str | os.PathLike[str]) -> None:
+    """Write a codebook as CSV, or as TOML when the name ends so."""
+    path = Path(path)
+    path.write_text(
+        format_codebook(items, format=path.suffix.lower().lstrip(".") or "csv"), encoding="utf-8", newline=""
+    )
+
+
+def format_codebook(items: Iterable[Item], *, format: str = "csv") -> str:
+    """Return a codebook as the text of a CSV or TOML file.
+
+    Examples
+    --------
+    >>> from icqf import questionnaire
+    >>> print(format_codebook([questionnaire.Item("q1", min=0, max=2, missing_codes=(9,))]).strip())
+    name,wording,min,max,direction,subscale,missing,labels
+    q1,,0,2,,,9,
+    """
+    rows = [_entry(item) for item in items]
+    if format == "toml":
+        return "\n".join(_toml_table(row) for row in rows)
+    if format != "csv":
+        raise InputError(f"A codebook is written as csv or toml, not as {format!r}.")
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows([harmless(row[column]) for column in COLUMNS] for row in rows)
+    return text.getvalue()
+
+
+def codebook_from(table: Table) -> tuple[Item, ...]:
+    """Guess a first codebook: what the file says about its columns, and otherwise what the answers look like.
+
+    An item without declared range gets the range seen among the items whose names begin alike, after values
+    that look like no-answer codes are set aside as missing codes.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from icqf.io import Table, codebook_from
+    >>> frame = pd.DataFrame({"q1": [0, 1, 9], "q2": [2, 0, 1]})
+    >>> [(i.name, i.min, i.max, i.missing_codes) for i in codebook_from(Table(frame, "", np.arange(3)))]
+    [('q1', 0.0, 2.0, (9.0,)), ('q2', 0.0, 2.0, ())]
+    """
+    described = table.described
+    names = list(table.candidates) if table.candidates is not None else answer_columns(table)
+    open_ended: dict[str, tuple[str, np.ndarray, list[float]]] = {}
+    for name in names:
+        if name in described and described[name].declared:
+            continue
+        values = table.frame[name].to_numpy(dtype=float, na_value=np.nan)
+        known = (
+            [float(code) for code in described[name].missing_codes if not isinstance(code, str)]
+            if name in described
+            else []
+        )
+        values = values[~np.isin(values, known) & np.isfinite(values)]
+        codes = suspicious_codes(values)
+        open_ended[name] = (_stem(name), values[~np.isin(values, codes)], codes)
+    items = []
+    for name in names:
+        item = described.get(name, Item(name))
+        if name in open_ended:
+            stem, _, codes = open_ended[name]
+            pooled = np.concatenate([values for other, values, _ in open_ended.values() if other == stem])
+            item = _with_range(replace(item, missing_codes=(*item.missing_codes, *codes)), pooled)
+        items.append(item)
+    return tuple(items)
+
+
+def answer_columns(table: Table, *, leave_out: Iterable[str] = ()) -> list[str]:
+    """Return the columns that look like answers: whole numbers with few different values."""
+    skip = {*leave_out, table.id}
+    return [
+        str(name)
+        for name in table.frame.columns
+        if name not in skip and _looks_like_answers(table.frame[name])
+    ]
+
+
+def merged(item: Item, described: Item | None) -> Item:
+    """Return the codebook's item, completed by what the file itself says."""
+    if described is None:
+        return item
+    declared = item if item.declared else described
+    codes = [code for code in described.missing_codes if code not in item.missing_codes]
+    if declared.min is not None and declared.max is not None:
+        codes = [c for c in codes if isinstance(c, str) or not declared.min <= c <= declared.max]
+    return Item(
+        name=item.name,
+        wording=item.wording or described.wording,
+        min=declared.min,
+        max=declared.max,
+        reverse=item.reverse,
+        subscale=item.subscale or described.subscale,
+        missing_codes=(*item.missing_codes, *codes),
+        labels=item.labels or described.labels,
+    )
+
+
+def _looks_like_answers(column: pd.Series) -> bool:
+    if not pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype):
+        return bool(pd.api.types.is_bool_dtype(column.dtype))
+    values = column.to_numpy(dtype=float, na_value=np.nan)
+    lo, hi = np.fmin.reduce(values, initial=np.nan), np.fmax.reduce(values, initial=np.nan)
+    if (
+        not np.isfinite(lo)
+        or not np.isfinite(hi)
+        or not bool(((values == np.rint(values)) | np.isnan(values)).all())
+    ):
+        return False
+    return bool(hi - lo < MOST_ANSWERS) or len(pd.unique(values[np.isfinite(values)])) <= MOST_ANSWERS
+
+
+def _with_range(item: Item, values: np.ndarray) -> Item:
+    if not values.size or values.min() == values.max():
+        return item
+    lo, hi = float(values.min()), float(values.max())
+    codes = tuple(code for code in item.missing_codes if isinstance(code, str) or not lo <= code <= hi)
+    return replace(item, min=lo, max=hi, missing_codes=codes)
+
+
+def _stem(name: str) -> str:
+    return re.sub(r"[_.]?\d+[A-Za-z]?$", "", name)
+
+
+def _csv_entries(path: Path) -> list[tuple[str, dict[str, Any]]]:
+    table = read_delimited(path, text=(*COLUMNS, *(word for words in SPELLINGS.values() for word in words)))
+    names = {str(name).strip().lower(): name for name in table.frame.columns}
+    found = {
+        key: next((names[word] for word in (key, *words) if word in names), None)
+        for key, words in SPELLINGS.items()
+    }
+    if found["name"] is None:
+        raise InputError(f"{path.name}: the codebook has no column 'name'.{did_you_mean('name', names)}")
+    frame = table.frame.astype(object).where(table.frame.notna(), "")
+    entries = []
+    for row, cells in zip(table.rows, frame.to_dict("records"), strict=True):
+        entry = {
+            key: unharmed(str(cells[column]).strip()) for key, column in found.items() if column is not None
+        }
+        if any(entry.values()):
+            entries.append((f"row {row}", entry))
+    return entries
+
+
+def _toml_entries(path: Path) -> list[tuple[str, dict[str, Any]]]:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path.name}: this is not valid TOML ({error}).") from None
+    tables = content.get("item", [])
+    if not isinstance(tables, list) or not all(isinstance(entry, dict) for entry in tables):
+        raise InputError(f"{path.name}: items are expected as [[item]] tables.")
+    entries = []
+    for i, entry in enumerate(tables, start=1):
+        for key in entry:
+            if key not in COLUMNS:
+                raise InputError(
+                    f"{path.name}: item {i} has the unknown entry {key!r}.{did_you_mean(key, COLUMNS)}"
+                )
+        entries.append((f"item {i}", entry))
+    return entries
+
+
+def _item(entry: Mapping[str, Any], where: str) -> Item:
+    name = str(entry.get("name", "")).strip()
+    if not name:
+        raise InputError(f"{where} has no item name.")
+    direction = str(entry.get("direction", "")).strip().lower()
+    if direction not in (*FORWARD, *REVERSE):
+        raise InputError(
+            f"{where}, column 'direction' holds {direction!r}; leave it empty or write 'reverse'."
+        )
+    try:
+        return Item(
+            name=name,
+            wording=str(entry.get("wording", "")),
+            min=_number(entry.get("min", ""), where, "min"),
+            max=_number(entry.get("max", ""), where, "max"),
+            reverse=direction in REVERSE,
+            subscale=str(entry.get("subscale", "")),
+            missing_codes=tuple(_code(part) for part in _parts(entry.get("missing", ""), ";,|")),
+            labels=tuple(_pair(part, where) for part in _parts(entry.get("labels", ""), ";|")),
+        )
+    except InputError as error:
+        raise error if str(error).startswith(where) else InputError(f"{where}: {error}") from None
+
+
+def _number(cell: object, where: str, column: str) -> float | None:
+    text = str(cell).strip()
+    if not text:
+        return None
+    try:
+        return float(text.replace(",", "."))
+    except ValueError:
+        raise InputError(f"{where}, column {column!r} holds the text {text!r}, not a number.") from None
+
+
+def _parts(cell: object, separators: str) -> list[str]:
+    if isinstance(cell, Mapping):
+        return [f"{key}={value}" for key, value in cell.items()]
+    if isinstance(cell, (list, tuple)):
+        return [str(part) for part in cell]
+    return [part.strip() for part in re.split(f"[{separators}]", str(cell)) if part.strip()]
+
+
+def _code(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _pair(text: str, where: str) -> tuple[float, str]:
+    value, sign, label = text.partition("=")
+    if not sign or not isinstance(_code(value.strip()), float):
+        raise InputError(
+            f"{where}, column 'labels' holds the label {text!r} without a value. Write '0=never; 1=often'."
+        )
+    return float(value), label.strip()
+
+
+def _entry(item: Item) -> dict[str, str]:
+    return {
+        "name": item.name,
+        "wording": item.wording,
+        "min": "" if item.min is None else number(item.min),
+        "max": "" if item.max is None else number(item.max),
+        "direction": "reverse" if item.reverse else "",
+        "subscale": item.subscale,
+        "missing": "; ".join(number(code) for code in item.missing_codes),
+        "labels": "; ".join(f"{number(value)}={re.sub(r'[;|]', ',', text)}" for value, text in item.labels),
+    }
+
+
+def _toml_table(row: Mapping[str, str]) -> str:
+    lines = ["[[item]]"]
+    for key, text in row.items():
+        if text:
+            value = (
+                text
+                if key in ("min", "max")
+                else json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")
+            )
+            lines.append(f"{key} = {value}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,139 @@
+"""The paper's procedure: ADMM with the reconstruction split off as Z."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from icqf.solvers.boxlasso import INNER, penalized_sweeps
+from icqf.solvers.problem import Array, Problem
+from icqf.solvers.result import Factors, Move, Trace
+
+SMALLEST_RHO = math.sqrt(2.0)  # from here on the augmented Lagrangian is known not to rise
+_INNER_TOL = 1e-7
+_INNER_ITER = 500
+_BALANCE_UNTIL = 100
+_BALANCE_EVERY = 2
+_IMBALANCE = 5.0
+
+
+class ADMMIteration:
+    """The state of the ADMM solver; `advance` runs one iteration.
+
+    Minimises the augmented Lagrangian
+
+        Σ ω_i (½ O∘(X − Z)² + β‖W_i‖ + ⟨α, Z − R⟩ + ρ/2 (Z − R)²) + βγ‖Q‖
+
+    in W, Q and Z in turn, each exactly, and then moves α along ρ(Z − R). `rho="adaptive"` doubles
+    or halves ρ to keep the primal and dual residuals alike, never below √2, and settles after
+    100 iterations.
+    """
+
+    def __init__(self, problem: Problem, start: Factors, *, rho: float | str, inner: str) -> None:
+        self.problem = problem
+        self.k = len(start.scores)
+        self.inner = inner
+        self.adaptive = rho == "adaptive"
+        self.rho = 3.0 if self.adaptive else float(rho)
+        self.A = problem.with_confounds(start.scores)
+        self.Q = start.loadings.astype(problem.dtype)
+        blocks = list(problem.blocks())
+        self.X = np.concatenate([block.X for block in blocks])
+        self.O = np.concatenate([np.ones_like(b.X) if b.O is None else b.O for b in blocks])
+        self.weights = None if problem.weights is None else problem.weights.astype(problem.dtype)
+        self.R = self.A.T @ self.Q
+        self.Z = self._inside(np.where(self.O > 0, self.X, self.R))
+        self.alpha = np.zeros_like(self.Z)
+        self.trace = Trace()
+
+    def factors(self) -> Factors:
+        """The current scores (k, n) and loadings (K, m)."""
+        return Factors(self.A[: self.k], self.Q)
+
+    def advance(self) -> Move:
+        """One iteration."""
+        problem, rho = self.problem, self.rho
+        scores, loadings, R = self.A[: self.k].copy(), self.Q, self.R
+        target = self.Z + self.alpha / rho
+        self._score_step(target)
+        self._loading_step(target)
+        self.R = self.A.T @ self.Q
+        self.Z = self._inside((self.O * self.X + rho * self.R - self.alpha) / (rho + self.O))
+        gap = self.Z - self.R
+        self.alpha += rho * gap
+
+        step = float((np.abs(self.Q - loadings) / problem.span).max())
+        excess = self._excess()
+        primal, dual = float(np.linalg.norm(gap)), float(rho * np.linalg.norm(self.R - R))
+        self.trace.add(
+            objective=self._misfit(self.R) + problem.penalty_of(self.A[: self.k], self.Q),
+            excess=excess,
+            step=step,
+            lagrangian=self.lagrangian(),
+            primal_residual=primal,
+            dual_residual=dual,
+            rho=rho,
+        )
+        if self.adaptive:
+            self._balance_rho(primal, dual)
+        return Move(step, float(np.abs(self.A[: self.k] - scores).max()), excess)
+
+    def lagrangian(self) -> float:
+        """The augmented Lagrangian at the current point."""
+        gap = self.Z - self.R
+        coupling = (self.alpha * gap + self.rho / 2 * gap**2).sum(axis=1, dtype=np.float64)
+        coupled = coupling.sum() if self.weights is None else coupling @ self.weights
+        penalty = self.problem.penalty_of(self.A[: self.k], self.Q)
+        return self._misfit(self.Z) + float(coupled) + penalty
+
+    def _misfit(self, Z: Array) -> float:
+        squares = ((self.O * (self.X - Z)) ** 2).sum(axis=1, dtype=np.float64)
+        return 0.5 * float(squares.sum() if self.weights is None else squares @ self.weights)
+
+    def _inside(self, Z: Array) -> Array:
+        return np.clip(Z, 0, self.problem.bounds.reconstruction).astype(self.problem.dtype)
+
+    def _excess(self) -> float:
+        bound = self.problem.bounds.reconstruction
+        return 0.0 if bound is None else max(0.0, float(((self.R - bound) / bound).max()))
+
+    def _score_step(self, target: Array) -> None:
+        k, Q = self.k, self.Q
+        own = Q[:k]
+        P = own @ (target - self.A[k:].T @ Q[k:]).T
+        lam = self.problem.penalty.beta / self.rho
+        self.A[:k] = self._solve(self.A[:k], own @ own.T, P, self.problem.bounds.score, lam)
+
+    def _loading_step(self, target: Array) -> None:
+        weighted = self.A if self.weights is None else self.A * self.weights
+        penalty = self.problem.penalty
+        lam = penalty.beta * penalty.gamma / self.rho
+        self.Q = self._solve(self.Q, weighted @ self.A.T, weighted @ target, self.problem.bounds.loading, lam)
+
+    def _solve(self, x: Array, G: Array, P: Array, top: Any, lam: float) -> Array:
+        kind = self.problem.penalty.kind
+        scale = 1.0 if top is None else float(np.max(top))
+        tol = _INNER_TOL * scale
+        if kind == "l21":
+            x = x.copy()
+            for _ in range(_INNER_ITER):
+                before = x.copy()
+                penalized_sweeps(x, G, P, top, kind=kind, lam=lam, sweeps=1, xp=np)
+                if np.abs(x - before).max() <= tol:
+                    break
+            return x
+        if kind == "l2":
+            G, lam = G + lam * np.eye(len(G), dtype=G.dtype), 0.0
+        solved = INNER[self.inner](x, G, P, top, l1=lam, tol=tol, max_iter=_INNER_ITER)
+        return np.asarray(solved)
+
+    def _balance_rho(self, primal: float, dual: float) -> None:
+        done = len(self.trace.rho)
+        if done > _BALANCE_UNTIL or done % _BALANCE_EVERY:
+            return
+        if primal > _IMBALANCE * dual:
+            self.rho *= 2
+        elif dual > _IMBALANCE * primal:
+            self.rho = max(SMALLEST_RHO, self.rho / 2)

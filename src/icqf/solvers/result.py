@@ -1,0 +1,122 @@
+"""What a solver hands back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Factors:
+    """Scores W (k, n) and loadings Q (k + c, m), the confounds' loadings last."""
+
+    scores: Array
+    loadings: Array
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How far the returned solution is from one that no single number could improve.
+
+    Every step is the exact one: the best value of that score or loading with all others
+    held, inside its own range and with every reconstructed answer inside its range.
+
+    Attributes
+    ----------
+    score_step : float
+        The farthest any single score would still move.
+    loading_step : float
+        The farthest any single loading would still move, as a share of its item's range.
+    excess : float
+        How far the highest reconstructed answer lies above its range, as a share of the range.
+    gain : float
+        The most that F would drop by moving one score or one loading.
+    """
+
+    score_step: float
+    loading_step: float
+    excess: float
+    gain: float
+
+    def holds(self, tol: float) -> bool:
+        """Whether no score, loading or reconstructed answer is off by more than `tol`."""
+        return max(self.score_step, self.loading_step, self.excess) <= tol
+
+
+@dataclass(frozen=True)
+class Move:
+    """How far one iteration went.
+
+    Scores and reconstructed answers may be ten times as restless as the loadings when the
+    iterations end: the scores are solved exactly afterwards, inside every bound.
+    """
+
+    loading_step: float  # the largest, as a share of the item's range
+    score_step: float
+    excess: float
+
+    def settled(self, tol: float) -> bool:
+        return self.loading_step <= tol and max(self.score_step, self.excess) <= 10 * tol
+
+
+@dataclass
+class Trace:
+    """One entry an iteration.
+
+    `objective` and `excess` are taken at the point the iteration starts from, which may lie
+    a little outside the range (`excess`) until the last steps; `step` is the largest move of
+    a loading in the iteration, as a share of its item's range. ADMM also records the augmented
+    Lagrangian and its residuals.
+    """
+
+    objective: list[float] = field(default_factory=list)
+    excess: list[float] = field(default_factory=list)
+    step: list[float] = field(default_factory=list)
+    lagrangian: list[float] = field(default_factory=list)
+    primal_residual: list[float] = field(default_factory=list)
+    dual_residual: list[float] = field(default_factory=list)
+    rho: list[float] = field(default_factory=list)
+
+    def add(self, **values: float) -> None:
+        """Append one iteration."""
+        for name, value in values.items():
+            getattr(self, name).append(float(value))
+
+    def columns(self) -> dict[str, Array]:
+        """The recorded columns as arrays."""
+        return {name: np.asarray(values) for name, values in vars(self).items() if values}
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How well the solution describes the observed answers (weighted sums over people).
+
+    Attributes
+    ----------
+    sse, sst : array (m,)
+        Squared error of each item, and its sum of squares around the item's mean.
+    removal : array (K, m)
+        By how much each item's squared error would grow without the factor.
+    """
+
+    sse: Array
+    sst: Array
+    removal: Array
+
+
+@dataclass(frozen=True)
+class Factorization:
+    """A finished fit."""
+
+    factors: Factors
+    objective: float
+    certificate: Certificate
+    fit: Fit
+    trace: Trace
+    converged: bool
+    n_iter: int

@@ -1,0 +1,120 @@
+"""Scores for given loadings: a small convex problem a person, solved exactly.
+
+`fit` ends with it and `transform` is it, so the two agree.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from icqf.solvers.blocks import (
+    Loadings,
+    Rows,
+    Sums,
+    into_box,
+    rows_above,
+    unpack,
+)
+from icqf.solvers.boxlasso import penalized_sweeps, penalized_sweeps_each
+from icqf.solvers.problem import Array, Problem
+from icqf.solvers.rowqp import solve_rows
+
+_SWEEPS = 4
+_MAX_ROUNDS = 500
+_REWEIGHTINGS = 20  # of the row-group penalty as a ridge
+
+
+def solve_scores(problem: Problem, Q: Array, *, tol: float) -> Array:
+    """Best scores W (k, n), in double precision, for the loadings Q (K, m)."""
+    k = len(Q) - problem.c
+    W = np.empty((k, problem.n))
+    design = problem.design.astype(problem.dtype)
+    loadings = Loadings(Q.astype(problem.dtype), k)
+    gathered, sums = Rows([], [], []), Sums(k, len(Q), problem.m)
+    bound = problem.bounds.reconstruction
+    for block in problem.blocks():
+        offset = design[:, block.rows].T @ loadings.Q[k:]
+        target = (block.masked(block.X - offset) @ loadings.columns).T
+        if block.O is None:
+            W_b = _settle_shared(problem, loadings, target, tol)
+        else:
+            W_b = _settle_each(problem, loadings, block.O, target, tol)
+        W[:, block.rows] = W_b
+        if bound is not None:
+            gathered.add(block, rows_above(W_b.T @ loadings.own + offset, bound, sums))
+    if gathered.new:
+        _settle_pressing(problem, Loadings(Q.astype(np.float64), k), gathered, W)
+    return into_box(W, problem.bounds.score)
+
+
+def _settle_shared(problem: Problem, loadings: Loadings, target: Array, tol: float) -> Array:
+    W = np.zeros_like(target)
+    left = np.arange(W.shape[1])
+    penalty, top = problem.penalty, problem.bounds.score
+    for _ in range(_MAX_ROUNDS):
+        before = W[:, left]
+        x = penalized_sweeps(
+            before.copy(),
+            loadings.gram,
+            target[:, left],
+            top,
+            kind=penalty.kind,
+            lam=penalty.beta,
+            sweeps=_SWEEPS,
+            xp=np,
+        )
+        W[:, left] = x
+        left = left[np.abs(x - before).max(axis=0) > tol]
+        if len(left) == 0:
+            break
+    return W
+
+
+def _settle_each(
+    problem: Problem,
+    loadings: Loadings,
+    O: Array,
+    target: Array,
+    tol: float,
+) -> Array:
+    """Rows with missing answers: each has the Gram matrix of the items it answered."""
+    W = np.zeros_like(target)
+    left = np.arange(W.shape[1])
+    penalty, top = problem.penalty, problem.bounds.score
+    gram = unpack((O @ loadings.products).T, loadings.k)
+    for _ in range(_MAX_ROUNDS):
+        before = W[:, left]
+        gradient = (gram * before).sum(axis=1) - target[:, left]
+        x = penalized_sweeps_each(
+            before.copy(), gradient, gram, top, kind=penalty.kind, lam=penalty.beta, sweeps=_SWEEPS, xp=np
+        )
+        W[:, left] = x
+        still = np.abs(x - before).max(axis=0) > tol
+        if not still.any():
+            break
+        if not still.all():
+            left, gram = left[still], gram[:, :, still]
+    return W
+
+
+def _settle_pressing(problem: Problem, loadings: Loadings, gathered: Rows, W: Array) -> None:
+    """Solve the rows whose reconstruction is above the range, in double precision (W in place)."""
+    k, penalty = loadings.k, problem.penalty
+    rows = np.concatenate(gathered.new)
+    X, O = (np.concatenate(part).astype(np.float64) for part in (gathered.X, gathered.O))
+    offset = problem.design[:, rows].astype(np.float64).T @ loadings.Q[k:]
+    # A confound part that is above the range by itself leaves no room, and cannot be mended by scores.
+    room = np.maximum(np.asarray(problem.bounds.reconstruction) - offset, 0.0)
+    H = np.moveaxis(unpack((O @ loadings.products).T, k), -1, 0)
+    p = ((X - offset) * O) @ loadings.columns
+    if penalty.kind == "l1":
+        w = solve_rows(H, p - penalty.beta, loadings.own, room, problem.bounds.score)
+    elif penalty.kind == "l2":
+        w = solve_rows(H + penalty.beta * np.eye(k), p, loadings.own, room, problem.bounds.score)
+    else:
+        w = W[:, rows].T
+        for _ in range(_REWEIGHTINGS):
+            ridge = penalty.beta / np.maximum(np.linalg.norm(w, axis=1), 1e-9)
+            shrunk = H + ridge[:, None, None] * np.eye(k)
+            w = solve_rows(shrunk, p, loadings.own, room, problem.bounds.score)
+    W[:, rows] = w.T

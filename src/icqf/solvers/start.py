@@ -1,0 +1,144 @@
+"""Where the iterations begin: NNDSVD, rotated SVD or random, from observed answers only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from icqf.solvers.boxlasso import cd_sweeps
+from icqf.solvers.problem import Array, Problem
+from icqf.solvers.result import Factors
+
+_SETTLE_SWEEPS = 8  # of the loadings (confounds included) for the scores of the start
+_REACH = 2.5  # a starting score this many times the factor's root mean square is put at the top
+
+
+def item_means(problem: Problem) -> Array:
+    """Mean of the observed answers of each item (m,)."""
+    total, count = np.zeros(problem.m), np.zeros(problem.m)
+    for block in problem.blocks():
+        weight = np.ones(block.X.shape[0]) if block.weights is None else block.weights
+        total += weight @ block.X
+        count += weight.sum() if block.O is None else weight @ block.O
+    return total / np.maximum(count, 1e-300)
+
+
+class Spectrum:
+    """The leading singular vectors of the answers, missing ones at their item's mean.
+
+    One spectrum serves every number of factors up to `k_max`.
+    """
+
+    def __init__(self, problem: Problem, k_max: int, *, centred: bool) -> None:
+        self.problem = problem
+        self.centred = centred
+        self.means = item_means(problem)
+        gram = np.zeros((problem.m, problem.m))
+        for block in problem.blocks():
+            V = self._filled(block)
+            gram += V.T @ (V if block.weights is None else V * block.weights[:, None])
+        k_max = min(k_max, problem.m)
+        eigenvalues, vectors = scipy.linalg.eigh(gram, subset_by_index=[problem.m - k_max, problem.m - 1])
+        self.singular = np.sqrt(np.maximum(eigenvalues[::-1], 0.0))
+        self.right = vectors[:, ::-1]  # (m, k_max)
+        floor = max(float(self.singular[0]), 1e-300) * 1e-7
+        scaled = (self.right / np.maximum(self.singular, floor)).astype(problem.dtype)
+        self.left = np.concatenate([self._filled(block) @ scaled for block in problem.blocks()])  # (n, k_max)
+
+    def _filled(self, block: Any) -> Array:
+        means = self.means.astype(block.X.dtype)
+        if self.centred:
+            return block.masked(block.X - means)
+        return block.X if block.O is None else block.X + (1 - block.O) * means
+
+
+def nndsvd(spectrum: Spectrum, k: int) -> Factors:
+    """Non-negative double SVD: of each singular pair, the heavier of its two signed halves."""
+    problem = spectrum.problem
+    W = np.zeros((k, problem.n))
+    Q = np.zeros((k, problem.m))
+    weights = np.ones(problem.n) if problem.weights is None else problem.weights
+    for r in range(min(k, len(spectrum.singular))):
+        u, v = spectrum.left[:, r].astype(np.float64), spectrum.right[:, r]
+        halves = []
+        for sign in (1.0, -1.0):
+            u_half, v_half = np.maximum(sign * u, 0), np.maximum(sign * v, 0)
+            size_u, size_v = np.sqrt(weights @ u_half**2), np.linalg.norm(v_half)
+            halves.append((size_u * size_v, u_half, v_half))
+        size, u_half, v_half = max(halves, key=lambda half: half[0])
+        if size > 0:
+            W[r] = u_half * spectrum.singular[r]
+            Q[r] = v_half
+    return Factors(W, Q)
+
+
+def rotated(spectrum: Spectrum, k: int) -> Factors:
+    """Positive part of the varimax-rotated SVD of centred answers."""
+    k_found = min(k, len(spectrum.singular))
+    loadings = spectrum.right[:, :k_found] * spectrum.singular[:k_found]
+    rotation = varimax(loadings)
+    loadings = loadings @ rotation
+    scores = spectrum.left[:, :k_found].astype(np.float64) @ rotation
+    sign = np.where((loadings**3).sum(axis=0) < 0, -1.0, 1.0)
+    problem = spectrum.problem
+    W, Q = np.zeros((k, problem.n)), np.zeros((k, problem.m))
+    W[:k_found] = np.maximum(scores * sign, 0).T
+    Q[:k_found] = np.maximum(loadings * sign, 0).T
+    return Factors(W, Q)
+
+
+def varimax(loadings: Array, *, tol: float = 1e-8, max_iter: int = 200) -> Array:
+    """The rotation (k, k) that makes the squared loadings (m, k) vary most within each column."""
+    rotation = np.eye(loadings.shape[1])
+    reached = 0.0
+    for _ in range(max_iter):
+        turned = loadings @ rotation
+        target = turned**3 - turned * (turned**2).mean(axis=0)
+        u, s, vt = np.linalg.svd(loadings.T @ target)
+        rotation = u @ vt
+        if s.sum() <= reached * (1 + tol):
+            break
+        reached = float(s.sum())
+    return rotation
+
+
+def random(problem: Problem, k: int, rng: np.random.Generator) -> Factors:
+    """Uniform scores, and loadings uniform up to twice a share of the item's mean."""
+    W = rng.random((k, problem.n))
+    Q = rng.random((k, problem.m)) * item_means(problem) * 4 / k
+    return Factors(W, Q)
+
+
+def settle(problem: Problem, start: Factors) -> Factors:
+    """Bring a start inside the bounds and fit all loadings, the confounds' included, to its scores."""
+    bounds, penalty = problem.bounds, problem.penalty
+    W, Q = start.scores.astype(np.float64), start.loadings[: len(start.scores)].astype(np.float64)
+    if bounds.score is not None:
+        spread = np.sqrt(np.average(W**2, axis=1, weights=problem.weights))
+        scale = np.where(spread > 0, bounds.score / (_REACH * np.where(spread > 0, spread, 1.0)), 1.0)
+    else:
+        size_W, size_Q = W.sum(axis=1), Q.sum(axis=1)
+        both = (size_W > 0) & (size_Q > 0)
+        scale = np.where(both, np.sqrt(penalty.gamma * size_Q / np.where(both, size_W, 1.0)), 1.0)
+        scale = np.where(scale > 0, scale, 1.0)
+    W, Q = W * scale[:, None], Q / scale[:, None]
+    W = W if bounds.score is None else np.minimum(W, bounds.score)
+    Q = np.concatenate([Q, np.zeros((problem.c, problem.m))])
+    Q = (Q if bounds.loading is None else np.minimum(Q, bounds.loading)).astype(problem.dtype)
+    W = W.astype(problem.dtype)
+
+    A = problem.with_confounds(W)
+    means = item_means(problem).astype(problem.dtype)
+    S, P = np.zeros((len(A), len(A))), np.zeros((len(A), problem.m))
+    for block in problem.blocks():
+        A_b = A[:, block.rows]
+        weighted = A_b if block.weights is None else A_b * block.weights
+        filled = block.X if block.O is None else block.X + (1 - block.O) * means
+        S += weighted @ A_b.T
+        P += weighted @ filled
+    lam = penalty.beta * penalty.gamma if penalty.kind == "l1" else 0.0
+    S, P = S.astype(problem.dtype), (P - lam).astype(problem.dtype)
+    cd_sweeps(Q, S, P, bounds.loading, sweeps=_SETTLE_SWEEPS)
+    return Factors(W, Q)

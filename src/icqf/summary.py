@@ -1,0 +1,107 @@
+"""What a fitted model says, in tables that print well."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from icqf.errors import counted
+
+if TYPE_CHECKING:
+    from icqf.estimator import ICQF
+
+_LOADED = 0.1  # an item counts as loaded when the factor moves it by more than this share of its range
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """The meaning of a fitted model's numbers.
+
+    Attributes
+    ----------
+    factors : DataFrame
+        A factor a row: `variance_explained` (by how much the share of explained answer variance
+        would fall without it), `n_items` (items it moves by more than a tenth of their range) and
+        `top_items`.
+    items : DataFrame
+        An item a row: `variance_explained` in this sample, `n_missing`, and the `factor` that moves
+        it most.
+    variance_explained : float
+        Share of all answers' variance explained by the whole model, in this sample.
+    n_participants, n_missing : int
+    share_missing : float
+    """
+
+    factors: pd.DataFrame
+    items: pd.DataFrame
+    variance_explained: float
+    n_participants: int
+    n_missing: int
+    share_missing: float
+
+    @classmethod
+    def of(cls, model: ICQF, *, n_top: int = 5) -> Summary:
+        """The summary of a fitted model."""
+        statistics = model._fit_statistics
+        sse, sst, removal = statistics["sse"], statistics["sst"], statistics["removal"]
+        missing = statistics["missing"].astype(int)
+        relative = model.components_ / (model.item_range_["max"] - model.item_range_["min"]).to_numpy()
+        names, items = model.get_feature_names_out(), np.array(model.loadings_.index)
+        total = max(float(sst.sum()), 1e-300)
+        factors = pd.DataFrame(
+            {
+                "variance_explained": removal.sum(axis=1) / total,
+                "n_items": (relative > _LOADED).sum(axis=1),
+                "top_items": [_top(items, row, n_top) for row in relative],
+            },
+            index=pd.Index(names, name="factor"),
+        )
+        with np.errstate(invalid="ignore", divide="ignore"):
+            explained = np.where(sst > 0, 1 - sse / sst, np.nan)
+        strongest = np.where(relative.max(axis=0) > 0, names[relative.argmax(axis=0)], "")
+        by_item = pd.DataFrame(
+            {"variance_explained": explained, "n_missing": missing, "factor": strongest},
+            index=pd.Index(items, name="item"),
+        )
+        n_answers = model.n_participants_ * len(items)
+        return cls(
+            factors,
+            by_item,
+            1 - float(sse.sum()) / total,
+            model.n_participants_,
+            int(missing.sum()),
+            float(missing.sum()) / n_answers,
+        )
+
+    def __str__(self) -> str:
+        head = (
+            f"{counted(len(self.factors), 'factor')} behind {counted(len(self.items), 'item')}, from "
+            f"{counted(self.n_participants, 'participant')}; {self.n_missing} answers missing "
+            f"({self.share_missing:.1%}).\n"
+            f"The model explains {self.variance_explained:.1%} of the variance of the answers.\n"
+        )
+        factors = self.factors.assign(
+            variance_explained=self.factors["variance_explained"].map("{:.1%}".format)
+        )
+        items = self.items.sort_values("variance_explained", ascending=False)
+        best, worst = items.head(3), items.tail(3)
+        lines = [
+            f"Best described items: {_with_share(best)}.",
+            f"Least described items: {_with_share(worst)}.",
+        ]
+        with pd.option_context("display.width", 120, "display.max_colwidth", 70):
+            return head + "\n" + factors.to_string(justify="left") + "\n\n" + "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def _top(items: np.ndarray, row: np.ndarray, n_top: int) -> str:
+    order = np.argsort(-row, kind="stable")[:n_top]
+    return ", ".join(str(items[j]) for j in order if row[j] > 0)
+
+
+def _with_share(items: pd.DataFrame) -> str:
+    return ", ".join(f"{name} ({share:.0%})" for name, share in items["variance_explained"].items())

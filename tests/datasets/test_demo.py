@@ -1,0 +1,41 @@
+"""The demo is what its script makes, and looks like a study."""
+
+import numpy as np
+
+from icqf.datasets import demo_paths, load_demo
+from icqf.datasets.demo import WORDINGS, demo_items, simulate, write_demo
+from icqf.io import read_codebook
+
+
+def test_the_shipped_files_are_what_the_script_makes(tmp_path):
+    for made, shipped in zip(write_demo(tmp_path), demo_paths(), strict=True):
+        assert made.read_bytes() == shipped.read_bytes()
+
+
+def test_same_seed_same_table():
+    assert simulate(3, n_participants=40).equals(simulate(3, n_participants=40))
+    assert not simulate(3, n_participants=40).equals(simulate(4, n_participants=40))
+
+
+def test_shape_and_codebook():
+    demo = load_demo()
+    assert demo.answers.shape == (600, 119)
+    assert read_codebook(demo_paths().codebook) == demo_items()
+    assert {item.subscale for item in demo.items} == set(WORDINGS) and len(WORDINGS) == 8
+    assert len({item.wording for item in demo.items}) == 119
+    assert sum(item.reverse for item in demo.items) == 2
+    assert demo.confounds is not None and demo.confounds["age"].between(6, 18).all()
+    assert set(demo.confounds["sex"]) == {"female", "male"}
+    assert demo.groups is not None and demo.groups.nunique() < 600
+    assert 0.02 < demo.answers.isna().to_numpy().mean() < 0.04
+    assert any(note.startswith("9 was read as missing") for note in demo.notes)
+
+
+def test_items_of_a_syndrome_go_together():
+    demo = load_demo()
+    turned = demo.oriented()
+    scale = np.array([item.subscale for item in demo.items])
+    r = turned.corr().to_numpy()
+    same = (scale[:, None] == scale) & ~np.eye(119, dtype=bool)
+    assert r[same].min() > 0.1
+    assert r[same].mean() > r[scale[:, None] != scale].mean() + 0.15

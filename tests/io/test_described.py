@@ -1,0 +1,152 @@
+"""BIDS sidecars and REDCap dictionaries."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from icqf.errors import InputError
+from icqf.io import read_questionnaire, read_table
+from icqf.io.branching import NotUnderstood, shown
+
+SIDECAR = {
+    "MeasurementToolMetadata": {"Description": "A questionnaire"},
+    "participant_id": {"Description": "Participant"},
+    "q1": {"Description": "Sleeps badly", "Levels": {"0": "never", "1": "often", "9": "refused"}},
+    "q2": {"LongName": "Worries", "Minimum": 0, "Maximum": 3, "MissingValues": [-9]},
+    "total": {"Description": "Sum", "Minimum": 0, "Maximum": 9, "Derivative": True},
+}
+
+
+@pytest.fixture
+def bids(tmp_path):
+    path = tmp_path / "sleep.tsv"
+    path.write_text("participant_id\tq1\tq2\ttotal\nsub-01\t1\t-9\t4\nsub-02\t9\t3\tn/a\n")
+    path.with_suffix(".json").write_text(json.dumps(SIDECAR))
+    return path
+
+
+def test_bids(bids):
+    study = read_questionnaire(bids)
+    assert [(item.name, item.wording, item.min, item.max) for item in study.items] == [
+        ("q1", "Sleeps badly", 0, 1),
+        ("q2", "Worries", 0, 3),
+    ]
+    assert list(study.answers.index) == ["sub-01", "sub-02"]
+    assert study.answers.isna().to_numpy().tolist() == [[False, True], [True, False]]
+
+
+def test_bad_sidecars(bids):
+    sidecar = bids.with_suffix(".json")
+    sidecar.write_text('{"q1": {"Levels": ["never", "often"]}}')
+    with pytest.raises(InputError, match=r"sleep.json: the Levels of column 'q1' are labels without values"):
+        read_questionnaire(bids)
+    sidecar.write_text('{"q1": \n oops}')
+    with pytest.raises(InputError, match=r"sleep.json: .*line 2"):
+        read_questionnaire(bids)
+    sidecar.write_text("[]")
+    with pytest.raises(InputError, match=r"sleep.json: a JSON object"):
+        read_questionnaire(bids)
+
+
+HEADER = (
+    '"Variable / Field Name","Form Name","Field Type","Field Label","Choices, Calculations, OR '
+    'Slider Labels",'
+    '"Branching Logic (Show field only if...)"\n'
+)
+
+
+@pytest.fixture
+def redcap(tmp_path):
+    dictionary = tmp_path / "dictionary.csv"
+    dictionary.write_text(
+        HEADER + 'record_id,base,text,Record,,\nhas_sibs,family,yesno,"<b>Any</b> siblings?",,\n'
+        "sib_q,family,radio,Fights with siblings,\"0, Never | 1, Sometimes | 2, Often\",[has_sibs] = '1'\n"
+        "why,family,checkbox,Reasons,\"1, Toys | 2, Space\",[sib_q] >= 1 and [has_sibs] <> '0'\n"
+        "odd,family,yesno,Odd,,\"datediff([a],[b],'y') > 3\"\n"
+        "pain,family,slider,Pain,,\nsum,family,calc,Sum,[sib_q]+1,\n"
+    )
+    data = tmp_path / "data.csv"
+    data.write_text(
+        "record_id,has_sibs,sib_q,why___1,why___2,odd,pain,sum,family_complete\n"
+        "01,1,2,1,0,1,55,3,2\n02,0,,,,,20,1,2\n03,1,,0,0,0,,1,2\n"
+    )
+    return data, dictionary
+
+
+def test_redcap(redcap):
+    data, dictionary = redcap
+    study = read_questionnaire(data, dictionary=dictionary)
+    items = {item.name: item for item in study.items}
+    assert list(items) == ["has_sibs", "sib_q", "why___1", "why___2", "odd", "pain"]
+    assert items["has_sibs"].wording == "Any siblings?"
+    assert (items["sib_q"].max, items["pain"].max, items["why___2"].wording) == (2, 100, "Reasons: Space")
+    assert list(study.answers.index) == ["01", "02", "03"]
+    assert study.structural is not None
+    assert study.structural["sib_q"].tolist() == [False, True, False]
+    assert study.structural["why___1"].tolist() == [False, True, False]
+    assert not study.structural["pain"].any()
+    assert any("'odd' was not understood" in note for note in study.notes)
+
+
+def test_bad_dictionaries(redcap):
+    data, dictionary = redcap
+    dictionary.write_text(
+        HEADER + "q1,form,radio,Q,never | often,\nrecord_id,base,text,Record,,\nhas_sibs,f,yesno,S,,\n"
+    )
+    with pytest.raises(
+        InputError, match=r"dictionary.csv: the field 'q1' has the choice 'never' without a value"
+    ):
+        read_questionnaire(data, dictionary=dictionary)
+    dictionary.write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="'Variable / Field Name'"):
+        read_questionnaire(data, dictionary=dictionary)
+    dictionary.write_text(HEADER + "other,form,yesno,Q,,\n")
+    with pytest.raises(InputError, match=r"dictionary.csv: none of its fields"):
+        read_questionnaire(data, dictionary=dictionary)
+
+
+def test_events_are_pointed_out(redcap):
+    data, dictionary = redcap
+    frame = pd.read_csv(data, dtype=str).assign(redcap_event_name="baseline")
+    pd.concat([frame, frame.assign(redcap_event_name="followup")]).to_csv(data, index=False)
+    with pytest.raises(InputError, match=r"'01'.*rows 2 and 5.*'redcap_event_name'"):
+        read_questionnaire(data, dictionary=dictionary)
+
+
+number = st.integers(0, 3)
+
+
+@given(st.lists(st.tuples(number, number), min_size=1, max_size=6), number, number)
+def test_branching_means_what_it_says(rows, a, b):
+    frame = pd.DataFrame(rows, columns=["x", "y"])
+    x, y = frame["x"].to_numpy(), frame["y"].to_numpy()
+    for expression, expected in {
+        f"[x] = '{a}'": x == a,
+        f"[x]<>{a} and [y] >= {b}": (x != a) & (y >= b),
+        f"[x] < '{a}' or [y]='{b}' and [x] = [y]": (x < a) | ((y == b) & (x == y)),
+        f"not ([x] = '{a}' OR [y] > {b})": ~((x == a) | (y > b)),
+        f'([x] != "{a}")': x != a,
+    }.items():
+        np.testing.assert_array_equal(shown(expression, frame), expected)
+
+
+def test_branching_on_empty_and_text():
+    frame = pd.DataFrame({"x": [1, None], "t": ["yes", None], "c___2": [1, 0]})
+    assert shown("[x] = ''", frame).tolist() == [False, True]
+    assert shown("[x] <> ''", frame).tolist() == [True, False]
+    assert shown("[t] = 'yes'", frame).tolist() == [True, False]
+    assert shown("[c(2)] = '1'", frame).tolist() == [True, False]
+    for expression in ("[unknown] = 1", "[x]", "[x] = ", "([x] = 1", "sum([x],1) > 2", "[event_1][x] = 1"):
+        with pytest.raises(NotUnderstood):
+            shown(expression, frame)
+
+
+def test_a_sidecar_can_be_named(bids, tmp_path):
+    other = tmp_path / "elsewhere.json"
+    bids.with_suffix(".json").rename(other)
+    assert read_table(bids).items == ()
+    assert len(read_table(bids, dictionary=other).items) == 4

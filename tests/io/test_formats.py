@@ -1,0 +1,140 @@
+"""Every format gives the same questionnaire; labels and user-missing values are kept."""
+
+import numpy as np
+import pandas as pd
+import pyreadstat
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from icqf.errors import InputError
+from icqf.io import codebook_from, read_questionnaire, read_table
+from icqf.io.tables import largest_file
+
+WRITERS = {
+    "csv": lambda frame, path: frame.to_csv(path, index=False),
+    "tsv": lambda frame, path: frame.to_csv(path, index=False, sep="\t"),
+    "xlsx": lambda frame, path: frame.to_excel(path, index=False, engine="xlsxwriter"),
+    "parquet": lambda frame, path: frame.to_parquet(path, index=False),
+    "sav": lambda frame, path: pyreadstat.write_sav(frame, str(path)),
+    "zsav": lambda frame, path: pyreadstat.write_sav(frame, str(path), compress=True),
+    "dta": lambda frame, path: pyreadstat.write_dta(frame, str(path)),
+    "xpt": lambda frame, path: pyreadstat.write_xport(frame, str(path), file_format_version=8),
+}
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(*[st.sampled_from([0.0, 1.0, 2.0, None])] * 3), min_size=3, max_size=15))
+@pytest.mark.parametrize("ending", WRITERS)
+def test_the_same_answers_from_every_format(tmp_path, ending, rows):
+    frame = pd.DataFrame([(0.0, 1.0, 2.0), *rows], columns=["q1", "q2", "q3"], dtype=float)
+    frame.insert(0, "id", [f"{i:03d}" for i in range(len(frame))])
+    frame["age"] = np.arange(len(frame)) + 6.5
+    path = tmp_path / f"answers.{ending}"
+    WRITERS[ending](frame, path)
+    study = read_questionnaire(path, confounds=["age"], items=["q*"])
+    assert list(study.answers.index) == list(frame["id"])
+    np.testing.assert_array_equal(study.answers.to_numpy(), frame[["q1", "q2", "q3"]].to_numpy())
+    assert study.confounds is not None
+    assert study.confounds["age"].tolist() == frame["age"].tolist()
+
+
+@pytest.fixture
+def labelled(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "id": [1.0, 2.0, 3.0, 4.0],
+            "q1": [0.0, 2.0, 9.0, 1.0],
+            "q2": [1.0, 97.0, 98.0, 0.0],
+            "sex": [1.0, 2.0, 2.0, 1.0],
+            "comment": ["", "fine", "=1+1", ""],
+        }
+    )
+    path = tmp_path / "answers.sav"
+    answers = {0: "never", 1: "sometimes", 2: "often", 9: "refused"}
+    pyreadstat.write_sav(
+        frame,
+        str(path),
+        column_labels=["", "Sleeps badly", "Worries", "Sex", ""],
+        variable_value_labels={"q1": answers, "q2": {0: "never", 2: "often"}, "sex": {1: "boy", 2: "girl"}},
+        missing_ranges={"q2": [{"lo": 97, "hi": 99}]},
+    )
+    return path
+
+
+def test_spss_labels_and_user_missing(labelled):
+    study = read_questionnaire(labelled, confounds=["sex"])
+    assert [item.name for item in study.items] == ["q1", "q2"]
+    q1, q2 = study.items
+    assert (q1.wording, q1.min, q1.max, q1.missing_codes) == ("Sleeps badly", 0, 2, (9,))
+    assert q1.labels[0] == (0, "never")
+    assert (q2.min, q2.max, q2.missing_codes) == (0, 2, (97, 98))
+    assert list(study.answers.index) == ["1", "2", "3", "4"]
+    assert study.answers.isna().sum().tolist() == [1, 2]
+    assert study.confounds is not None
+    assert study.confounds["sex"].tolist() == ["boy", "girl", "girl", "boy"]
+    assert any("'comment'" in note for note in study.notes)
+    assert [item.name for item in codebook_from(read_table(labelled))] == ["q1", "q2", "sex"]
+
+
+def test_a_sav_with_strings(labelled, tmp_path):
+    with pytest.raises(InputError, match=r"answers.sav: row 2, column 'comment' holds the text 'fine'"):
+        read_questionnaire(labelled, items=["q1", "comment"])
+    digits = tmp_path / "digits.sav"
+    pyreadstat.write_sav(pd.DataFrame({"id": ["a", "b"], "q1": ["0", "2"], "q2": ["1", ""]}), str(digits))
+    study = read_questionnaire(digits, items=["q1", "q2"])
+    assert study.answers["q1"].tolist() == [0, 2]
+    assert any("stored as text" in note for note in study.notes)
+
+
+def test_value_labels_that_do_not_fit_the_values(tmp_path):
+    path = tmp_path / "shifted.sav"
+    frame = pd.DataFrame({"id": [1.0, 2.0], "q1": [11.0, 12.0], "q2": [0.0, 1.0]})
+    labels = {0: "no", 1: "yes"}
+    pyreadstat.write_sav(frame, str(path), variable_value_labels={"q1": labels, "q2": labels})
+    with pytest.raises(
+        InputError, match=r"shifted.sav: Item 'q1' holds 11, above its highest answer 1 \(row 1"
+    ):
+        read_questionnaire(path)
+
+
+def test_stata_letters_become_missing_with_a_note(tmp_path):
+    frame = pd.DataFrame({"id": ["x", "y", "z"], "q1": [1, "a", 0], "q2": [0, 1, 2]})
+    path = tmp_path / "answers.dta"
+    pyreadstat.write_dta(frame, str(path), missing_user_values={"q1": ["a"]})
+    study = read_questionnaire(path)
+    assert study.answers["q1"].isna().tolist() == [False, True, False]
+    assert any(".a (1)" in note for note in study.notes)
+
+
+@pytest.mark.parametrize("ending", ["sav", "dta", "sas7bdat", "xpt", "xlsx", "parquet"])
+def test_a_damaged_file(tmp_path, ending):
+    path = tmp_path / f"broken.{ending}"
+    path.write_bytes(b"this is not what it says it is" * 10)
+    with pytest.raises(InputError, match=rf"^broken.{ending}: .*cannot be read as"):
+        read_table(path)
+
+
+def test_excel_names_sheet_row_and_repeated_column(tmp_path):
+    path = tmp_path / "book.xlsx"
+    with pd.ExcelWriter(path, engine="xlsxwriter") as writer:
+        pd.DataFrame({"id": ["a", "b"], "q1": [0, "x"], "q2": [1, 1]}).to_excel(
+            writer, sheet_name="first", index=False
+        )
+        pd.DataFrame({"other": [1]}).to_excel(writer, sheet_name="second", index=False)
+    with pytest.raises(InputError, match=r"book.xlsx: row 3, column 'q1' holds the text 'x'"):
+        read_questionnaire(path, items=["q*"])
+    assert any("'second'" in note for note in read_table(path).notes)
+    pd.DataFrame([[1, 2, 3]], columns=["id", "q1", "q1"]).to_excel(path, index=False, engine="xlsxwriter")
+    with pytest.raises(InputError, match="'q1' twice"):
+        read_table(path)
+
+
+def test_the_largest_file_is_at_most_one_gigabyte():
+    assert 0 < largest_file() <= 2**30
+
+
+def test_an_absent_package_is_named(monkeypatch, labelled):
+    monkeypatch.setattr("icqf.io.tables.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"pyreadstat; pip install 'icqf\[io\]'"):
+        read_table(labelled)
