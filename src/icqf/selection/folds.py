@@ -1,0 +1,142 @@
+"""Blockwise folds: which answers are hidden together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icqf.errors import InputError
+
+Array = NDArray[Any]
+_AGE_BANDS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """A cut of the table into blocks, each dealt to a fold.
+
+    Attributes
+    ----------
+    row_block : int array (n,)
+        The block of rows each participant belongs to.
+    col_block : int array (m,)
+        The block of columns each item belongs to.
+    fold_of : int array (row_blocks, col_blocks)
+        The fold each block is dealt to.
+    n_splits : int
+    """
+
+    row_block: Array
+    col_block: Array
+    fold_of: Array
+    n_splits: int
+
+    def mask(self, fold: int) -> Array:
+        """Which answers (n, m) a fold hides."""
+        return (self.fold_of == fold)[self.row_block][:, self.col_block]
+
+
+def make_folds(
+    n: int,
+    m: int,
+    *,
+    n_splits: int = 10,
+    row_blocks: int | None = None,
+    col_blocks: int | None = None,
+    strata: Array | None = None,
+    groups: Array | None = None,
+    rng: np.random.Generator,
+) -> Folds:
+    """Cut a permuted n × m table into blocks and deal them into folds.
+
+    Neighbouring blocks go to different folds, so that every fold hides about the same share of
+    each participant's answers and of each item's. Participants of one stratum spread evenly over
+    the blocks of rows; those of one group stay in the same block.
+
+    Parameters
+    ----------
+    n, m : int
+        Participants and items.
+    n_splits : int
+        Number of folds.
+    row_blocks, col_blocks : int, optional
+        Number of blocks each way; as many as folds, or as many as there are rows or columns.
+    strata : array (n,), optional
+        Labels to spread evenly.
+    groups : array (n,), optional
+        Labels never to split, such as family or site.
+    rng : Generator
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> folds = make_folds(200, 100, rng=np.random.default_rng(0))
+    >>> sum(folds.mask(fold).sum() for fold in range(10))
+    np.int64(20000)
+    """
+    units = n if groups is None else len(np.unique(groups))
+    row_blocks = min(units, n_splits if row_blocks is None else row_blocks)
+    col_blocks = min(m, n_splits if col_blocks is None else col_blocks)
+    if n_splits < 2:
+        raise InputError(f"n_splits={n_splits} is too few; cross-validation needs at least 2 folds.")
+    if row_blocks * col_blocks < n_splits:
+        raise InputError(
+            f"{row_blocks} × {col_blocks} blocks cannot be dealt into {n_splits} folds; "
+            "use fewer folds (n_splits)."
+        )
+    if row_blocks < 2 and col_blocks < 2:
+        raise InputError("The table is too small to hide a part of it.")
+    if groups is None:
+        row_block = _spread(n, row_blocks, strata, rng)
+    else:
+        row_block = _spread_groups(groups, row_blocks, strata, rng)
+    col_block = _spread(m, col_blocks, None, rng)
+    shift = np.arange(row_blocks)[:, None] * (1 if col_blocks >= n_splits else col_blocks)
+    fold_of = (shift + np.arange(col_blocks)[None, :]) % n_splits
+    return Folds(row_block, col_block, fold_of, n_splits)
+
+
+def _spread(n: int, blocks: int, strata: Array | None, rng: np.random.Generator) -> Array:
+    """Deal n things to blocks in turn, stratum by stratum, in random order within each."""
+    order = rng.permutation(n)
+    if strata is not None:
+        order = order[np.argsort(strata[order], kind="stable")]
+    block = np.empty(n, dtype=np.intp)
+    block[order] = np.arange(n) % blocks
+    return block
+
+
+def _spread_groups(groups: Array, blocks: int, strata: Array | None, rng: np.random.Generator) -> Array:
+    """Deal whole groups, larger ones first, each to the block that has fewest people (of its stratum)."""
+    names, member, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    labels = np.zeros(len(groups), dtype=np.intp) if strata is None else strata
+    n_labels = int(labels.max()) + 1
+    makeup = np.zeros((len(names), n_labels))
+    np.add.at(makeup, (member, labels), 1)
+    load = np.zeros((blocks, n_labels))
+    chosen = np.empty(len(names), dtype=np.intp)
+    shuffled = rng.permutation(len(names))
+    for group in shuffled[np.argsort(-sizes[shuffled], kind="stable")]:
+        crowding = load @ makeup[group] + 1e-6 * load.sum(axis=1)
+        chosen[group] = int(np.argmin(crowding))
+        load[chosen[group]] += makeup[group]
+    return chosen[member]
+
+
+def strata_of(design: Array, partitions: tuple[tuple[int, ...], ...]) -> Array | None:
+    """Stratum of each participant from the confound design (n, c): categories, and bands of continuous ones."""
+    if not partitions:
+        return None
+    label = np.zeros(len(design), dtype=np.intp)
+    for columns in partitions:
+        part = design[:, list(columns)]
+        if np.isin(part, (0.0, 1.0)).all():
+            level = part.argmax(axis=1)
+        else:
+            edges = np.quantile(part[:, 0], np.linspace(0, 1, _AGE_BANDS + 1)[1:-1])
+            level = np.searchsorted(edges, part[:, 0])
+        label = label * (int(level.max()) + 1) + level
+    return np.unique(label, return_inverse=True)[1]

@@ -1,0 +1,63 @@
+"""Tables with little or nothing in them are fitted without a stumble."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from icqf import ICQF
+
+
+def fit_quietly(model, answers):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", message=".*same answer from everybody")
+        return model.fit(np.asarray(answers, dtype=float))
+
+
+SINGLE = pytest.param(
+    "float32",
+    marks=pytest.mark.xfail(strict=True, reason="Spectrum overflows where all singular values are 0"),
+)
+
+
+@pytest.mark.parametrize("dtype", [SINGLE, "float64"])
+@pytest.mark.parametrize(("init", "answer"), [("nndsvd", 0), ("rotated", 0), ("rotated", 3)])
+def test_answers_all_alike(init, answer, dtype):
+    answers = np.full((4, 3), answer)
+    model = fit_quietly(ICQF(1, item_range=(0, 4), init=init, dtype=dtype, intercept=False), answers)
+    scores = model.transform(answers)
+    assert scores.min() >= 0 and scores.max() <= 1
+    assert np.isfinite(model.objective_) and np.isfinite(model.components_).all()
+
+
+@pytest.mark.xfail(strict=True, reason="loadings shrink to about 1e-300 instead of 0 and overflow a division")
+@pytest.mark.parametrize("k", [1, 2])
+def test_group_norms_near_zero(k):
+    answers = [[1.760768, 0.0], [3.92763291, 3.61947512], [0.0, 3.54095065]]
+    model = ICQF(
+        k, item_range=(0, 4), beta=10.0, penalty="l21", solver="admm", dtype="float64", intercept=False
+    )
+    fit_quietly(model, answers)
+    assert np.isfinite(model.objective_)
+
+
+def test_as_many_factors_as_items_or_people():
+    answers = np.random.default_rng(0).integers(0, 5, (3, 8))
+    for table in (answers, answers.T):
+        model = fit_quietly(ICQF(3, item_range=(0, 4), beta=0.0, max_iter=2000), table)
+        assert -model.score(table.astype(float)) < 0.5
+
+
+def test_one_person_and_one_item():
+    model = fit_quietly(ICQF(1, item_range=(0, 4), beta=0.0), [[3.0]])
+    assert model.score([[3.0]]) == pytest.approx(0, abs=1e-6)
+
+
+def test_more_factors_than_the_table_has_rank():
+    row = np.array([0, 1, 2, 3, 4.0])
+    answers = np.outer([0, 0.5, 1, 1, 0.5, 0.25], row)
+    model = fit_quietly(ICQF(3, item_range=(0, 4), beta=0.0, intercept=False, max_iter=3000), answers)
+    assert np.isfinite(model.components_).all()
+    assert -model.score(answers) < 1e-3

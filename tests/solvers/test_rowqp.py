@@ -1,0 +1,96 @@
+"""The batched interior-point method against small programs solved by trying every set of active bounds."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+import scipy.optimize
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from icqf.solvers.rowqp import solve_rows
+
+
+def by_active_sets(H, p, loadings, room, top):
+    """min ½wᵀHw − pᵀw over 0 ≤ w ≤ top, loadingsᵀw ≤ room, by trying every set of active constraints."""
+    k = len(p)
+    sides = [loadings.T, -np.eye(k)] + ([] if top is None else [np.eye(k)])
+    limits = [room, np.zeros(k)] + ([] if top is None else [np.full(k, top)])
+    A, b = np.concatenate(sides), np.concatenate(limits)
+    best, best_value = None, np.inf
+    for size in range(k + 1):
+        for active in combinations(range(len(A)), size):
+            A_a = A[list(active)]
+            system = np.block([[H, A_a.T], [A_a, np.zeros((size, size))]])
+            try:
+                w = np.linalg.solve(system, np.concatenate([p, b[list(active)]]))[:k]
+            except np.linalg.LinAlgError:
+                continue
+            value = 0.5 * w @ H @ w - p @ w
+            if (A @ w <= b + 1e-9).all() and value < best_value:
+                best, best_value = w, value
+    return best
+
+
+def programs(rng, s, k, m, *, top=1.0, tight=1.0):
+    B = rng.normal(size=(s, k, k + 2))
+    H = B @ np.swapaxes(B, 1, 2) + 0.1 * np.eye(k)
+    p = 3 * rng.normal(size=(s, k)) + 2
+    loadings = 4 * rng.random((k, m)) * (rng.random((k, m)) < 0.7)
+    room = tight * 4 * rng.random((s, m))
+    return H, p, loadings, room, top
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 3),
+    st.integers(1, 4),
+    st.sampled_from([1.0, 0.6, None]),
+    st.sampled_from([0.05, 0.3, 1.0]),
+)
+def test_equals_trying_every_active_set(seed, k, m, top, tight):
+    H, p, loadings, room, top = programs(np.random.default_rng(seed), 4, k, m, top=top, tight=tight)
+    found = solve_rows(H, p, loadings, room, top)
+    for i in range(4):
+        best = by_active_sets(H[i], p[i], loadings, room[i], top)
+        np.testing.assert_allclose(found[i], best, atol=2e-5)
+    # Interior points come from inside: what is left over a bound is rounding (scaled away by the caller).
+    assert (found >= 0).all() and (top is None or (found <= top).all())
+    assert (found @ loadings - room).max() <= 1e-5
+
+
+def test_equals_scipy():
+    H, p, loadings, room, top = programs(np.random.default_rng(3), 6, 5, 12, tight=0.5)
+    found = solve_rows(H, p, loadings, room, top)
+    for i in range(6):
+        reference = scipy.optimize.minimize(
+            lambda w, i=i: 0.5 * w @ H[i] @ w - p[i] @ w,
+            np.zeros(5),
+            jac=lambda w, i=i: H[i] @ w - p[i],
+            bounds=[(0, 1)] * 5,
+            constraints={
+                "type": "ineq",
+                "fun": lambda w, i=i: room[i] - w @ loadings,
+                "jac": lambda w: -loadings.T,
+            },
+            method="SLSQP",
+            options={"ftol": 1e-13, "maxiter": 500},
+        )
+        assert reference.success
+        np.testing.assert_allclose(found[i], reference.x, atol=1e-5)
+
+
+def test_no_room_means_no_score_on_the_items_without_it():
+    H, p = np.eye(2)[None], np.array([[5.0, 5.0]])
+    loadings = np.array([[1.0, 0.0], [0.0, 1.0]])
+    found = solve_rows(H, p, loadings, np.array([[0.0, 3.0]]), 1.0)
+    assert found[0] == pytest.approx([0.0, 1.0], abs=1e-6)
+
+
+def test_rows_are_solved_each_by_itself():
+    H, p, loadings, room, top = programs(np.random.default_rng(5), 5, 4, 6, tight=0.3)
+    together = solve_rows(H, p, loadings, room, top)
+    for i in range(5):
+        alone = solve_rows(H[i : i + 1], p[i : i + 1], loadings, room[i : i + 1], top)
+        np.testing.assert_allclose(together[i], alone[0], atol=1e-6)
