@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from icqf.estimator import ICQF
+    from icqf.selection.consensus import consensus
+    from icqf.selection.estimator import ICQFCV
 
 __version__ = "0.1.0"
-__all__ = ["ICQF", "__version__"]
+__all__ = ["ICQF", "ICQFCV", "__version__", "consensus"]
 
-_HOMES = {"ICQF": "icqf.estimator"}
+_HOMES = {
+    "ICQF": "icqf.estimator",
+    "ICQFCV": "icqf.selection.estimator",
+    "consensus": "icqf.selection.consensus",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -231,6 +231,7 @@ class ICQF(TransformerMixin, BaseEstimator):
             warn_of_empty_rows(rows, filled, consequence="kept out of the fit")
         if weights is not None:
             filled &= weights > 0
+        self._kept = filled
         if not filled.all():
             work, design = work[filled], design[filled]
             weights = None if weights is None else weights[filled]

@@ -127,7 +127,7 @@ def _spread_groups(groups: Array, blocks: int, strata: Array | None, rng: np.ran
 
 
 def strata_of(design: Array, partitions: tuple[tuple[int, ...], ...]) -> Array | None:
-    """Stratum of each participant from the confound design (n, c): categories, and bands of continuous ones."""
+    """Stratum of each participant from the confound design (n, c): categories, bands of continuous ones."""
     if not partitions:
         return None
     label = np.zeros(len(design), dtype=np.intp)

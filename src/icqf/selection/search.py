@@ -56,6 +56,7 @@ class Plan:
     tol: float
     max_iter: int
     k_max: int
+    range_declared: bool = True
 
 
 def tasks(plan: Plan, ks: Sequence[int], *, pieces: int) -> list[Task]:
@@ -77,7 +78,11 @@ def run_task(plan: Plan, task: Task) -> list[Trial]:
 
 def _trials(plan: Plan, task: Task) -> Iterator[Trial]:
     mask = plan.folds[task.repeat].mask(task.fold)
-    problem = plan.problem.hide(mask)
+    visible = plan.problem.hide(mask)
+    problem, low = (visible, 0.0) if plan.range_declared else _in_visible_range(visible)
+    # The bound on reconstructed answers is left to the clipping of the predictions: it hardly
+    # moves the loadings, and candidates cost several times less without it.
+    problem = replace(problem, bounds=replace(problem.bounds, reconstruction=None))
     clock = time.perf_counter()
     start_of = _starter(plan, problem, task)
     for k in task.ks:
@@ -87,10 +92,33 @@ def _trials(plan: Plan, task: Task) -> Iterator[Trial]:
             iteration = FastIteration(candidate, start)
             n_iter = iterate(iteration, tol=plan.tol, max_iter=plan.max_iter)
             factors = iteration.factors()
-            error, n_hidden = hidden_error(plan.problem, mask, factors)
+            error, n_hidden = hidden_error(plan.problem, mask, factors, low=low, span=problem.span)
             now = time.perf_counter()
             yield Trial(task.repeat, task.fold, k, beta, error, n_hidden, n_iter, now - clock)
             start, clock = factors, now
+
+
+def _in_visible_range(problem: Problem) -> tuple[Problem, float]:
+    """The problem counted from the lowest visible answer, its range that of the visible answers."""
+    low, high = np.inf, -np.inf
+    for block in problem.blocks():
+        seen = block.X if block.O is None else block.X[block.O > 0]
+        if seen.size:
+            low, high = min(low, float(seen.min())), max(high, float(seen.max()))
+    span = np.full(problem.m, high - low)
+    if low == 0 and (span == problem.span).all():
+        return problem, 0.0
+    whole = np.issubdtype(problem.answers.dtype, np.integer)
+    shift = problem.answers.dtype.type(low) if whole else low
+    bounds = problem.bounds
+    shifted = replace(
+        problem.hide(~(problem.answers >= low)),
+        answers=problem.answers - shift,
+        span=span,
+        bounds=replace(bounds, loading=None if bounds.loading is None else np.minimum(bounds.loading, span)),
+        penalty=replace(problem.penalty, gamma=problem.penalty.gamma * span.max() / problem.span.max()),
+    )
+    return shifted, low
 
 
 def _starter(plan: Plan, problem: Problem, task: Task) -> Any:
@@ -110,16 +138,18 @@ def with_beta(problem: Problem, beta: float) -> Problem:
     return changed
 
 
-def hidden_error(problem: Problem, mask: Array, factors: Factors) -> tuple[float, int]:
+def hidden_error(
+    problem: Problem, mask: Array, factors: Factors, *, low: float = 0.0, span: Array | None = None
+) -> tuple[float, int]:
     """Mean squared error of the hidden answers, predicted by R clipped to the range, and their number."""
     A = problem.with_confounds(factors.scores)
-    span = problem.span.astype(A.dtype)
+    top = (problem.span if span is None else span).astype(A.dtype)
     total, weight, count = 0.0, 0.0, 0
     for block in problem.blocks():
         hidden = mask[block.rows]
         if block.O is not None:
             hidden = hidden & (block.O > 0)
-        R = np.minimum(A[:, block.rows].T @ factors.loadings, span)
+        R = np.minimum(A[:, block.rows].T @ factors.loadings, top) + A.dtype.type(low)
         squares = np.where(hidden, (block.X - R) ** 2, 0).sum(axis=1, dtype=np.float64)
         number = hidden.sum(axis=1)
         weights = np.ones(len(number)) if block.weights is None else block.weights

@@ -1,0 +1,127 @@
+"""One stable solution from many resampled fits."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
+
+from icqf.errors import InputError
+from icqf.estimator import ICQF
+from icqf.selection.stability import aligned, fit_loadings, subset
+from icqf.solvers import start as starts
+from icqf.solvers.finish import finish
+from icqf.solvers.loop import score_tolerance
+from icqf.solvers.problem import Problem
+from icqf.solvers.result import Factorization, Factors, Trace
+from icqf.solvers.solve import solve
+
+Array = NDArray[Any]
+
+
+def consensus(
+    model: ICQF,
+    X: Any,
+    *,
+    confounds: Any = None,
+    sample_weight: Any = None,
+    n_resamples: int = 20,
+    refit: Literal["scores", "all"] = "scores",
+    n_jobs: int | None = None,
+    random_state: Any = 0,
+) -> ICQF:
+    """Average aligned fits to resampled people into one solution under the same constraints.
+
+    Parameters
+    ----------
+    model : ICQF
+        A fitted model; its factors are the reference that resampled ones are matched to.
+    X, confounds, sample_weight
+        The data the model was fitted to.
+    n_resamples : int
+        Bootstrap samples of the people.
+    refit : {"scores", "all"}
+        "scores" keeps the averaged loadings, which lie inside all bounds as averages do, and solves the
+        scores under the constraints. "all" goes on from there until the fit settles.
+    n_jobs : int, optional
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    ICQF
+        A new fitted model. `agreement_` (k,) is the mean correlation of each of its factors with those
+        of the resampled fits. With refit="scores" its certificate says how far the averaged loadings lie
+        from a stationary point, and `converged_` is False when that is more than `tol`.
+
+    Examples
+    --------
+    >>> from icqf import ICQF, consensus
+    >>> from icqf.datasets import make_synthetic
+    >>> answers = make_synthetic(n=100, m=40, k=4, noise=0.1, random_state=0).answers
+    >>> model = ICQF(4, item_range=(0, 100)).fit(answers)
+    >>> stable = consensus(model, answers, n_resamples=5)
+    >>> bool((stable.agreement_ > 0.9).all())
+    True
+    """
+    check_is_fitted(model)
+    if n_resamples < 2:
+        raise InputError(f"n_resamples must be at least 2, not {n_resamples}.")
+    result = clone(model)
+    problem = result.make_problem(X, confounds=confounds, sample_weight=sample_weight)
+    k = len(model.components_)
+    reference = np.concatenate([model.components_, model._confound_components])
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+    draws = [np.sort(rng.integers(0, problem.n, problem.n)) for _ in range(n_resamples)]
+    fits = Parallel(n_jobs=n_jobs)(
+        delayed(_resampled)(problem, rows, reference, k, model.tol, model.max_iter) for rows in draws
+    )
+    loadings = np.stack([found for found, _ in fits]).mean(axis=0)
+    if refit == "all":
+        scores = finish(problem, loadings, tol=score_tolerance(model.tol)).factors
+        result.init = (scores.scores.T, scores.loadings[:k].T)
+        result._keep(problem, solve(problem, k, result._options(), rng))
+        result.init = model.init
+    else:
+        result._keep(problem, _with_loadings(problem, loadings, model.tol))
+    matched = [aligned(result.components_, found[:k])[0] for found, _ in fits]
+    result.agreement_ = _agreement(result.components_, [f[:k] for f, _ in fits], matched)
+    return result
+
+
+def _resampled(
+    problem: Problem, rows: Array, reference: Array, k: int, tol: float, max_iter: int
+) -> tuple[Array, float]:
+    """Loadings of one resample, started afresh, in the order of the reference."""
+    with threadpool_limits(limits=1):
+        drawn = subset(problem, rows)
+        start = starts.nndsvd(starts.Spectrum(drawn, k, centred=False), k)
+        found = fit_loadings(drawn, start, tol=tol, max_iter=max_iter)
+    order, agreement = aligned(reference[:k], found[:k])
+    return np.concatenate([found[:k][order], found[k:]]), agreement
+
+
+def _with_loadings(problem: Problem, loadings: Array, tol: float) -> Factorization:
+    finished = finish(problem, loadings, tol=score_tolerance(tol))
+    return Factorization(
+        Factors(finished.factors.scores, finished.factors.loadings),
+        finished.objective,
+        finished.certificate,
+        finished.fit,
+        Trace(),
+        finished.certificate.holds(tol),
+        0,
+    )
+
+
+def _agreement(components: Array, fits: list[Array], matched: list[Array]) -> Array:
+    values = [
+        [np.corrcoef(row, found[at])[0, 1] for row, at in zip(components, order, strict=True)]
+        for found, order in zip(fits, matched, strict=True)
+    ]
+    return np.nan_to_num(np.array(values)).mean(axis=0)

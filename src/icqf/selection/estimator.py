@@ -1,0 +1,463 @@
+"""ICQFCV: one call that picks the number of factors and the penalty."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from icqf.errors import InputError
+from icqf.estimator import ICQF
+from icqf.selection.count import FactorCount
+from icqf.selection.folds import make_folds, strata_of
+from icqf.selection.journal import Journal, fingerprint
+from icqf.selection.rules import Choice, Rule, best_by_k, best_row, choose, error_table, resampled_choice
+from icqf.selection.search import LEAST_SPECTRUM, Plan, Task, Trial, run_task, tasks
+from icqf.selection.stability import stability_curve
+from icqf.solvers.problem import Problem
+
+Array = NDArray[Any]
+_REACH = 4  # numbers of factors tried on each side of parallel analysis
+_WIDEN = 3  # how many more are tried when the best lies at the edge
+_TASKS_PER_JOB = 4
+
+
+@dataclass(frozen=True)
+class SearchProgress:
+    """What a callback is told while the search runs.
+
+    Attributes
+    ----------
+    done, total : int
+        Fits finished and fits planned.
+    best : str
+        The best candidate so far, in words; empty at first.
+    """
+
+    done: int
+    total: int
+    best: str
+
+
+class ICQFCV(TransformerMixin, BaseEstimator):
+    """ICQF with the number of factors and the penalty chosen by blockwise cross-validation.
+
+    The table is cut into blocks of participants × items, the blocks are dealt into folds, and every
+    candidate is judged by how well it predicts the answers of the fold that it did not see.
+
+    Parameters
+    ----------
+    n_components : "auto" or sequence of int
+        The numbers of factors to try. "auto" tries those around the number that parallel analysis
+        suggests, and further ones while the best lies at the edge.
+    betas : sequence of float
+        The penalties to try.
+    n_splits : int
+        Number of folds.
+    row_blocks, col_blocks : int, optional
+        Number of blocks each way; as many as folds by default.
+    n_repeats : int
+        How often the whole cross-validation is repeated with another division.
+    rule : {"min", "one_se", "stable"}
+        Lowest error; fewest factors within one standard error of it; or, among those within one
+        standard error (or within the share `within`), the number whose factors agree best between
+        halves of the sample.
+    within : float, optional
+        For "one_se" and "stable": the share of the lowest error that counts as close, such as 0.01,
+        instead of one standard error.
+    stability : bool
+        Whether to work out `stability_` also when the rule does not need it.
+    n_halves : int
+        How often the sample is halved for that.
+    search_tol : float
+        Tolerance of the fits that are compared; the final fit uses `tol`.
+    n_jobs : int, optional
+        Processes to spread the fits over (joblib). The results do not depend on it.
+    checkpoint : path, optional
+        A journal of finished fits. When the run is broken off, the same call goes on from there.
+    callback : callable, optional
+        Called with a `SearchProgress` as fits finish.
+    random_state : int, RandomState or None
+    item_range, confound_ranges, intercept, n_init, penalty, score_max, loading_max, reconstruction_max, \
+tol, max_iter, init, missing_confounds, dtype
+        As for `ICQF`.
+
+    Attributes
+    ----------
+    best_estimator_ : ICQF
+        Fitted to all data with the chosen number of factors and penalty.
+    n_components_, beta_ : int, float
+    cv_results_ : DataFrame
+        A fit a row: repeat, fold, n_components, beta, error, n_hidden, n_iter, seconds.
+    errors_ : DataFrame
+        Mean error and standard error of each candidate.
+    choice_ : Choice
+        How often each candidate would win if the folds were drawn again.
+    stability_ : DataFrame or None
+        Agreement between halves for each number of factors at its best penalty.
+    count_ : FactorCount
+        The choice with its curve and reason.
+
+    Examples
+    --------
+    >>> from icqf import ICQFCV
+    >>> from icqf.datasets import make_synthetic
+    >>> answers = make_synthetic(n=100, m=40, k=4, noise=0.1, random_state=0).answers
+    >>> search = ICQFCV([3, 4, 5], betas=[0.1], n_splits=5, item_range=(0, 100), random_state=0).fit(answers)
+    >>> search.n_components_
+    4
+    >>> search.choice_
+    k = 4 in 100%
+    """
+
+    def __init__(
+        self,
+        n_components: Literal["auto"] | Sequence[int] = "auto",
+        *,
+        betas: Sequence[float] = (0.0, 0.01, 0.05, 0.1, 0.2, 0.5),
+        n_splits: int = 10,
+        row_blocks: int | None = None,
+        col_blocks: int | None = None,
+        n_repeats: int = 1,
+        rule: Rule = "min",
+        within: float | None = None,
+        stability: bool = False,
+        n_halves: int = 6,
+        search_tol: float = 5e-3,
+        n_jobs: int | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        callback: Callable[[SearchProgress], object] | None = None,
+        random_state: Any = None,
+        item_range: Any = None,
+        confound_ranges: Mapping[str, tuple[float, float]] | None = None,
+        intercept: bool = True,
+        n_init: int = 1,
+        penalty: Literal["l1", "l2", "l21"] = "l1",
+        score_max: float | None = 1.0,
+        loading_max: float | Literal["item_range"] | None = "item_range",
+        reconstruction_max: Literal["item_range"] | None = "item_range",
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        init: Literal["nndsvd", "rotated", "random"] = "nndsvd",
+        missing_confounds: Literal["error", "mean"] = "error",
+        dtype: Any = "float32",
+    ) -> None:
+        self.n_components = n_components
+        self.betas = betas
+        self.n_splits = n_splits
+        self.row_blocks = row_blocks
+        self.col_blocks = col_blocks
+        self.n_repeats = n_repeats
+        self.rule = rule
+        self.within = within
+        self.stability = stability
+        self.n_halves = n_halves
+        self.search_tol = search_tol
+        self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
+        self.callback = callback
+        self.random_state = random_state
+        self.item_range = item_range
+        self.confound_ranges = confound_ranges
+        self.intercept = intercept
+        self.n_init = n_init
+        self.penalty = penalty
+        self.score_max = score_max
+        self.loading_max = loading_max
+        self.reconstruction_max = reconstruction_max
+        self.tol = tol
+        self.max_iter = max_iter
+        self.init = init
+        self.missing_confounds = missing_confounds
+        self.dtype = dtype
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def fit(
+        self, X: Any, y: Any = None, *, confounds: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> ICQFCV:
+        """Choose the number of factors and the penalty, and fit with them.
+
+        Parameters
+        ----------
+        X, confounds, sample_weight
+            As for `ICQF.fit`.
+        y : ignored
+        groups : array (n,), optional
+            Family or site: people of one group are always hidden together.
+        """
+        self._check()
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        model = self._model(n_components=1, beta=0.0)
+        model._check_parameters()
+        problem = model.make_problem(X, confounds=confounds, sample_weight=sample_weight)
+        self.n_features_in_ = model.n_features_in_
+        if hasattr(model, "feature_names_in_"):
+            self.feature_names_in_ = model.feature_names_in_
+        together = _groups(groups, model._kept)
+
+        plan = self._plan(problem, together, seed)
+        journal = None if self.checkpoint is None else Journal(self.checkpoint, fingerprint(plan))
+        ks = self._candidates(problem, seed)
+        trials = self._search(plan, ks, journal)
+        while self.n_components == "auto":
+            more = _beyond(trials, ks, highest=min(problem.n, problem.m))
+            if not more:
+                break
+            ks = sorted({*ks, *more})
+            trials = self._search(plan, ks, journal)
+        self.cv_results_ = _as_table(trials)
+        self.errors_ = error_table(self.cv_results_)
+
+        self.stability_ = None
+        if self.stability or self.rule == "stable":
+            self.stability_ = self._stability(problem, together, seed)
+        self.n_components_, self.beta_ = choose(
+            self.errors_, self.rule, stability=self.stability_, within=self.within
+        )
+        self.choice_: Choice = resampled_choice(
+            self.cv_results_,
+            self.rule,
+            rng=np.random.default_rng([seed, 2]),
+            stability=self.stability_,
+            within=self.within,
+        )
+        self.count_ = self._count()
+        self.best_estimator_ = self._model(n_components=self.n_components_, beta=self.beta_).fit(
+            X, confounds=confounds, sample_weight=sample_weight
+        )
+        return self
+
+    def _check(self) -> None:
+        if self.rule not in ("min", "one_se", "stable"):
+            raise InputError(f"rule={self.rule!r} is not known; choose 'min', 'one_se' or 'stable'.")
+        if len(self.betas) == 0 or min(self.betas) < 0:
+            raise InputError("betas must hold at least one penalty, and none below 0.")
+        if self.n_repeats < 1:
+            raise InputError(f"n_repeats must be at least 1, not {self.n_repeats}.")
+        if isinstance(self.n_components, str) and self.n_components != "auto":
+            raise InputError(f"n_components must be 'auto' or the numbers to try, not {self.n_components!r}.")
+
+    def _model(self, *, n_components: int, beta: float) -> ICQF:
+        return ICQF(
+            n_components,
+            beta=beta,
+            item_range=self.item_range,
+            confound_ranges=self.confound_ranges,
+            intercept=self.intercept,
+            n_init=self.n_init,
+            penalty=self.penalty,
+            score_max=self.score_max,
+            loading_max=self.loading_max,
+            reconstruction_max=self.reconstruction_max,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            init=self.init,
+            missing_confounds=self.missing_confounds,
+            dtype=self.dtype,
+            random_state=self.random_state,
+        )
+
+    def _plan(self, problem: Problem, groups: Array | None, seed: int) -> Plan:
+        strata = strata_of(problem.design.T, problem.partitions)
+        folds = tuple(
+            make_folds(
+                problem.n,
+                problem.m,
+                n_splits=self.n_splits,
+                row_blocks=self.row_blocks,
+                col_blocks=self.col_blocks,
+                strata=strata,
+                groups=groups,
+                rng=np.random.default_rng([seed, 0, repeat]),
+            )
+            for repeat in range(self.n_repeats)
+        )
+        return Plan(
+            problem,
+            folds,
+            tuple(sorted({float(beta) for beta in self.betas})),
+            self.init,
+            self.search_tol,
+            self.max_iter,
+            min(problem.m, LEAST_SPECTRUM),
+            range_declared=self.item_range is not None,
+        )
+
+    def _candidates(self, problem: Problem, seed: int) -> list[int]:
+        highest = min(problem.n, problem.m)
+        if isinstance(self.n_components, str):
+            centre = _parallel_analysis(problem, seed)
+            return [k for k in range(max(1, centre - _REACH), centre + _REACH + 1) if k <= highest]
+        ks = sorted({int(k) for k in self.n_components})
+        if not ks or ks[0] < 1 or ks[-1] > highest:
+            raise InputError(
+                f"n_components={list(self.n_components)} cannot be tried: each number must lie between 1 and "
+                f"{highest}, as the table has {problem.n} sample(s) and {problem.m} feature(s)."
+            )
+        return ks
+
+    def _search(self, plan: Plan, ks: list[int], journal: Journal | None) -> list[Trial]:
+        """All trials for these numbers of factors: from the journal, from before, or run now."""
+        known = {_key(trial): trial for trial in (journal.trials if journal else [])}
+        known |= {_key(trial): trial for trial in getattr(self, "_trials", [])}
+        jobs = effective_n_jobs(self.n_jobs)
+        folds_in_all = sum(folds.n_splits for folds in plan.folds)
+        pieces = max(1, -(-_TASKS_PER_JOB * jobs // folds_in_all)) if jobs > 1 else 1
+        todo = []
+        for task in tasks(plan, ks, pieces=pieces):
+            missing = tuple(
+                k
+                for k in task.ks
+                if any((task.repeat, task.fold, k, beta) not in known for beta in plan.betas)
+            )
+            if missing:
+                todo.append(Task(task.repeat, task.fold, missing))
+        total = len(ks) * len(plan.betas) * folds_in_all
+        done = total - sum(len(task.ks) for task in todo) * len(plan.betas)
+        self._tell(done, total, known)
+        run = Parallel(n_jobs=self.n_jobs, return_as="generator_unordered")
+        for finished in run(delayed(run_task)(plan, task) for task in todo):
+            if journal is not None:
+                journal.append(finished)
+            known |= {_key(trial): trial for trial in finished}
+            done += len(finished)
+            self._tell(done, total, known)
+        wanted = set(ks)
+        self._trials = [known[key] for key in sorted(known)]
+        return [trial for trial in self._trials if trial.n_components in wanted]
+
+    def _tell(self, done: int, total: int, known: Mapping[Any, Trial]) -> None:
+        if self.callback is None:
+            return
+        best = ""
+        if known:
+            k, beta, error = best_row(error_table(_as_table(list(known.values()))))
+            best = f"{k} factors, beta {beta:g} (error {error:.4g})"
+        self.callback(SearchProgress(done, total, best))
+
+    def _stability(self, problem: Problem, groups: Array | None, seed: int) -> pd.DataFrame:
+        strata = strata_of(problem.design.T, problem.partitions)
+
+        def halves(rng: np.random.Generator) -> Array:
+            cut = make_folds(
+                problem.n, 2, n_splits=2, row_blocks=2, col_blocks=1, strata=strata, groups=groups, rng=rng
+            )
+            return cut.row_block
+
+        rows = best_by_k(self.errors_)
+        return stability_curve(
+            problem,
+            [(int(k), float(beta)) for k, beta in zip(rows["n_components"], rows["beta"], strict=True)],
+            n_splits=self.n_halves,
+            tol=self.search_tol,
+            max_iter=self.max_iter,
+            n_jobs=self.n_jobs,
+            rng=np.random.default_rng([seed, 1]),
+            partition=halves,
+        )
+
+    def _count(self) -> FactorCount:
+        curve = best_by_k(self.errors_)
+        if self.stability_ is not None:
+            curve = curve.merge(self.stability_[["n_components", "agreement"]], on="n_components")
+        reasons = {
+            "min": f"{self.n_components_} factors predict hidden answers best",
+            "one_se": f"{self.n_components_} is the fewest factors that predict hidden answers about as "
+            "well as the best number does",
+            "stable": f"of the numbers that predict hidden answers about as well as the best, "
+            f"{self.n_components_} factors agree best between halves of the sample",
+        }
+        return FactorCount(
+            "Blockwise cross-validation",
+            self.n_components_,
+            curve,
+            f"{reasons[self.rule]} (if the folds were drawn again: {self.choice_}).",
+            value="error",
+            better="lower",
+            spread="standard_error",
+        )
+
+    # --- using the chosen model ----------------------------------------------------------------------
+
+    def fit_transform(
+        self, X: Any, y: Any = None, *, confounds: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> Any:
+        """Choose, fit, and return the scores (n, k)."""
+        self.fit(X, y, confounds=confounds, sample_weight=sample_weight, groups=groups)
+        return self.transform(X, confounds=confounds)
+
+    def transform(self, X: Any, *, confounds: Any = None) -> Any:
+        """Scores of these participants by the chosen model."""
+        check_is_fitted(self)
+        return self.best_estimator_.transform(X, confounds=confounds)
+
+    def inverse_transform(self, X: Any, *, confounds: Any = None) -> Any:
+        """Reconstructed answers by the chosen model."""
+        check_is_fitted(self)
+        return self.best_estimator_.inverse_transform(X, confounds=confounds)
+
+    def score(self, X: Any, y: Any = None, *, confounds: Any = None, sample_weight: Any = None) -> float:
+        """Minus the mean squared error of the chosen model on observed answers."""
+        check_is_fitted(self)
+        return self.best_estimator_.score(X, confounds=confounds, sample_weight=sample_weight)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """The factors' names."""
+        check_is_fitted(self)
+        return self.best_estimator_.get_feature_names_out()
+
+
+def _key(trial: Trial) -> tuple[int, int, int, float]:
+    return trial.repeat, trial.fold, trial.n_components, trial.beta
+
+
+def _as_table(trials: Sequence[Trial]) -> pd.DataFrame:
+    table = pd.DataFrame([asdict(trial) for trial in trials])
+    return table.sort_values(["repeat", "fold", "n_components", "beta"], ignore_index=True)
+
+
+def _groups(groups: Any, kept: Array) -> Array | None:
+    if groups is None:
+        return None
+    labels = np.asarray(groups)
+    if labels.ndim != 1 or len(labels) != len(kept):
+        raise InputError(f"groups must name one group for each of the {len(kept)} rows of answers.")
+    missing = pd.isna(labels)
+    if missing.any():
+        raise InputError(f"groups is missing in row {int(np.flatnonzero(missing)[0])}; name a group for all.")
+    return np.unique(labels[kept].astype(str), return_inverse=True)[1]
+
+
+def _beyond(trials: Sequence[Trial], ks: Sequence[int], *, highest: int) -> list[int]:
+    """Further numbers of factors to try when the best of those tried lies at their edge."""
+    best = best_row(error_table(_as_table(trials)))[0]
+    more: list[int] = []
+    if best == max(ks):
+        more += range(best + 1, min(highest, best + _WIDEN) + 1)
+    if best == min(ks):
+        more += range(max(1, best - _WIDEN), best)
+    return more
+
+
+def _parallel_analysis(problem: Problem, seed: int) -> int:
+    """Where to look first; 1 when parallel analysis finds nothing."""
+    from icqf.baselines.retention import parallel_analysis
+
+    answers = problem.answers.astype(float)
+    answers[~(problem.answers >= 0)] = np.nan
+    varying = np.nanstd(answers, axis=0) > 0
+    found = parallel_analysis(answers[:, varying], n_iter=20, random_state=seed)
+    return max(1, found.n_components)

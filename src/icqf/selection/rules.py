@@ -1,0 +1,139 @@
+"""From cross-validated errors to a choice, and how sure it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from icqf.errors import InputError
+
+Rule = Literal["min", "one_se", "stable"]
+_RESAMPLES = 2000
+
+
+def error_table(results: pd.DataFrame) -> pd.DataFrame:
+    """Mean error and its standard error of each (n_components, beta), over folds and repeats.
+
+    Folds count by the number of answers they hide.
+    """
+    folds = results.assign(weighted=results["error"] * results["n_hidden"])
+    grouped = folds.groupby(["n_components", "beta"])
+    mean = grouped["weighted"].sum() / grouped["n_hidden"].sum()
+    spread: pd.Series = grouped["error"].std(ddof=1) / np.sqrt(grouped.size())
+    table = pd.DataFrame({"error": mean, "standard_error": spread.fillna(0.0)})
+    return table.reset_index()
+
+
+def best_row(table: pd.DataFrame) -> tuple[int, float, float]:
+    """(n_components, beta, error) with the lowest error."""
+    at = int(table["error"].to_numpy().argmin())
+    row = table.iloc[at]
+    return int(row["n_components"]), float(row["beta"]), float(row["error"])
+
+
+def best_by_k(table: pd.DataFrame) -> pd.DataFrame:
+    """For each number of factors, the row of its best penalty."""
+    return table.loc[table.groupby("n_components")["error"].idxmin()].reset_index(drop=True)
+
+
+def choose(
+    table: pd.DataFrame,
+    rule: Rule,
+    *,
+    stability: pd.DataFrame | None = None,
+    within: float | None = None,
+) -> tuple[int, float]:
+    """The (n_components, beta) a rule picks.
+
+    min: the lowest error. one_se: the fewest factors whose error is within one standard error of the
+    lowest. stable: among those (or among those within the share `within` of the lowest error), the
+    number whose factors agree best between halves of the sample.
+    """
+    rows = best_by_k(table)
+    best = rows.iloc[int(rows["error"].to_numpy().argmin())]
+    if rule == "min":
+        return int(best["n_components"]), float(best["beta"])
+    limit = best["error"] * (1 + within) if within is not None else best["error"] + best["standard_error"]
+    near = rows[rows["error"] <= limit]
+    if rule == "one_se":
+        chosen = near.iloc[int(near["n_components"].to_numpy().argmin())]
+    elif stability is not None:
+        agreement = stability.set_index("n_components")["agreement"].reindex(near["n_components"])
+        chosen = near.iloc[int(agreement.to_numpy().argmax())]
+    else:
+        raise InputError("rule='stable' needs the stability of each number of factors.")
+    return int(chosen["n_components"]), float(chosen["beta"])
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """How often each candidate would be chosen if the folds were drawn again.
+
+    Attributes
+    ----------
+    shares : DataFrame
+        Columns n_components, beta and share, most frequent first.
+    """
+
+    shares: pd.DataFrame
+
+    def by_k(self) -> pd.Series:
+        """Share of each number of factors, whatever its penalty, most frequent first."""
+        return self.shares.groupby("n_components")["share"].sum().sort_values(ascending=False)
+
+    def __str__(self) -> str:
+        parts = [f"{k} in {share:.0%}" for k, share in self.by_k().items() if share >= 0.005]
+        return "k = " + ", ".join(parts)
+
+    __repr__ = __str__
+
+
+def resampled_choice(
+    results: pd.DataFrame,
+    rule: Rule,
+    *,
+    rng: np.random.Generator,
+    stability: pd.DataFrame | None = None,
+    within: float | None = None,
+) -> Choice:
+    """Draw the folds with replacement many times, and apply the rule each time."""
+    wide = results.pivot_table(index=["repeat", "fold"], columns=["n_components", "beta"], values="error")
+    hidden = results.groupby(["repeat", "fold"])["n_hidden"].first().reindex(wide.index).to_numpy(float)
+    errors = wide.to_numpy()
+    ks = wide.columns.get_level_values("n_components").to_numpy()
+    betas = wide.columns.get_level_values("beta").to_numpy()
+    agreement = None
+    if stability is not None and rule == "stable":
+        agreement = stability.set_index("n_components")["agreement"].reindex(ks).to_numpy()
+    picks = np.empty(_RESAMPLES, dtype=np.intp)
+    for at in range(_RESAMPLES):
+        drawn = rng.integers(0, len(errors), len(errors))
+        weights = hidden[drawn]
+        mean = weights @ errors[drawn] / weights.sum()
+        picks[at] = _pick(mean, errors[drawn], ks, rule, agreement, within)
+    share = np.bincount(picks, minlength=len(ks)) / _RESAMPLES
+    shares = pd.DataFrame({"n_components": ks, "beta": betas, "share": share})
+    shares = shares[shares["share"] > 0].sort_values("share", ascending=False, kind="stable")
+    return Choice(shares.reset_index(drop=True))
+
+
+def _pick(
+    mean: np.ndarray,
+    drawn: np.ndarray,
+    ks: np.ndarray,
+    rule: Rule,
+    agreement: np.ndarray | None,
+    within: float | None,
+) -> int:
+    best = int(np.argmin(mean))
+    if rule == "min":
+        return best
+    spread = drawn[:, best].std(ddof=1) / np.sqrt(len(drawn)) if len(drawn) > 1 else 0.0
+    limit = mean[best] * (1 + within) if within is not None else mean[best] + spread
+    near = np.flatnonzero(mean <= limit)
+    wanted = ks[near].min() if agreement is None else ks[near[np.argmax(agreement[near])]]
+    same_k = np.flatnonzero(ks == wanted)
+    return int(same_k[np.argmin(mean[same_k])])
