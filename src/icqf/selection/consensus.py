@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from icqf.errors import InputError
 from icqf.estimator import ICQF
-from icqf.selection.stability import aligned, fit_loadings, subset
+from icqf.selection.stability import aligned, correlations, fit_loadings
 from icqf.solvers import start as starts
 from icqf.solvers.finish import finish
 from icqf.solvers.loop import score_tolerance
@@ -72,8 +73,15 @@ def consensus(
     check_is_fitted(model)
     if n_resamples < 2:
         raise InputError(f"n_resamples must be at least 2, not {n_resamples}.")
+    if refit not in ("scores", "all"):
+        raise InputError(f"refit={refit!r} is not known; choose 'scores' or 'all'.")
     result = clone(model)
     problem = result.make_problem(X, confounds=confounds, sample_weight=sample_weight)
+    if result.confound_names_ != model.confound_names_:
+        raise InputError(
+            f"The model was fitted with the confounds {model.confound_names_}, and these data give "
+            f"{result.confound_names_}; give the confounds it was fitted to."
+        )
     k = len(model.components_)
     reference = np.concatenate([model.components_, model._confound_components])
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
@@ -83,14 +91,13 @@ def consensus(
     )
     loadings = np.stack([found for found, _ in fits]).mean(axis=0)
     if refit == "all":
-        scores = finish(problem, loadings, tol=score_tolerance(model.tol)).factors
-        result.init = (scores.scores.T, scores.loadings[:k].T)
-        result._keep(problem, solve(problem, k, result._options(), rng))
-        result.init = model.init
+        average = finish(problem, loadings, tol=score_tolerance(model.tol)).factors
+        start = (average.scores.T, average.loadings[:k].T)
+        options = replace(result._options(), init=start, n_init=1)
+        result._keep(problem, solve(problem, k, options, rng))
     else:
         result._keep(problem, _with_loadings(problem, loadings, model.tol))
-    matched = [aligned(result.components_, found[:k])[0] for found, _ in fits]
-    result.agreement_ = _agreement(result.components_, [f[:k] for f, _ in fits], matched)
+    result.agreement_ = _agreement(result.components_, [found[:k] for found, _ in fits])
     return result
 
 
@@ -99,7 +106,7 @@ def _resampled(
 ) -> tuple[Array, float]:
     """Loadings of one resample, started afresh, in the order of the reference."""
     with threadpool_limits(limits=1):
-        drawn = subset(problem, rows)
+        drawn = problem.of_rows(rows)
         start = starts.nndsvd(starts.Spectrum(drawn, k, centred=False), k)
         found = fit_loadings(drawn, start, tol=tol, max_iter=max_iter)
     order, agreement = aligned(reference[:k], found[:k])
@@ -119,9 +126,8 @@ def _with_loadings(problem: Problem, loadings: Array, tol: float) -> Factorizati
     )
 
 
-def _agreement(components: Array, fits: list[Array], matched: list[Array]) -> Array:
-    values = [
-        [np.corrcoef(row, found[at])[0, 1] for row, at in zip(components, order, strict=True)]
-        for found, order in zip(fits, matched, strict=True)
-    ]
-    return np.nan_to_num(np.array(values)).mean(axis=0)
+def _agreement(components: Array, fits: list[Array]) -> Array:
+    """Mean correlation (k,) of each factor with its counterparts; 0 where one has no pattern."""
+    rows = np.arange(len(components))
+    values = [correlations(components, found)[rows, aligned(components, found)[0]] for found in fits]
+    return np.mean(values, axis=0)

@@ -15,8 +15,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from icqf.answers import numeric_table
 from icqf.errors import InputError
-from icqf.estimator import ICQF
+from icqf.estimator import ICQF, _validated
 from icqf.selection.count import FactorCount
 from icqf.selection.folds import make_folds, strata_of
 from icqf.selection.journal import Journal, fingerprint
@@ -56,7 +57,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_components : "auto" or sequence of int
+    n_components : "auto", sequence of int, or int
         The numbers of factors to try. "auto" tries those around the number that parallel analysis
         suggests, and further ones while the best lies at the edge.
     betas : sequence of float
@@ -95,7 +96,8 @@ tol, max_iter, init, missing_confounds, dtype
     ----------
     best_estimator_ : ICQF
         Fitted to all data with the chosen number of factors and penalty.
-    n_components_, beta_ : int, float
+    n_components_, beta_, n_iter_ : int, float, int
+        The choice, and the iterations of its final fit.
     cv_results_ : DataFrame
         A fit a row: repeat, fold, n_components, beta, error, n_hidden, n_iter, seconds.
     errors_ : DataFrame
@@ -121,7 +123,7 @@ tol, max_iter, init, missing_confounds, dtype
 
     def __init__(
         self,
-        n_components: Literal["auto"] | Sequence[int] = "auto",
+        n_components: Literal["auto"] | Sequence[int] | int = "auto",
         *,
         betas: Sequence[float] = (0.0, 0.01, 0.05, 0.1, 0.2, 0.5),
         n_splits: int = 10,
@@ -208,16 +210,19 @@ tol, max_iter, init, missing_confounds, dtype
             self.feature_names_in_ = model.feature_names_in_
         together = _groups(groups, model._kept)
 
-        plan = self._plan(problem, together, seed)
+        given = None
+        if self.item_range is None:
+            given = _validated(model, numeric_table(X), reset=False)[model._kept]
+        plan = self._plan(problem, given, together, seed)
         journal = None if self.checkpoint is None else Journal(self.checkpoint, fingerprint(plan))
         ks = self._candidates(problem, seed)
-        trials = self._search(plan, ks, journal)
-        while self.n_components == "auto":
+        trials = self._search(plan, ks, journal, before=())
+        while isinstance(self.n_components, str):
             more = _beyond(trials, ks, highest=min(problem.n, problem.m))
             if not more:
                 break
             ks = sorted({*ks, *more})
-            trials = self._search(plan, ks, journal)
+            trials = self._search(plan, ks, journal, before=trials)
         self.cv_results_ = _as_table(trials)
         self.errors_ = error_table(self.cv_results_)
 
@@ -238,6 +243,7 @@ tol, max_iter, init, missing_confounds, dtype
         self.best_estimator_ = self._model(n_components=self.n_components_, beta=self.beta_).fit(
             X, confounds=confounds, sample_weight=sample_weight
         )
+        self.n_iter_ = self.best_estimator_.n_iter_
         return self
 
     def _check(self) -> None:
@@ -249,6 +255,11 @@ tol, max_iter, init, missing_confounds, dtype
             raise InputError(f"n_repeats must be at least 1, not {self.n_repeats}.")
         if isinstance(self.n_components, str) and self.n_components != "auto":
             raise InputError(f"n_components must be 'auto' or the numbers to try, not {self.n_components!r}.")
+        if self.checkpoint is not None and self.random_state is None:
+            raise InputError(
+                "With a checkpoint, give a random_state, such as 0: without one the next run would draw "
+                "other folds and could not go on from the journal."
+            )
 
     def _model(self, *, n_components: int, beta: float) -> ICQF:
         return ICQF(
@@ -270,7 +281,7 @@ tol, max_iter, init, missing_confounds, dtype
             random_state=self.random_state,
         )
 
-    def _plan(self, problem: Problem, groups: Array | None, seed: int) -> Plan:
+    def _plan(self, problem: Problem, given: Array | None, groups: Array | None, seed: int) -> Plan:
         strata = strata_of(problem.design.T, problem.partitions)
         folds = tuple(
             make_folds(
@@ -293,7 +304,8 @@ tol, max_iter, init, missing_confounds, dtype
             self.search_tol,
             self.max_iter,
             min(problem.m, LEAST_SPECTRUM),
-            range_declared=self.item_range is not None,
+            seed=seed,
+            given=given,
         )
 
     def _candidates(self, problem: Problem, seed: int) -> list[int]:
@@ -301,18 +313,21 @@ tol, max_iter, init, missing_confounds, dtype
         if isinstance(self.n_components, str):
             centre = _parallel_analysis(problem, seed)
             return [k for k in range(max(1, centre - _REACH), centre + _REACH + 1) if k <= highest]
-        ks = sorted({int(k) for k in self.n_components})
+        ks = sorted({int(k) for k in np.atleast_1d(self.n_components)})
         if not ks or ks[0] < 1 or ks[-1] > highest:
             raise InputError(
-                f"n_components={list(self.n_components)} cannot be tried: each number must lie between 1 and "
-                f"{highest}, as the table has {problem.n} sample(s) and {problem.m} feature(s)."
+                f"n_components={ks} cannot be tried: each number must lie between 1 and {highest}, as the "
+                f"table has {problem.n} sample(s) and {problem.m} feature(s)."
             )
         return ks
 
-    def _search(self, plan: Plan, ks: list[int], journal: Journal | None) -> list[Trial]:
+    def _search(
+        self, plan: Plan, ks: list[int], journal: Journal | None, *, before: Sequence[Trial]
+    ) -> list[Trial]:
         """All trials for these numbers of factors: from the journal, from before, or run now."""
-        known = {_key(trial): trial for trial in (journal.trials if journal else [])}
-        known |= {_key(trial): trial for trial in getattr(self, "_trials", [])}
+        wanted = set(ks)
+        earlier = [*(journal.trials if journal else ()), *before]
+        known = {_key(trial): trial for trial in earlier if trial.n_components in wanted}
         jobs = effective_n_jobs(self.n_jobs)
         folds_in_all = sum(folds.n_splits for folds in plan.folds)
         pieces = max(1, -(-_TASKS_PER_JOB * jobs // folds_in_all)) if jobs > 1 else 1
@@ -335,9 +350,7 @@ tol, max_iter, init, missing_confounds, dtype
             known |= {_key(trial): trial for trial in finished}
             done += len(finished)
             self._tell(done, total, known)
-        wanted = set(ks)
-        self._trials = [known[key] for key in sorted(known)]
-        return [trial for trial in self._trials if trial.n_components in wanted]
+        return [known[key] for key in sorted(known)]
 
     def _tell(self, done: int, total: int, known: Mapping[Any, Trial]) -> None:
         if self.callback is None:
@@ -353,7 +366,7 @@ tol, max_iter, init, missing_confounds, dtype
 
         def halves(rng: np.random.Generator) -> Array:
             cut = make_folds(
-                problem.n, 2, n_splits=2, row_blocks=2, col_blocks=1, strata=strata, groups=groups, rng=rng
+                problem.n, 2, n_splits=2, row_blocks=2, col_blocks=2, strata=strata, groups=groups, rng=rng
             )
             return cut.row_block
 

@@ -87,14 +87,18 @@ def make_folds(
             f"{row_blocks} × {col_blocks} blocks cannot be dealt into {n_splits} folds; "
             "use fewer folds (n_splits)."
         )
-    if row_blocks < 2 and col_blocks < 2:
-        raise InputError("The table is too small to hide a part of it.")
+    if row_blocks < 2 or col_blocks < 2:
+        raise InputError(
+            f"{row_blocks} × {col_blocks} blocks ({units} {'sample' if groups is None else 'group'}(s), {m} "
+            "feature(s)) hide all answers of an item or of a participant together, so that none could be "
+            "predicted; at least 2 × 2 are needed."
+        )
     if groups is None:
         row_block = _spread(n, row_blocks, strata, rng)
     else:
         row_block = _spread_groups(groups, row_blocks, strata, rng)
     col_block = _spread(m, col_blocks, None, rng)
-    shift = np.arange(row_blocks)[:, None] * (1 if col_blocks >= n_splits else col_blocks)
+    shift = np.arange(row_blocks)[:, None] * (1 if max(row_blocks, col_blocks) >= n_splits else col_blocks)
     fold_of = (shift + np.arange(col_blocks)[None, :]) % n_splits
     return Folds(row_block, col_block, fold_of, n_splits)
 
@@ -112,11 +116,10 @@ def _spread(n: int, blocks: int, strata: Array | None, rng: np.random.Generator)
 def _spread_groups(groups: Array, blocks: int, strata: Array | None, rng: np.random.Generator) -> Array:
     """Deal whole groups, larger ones first, each to the block that has fewest people (of its stratum)."""
     names, member, sizes = np.unique(groups, return_inverse=True, return_counts=True)
-    labels = np.zeros(len(groups), dtype=np.intp) if strata is None else strata
-    n_labels = int(labels.max()) + 1
-    makeup = np.zeros((len(names), n_labels))
+    labels = np.unique(np.zeros(len(groups)) if strata is None else strata, return_inverse=True)[1]
+    makeup = np.zeros((len(names), int(labels.max()) + 1))
     np.add.at(makeup, (member, labels), 1)
-    load = np.zeros((blocks, n_labels))
+    load = np.zeros((blocks, makeup.shape[1]))
     chosen = np.empty(len(names), dtype=np.intp)
     shuffled = rng.permutation(len(names))
     for group in shuffled[np.argsort(-sizes[shuffled], kind="stable")]:

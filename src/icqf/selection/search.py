@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from icqf.errors import InputError
 from icqf.selection.folds import Folds
 from icqf.solvers import start as starts
 from icqf.solvers.fast import FastIteration
@@ -56,7 +57,8 @@ class Plan:
     tol: float
     max_iter: int
     k_max: int
-    range_declared: bool = True
+    seed: int = 0  # of random starts
+    given: Array | None = None  # the answers in their own units, when their range is not declared
 
 
 def tasks(plan: Plan, ks: Sequence[int], *, pieces: int) -> list[Task]:
@@ -79,7 +81,7 @@ def run_task(plan: Plan, task: Task) -> list[Trial]:
 def _trials(plan: Plan, task: Task) -> Iterator[Trial]:
     mask = plan.folds[task.repeat].mask(task.fold)
     visible = plan.problem.hide(mask)
-    problem, low = (visible, 0.0) if plan.range_declared else _in_visible_range(visible)
+    problem, low = (visible, 0.0) if plan.given is None else _in_visible_range(visible, plan.given)
     # The bound on reconstructed answers is left to the clipping of the predictions: it hardly
     # moves the loadings, and candidates cost several times less without it.
     problem = replace(problem, bounds=replace(problem.bounds, reconstruction=None))
@@ -98,33 +100,45 @@ def _trials(plan: Plan, task: Task) -> Iterator[Trial]:
             start, clock = factors, now
 
 
-def _in_visible_range(problem: Problem) -> tuple[Problem, float]:
-    """The problem counted from the lowest visible answer, its range that of the visible answers."""
-    low, high = np.inf, -np.inf
-    for block in problem.blocks():
-        seen = block.X if block.O is None else block.X[block.O > 0]
-        if seen.size:
-            low, high = min(low, float(seen.min())), max(high, float(seen.max()))
-    span = np.full(problem.m, high - low)
-    if low == 0 and (span == problem.span).all():
-        return problem, 0.0
-    whole = np.issubdtype(problem.answers.dtype, np.integer)
-    shift = problem.answers.dtype.type(low) if whole else low
+def _in_visible_range(problem: Problem, given: Array) -> tuple[Problem, float]:
+    """The problem with the range of its visible answers, and their lowest in the units of `problem`.
+
+    Everything is worked out from the answers as given: a shift by the lowest answer of all, a hidden
+    one perhaps, would leave its trace in the last digit.
+    """
+    seen = problem.answers >= 0
+    if problem.hidden is not None:
+        seen &= ~problem.hidden
+    visible = given[seen]
+    low, high = (visible.min(), visible.max()) if visible.size else (0, 0)
+    if not low < high:
+        raise InputError(
+            "The answers that a fold leaves are all alike, so their range cannot be told; declare "
+            "item_range=(lowest, highest)."
+        )
+    if np.issubdtype(problem.answers.dtype, np.integer):
+        answers = np.subtract(given, low, dtype=problem.answers.dtype)
+    else:
+        answers = np.subtract(given, low).astype(problem.answers.dtype)
+    span = np.full(problem.m, float(high) - float(low))
+    total = float(problem.n) if problem.weights is None else float(problem.weights.sum())
     bounds = problem.bounds
-    shifted = replace(
-        problem.hide(~(problem.answers >= low)),
-        answers=problem.answers - shift,
+    counted_anew = replace(
+        problem.hide(~seen),
+        answers=answers,
         span=span,
         bounds=replace(bounds, loading=None if bounds.loading is None else np.minimum(bounds.loading, span)),
-        penalty=replace(problem.penalty, gamma=problem.penalty.gamma * span.max() / problem.span.max()),
+        penalty=replace(problem.penalty, gamma=total / problem.m * float(span.max())),
     )
-    return shifted, low
+    return counted_anew, float(problem.answers[seen].min())
 
 
 def _starter(plan: Plan, problem: Problem, task: Task) -> Any:
     if plan.init == "random":
-        rng = np.random.default_rng([task.repeat, task.fold])
-        return lambda k: starts.random(problem, k, rng)
+        # A generator for each k: a start does not depend on what else the task tries.
+        return lambda k: starts.random(
+            problem, k, np.random.default_rng([plan.seed, task.repeat, task.fold, k])
+        )
     spectrum = starts.Spectrum(problem, plan.k_max, centred=plan.init == "rotated")
     make = starts.rotated if plan.init == "rotated" else starts.nndsvd
     return lambda k: make(spectrum, k)

@@ -35,21 +35,6 @@ class _Split:
     max_iter: int
 
 
-def subset(problem: Problem, rows: Array) -> Problem:
-    """The problem of some of the people; γ follows their number."""
-    weights = None if problem.weights is None else problem.weights[rows]
-    total = len(rows) if weights is None else weights.sum()
-    whole = problem.n if problem.weights is None else problem.weights.sum()
-    return replace(
-        problem,
-        answers=problem.answers[rows],
-        design=np.ascontiguousarray(problem.design[:, rows]),
-        weights=weights,
-        hidden=None if problem.hidden is None else problem.hidden[rows],
-        penalty=replace(problem.penalty, gamma=problem.penalty.gamma * float(total) / float(whole)),
-    )
-
-
 def fit_loadings(problem: Problem, start: Any, *, tol: float, max_iter: int) -> Array:
     """Loadings (K, m) after the iterations, without the exact finish."""
     iteration = FastIteration(problem, starts.settle(problem, start))
@@ -61,7 +46,7 @@ def correlations(a: Array, b: Array) -> Array:
     """Pearson correlations between the rows of a and those of b; 0 where one is constant."""
     a, b = (x - x.mean(axis=1, keepdims=True) for x in (a, b))
     sizes = np.outer(np.linalg.norm(a, axis=1), np.linalg.norm(b, axis=1))
-    return np.divide(a @ b.T, sizes, out=np.zeros_like(sizes), where=sizes > 0)
+    return np.clip(np.divide(a @ b.T, sizes, out=np.zeros_like(sizes), where=sizes > 0), -1, 1)
 
 
 def aligned(reference: Array, other: Array) -> tuple[Array, float]:
@@ -102,7 +87,7 @@ def stability_curve(
     splits = []
     for _ in range(n_splits):
         if partition is None:
-            half = make_folds(problem.n, 2, n_splits=2, row_blocks=2, col_blocks=1, rng=rng).row_block
+            half = make_folds(problem.n, 2, n_splits=2, row_blocks=2, col_blocks=2, rng=rng).row_block
         else:
             half = partition(rng)
         splits.append(_Split(problem, half, tuple(candidates), tol, max_iter))
@@ -132,7 +117,7 @@ def _agreements(split: _Split) -> Array:
 
 
 def _half_fits(split: _Split, half: int) -> list[list[Array]]:
-    problem = subset(split.problem, np.flatnonzero(split.half_of == half))
+    problem = split.problem.of_rows(np.flatnonzero(split.half_of == half))
     problem = replace(problem, bounds=replace(problem.bounds, reconstruction=None))
     k_max = max(LEAST_SPECTRUM, *(k for k, _ in split.candidates))
     makers = (starts.nndsvd, starts.rotated)

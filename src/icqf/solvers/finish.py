@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from icqf.solvers.result import Certificate, Factors, Fit
 from icqf.solvers.scores import solve_scores
 
 _NEWTON_STEPS = 60
-_AT_A_TIME = 16  # coordinates whose limit is worked out together
+_AT_A_TIME = 32  # coordinates whose limit is worked out together
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,8 @@ def _examine(problem: Problem, W: Array, Q: Array) -> tuple[Certificate, Fit, fl
         weights = np.ones(len(D)) if block.weights is None else block.weights
         misfit += half_square(D, block.weights)
         if bounds.reconstruction is not None:
-            excess = max(excess, float(((R - bounds.reconstruction) / problem.span).max()))
+            above = (R.max(axis=0) - bounds.reconstruction) / problem.span
+            excess = max(excess, float(above.max()))
 
         w = A_b[:k]
         line = _Line(penalty.kind, penalty.beta, w, squares @ O.T, (D @ own.T).T, top, weights)
@@ -188,38 +190,37 @@ class _Line:
 
     def largest_step(self, limit: Limit, *, floor: float = 0.0) -> float:
         """The largest step, as a share of `unit`."""
-        return self._largest(lambda new: np.abs(new - self.x) / self.unit, limit, floor)
+        unit = np.broadcast_to(self.unit, self.x.shape)
+        return self._largest(lambda at, new: np.abs(new - self.x[at]) / unit[at], limit, floor)
 
     def largest_gain(self, limit: Limit, *, floor: float = 0.0) -> float:
         """The largest drop of F."""
+        weights = np.broadcast_to(self.weights, self.x.shape)
         return self._largest(
-            lambda new: (self._value(self.x) - self._value(new)) * self.weights, limit, floor
+            lambda at, new: (self._value(at, self.x[at]) - self._value(at, new)) * weights[at], limit, floor
         )
 
-    def _value(self, w: Array) -> Array:
-        smooth = 0.5 * self.h * w**2 - self.p * w
+    def _value(self, at: Any, w: Array) -> Array:
+        smooth = 0.5 * self.h[at] * w**2 - self.p[at] * w
         if self.kind == "l1":
             return smooth + self.lam * w
         if self.kind == "l2":
             return smooth + 0.5 * self.lam * w**2
-        return smooth + self.lam * np.sqrt(w**2 + self.others)
+        return smooth + self.lam * np.sqrt(w**2 + self.others[at])
 
-    def _largest(self, measure: Callable[[Array], Array], limit: Limit, floor: float) -> float:
-        size = measure(self.best)
+    def _largest(self, measure: Callable[[Any, Array], Array], limit: Limit, floor: float) -> float:
+        size = measure(..., self.best)
         rising = self.best > self.x
         reached = max(floor, float(np.max(size, where=~rising, initial=0.0)))
         ranked = np.flatnonzero(rising & (size > reached))
         ranked = ranked[np.argsort(-size.ravel()[ranked])]
-        for at in range(0, len(ranked), _AT_A_TIME):
-            some = ranked[at : at + _AT_A_TIME]
+        for first in range(0, len(ranked), _AT_A_TIME):
+            some = ranked[first : first + _AT_A_TIME]
             if size.ravel()[some[0]] <= reached:
                 break
-            rows, columns = np.unravel_index(some, self.x.shape)
-            new = self.best.copy()
-            new[rows, columns] = np.minimum(
-                self.best[rows, columns], np.maximum(limit(rows, columns), self.x[rows, columns])
-            )
-            reached = max(reached, float(measure(new)[rows, columns].max()))
+            at = np.unravel_index(some, self.x.shape)
+            new = np.minimum(self.best[at], np.maximum(limit(*at), self.x[at]))
+            reached = max(reached, float(measure(at, new).max()))
         return reached
 
 

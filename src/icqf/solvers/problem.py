@@ -119,6 +119,21 @@ class Problem:
         """The same problem with more answers held out."""
         return replace(self, hidden=mask if self.hidden is None else self.hidden | mask)
 
+    def of_rows(self, rows: Array) -> Problem:
+        """The problem of some of the people; γ follows their number (or weight)."""
+        weights, share = None, len(rows) / self.n
+        if self.weights is not None:
+            weights = self.weights[rows]
+            share = float(weights.sum() / self.weights.sum())
+        return replace(
+            self,
+            answers=self.answers[rows],
+            design=np.ascontiguousarray(self.design[:, rows]),
+            weights=weights,
+            hidden=None if self.hidden is None else self.hidden[rows],
+            penalty=replace(self.penalty, gamma=self.penalty.gamma * share),
+        )
+
     def blocks(self) -> Iterator[Block]:
         """The table as floats, a block of rows at a time."""
         yield from self._cached if self._cached is not None else self._decode(self.dtype)

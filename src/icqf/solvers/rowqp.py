@@ -93,8 +93,5 @@ def solve_rows(H: Array, p: Array, loadings: Array, room: Array, top: float | No
 
 def _reach(t: Array, dt: Array, z: Array, dz: Array) -> Array:
     """The longest step (at most 1) that keeps t and z positive, a row each."""
-    short = np.full(len(t), 1.0)
-    for value, change in ((t, dt), (z, dz)):
-        falling = np.where(change < 0, -value / np.where(change < 0, change, -1.0), np.inf)
-        short = np.minimum(short, falling.min(axis=1))
-    return short[:, None]
+    fastest_fall = np.minimum((dt / t).min(axis=1), (dz / z).min(axis=1))
+    return (1 / np.maximum(-fastest_fall, 1.0))[:, None]

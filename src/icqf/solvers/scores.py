@@ -24,8 +24,11 @@ _MAX_ROUNDS = 500
 _REWEIGHTINGS = 20  # of the row-group penalty as a ridge
 
 
-def solve_scores(problem: Problem, Q: Array, *, tol: float) -> Array:
-    """Best scores W (k, n), in double precision, for the loadings Q (K, m)."""
+def solve_scores(problem: Problem, Q: Array, *, tol: float, pressing: bool = True) -> Array:
+    """Best scores W (k, n), in double precision, for the loadings Q (K, m).
+
+    Without `pressing` the bound on reconstructed answers is not looked at.
+    """
     k = len(Q) - problem.c
     W = np.empty((k, problem.n))
     design = problem.design.astype(problem.dtype)
@@ -40,7 +43,7 @@ def solve_scores(problem: Problem, Q: Array, *, tol: float) -> Array:
         else:
             W_b = _settle_each(problem, loadings, block.O, target, tol)
         W[:, block.rows] = W_b
-        if bound is not None:
+        if bound is not None and pressing:
             gathered.add(block, rows_above(W_b.T @ loadings.own + offset, bound, sums))
     if gathered.new:
         _settle_pressing(problem, Loadings(Q.astype(np.float64), k), gathered, W)

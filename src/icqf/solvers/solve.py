@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,11 +13,15 @@ from sklearn.exceptions import ConvergenceWarning
 from icqf.solvers import start as starts
 from icqf.solvers.admm import ADMMIteration
 from icqf.solvers.fast import FastIteration
-from icqf.solvers.loop import Callback, Iteration, run
+from icqf.solvers.loop import Callback, Iteration, iterate, run
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Factorization, Factors
+from icqf.solvers.scores import solve_scores
 
-StartName = Literal["nndsvd", "rotated", "random"]
+_SAMPLE_ROWS = 2048
+_FEW_SAMPLES = 3  # with more rows than this many samples, a start is found from one
+_SAMPLE_TOL = 3e-3
+_SAMPLE_ITER = 60
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,7 @@ def solve(problem: Problem, k: int, options: Options, rng: np.random.Generator) 
     """Factorize with k factors; with several starts, the one that ends lowest."""
     best: Factorization | None = None
     for start in _starts(problem, k, options, rng):
-        iteration = _iteration(problem, starts.settle(problem, start), options)
+        iteration = _iteration(problem, start, options)
         found = run(problem, iteration, tol=options.tol, max_iter=options.max_iter, callback=options.callback)
         if best is None or found.objective < best.objective:
             best = found
@@ -61,26 +66,32 @@ def _iteration(problem: Problem, start: Factors, options: Options) -> Iteration:
     return FastIteration(problem, start)
 
 
-def _starts(problem: Problem, k: int, options: Options, rng: np.random.Generator) -> list[Factors]:
+def _starts(problem: Problem, k: int, options: Options, rng: np.random.Generator) -> Iterator[Factors]:
     """The start asked for; then the other deterministic one; then random ones."""
-    if not isinstance(options.init, str):
-        scores, loadings = options.init
-        first = Factors(np.asarray(scores, dtype=float).T, np.asarray(loadings, dtype=float).T)
-        names: list[StartName] = ["nndsvd", "rotated"]
-        made = [first]
-    else:
-        made = []
-        names = [options.init]  # type: ignore[list-item]
-        names += [name for name in ("nndsvd", "rotated") if name != options.init]
-    for name in names[: max(0, options.n_init - len(made))]:
-        made.append(make_start(problem, k, name, rng))
-    while len(made) < options.n_init:
-        made.append(starts.random(problem, k, rng))
-    return made
+    names: list[Any] = [options.init, *(name for name in ("nndsvd", "rotated") if name != options.init)]
+    names += ["random"] * options.n_init
+    for name in names[: options.n_init]:
+        if isinstance(name, str):
+            yield _by_name(problem, k, name, rng)
+        else:
+            scores, loadings = (np.asarray(part, dtype=float).T for part in name)
+            yield starts.settle(problem, Factors(scores, loadings))
 
 
-def make_start(problem: Problem, k: int, name: StartName, rng: np.random.Generator) -> Factors:
-    """A start by name."""
+def _by_name(problem: Problem, k: int, name: str, rng: np.random.Generator) -> Factors:
+    """A start by name. Many rows: found from a sample of them, which is then brought near its solution."""
+    if problem.n <= _FEW_SAMPLES * _SAMPLE_ROWS:
+        return starts.settle(problem, make_start(problem, k, name, rng))
+    rows = np.sort(np.random.default_rng(0).choice(problem.n, _SAMPLE_ROWS, replace=False))
+    sample = problem.of_rows(rows)
+    iteration = FastIteration(sample, starts.settle(sample, make_start(sample, k, name, rng)))
+    iterate(iteration, tol=_SAMPLE_TOL, max_iter=_SAMPLE_ITER)
+    Q = iteration.Q
+    return Factors(solve_scores(problem, Q, tol=_SAMPLE_TOL, pressing=False), Q)
+
+
+def make_start(problem: Problem, k: int, name: str, rng: np.random.Generator) -> Factors:
+    """A raw start by name."""
     if name == "random":
         return starts.random(problem, k, rng)
     spectrum = starts.Spectrum(problem, k, centred=name == "rotated")

@@ -1,0 +1,57 @@
+"""What the benchmark scripts share: pinned threads, best of several, and a line with the ratio."""
+
+from __future__ import annotations
+
+import os
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+import platform
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import sklearn
+from sklearn.decomposition import NMF
+
+warnings.simplefilter("ignore")
+
+
+def best_of(times: int, work: Callable[[], Any]) -> tuple[float, Any]:
+    """Shortest of several runs in seconds, and what the last one returned."""
+    shortest, result = float("inf"), None
+    for _ in range(times):
+        clock = time.perf_counter()
+        result = work()
+        shortest = min(shortest, time.perf_counter() - clock)
+    return shortest, result
+
+
+def report(claim: str, ratio: float, limit: float) -> None:
+    """Say the ratio and whether the claim holds."""
+    verdict = "reached" if ratio <= limit else "NOT reached"
+    print(f"{claim}: ratio {ratio:.3f} (limit {limit:g}) {verdict}")
+
+
+def heading(text: str) -> None:
+    """Name the run and the versions it is taken with."""
+    print(f"{text}\n  numpy {np.__version__}, scikit-learn {sklearn.__version__}, {platform.machine()}")
+
+
+def sklearn_nmf(
+    k: int, beta: float, n: int, m: int, width: float, *, tol: float = 1e-4, max_iter: int = 400
+) -> NMF:
+    """scikit-learn's NMF with the same ℓ1 penalties β‖W‖ and βγ‖Q‖, γ = n/m · width."""
+    return NMF(
+        k,
+        init="nndsvd",
+        solver="cd",
+        tol=tol,
+        max_iter=max_iter,
+        alpha_W=beta / m,
+        alpha_H=beta * width / m,
+        l1_ratio=1.0,
+    )
