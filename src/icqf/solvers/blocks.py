@@ -20,6 +20,7 @@ from icqf.solvers.problem import Array, Block, Problem, half_square
 
 _NONE = np.zeros(0, dtype=np.intp)
 _SCORE_SWEEPS = 2
+AT_ONCE = 4096  # rows that press are solved together up to this number
 _PRESSING_ROUNDS = 2
 _PRESSING_SWEEPS = 1
 
@@ -62,21 +63,15 @@ class Pressing:
 
     def within(self, rows: slice) -> Array:
         """Those of the rows that lie in a block, counted from its start."""
-        return self.rows[self._span(rows)] - rows.start
-
-    def multipliers_within(self, rows: slice) -> Array:
-        """The multipliers of the rows that lie in a block."""
-        return self.multipliers[self._span(rows)]
-
-    def _span(self, rows: slice) -> slice:
         first, last = np.searchsorted(self.rows, [rows.start, rows.stop])
-        return slice(int(first), int(last))
+        return self.rows[first:last] - rows.start
 
-    def among(self, rows: Array) -> Pressing:
-        """The same multipliers among more rows (in order), zero for the new ones."""
+    def for_rows(self, rows: Array) -> Array:
+        """The multipliers of some rows (in order); zero for those that did not press."""
         multipliers = np.zeros((len(rows), self.multipliers.shape[1]), dtype=self.multipliers.dtype)
-        multipliers[np.searchsorted(rows, self.rows)] = self.multipliers
-        return Pressing(rows, multipliers)
+        _, here, there = np.intersect1d(rows, self.rows, assume_unique=True, return_indices=True)
+        multipliers[here] = self.multipliers[there]
+        return multipliers
 
 
 @dataclass(frozen=True)
@@ -117,80 +112,152 @@ class Sums:
         self.step = 0.0
         self.excess = 0.0
 
+    def add(self, S: Array, P: Array, weighted: Array, W: Array, before: Array) -> None:
+        """Add what some rows contribute: their products, and how far their scores W went."""
+        self.S += S
+        self.P += P
+        self.mass += weighted.sum(axis=1)
+        self.peak = np.maximum(self.peak, W.max(axis=1))
+        self.step = max(self.step, float(np.abs(W - before).max()))
 
-@dataclass
+
 class Rows:
-    """Answers of the rows that press, gathered over the blocks of a pass."""
+    """Answers of rows that press, waiting to be solved together."""
 
-    X: list[Array]
-    O: list[Array]
-    new: list[Array]
+    def __init__(self) -> None:
+        self.X: list[Array] = []
+        self.O: list[Array] = []
+        self.rows: list[Array] = []
+        self.count = 0
 
     def add(self, block: Block, rows: Array) -> None:
+        """Put some rows of a block (counted from its start) to those that wait."""
         if len(rows):
             X = block.X[rows]
             self.X.append(X)
             self.O.append(np.ones_like(X) if block.O is None else block.O[rows])
-            self.new.append(rows + block.rows.start)
+            self.rows.append(rows + block.rows.start)
+            self.count += len(rows)
+
+    def together(self) -> tuple[Array, Array, Array]:
+        """Row numbers, answers and what is observed of all that wait."""
+        return np.concatenate(self.rows), np.concatenate(self.X), np.concatenate(self.O)
 
 
-def block_step(
-    problem: Problem,
-    block: Block,
-    A: Array,
-    previous: Array,
-    loadings: Loadings,
-    pressing: Pressing | None,
-    momentum: float,
-    sums: Sums,
-    gathered: Rows,
-) -> None:
-    """Move the scores of one block (A and `previous` change in place) and add to `sums`.
+class Pass:
+    """One pass over all rows, for given loadings: moves the scores and adds up what the loadings need.
 
-    Rows that press against the range are left as they are and gathered for `press`;
-    `pressing` is None while that bound is not looked at.
+    `A` (scores and confounds) and `previous` (the scores before) change in place. Rows that press against
+    the range are left as they are by their block and solved together afterwards; `pressing` is None while
+    that bound is not looked at.
     """
-    k, Q = loadings.k, loadings.Q
-    bound = problem.bounds.reconstruction if pressing is not None else None
-    A_b = A[:, block.rows]
-    W, W_previous = A_b[:k], previous[:, block.rows]
-    rows = _NONE if pressing is None else pressing.within(block.rows)
-    y = W + np.asarray(momentum, W.dtype) * (W - W_previous)
-    into_box(y, problem.bounds.score)
-    y[:, rows] = W[:, rows]
-    W_previous[...] = W
-    W[...] = y
 
-    if block.O is None and bound is None:
-        target = (block.X @ loadings.columns).T - loadings.own @ Q[k:].T @ A_b[k:]
-        _sweep(problem, W, loadings, target)
-        weighted = _weighted(A_b, block)
-        S_b, P_b = weighted @ A_b.T, weighted @ block.X
-        sums.misfit += half_square(block.X, block.weights)
-        sums.misfit += float(0.5 * np.vdot(S_b, Q @ Q.T) - np.vdot(P_b, Q))
-    else:
-        R = A_b.T @ Q
-        D = block.masked(block.X - R)
-        sums.misfit += half_square(D, block.weights)
-        if bound is not None:
-            rows = rows_above(R, bound, sums, known=rows)
-            gathered.add(block, rows)
-        target = loadings.gram @ y
-        target += (D @ loadings.columns).T
-        _sweep(problem, W, loadings, target)
-        W[:, rows] = y[:, rows]
-        weighted = _weighted(A_b, block)
-        if len(rows):
-            weighted = weighted.copy()
-            weighted[:, rows] = 0
-        S_b, P_b = weighted @ A_b.T, weighted @ D
-        sums.cross[:, :k] += weighted @ y.T
-        sums.cross[:, k:] += weighted @ A_b[k:].T
-    sums.S += S_b
-    sums.P += P_b
-    sums.mass += weighted[:k].sum(axis=1)
-    sums.peak = np.maximum(sums.peak, W.max(axis=1))
-    sums.step = max(sums.step, float(np.abs(W - y).max()))
+    def __init__(
+        self,
+        problem: Problem,
+        A: Array,
+        previous: Array,
+        loadings: Loadings,
+        pressing: Pressing | None,
+        momentum: float,
+    ) -> None:
+        self.problem, self.A, self.previous, self.loadings = problem, A, previous, loadings
+        self.pressing = pressing
+        self.momentum = np.asarray(momentum, A.dtype)
+        self.sums = Sums(loadings.k, len(loadings.Q), problem.m)
+        self._waiting = Rows()
+        self._pressed = [Pressing.none(problem.m, A.dtype)]
+
+    def run(self) -> Pressing:
+        """Go over all blocks; returns the rows that press."""
+        for block in self.problem.blocks():
+            self._block(block)
+            if self._waiting.count >= AT_ONCE:
+                self._press()
+        if self._waiting.count:
+            self._press()
+        return Pressing(
+            np.concatenate([part.rows for part in self._pressed]),
+            np.concatenate([part.multipliers for part in self._pressed]),
+        )
+
+    def _block(self, block: Block) -> None:
+        problem, sums, loadings = self.problem, self.sums, self.loadings
+        k, Q = loadings.k, loadings.Q
+        bound = problem.bounds.reconstruction if self.pressing is not None else None
+        A_b = self.A[:, block.rows]
+        W, W_previous = A_b[:k], self.previous[:, block.rows]
+        rows = _NONE if self.pressing is None else self.pressing.within(block.rows)
+        y = into_box(W + self.momentum * (W - W_previous), problem.bounds.score)
+        y[:, rows] = W[:, rows]
+        W_previous[...] = W
+        W[...] = y
+
+        if block.O is None and bound is None:
+            self._sweep(W, (block.X @ loadings.columns).T - loadings.own @ Q[k:].T @ A_b[k:])
+            weighted = _weighted(A_b, block.weights)
+            S_b, P_b = weighted @ A_b.T, weighted @ block.X
+            sums.misfit += half_square(block.X, block.weights)
+            sums.misfit += float(0.5 * np.vdot(S_b, Q @ Q.T) - np.vdot(P_b, Q))
+        else:
+            R = A_b.T @ Q
+            D = block.masked(block.X - R)
+            sums.misfit += half_square(D, block.weights)
+            if bound is not None:
+                rows = rows_above(R, bound, sums, known=rows)
+                self._waiting.add(block, rows)
+            target = loadings.gram @ y
+            target += (D @ loadings.columns).T
+            self._sweep(W, target)
+            W[:, rows] = y[:, rows]
+            weighted = _weighted(A_b, block.weights)
+            if len(rows):
+                weighted = weighted.copy()
+                weighted[:, rows] = 0
+            S_b, P_b = weighted @ A_b.T, weighted @ D
+            sums.cross[:, :k] += weighted @ y.T
+            sums.cross[:, k:] += weighted @ A_b[k:].T
+        sums.add(S_b, P_b, weighted[:k], W, y)
+
+    def _sweep(self, W: Array, target: Array) -> None:
+        penalty = self.problem.penalty
+        penalized_sweeps(
+            W,
+            self.loadings.gram,
+            target,
+            self.problem.bounds.score,
+            kind=penalty.kind,
+            lam=penalty.beta,
+            sweeps=_SCORE_SWEEPS,
+            xp=np,
+        )
+
+    def _press(self) -> None:
+        """Move the scores of the rows that wait, under the augmented Lagrangian."""
+        problem, loadings, A = self.problem, self.loadings, self.A
+        rows, X, O = self._waiting.together()
+        self._waiting = Rows()
+        known = Pressing.none(problem.m, A.dtype) if self.pressing is None else self.pressing
+        multipliers = known.for_rows(rows)
+        bound = np.asarray(problem.bounds.reconstruction, dtype=A.dtype)
+        sigma = np.asarray(stiffness(problem), dtype=A.dtype)
+        A_s = A[:, rows]
+        before = A_s.copy()
+        for _ in range(_PRESSING_ROUNDS):
+            R = press_round(problem, X, O, A_s, loadings, multipliers, bound, sigma)
+        pull = multipliers + sigma * (R - bound)
+        active = (pull > 0).astype(A.dtype)
+        A[:, rows] = A_s
+
+        weights = None if problem.weights is None else problem.weights[rows].astype(A.dtype)
+        weighted = _weighted(A_s, weights)
+        first, second, _ = _pairs(len(A_s))
+        extra = sigma * ((weighted[first] * A_s[second]) @ active)
+        self.sums.active = extra if self.sums.active is None else self.sums.active + extra
+        P_s = weighted @ (R + (X - R) * O - pull * active)
+        k = loadings.k
+        self.sums.add(weighted @ A_s.T, P_s, weighted[:k], A_s[:k], before[:k])
+        self._pressed.append(Pressing(rows, multipliers))
 
 
 def rows_above(R: Array, bound: Array, sums: Sums, *, known: Array | None = None) -> Array:
@@ -223,51 +290,8 @@ def into_box(x: Array, top: Any) -> Array:
     return x
 
 
-def _weighted(A_b: Array, block: Block) -> Array:
-    return A_b if block.weights is None else A_b * block.weights
-
-
-def _sweep(problem: Problem, W: Array, loadings: Loadings, target: Array) -> None:
-    penalized_sweeps(
-        W,
-        loadings.gram,
-        target,
-        problem.bounds.score,
-        kind=problem.penalty.kind,
-        lam=problem.penalty.beta,
-        sweeps=_SCORE_SWEEPS,
-        xp=np,
-    )
-
-
-def press(
-    problem: Problem, A: Array, loadings: Loadings, pressing: Pressing, gathered: Rows, sums: Sums
-) -> Pressing:
-    """Move the scores of the rows that press (A in place) and add them to `sums`."""
-    if not gathered.new:
-        return Pressing.none(problem.m, A.dtype)
-    bound = np.asarray(problem.bounds.reconstruction, dtype=A.dtype)
-    pressing = pressing.among(np.concatenate(gathered.new))
-    X, O = np.concatenate(gathered.X), np.concatenate(gathered.O)
-    A_s = A[:, pressing.rows]
-    before = A_s.copy()
-    sigma = np.asarray(stiffness(problem), dtype=A.dtype)
-    for _ in range(_PRESSING_ROUNDS):
-        R = press_round(problem, X, O, A_s, loadings, pressing.multipliers, bound, sigma, _PRESSING_SWEEPS)
-    pull = pressing.multipliers + sigma * (R - bound)
-    active = (pull > 0).astype(A.dtype)
-    A[:, pressing.rows] = A_s
-
-    weighted = A_s if problem.weights is None else A_s * problem.weights[pressing.rows].astype(A.dtype)
-    first, second, _ = _pairs(len(A_s))
-    sums.active = sigma * ((weighted[first] * A_s[second]) @ active)
-    sums.S += weighted @ A_s.T
-    sums.P += weighted @ (R + (X - R) * O - pull * active)
-    k = loadings.k
-    sums.mass += weighted[:k].sum(axis=1)
-    sums.peak = np.maximum(sums.peak, A_s[:k].max(axis=1))
-    sums.step = max(sums.step, float(np.abs(A_s - before).max()))
-    return pressing
+def _weighted(A: Array, weights: Array | None) -> Array:
+    return A if weights is None else A * weights
 
 
 def press_round(
@@ -279,7 +303,6 @@ def press_round(
     multipliers: Array,
     bound: Array,
     sigma: Any,
-    sweeps: int,
 ) -> Array:
     """One Newton-like round on the augmented Lagrangian of some rows (A_s in place); returns their R."""
     k, penalty = loadings.k, problem.penalty
@@ -295,7 +318,7 @@ def press_round(
         problem.bounds.score,
         kind=penalty.kind,
         lam=penalty.beta,
-        sweeps=sweeps,
+        sweeps=_PRESSING_SWEEPS,
         xp=np,
     )
     return A_s.T @ loadings.Q

@@ -6,17 +6,7 @@ import math
 
 import numpy as np
 
-from icqf.solvers.blocks import (
-    Loadings,
-    Pressing,
-    Rows,
-    Sums,
-    block_step,
-    into_box,
-    press,
-    unpack,
-    update_multipliers,
-)
+from icqf.solvers.blocks import Loadings, Pass, Pressing, Sums, into_box, unpack, update_multipliers
 from icqf.solvers.boxlasso import penalized_sweeps, penalized_sweeps_each
 from icqf.solvers.problem import Array, Problem
 from icqf.solvers.result import Factors, Move, Trace
@@ -65,22 +55,11 @@ class FastIteration:
             self.Q + np.asarray(self._momentum, self.Q.dtype) * (self.Q - self.Q_previous),
             problem.bounds.loading,
         )
-        loadings, sums, gathered = Loadings(y, k), Sums(k, len(y), problem.m), Rows([], [], [])
         looked_at = len(self.pressing.rows) > 0 or self._moved < _PRESS_BELOW
         pressing = self.pressing if looked_at and problem.bounds.reconstruction is not None else None
-        for block in problem.blocks():
-            block_step(
-                problem,
-                block,
-                self.A,
-                self.previous,
-                loadings,
-                pressing,
-                self._momentum,
-                sums,
-                gathered,
-            )
-        pressed = press(problem, self.A, loadings, self.pressing, gathered, sums)
+        over_rows = Pass(problem, self.A, self.previous, Loadings(y, k), pressing, self._momentum)
+        pressed = over_rows.run()
+        sums = over_rows.sums
         objective = sums.misfit + problem.penalty_of(self.previous, y)
 
         Q = self._loading_step(y, sums)

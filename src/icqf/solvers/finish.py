@@ -15,6 +15,7 @@ from icqf.solvers.result import Certificate, Factors, Fit
 from icqf.solvers.scores import solve_scores
 
 _NEWTON_STEPS = 60
+_ROWS_AT_A_TIME = 16384
 _AT_A_TIME = 32  # coordinates whose limit is worked out together
 
 
@@ -237,7 +238,11 @@ def _loading_limit(bound: Array | None, A: Array, Q: Array, factors: Array, item
     """How high a loading can go before one of the item's reconstructed answers leaves its range."""
     if bound is None:
         return np.full(len(items), np.inf)
-    slack = bound[items] - A.T @ Q[:, items]
-    carried = A[factors].T
-    room = np.divide(slack, carried, out=np.full_like(slack, np.inf), where=carried > 0)
-    return Q[factors, items] + room.min(axis=0)
+    lowest = np.full(len(items), np.inf)
+    for start in range(0, A.shape[1], _ROWS_AT_A_TIME):
+        A_b = A[:, start : start + _ROWS_AT_A_TIME]
+        slack = bound[items] - A_b.T @ Q[:, items]
+        carried = A_b[factors].T
+        room = np.divide(slack, carried, out=np.full_like(slack, np.inf), where=carried > 0)
+        lowest = np.minimum(lowest, room.min(axis=0))
+    return Q[factors, items] + lowest

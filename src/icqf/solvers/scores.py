@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from icqf.solvers.blocks import (
+    AT_ONCE,
     Loadings,
     Rows,
     Sums,
@@ -33,7 +34,8 @@ def solve_scores(problem: Problem, Q: Array, *, tol: float, pressing: bool = Tru
     W = np.empty((k, problem.n))
     design = problem.design.astype(problem.dtype)
     loadings = Loadings(Q.astype(problem.dtype), k)
-    gathered, sums = Rows([], [], []), Sums(k, len(Q), problem.m)
+    precise = Loadings(Q.astype(np.float64), k)
+    waiting, sums = Rows(), Sums(k, len(Q), problem.m)
     bound = problem.bounds.reconstruction
     for block in problem.blocks():
         offset = design[:, block.rows].T @ loadings.Q[k:]
@@ -44,9 +46,12 @@ def solve_scores(problem: Problem, Q: Array, *, tol: float, pressing: bool = Tru
             W_b = _settle_each(problem, loadings, block.O, target, tol)
         W[:, block.rows] = W_b
         if bound is not None and pressing:
-            gathered.add(block, rows_above(W_b.T @ loadings.own + offset, bound, sums))
-    if gathered.new:
-        _settle_pressing(problem, Loadings(Q.astype(np.float64), k), gathered, W)
+            waiting.add(block, rows_above(W_b.T @ loadings.own + offset, bound, sums))
+            if waiting.count >= AT_ONCE:
+                _settle_pressing(problem, precise, waiting, W)
+                waiting = Rows()
+    if waiting.count:
+        _settle_pressing(problem, precise, waiting, W)
     return into_box(W, problem.bounds.score)
 
 
@@ -100,11 +105,11 @@ def _settle_each(
     return W
 
 
-def _settle_pressing(problem: Problem, loadings: Loadings, gathered: Rows, W: Array) -> None:
+def _settle_pressing(problem: Problem, loadings: Loadings, waiting: Rows, W: Array) -> None:
     """Solve the rows whose reconstruction is above the range, in double precision (W in place)."""
     k, penalty = loadings.k, problem.penalty
-    rows = np.concatenate(gathered.new)
-    X, O = (np.concatenate(part).astype(np.float64) for part in (gathered.X, gathered.O))
+    rows, X, O = waiting.together()
+    X, O = X.astype(np.float64), O.astype(np.float64)
     offset = problem.design[:, rows].astype(np.float64).T @ loadings.Q[k:]
     # A confound part that is above the range by itself leaves no room, and cannot be mended by scores.
     room = np.maximum(np.asarray(problem.bounds.reconstruction) - offset, 0.0)
