@@ -137,8 +137,16 @@ class Plain:
                 steps[j, r], gains[j, r] = abs(new - q), gain
         return steps, gains
 
+    def units(self, W, Q):
+        """What steps are measured by: the score's bound (1) and the item's range; without bounds, where the
+        scale of a factor is free, its highest score and its highest loading."""
+        bounded = np.isfinite(self.top), np.isfinite(self.ceiling).all()
+        scores = np.ones(W.shape[1]) if bounded[0] else np.maximum(W.max(axis=0), 1e-12)
+        loadings = self.b[:, None] if bounded[1] else np.maximum(Q.max(axis=0), 1e-12)
+        return scores, loadings
+
     def best(self, x, highest, a, error, omega, others, lam):
-        """The t in [0, highest] that minimises ½Σω(error − a t)² + λ‖(t, others)‖, and what it gains over x."""
+        """The t in [0, highest] that minimises ½Σω(error − a t)² + λ‖(t, others)‖, and its gain over x."""
 
         def value(t):
             return 0.5 * (omega * (error - a * t) ** 2).sum() + lam * self.norm(np.append(others, t))
@@ -195,8 +203,6 @@ def feasible_moves(plain, W, Q, rng, count):
             W_new[i, r] += share * (up if rng.random() < 0.5 else -W[i, r])
         else:
             j, r = rng.integers(Q.shape[0]), rng.integers(Q.shape[1])
-            up = min(
-                plain.ceiling[j] - Q[j, r], room(plain.b_bound[j] - R[:, j], A[:, r]), 10.0 * plain.b[j]
-            )
+            up = min(plain.ceiling[j] - Q[j, r], room(plain.b_bound[j] - R[:, j], A[:, r]), 10.0 * plain.b[j])
             Q_new[j, r] += share * (up if rng.random() < 0.5 else -Q[j, r])
         yield W_new, Q_new

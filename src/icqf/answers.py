@@ -33,7 +33,10 @@ def numeric_table(X: Any) -> Any:
     if hasattr(X, "to_pandas") and not isinstance(X, (pd.DataFrame, pd.Series)):
         X = X.to_pandas()
     if not isinstance(X, pd.DataFrame):
+        _refuse_text(X)
         return X
+    if X.shape[1] == 0:
+        raise InputError("The table has no items: it has rows but no columns.")
     names = pd.Index([str(name) for name in X.columns])
     doubled = names[names.duplicated()]
     if len(doubled):
@@ -44,9 +47,32 @@ def numeric_table(X: Any) -> Any:
     return X
 
 
+def _refuse_text(X: Any) -> None:
+    """An error that names the first text in an array or in lists; other oddities are scikit-learn's."""
+    if not isinstance(X, list) and getattr(getattr(X, "dtype", None), "kind", None) not in ("O", "U"):
+        return
+    try:
+        cells = np.asarray(X, dtype=object)
+    except ValueError:  # rows of different lengths
+        return
+    if cells.ndim != 2:
+        return
+    for row, answers in enumerate(cells):
+        for item, answer in enumerate(answers, start=1):
+            if isinstance(answer, str) and np.isnan(pd.to_numeric(answer, errors="coerce")):
+                raise InputError(
+                    f"Item 'item{item}' holds text: {str(answer)!r} (row {row}). Give answers as numbers, "
+                    "and missing ones as NaN."
+                )
+
+
 def _with_numbers(X: pd.DataFrame, name: Any) -> pd.DataFrame:
     """The table with a column of objects as numbers; text is an error that names the first."""
     column = X[name]
+    if column.dtype.kind in "mM":
+        raise InputError(
+            f"Item {str(name)!r} holds dates or times; give answers as numbers, or leave it out."
+        )
     numbers = pd.to_numeric(column, errors="coerce")
     bad = column.notna() & numbers.isna()
     if bad.any():
@@ -55,18 +81,24 @@ def _with_numbers(X: pd.DataFrame, name: Any) -> pd.DataFrame:
             f"Item {str(name)!r} holds text: {column[bad].iloc[0]!r} (row {row!r}"
             f"{_and_more(int(bad.sum()))}). Give answers as numbers, and missing ones as empty cells."
         )
-    return X.assign(**{str(name): numbers.astype(float)})
+    X = X.copy(deep=False)
+    X[name] = numbers.astype(float)
+    return X
 
 
 def _and_more(count: int) -> str:
     return f", and {count - 1} more" if count > 1 else ""
 
 
-def item_ranges(item_range: Any, items: list[str], answers: Array) -> Array:
+def item_ranges(item_range: Any, items: list[str], answers: Array, rows: Any = None) -> Array:
     """Lowest and highest answer of each item (m, 2); the observed ones, with a warning, when undeclared."""
     m = len(items)
     if item_range is None:
         low, high = _observed_range(answers)
+        if np.isinf(low) or np.isinf(high):
+            item = int(np.flatnonzero(np.isinf(answers).any(axis=0))[0])
+            ends = np.tile(np.finfo(float).max * np.array([-1, 1]), (m, 1))
+            _explain_outside(answers, ends, items, range(len(answers)) if rows is None else rows, item)
         warnings.warn(
             f"item_range is not declared: the lowest and the highest answer found, {low:g} and {high:g}, are "
             "taken as the range of every item. Declare item_range=(lowest, highest) to be sure.",
@@ -77,7 +109,7 @@ def item_ranges(item_range: Any, items: list[str], answers: Array) -> Array:
     if isinstance(item_range, (pd.DataFrame, Mapping)):
         ranges = _ranges_by_name(item_range, items)
     else:
-        ranges = np.asarray(item_range, dtype=float)
+        ranges = _numbers(item_range)
         ranges = np.tile(ranges, (m, 1)) if ranges.shape == (2,) else ranges
     if ranges.shape != (m, 2):
         raise InputError(
@@ -93,6 +125,16 @@ def item_ranges(item_range: Any, items: list[str], answers: Array) -> Array:
     return ranges
 
 
+def _numbers(item_range: Any) -> Array:
+    try:
+        return np.asarray(item_range, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"item_range={item_range!r} is not a pair of numbers; give (lowest, highest), such as (0, 4), "
+            "or one such pair for each item."
+        ) from None
+
+
 def _ranges_by_name(item_range: Any, items: list[str]) -> Array:
     if isinstance(item_range, pd.DataFrame):
         table = {
@@ -100,14 +142,14 @@ def _ranges_by_name(item_range: Any, items: list[str]) -> Array:
             for name, row in zip(item_range.index, item_range.iloc[:, :2].to_numpy(), strict=True)
         }
     else:
-        table = {str(name): tuple(pair) for name, pair in item_range.items()}
+        table = {str(name): pair for name, pair in item_range.items()}
     absent = [name for name in items if name not in table]
     if absent:
         raise InputError(
             f"item_range says nothing about item {absent[0]!r}"
             f"{_and_more(len(absent))}.{did_you_mean(absent[0], table)}"
         )
-    return np.array([table[name] for name in items], dtype=float)
+    return _numbers([table[name] for name in items])
 
 
 def _observed_range(answers: Array) -> tuple[float, float]:
@@ -117,7 +159,7 @@ def _observed_range(answers: Array) -> tuple[float, float]:
         low = min(low, float(np.fmin.reduce(part, axis=None)))
         high = max(high, float(np.fmax.reduce(part, axis=None)))
     if not low < high:
-        found = "nothing but missing answers" if np.isnan(low) else f"only the answer {low:g}"
+        found = "nothing but missing answers" if low > high else f"only the answer {low:g}"
         raise InputError(
             f"The table holds {found}, so its range cannot be told; declare item_range=(lowest, highest)."
         )
@@ -134,19 +176,23 @@ def working_matrix(
     """
     whole = np.issubdtype(answers.dtype, np.integer)
     low, high = ranges[:, 0], ranges[:, 1]
+    if answers.dtype == np.float32:  # in their own precision, so that an answer of 0.7 is not above 0.7
+        low, high = low.astype(answers.dtype), high.astype(answers.dtype)
     for start in range(0, len(answers), _ROWS_AT_A_TIME):
         part = answers[start : start + _ROWS_AT_A_TIME]
         lowest, highest = np.fmin.reduce(part, axis=0), np.fmax.reduce(part, axis=0)
         wrong = np.flatnonzero((lowest < low) | (highest > high))
         if len(wrong):
-            _explain_outside(answers, ranges, items, rows, int(wrong[0]))
-    if whole and (low == np.rint(low)).all():
-        shift = low.astype(answers.dtype)
-        if not shift.any():
-            return answers
-        wide = np.result_type(answers.dtype, np.int8)
-        return np.subtract(answers, shift, dtype=wide)
-    return (answers - low).astype(dtype)
+            _explain_outside(answers, np.column_stack([low, high]), items, rows, int(wrong[0]))
+    # Rows lie together in memory, so that the same answers give the same bytes from any kind of table.
+    if whole and (low == np.rint(low)).all() and np.abs(low).max() < 2**31:
+        if not low.any():
+            return np.ascontiguousarray(answers)
+        top = min(float(high.max()), float(np.iinfo(answers.dtype).max)) - low.min()
+        limits = [np.min_scalar_type(int(limit)) for limit in (low.min(), low.max(), max(top, 0.0))]
+        wide = np.result_type(answers.dtype, *limits)
+        return np.subtract(answers, low.astype(wide), dtype=wide, order="C")
+    return np.subtract(answers, low, order="C").astype(dtype, copy=False)
 
 
 def _explain_outside(answers: Array, ranges: Array, items: list[str], rows: Any, item: int) -> None:
@@ -188,8 +234,10 @@ def check_items(answers: Array, items: list[str]) -> None:
         highest = np.fmax(highest, np.fmax.reduce(part, axis=0))
     empty = [name for name, top in zip(items, highest, strict=True) if top == -np.inf]
     if empty:
+        if len(empty) == 1:
+            raise InputError(f"Item {empty[0]!r} was answered by nobody; leave it out of the table.")
         raise InputError(
-            f"Item {empty[0]!r}{_and_more(len(empty))} was answered by nobody; leave it out of the table."
+            f"{len(empty)} items were answered by nobody: {listed(empty)}; leave them out of the table."
         )
     constant = [name for name, low, top in zip(items, lowest, highest, strict=True) if low == top]
     if constant:

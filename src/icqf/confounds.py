@@ -27,6 +27,7 @@ class _Column:
     low: float = 0.0
     high: float = 1.0
     mean: float = 0.0
+    shares: tuple[float, ...] = ()  # of the categories in the fitted sample
 
     def labels(self) -> tuple[str, ...]:
         if self.categories is None:
@@ -97,15 +98,23 @@ class ConfoundEncoder:
         if known.empty:
             raise InputError(f"Confound {name!r} is missing for everybody; leave it out.")
         if _is_categorical(values) and name not in self.ranges:
-            categories = tuple(sorted(set(known.tolist()), key=lambda value: (str(type(value)), value)))
-            return _Column(name, categories=categories)
-        numbers = known.to_numpy(dtype=float)
+            found = [value.item() if isinstance(value, np.generic) else value for value in known.tolist()]
+            odd = [value for value in found if not isinstance(value, (str, bool, int, float))]
+            if odd:
+                raise InputError(
+                    f"Confound {name!r} holds {odd[0]!s}, which is neither a number nor text; give a number, "
+                    "such as an age in years, or a category."
+                )
+            categories = tuple(sorted(set(found), key=lambda value: (str(type(value)), value)))
+            shares = tuple(found.count(category) / len(found) for category in categories)
+            return _Column(name, categories=categories, shares=shares)
+        numbers = _as_numbers(known, f"Confound {name!r} has a range in confound_ranges, but holds")
         if not np.isfinite(numbers).all():
             row = known.index[int(np.flatnonzero(~np.isfinite(numbers))[0])]
             raise InputError(f"Confound {name!r} is infinite in row {row!r}; correct it or leave it out.")
         if name in self.ranges:
-            low, high = (float(end) for end in self.ranges[name])
-            if not low < high:
+            low, high = _pair(name, self.ranges[name])
+            if not (np.isfinite(low) and np.isfinite(high) and low < high):
                 raise InputError(
                     f"confound_ranges gives {name!r} the range {low:g} to {high:g}; "
                     "the first number must be the lower one."
@@ -144,7 +153,10 @@ class ConfoundEncoder:
         """The design (n, c) of a table with the fitted confounds."""
         if not self.columns:
             if confounds is not None and _as_frame(confounds).shape[1]:
-                raise InputError("The model was fitted without confounds, but confounds were given.")
+                raise InputError(
+                    "The model was fitted without confounds, but confounds were given; leave them out, or "
+                    "fit the model with them."
+                )
             return np.ones((n_rows or 0, 1 if self.intercept else 0))
         names = [column.name for column in self.columns]
         if confounds is None:
@@ -174,12 +186,12 @@ class ConfoundEncoder:
             )
         if column.categories is not None:
             return self._indicators(column, values, gaps)
-        try:
-            numbers = values.to_numpy(dtype=float, na_value=np.nan)
-        except (TypeError, ValueError):
-            raise InputError(
-                f"Confound {column.name!r} was numeric when the model was fitted, but holds text now."
-            ) from None
+        numbers = _as_numbers(
+            values, f"Confound {column.name!r} was numeric when the model was fitted, but now holds"
+        )
+        if np.isinf(numbers).any():
+            row = values.index[int(np.flatnonzero(np.isinf(numbers))[0])]
+            raise InputError(f"Confound {column.name!r} is infinite in row {row!r}; correct it.")
         x = np.where(gaps, column.mean, numbers)
         outside = (x < column.low) | (x > column.high)
         if outside.any():
@@ -194,21 +206,21 @@ class ConfoundEncoder:
         return np.column_stack([x, 1 - x])
 
     def _indicators(self, column: _Column, values: pd.Series, gaps: Array) -> Array:
-        categories = column.categories or ()
-        listing = values.tolist()
-        position = {category: at for at, category in enumerate(categories)}
+        categories = list(column.categories or ())
+        level = pd.Index(categories, dtype=object).get_indexer(pd.Index(values.to_numpy(object)))
+        unseen = (level < 0) & ~gaps
+        if unseen.any():
+            row = int(np.flatnonzero(unseen)[0])
+            raise InputError(
+                f"Confound {column.name!r} holds {values.iloc[row]!r} for participant {values.index[row]!r}, "
+                f"which the model has not seen; it knows {listed(categories)}. Recode it as one of these, or "
+                "leave the participant out."
+            )
         design = np.zeros((len(values), len(categories)))
-        for row, value in enumerate(listing):
-            if gaps[row]:
-                continue
-            if value not in position:
-                raise InputError(
-                    f"Confound {column.name!r} holds {value!r} for participant {values.index[row]!r}, which "
-                    f"the model has not seen; it knows {listed(categories)}."
-                )
-            design[row, position[value]] = 1.0
+        filled = np.flatnonzero(~gaps)
+        design[filled, level[filled]] = 1.0
         if gaps.any():
-            design[gaps] = design[~gaps].mean(axis=0) if (~gaps).any() else 1.0 / len(categories)
+            design[gaps] = column.shares
         return design
 
     def to_dict(self) -> dict[str, Any]:
@@ -223,6 +235,7 @@ class ConfoundEncoder:
                     "low": column.low,
                     "high": column.high,
                     "mean": column.mean,
+                    "shares": list(column.shares),
                 }
                 for column in self.columns
             ],
@@ -239,10 +252,31 @@ class ConfoundEncoder:
                 float(column["low"]),
                 float(column["high"]),
                 float(column["mean"]),
+                tuple(float(share) for share in column["shares"]),
             )
             for column in stored["columns"]
         )
         return encoder
+
+
+def _pair(name: str, ends: Any) -> tuple[float, float]:
+    try:
+        low, high = (float(end) for end in ends)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"confound_ranges gives {name!r} {ends!r}; give (lowest, highest), such as (5, 21)."
+        ) from None
+    return low, high
+
+
+def _as_numbers(values: pd.Series, complaint: str) -> Array:
+    dates = values.dtype.kind in "mM"
+    numbers = pd.to_numeric(values, errors="coerce")
+    text = (values.notna() & (numbers.isna() | dates)).to_numpy()
+    if text.any():
+        at = int(np.flatnonzero(text)[0])
+        raise InputError(f"{complaint} {values.iloc[at]!r} (row {values.index[at]!r}); give numbers.")
+    return numbers.to_numpy(dtype=float, na_value=np.nan)
 
 
 def _is_categorical(values: pd.Series) -> bool:
@@ -262,6 +296,10 @@ def _as_frame(confounds: Any) -> pd.DataFrame:
     if not isinstance(confounds, pd.DataFrame):
         if not isinstance(confounds, Mapping):
             values = np.asarray(confounds)
+            if values.ndim not in (1, 2):
+                raise InputError(
+                    f"The confounds have the shape {values.shape}; give a table with one row a participant."
+                )
             confounds = pd.DataFrame(values[:, None] if values.ndim == 1 else values)
             confounds.columns = [f"confound{number}" for number in range(1, confounds.shape[1] + 1)]
         else:

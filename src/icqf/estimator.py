@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import os
 import warnings
@@ -218,7 +219,7 @@ class ICQF(TransformerMixin, BaseEstimator):
         table = numeric_table(X)
         answers = _validated(self, table, reset=True)
         items, rows = self._item_names(), _row_names(table, len(answers))
-        ranges = item_ranges(self.item_range, items, answers)
+        ranges = item_ranges(self.item_range, items, answers, rows)
         work = working_matrix(answers, ranges, items, rows, self.dtype)
         _check_same_rows(table, confounds)
         encoder = ConfoundEncoder(
@@ -325,7 +326,10 @@ class ICQF(TransformerMixin, BaseEstimator):
             Scores. A table comes back as a table, with the items' names.
         """
         check_is_fitted(self)
-        scores = np.asarray(X, dtype=float)
+        try:
+            scores = np.asarray(X, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"The scores must be numbers ({error}).") from None
         if scores.ndim != 2 or scores.shape[1] != len(self.components_):
             raise InputError(
                 f"The scores have the shape {scores.shape}; the model has {len(self.components_)} factors, "
@@ -334,9 +338,9 @@ class ICQF(TransformerMixin, BaseEstimator):
         design = _design(self._encoder, confounds, len(scores))
         R = scores @ self.components_ + design @ self._confound_components
         low, high = self.item_range_["min"].to_numpy(), self.item_range_["max"].to_numpy()
-        if self.reconstruction_max == "item_range":
-            R = np.minimum(R, high - low)
         answers = low + R
+        if self.reconstruction_max == "item_range":
+            answers = np.minimum(answers, high)
         if isinstance(X, pd.DataFrame):
             return pd.DataFrame(answers, index=X.index, columns=self._item_names())
         return answers
@@ -415,8 +419,10 @@ class ICQF(TransformerMixin, BaseEstimator):
         if k > min(problem.n, problem.m):
             raise InputError(
                 f"n_components={k} is more than this table can carry: it has {problem.n} sample(s) with "
-                f"answers and {problem.m} feature(s)."
+                f"answers and {problem.m} feature(s); ask for {min(problem.n, problem.m)} or fewer."
             )
+        if not isinstance(self.init, str):
+            _check_start(self.init, (problem.n, int(k)), (problem.m, int(k)))
         return int(k)
 
     def _check_parameters(self) -> None:
@@ -425,7 +431,7 @@ class ICQF(TransformerMixin, BaseEstimator):
         _check_choice("inner", self.inner, ("cd", "fista", "admm"))
         _check_choice("missing_confounds", self.missing_confounds, ("error", "mean"))
         _check_choice("reconstruction_max", self.reconstruction_max, ("item_range", None))
-        _check_choice("dtype", np.dtype(self.dtype).name, ("float32", "float64"))
+        _check_choice("dtype", _dtype_name(self.dtype), ("float32", "float64"))
         if isinstance(self.init, str):
             _check_choice("init", self.init, ("nndsvd", "rotated", "random"))
         if self.n_components is not None:
@@ -454,11 +460,34 @@ def _check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
         raise InputError(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, choices))}.")
 
 
+def _dtype_name(dtype: Any) -> Any:
+    try:
+        return np.dtype(dtype).name
+    except TypeError:
+        return dtype
+
+
+def _check_start(init: Any, *shapes: tuple[int, int]) -> None:
+    """Refuse arrays that cannot be a start."""
+    wanted = (
+        f"init must be a name or two arrays of the shapes {shapes[0]} (scores) and {shapes[1]} (loadings)"
+    )
+    try:
+        arrays = [np.asarray(part, dtype=float) for part in init]
+    except (TypeError, ValueError):
+        raise InputError(f"{wanted}, not {type(init).__name__}.") from None
+    found = tuple(array.shape for array in arrays)
+    if found != shapes:
+        raise InputError(f"{wanted}; it has {' and '.join(map(str, found))}.")
+    if not all(np.isfinite(array).all() and (array >= 0).all() for array in arrays):
+        raise InputError("init must not hold negative, infinite or missing numbers.")
+
+
 def _check_number(
     name: str, value: Any, *, whole: bool = False, least: float | None = None, above: float | None = None
 ) -> None:
     kind = numbers.Integral if whole else numbers.Real
-    right_kind = isinstance(value, kind) and not isinstance(value, bool)
+    right_kind = isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
     if right_kind and (least is None or value >= least) and (above is None or value > above):
         return
     wanted = "a whole number" if whole else "a number"
@@ -467,9 +496,17 @@ def _check_number(
 
 
 def _validated(model: ICQF, table: Any, *, reset: bool) -> Array:
-    answers = validate_data(
-        model, table, reset=reset, dtype="numeric", ensure_all_finite=False, ensure_min_samples=1
-    )
+    try:
+        answers = validate_data(
+            model, table, reset=reset, dtype="numeric", ensure_all_finite=False, ensure_min_samples=1
+        )
+    except ValueError as error:
+        if "feature names should match" not in str(error):
+            raise
+        raise InputError(
+            f"{str(error).rstrip()}\nGive the table exactly the model's items, in their order, as in "
+            "table[model.feature_names_in_]."
+        ) from None
     if answers.dtype == bool:
         return answers.astype(np.int8)
     if np.issubdtype(answers.dtype, np.unsignedinteger):
@@ -509,12 +546,23 @@ def _design(encoder: ConfoundEncoder, confounds: Any, n: int) -> Array:
 def _weights(sample_weight: Any, answers: Array) -> Array | None:
     if sample_weight is None:
         return None
-    values = np.asarray(sample_weight, dtype=float)
+    try:
+        values = np.asarray(sample_weight, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"sample_weight must hold numbers, one a participant ({error}).") from None
     if values.ndim == 1 and len(values) != len(answers):
-        raise InputError(f"There are {len(answers)} rows of answers but {len(values)} sample weights.")
-    weights: Array = _check_sample_weight(sample_weight, answers, dtype=np.float64)
-    if weights.min() < 0 or not weights.sum() > 0:
-        raise InputError("sample_weight must not be negative, and at least one weight must be above 0.")
+        raise InputError(
+            f"There are {len(answers)} rows of answers but {len(values)} sample weights; give one weight a "
+            "participant, in the same order."
+        )
+    if values.ndim == 1 and not np.isfinite(values).all():
+        row = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise InputError(f"sample_weight is {values[row]:g} in row {row}; give every participant a weight.")
+    if values.ndim < 2 and (values.min() < 0 or not values.sum() > 0):
+        raise InputError(
+            "sample_weight must hold no negative number, and not all of the weights may be zero."
+        )
+    weights: Array = _check_sample_weight(values, answers, dtype=np.float64)
     return weights
 
 

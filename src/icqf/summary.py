@@ -13,6 +13,7 @@ from icqf.errors import counted
 if TYPE_CHECKING:
     from icqf.estimator import ICQF
 
+_NO_VARIANCE = 1e-12  # of the item that varies most; the sums of a constant item leave rounding behind
 _LOADED = 0.1  # an item counts as loaded when the factor moves it by more than this share of its range
 
 
@@ -27,8 +28,8 @@ class Summary:
         would fall without it), `n_items` (items it moves by more than a tenth of their range) and
         `top_items`.
     items : DataFrame
-        An item a row: `variance_explained` in this sample, `n_missing`, and the `factor` that moves
-        it most.
+        An item a row: `variance_explained` in this sample (missing for an item everybody answered
+        alike), `n_missing`, and the `factor` that moves it most.
     variance_explained : float
         Share of all answers' variance explained by the whole model, in this sample.
     n_participants, n_missing : int
@@ -48,7 +49,8 @@ class Summary:
         statistics = model._fit_statistics
         sse, sst, removal = statistics["sse"], statistics["sst"], statistics["removal"]
         missing = statistics["missing"].astype(int)
-        relative = model.components_ / (model.item_range_["max"] - model.item_range_["min"]).to_numpy()
+        span = (model.item_range_["max"] - model.item_range_["min"]).to_numpy()
+        relative = model.components_ / span
         names, items = model.get_feature_names_out(), np.array(model.loadings_.index)
         total = max(float(sst.sum()), 1e-300)
         factors = pd.DataFrame(
@@ -60,7 +62,8 @@ class Summary:
             index=pd.Index(names, name="factor"),
         )
         with np.errstate(invalid="ignore", divide="ignore"):
-            explained = np.where(sst > 0, 1 - sse / sst, np.nan)
+            varies = sst / span**2 > _NO_VARIANCE * (sst / span**2).max()
+            explained = np.where(varies, 1 - sse / sst, np.nan)
         strongest = np.where(relative.max(axis=0) > 0, names[relative.argmax(axis=0)], "")
         by_item = pd.DataFrame(
             {"variance_explained": explained, "n_missing": missing, "factor": strongest},
@@ -86,7 +89,8 @@ class Summary:
         factors = self.factors.assign(
             variance_explained=self.factors["variance_explained"].map("{:.1%}".format)
         )
-        items = self.items.sort_values("variance_explained", ascending=False)
+        items = self.items.dropna(subset="variance_explained")
+        items = items.sort_values("variance_explained", ascending=False)
         best, worst = items.head(3), items.tail(3)
         lines = [
             f"Best described items: {_with_share(best)}.",
@@ -104,4 +108,5 @@ def _top(items: np.ndarray, row: np.ndarray, n_top: int) -> str:
 
 
 def _with_share(items: pd.DataFrame) -> str:
-    return ", ".join(f"{name} ({share:.0%})" for name, share in items["variance_explained"].items())
+    shares = items["variance_explained"].round(2) + 0.0  # no "-0%"
+    return ", ".join(f"{name} ({share:.0%})" for name, share in shares.items())

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from icqf.errors import InputError
 from icqf.io import write_table
-from icqf.io.write import harmless, unharmed
+from icqf.io.write import csv_text, harmless, unharmed
 
 risky = st.text(st.characters(codec="utf-8", exclude_categories=("C",)), min_size=1, max_size=8)
 texts = st.one_of(risky, st.tuples(st.sampled_from("=+-@\t\r'"), risky).map("".join))
@@ -92,3 +92,24 @@ def test_sav_names_that_collide(tmp_path):
 def test_an_unknown_format_is_refused(tmp_path):
     with pytest.raises(InputError, match="csv, parquet, xlsx, sav"):
         write_table(pd.DataFrame({"a": [1]}), tmp_path / "out.doc")
+
+
+@given(
+    st.lists(
+        st.lists(st.one_of(st.just(float("nan")), st.floats(-1, 12)), min_size=2, max_size=2), min_size=1
+    ),
+    st.integers(1, 8),
+)
+def test_decimals_are_those_of_format(rows, decimals):
+    table = pd.DataFrame(
+        rows, columns=["a", "b"], index=pd.Index([f"P{i}" for i in range(len(rows))], name="id")
+    )
+    lines = csv_text(table, decimals=decimals).splitlines()
+    assert lines[0] == "id,a,b"
+    for line, row in zip(lines[1:], rows, strict=True):
+        for cell, value in zip(line.split(",")[1:], row, strict=True):
+            if np.isnan(value):
+                assert cell == ""
+            else:
+                assert abs(float(cell) - value) <= 0.500001 * 10.0**-decimals
+                assert len(cell.split(".")[1]) == decimals

@@ -4,12 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
-from reference import Plain, feasible_moves
 from sklearn.exceptions import ConvergenceWarning
 
 from icqf import ICQF
 from icqf.datasets import make_synthetic
+from icqf.solvers.finish import best_coordinate
 from icqf.solvers.solve import solve
+from reference import Plain, feasible_moves
 
 
 def likert(n=40, m=9, k=3, *, top=4, missing=0.0, seed=0):
@@ -77,17 +78,17 @@ def test_no_coordinate_improves_by_more_than_the_certificate_says(case, missing)
     assert certificate.excess == 0
     assert found.objective == pytest.approx(plain.objective(W, Q), rel=1e-10)
     # Nothing is hidden, and nothing is exaggerated: both measure the same largest step.
-    assert certificate.score_step == pytest.approx(score_steps.max(), rel=1e-5, abs=1e-8)
-    assert certificate.loading_step == pytest.approx(
-        (loading_steps / plain.b[:, None]).max(), rel=1e-5, abs=1e-8
-    )
+    score_unit, loading_unit = plain.units(W, Q)
+    score_step, loading_step = (score_steps / score_unit).max(), (loading_steps / loading_unit).max()
+    assert certificate.score_step == pytest.approx(score_step, rel=1e-5, abs=1e-8)
+    assert certificate.loading_step == pytest.approx(loading_step, rel=1e-5, abs=1e-8)
     gain = max(score_gains.max(), loading_gains.max())
     assert certificate.gain == pytest.approx(gain, rel=1e-5, abs=1e-9 * found.objective)
     if "early" in case:
         assert not found.converged and not certificate.holds(1e-3)
     else:
         assert found.converged
-        assert max(score_steps.max(), (loading_steps / plain.b[:, None]).max()) <= 1e-3 * (1 + 1e-5)
+        assert max(score_step, loading_step) <= 1e-3 * (1 + 1e-5)
 
 
 def test_with_confounds_weights_and_mixed_ranges():
@@ -142,12 +143,43 @@ def test_the_reference_itself_sees_a_spoiled_solution():
     assert plain.violation(W + 0.5, Q) > 0 and plain.violation(W, Q + 4) > 0
 
 
+def coordinate(kind, h, p, others):
+    """The exact step for λ = 1, and the function it minimises over w ≥ 0."""
+
+    def value(w):
+        penalty = {"l1": w, "l2": w**2 / 2, "l21": np.sqrt(w**2 + others)}[kind]
+        return h * w**2 / 2 - p * w + penalty
+
+    return float(best_coordinate(kind, 1.0, np.array([h]), np.array([p]), np.array([others]))[0]), value
+
+
+@pytest.mark.parametrize("kind", ["l1", "l2", "l21"])
+@pytest.mark.parametrize("h", [0.01, 1.0, 40.0])
+@pytest.mark.parametrize("others", [0.0, 1e-20, 0.01, 4.0])
+def test_the_exact_step(kind, h, others):
+    for p in (-0.5, 0.0, 1e-9, 0.5, 0.99, 1.0, 1.01, 3.0):
+        found, value = coordinate(kind, h, p, others)
+        assert value(found) <= value(np.linspace(0, max(1.0, 2 * p / h), 20001)).min() + 1e-12
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="where the answers bend F by less than 1e-12, the penalty's own curvature is forgotten",
+)
+@pytest.mark.parametrize("kind", ["l2", "l21"])
+def test_the_exact_step_without_curvature(kind):
+    """½w² − ½w is least at ½, and √(w² + 1) − ½w at 1/√3; both steps are said to be infinite."""
+    found, value = coordinate(kind, 1e-13, 0.5, 1.0)
+    assert value(found) <= value(np.linspace(0, 1, 20001)).min() + 1e-9
+
+
 def test_the_fitted_attributes_are_those_of_the_certified_point():
     data = make_synthetic(60, 30, 5, noise=0.2, random_state=2)
     model = ICQF(5, item_range=(0, 100), dtype="float64").fit(data.answers)
     plain = Plain.of(data.answers, 0, 100, beta=0.1)
-    W, Q = model.transform(data.answers), np.concatenate(
-        [model.loadings_.to_numpy(), model.confound_loadings_.to_numpy()], axis=1
+    W, Q = (
+        model.transform(data.answers),
+        np.concatenate([model.loadings_.to_numpy(), model.confound_loadings_.to_numpy()], axis=1),
     )
     assert model.objective_ == pytest.approx(plain.objective(W, Q), rel=1e-7)
     assert (plain.loading_steps(W, Q)[0] / 100).max() <= model.certificate_.loading_step + 1e-4

@@ -43,6 +43,18 @@ def test_group_norms_near_zero(k):
     assert np.isfinite(model.objective_)
 
 
+@pytest.mark.xfail(
+    strict=True,
+    raises=IndexError,
+    reason="eigh(subset_by_index=[m - 1, m - 1]) finds no eigenvalue where items fall into separate groups",
+)
+def test_items_in_separate_groups():
+    """LAPACK returns nothing for the largest eigenvalue of [[8, 8, 0], [8, 16, 0], [0, 0, 32]] by itself."""
+    answers = np.array([[0, 0, 4], [4, 4, 0], [0, 4, 0.0]])
+    model = ICQF(1, item_range=(0, 4)).fit(answers, sample_weight=[2, 0.5, 0.5])
+    assert np.isfinite(model.components_).all()
+
+
 def test_as_many_factors_as_items_or_people():
     answers = np.random.default_rng(0).integers(0, 5, (3, 8))
     for table in (answers, answers.T):

@@ -16,7 +16,7 @@ class ManyOption(click.Option):
     """An option that takes all words up to the next option; commas separate as well."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, multiple=True, **kwargs)
+        super().__init__(*args, **{**kwargs, "multiple": True})
 
     def make_metavar(self, ctx: click.Context) -> str:
         """Show that several values may follow."""
@@ -29,9 +29,7 @@ class ManyCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Repeat the option's name before each of its values, which is what click understands."""
         ctx.meta[RAW] = list(args)
-        names = {
-            name for option in self.params if isinstance(option, ManyOption) for name in option.opts
-        }
+        names = {name for option in self.params if isinstance(option, ManyOption) for name in option.opts}
         try:
             return super().parse_args(ctx, repeated(args, names))
         except click.MissingParameter as error:

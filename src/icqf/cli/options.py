@@ -45,9 +45,12 @@ _model = [
         help=f"Penalty; several are compared.  [default: {' '.join(f'{beta:g}' for beta in BETAS)}]",
     ),
     click.option(
-        "--rule", type=click.Choice(RULES), default=StudyOptions.rule, help="How the best candidate is chosen."
+        "--rule",
+        type=click.Choice(RULES),
+        default=StudyOptions.rule,
+        help="How the best one is chosen.",
     ),
-    click.option("--n-splits", type=int, default=StudyOptions.n_splits, help="Folds of the cross-validation."),
+    click.option("--n-splits", type=int, default=StudyOptions.n_splits, help="Folds of cross-validation."),
     click.option("--n-repeats", type=int, default=StudyOptions.n_repeats, help="Repeats with new folds."),
     click.option("--weights", metavar="COLUMN", help="Survey weights."),
     click.option(
@@ -60,7 +63,9 @@ _model = [
         help="Refuse a missing confound, or use the sample's mean.",
     ),
     click.option(
-        "--intercept/--no-intercept", default=StudyOptions.intercept, help="A column of ones beside confounds."
+        "--intercept/--no-intercept",
+        default=StudyOptions.intercept,
+        help="Column of ones beside the confounds.",
     ),
     click.option("--n-init", type=int, default=StudyOptions.n_init, help="Starts; the best one is kept."),
     click.option(

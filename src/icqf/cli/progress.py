@@ -24,6 +24,7 @@ class Meter:
     def __init__(self, *, quiet: bool = False) -> None:
         self.quiet = quiet
         self.done, self.total = 0, 0
+        self._found = 0  # fits that an earlier run had done
         self._bar: Any = None
         self._task: Any = None
         self._began = self._last = time.monotonic()
@@ -64,8 +65,10 @@ class Meter:
             )
 
     def _search(self, done: int, total: int, best: str) -> None:
+        if not self.total:
+            self._found = done
         self.done, self.total = done, total
-        said = f"best so far: {best}" if best else ""
+        said = f"best{'' if done == total else ' so far'}: {best}" if best else ""
         if self._bar is not None:
             self._bar.update(
                 self._task,
@@ -83,7 +86,7 @@ class Meter:
         if done < total and now - self._last < SECONDS_BETWEEN_LINES:
             return
         self._last = now
-        left = (now - self._began) / max(done, 1) * (total - done)
+        left = (now - self._began) / max(done - self._found, 1) * (total - done)
         when = f", about {duration(left)} left" if done < total else f", {duration(now - self._began)}"
         tail = f"; {said}" if said else ""
         click.echo(f"Cross-validation: {done} of {total} fits{when}{tail}", err=True)
@@ -95,7 +98,7 @@ def duration(seconds: float) -> str:
     Examples
     --------
     >>> duration(4.2), duration(75), duration(7300)
-    ('4 s', '1 min 15 s', '2 h 2 min')
+    ('4 s', '1 min 15 s', '2 h 1 min')
     """
     whole = max(round(seconds), 0)
     if whole < 60:

@@ -8,7 +8,7 @@ _WORDS = (
     (r"declare missing_codes=\[([^\]]*)\]", r"add --missing-codes \1"),
     (r'set missing_confounds="mean"', "add --missing-confounds mean"),
     (r"\(named in (\w+)\)", r"(named in --\1)"),
-    (r"n_components=(\d+)", r"--n-components \1"),
+    (r"n_components=\[?([\d, ]*\d)\]?", r"--n-components \1"),
     (r"confound_ranges", "--confound-ranges"),
     (r"item_range", "the codebook's range"),
 )

@@ -31,8 +31,11 @@ def raise_problem(problem: Problem) -> None:
 
 def item_numbers(
     table: Table, items: Iterable[Item], codes: Iterable[float | str], problem: Callable[[Problem], None]
-) -> tuple[pd.DataFrame, list[str]]:
-    """Return the items' columns as numbers; a cell of text goes to `problem` unless it is a missing code."""
+) -> tuple[np.ndarray, list[str]]:
+    """Return the items' columns as a new array of numbers.
+
+    A cell of text goes to `problem` unless it is a missing code.
+    """
     shared = {str(code).strip() for code in codes if not is_number(code)}
     turned: dict[str, np.ndarray] = {}
     flags, silent = [], 0
@@ -45,7 +48,7 @@ def item_numbers(
             words = shared | {str(code) for code in item.missing_codes if not is_number(code)}
             turned[item.name], count = _text_to_numbers(column, item, words, table, problem)
             silent += count
-    values = table.frame[names].assign(**turned).to_numpy(dtype=float, na_value=np.nan)
+    values = table.frame[names].assign(**turned).to_numpy(dtype=float, na_value=np.nan, copy=True)
     notes = []
     if flags:
         notes.append(f"True and false were read as 1 and 0 in {listed(flags)}.")
@@ -53,7 +56,7 @@ def item_numbers(
         notes.append(f"Numbers stored as text were read as numbers in {listed(turned)}.")
     if silent:
         notes.append(f"{counted(silent, 'cell')} with a text declared as missing code: read as missing.")
-    return pd.DataFrame(values, columns=names, copy=False), notes
+    return values, notes
 
 
 def _text_to_numbers(
@@ -81,10 +84,11 @@ def _text_to_numbers(
 
 
 def without_codes(
-    answers: pd.DataFrame, items: tuple[Item, ...], codes: tuple[float | str, ...]
-) -> tuple[pd.DataFrame, tuple[Item, ...], list[str]]:
-    """Turn missing codes into NaN; a shared code inside an item's declared range stays an answer there."""
-    values, own = answers.to_numpy(), False
+    values: np.ndarray, items: tuple[Item, ...], codes: tuple[float | str, ...]
+) -> tuple[tuple[Item, ...], list[str]]:
+    """Turn missing codes into NaN, in place; a shared code inside an item's declared range stays an answer
+    there.
+    """
     highest, lowest = np.fmax.reduce(values, initial=np.nan), np.fmin.reduce(values, initial=np.nan)
     where: dict[float, list[int]] = {}
     kept_as_answer: dict[float, int] = {}
@@ -108,22 +112,24 @@ def without_codes(
                 where.setdefault(float(code), []).append(j)
     notes = []
     for code, columns in where.items():
-        columns = [j for j in columns if lowest[j] <= code <= highest[j]]
-        hits = values[:, columns] == code
-        if hits.any():
+        counts = []
+        for j in columns:
+            if lowest[j] <= code <= highest[j]:
+                hits = np.flatnonzero(values[:, j] == code)
+                values[hits, j] = np.nan
+                counts.append(len(hits))
+        if any(counts):
             notes.append(
-                f"{number(code)} was read as missing in {counted(int(hits.sum()), 'answer')} of "
-                f"{counted(int(hits.any(axis=0).sum()), 'item')}."
+                f"{number(code)} was read as missing in {counted(sum(counts), 'answer')} of "
+                f"{counted(sum(count > 0 for count in counts), 'item')}."
             )
-            values, own = values if own else values.copy(order="K"), True
-            values[:, columns] = np.where(hits, np.nan, values[:, columns])
     for code, count in kept_as_answer.items():
         notes.append(
             f"{number(code)} is an answer, not a missing code, in {counted(count, 'item')} whose declared "
             "range "
             "includes it."
         )
-    return pd.DataFrame(values, columns=answers.columns, copy=False), tuple(completed), notes
+    return tuple(completed), notes
 
 
 def covariates_of(

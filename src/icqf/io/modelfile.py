@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import os
-import tempfile
+import secrets
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,6 +29,22 @@ _MOST_BYTES = 256 * 2**20
 _DATE = (2020, 1, 1, 0, 0, 0)  # zip entries carry a date; a fixed one keeps the bytes the same
 _ARRAYS = ("components", "confound_components", "item_range", "sse", "sst", "removal", "missing")
 _NOT_STORED = ("callback", "random_state")
+# What reading a damaged or made-up file can raise: no zip, broken compression, an entry marked as encrypted
+# (RuntimeError), JSON nested without end (RecursionError, a RuntimeError), and anything of a wrong type.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    OSError,
+    RuntimeError,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    OverflowError,
+    MemoryError,
+)
 
 
 @dataclass(frozen=True)
@@ -72,6 +90,7 @@ def save_model(
     header = {
         "format": FORMAT,
         "version": VERSION,
+        "model": type(model).__name__,
         "parameters": _plain_parameters(model),
         "items": model._item_names(),
         "items_named": named,
@@ -122,15 +141,15 @@ def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent or ".", prefix=".icqf-")
+    temporary = path.with_name(f".icqf-{secrets.token_hex(8)}")
     try:
-        with os.fdopen(handle, "wb") as stream:
+        with temporary.open("xb") as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -142,16 +161,24 @@ def load_model(path: str | os.PathLike[str]) -> ICQF:
     try:
         with zipfile.ZipFile(path) as archive:
             header, arrays = _read(archive, where)
-    except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError) as error:
+    except InputError:
+        raise
+    except _DAMAGE as error:
         raise InputError(
-            f"{where}: this is not an icqf model file, or it is damaged ({error}). Save the model again."
+            f"{where}: this is not an icqf model file, or it is damaged ({_brief(error)}). "
+            "Save the model again."
         ) from None
     try:
         return _rebuild(header, arrays)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except _DAMAGE as error:
         raise InputError(
-            f"{where}: the model file is damaged or incomplete ({error}). Save the model again."
+            f"{where}: the model file is damaged or incomplete ({_brief(error)}). Save the model again."
         ) from None
+
+
+def _brief(error: BaseException) -> str:
+    """What went wrong, on one line."""
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def load_codebook(path: str | os.PathLike[str]) -> StoredCodebook:
@@ -185,9 +212,9 @@ def load_codebook(path: str | os.PathLike[str]) -> StoredCodebook:
             for entry in content["items"]
         )
         return StoredCodebook(items, str(content["id"]) or None)
-    except (zipfile.BadZipFile, EOFError, OSError, ValueError, KeyError, TypeError) as error:
+    except _DAMAGE as error:
         raise InputError(
-            f"{where}: the codebook in the model file is damaged ({error}). Save the model again."
+            f"{where}: the codebook in the model file is damaged ({_brief(error)}). Save the model again."
         ) from None
 
 
@@ -218,14 +245,27 @@ def _read(archive: zipfile.ZipFile, where: str) -> tuple[dict[str, Any], dict[st
         if f"{name}.npy" not in archive.namelist():
             raise InputError(f"{where}: the model file is incomplete: it lacks {name}.npy.")
         try:
-            arrays[name] = np.lib.format.read_array(
-                io.BytesIO(_entry(archive, f"{name}.npy", where)), allow_pickle=False
-            )
+            arrays[name] = _array(_entry(archive, f"{name}.npy", where))
         except ValueError as error:
+            if isinstance(error, InputError):
+                raise
             raise InputError(
-                f"{where}: the array {name!r} in the model file is damaged ({error}). Save the model again."
+                f"{where}: the array {name!r} in the model file is damaged ({_brief(error)}). "
+                "Save the model again."
             ) from None
     return header, arrays
+
+
+def _array(content: bytes) -> Any:
+    """The numbers of a .npy entry; the header decides nothing but their shape, and no object is made."""
+    stream = io.BytesIO(content)
+    if np.lib.format.read_magic(stream) != (1, 0):
+        raise ValueError("it is of an unknown kind")
+    shape, by_column, dtype = np.lib.format.read_array_header_1_0(stream)
+    if dtype != np.float64:
+        raise ValueError(f"it holds {dtype} instead of double precision numbers")
+    numbers = np.frombuffer(content, dtype=np.float64, offset=stream.tell())
+    return numbers.reshape(shape, order="F" if by_column else "C").copy()
 
 
 def _entry(archive: zipfile.ZipFile, name: str, where: str) -> bytes:
@@ -236,6 +276,15 @@ def _entry(archive: zipfile.ZipFile, name: str, where: str) -> bytes:
     if len(content) > promised:
         raise InputError(f"{where}: the entry {name!r} is larger than it says; the file is damaged.")
     return content
+
+
+def _model_class(name: str) -> type[ICQF]:
+    from icqf.baselines.l1nmf import L1NMF  # the baselines build on the estimator, and are rarely stored
+
+    classes = {"ICQF": ICQF, "L1NMF": L1NMF}
+    if name not in classes:
+        raise ValueError(f"it holds a model of the unknown kind {name!r}")
+    return classes[name]
 
 
 def _rebuild(header: dict[str, Any], arrays: dict[str, Any]) -> ICQF:
@@ -254,9 +303,12 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, Any]) -> ICQF:
             raise ValueError(f"the array {name!r} has the shape {arrays[name].shape} instead of {shape}")
     if not (np.isfinite(components).all() and np.isfinite(confounds).all()):
         raise ValueError("a loading is not a finite number")
+    low, high = arrays["item_range"].T
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+        raise ValueError("the range of an item is not one")
 
     ranges = pd.DataFrame(arrays["item_range"], index=items, columns=["min", "max"])
-    model = ICQF(**header["parameters"], item_range=ranges)
+    model = _model_class(header.get("model", "ICQF"))(**header["parameters"], item_range=ranges)
     model._encoder = encoder
     model.confound_names_ = list(encoder.names)
     model.item_range_ = ranges

@@ -139,9 +139,9 @@ def assemble(
     index, id_notes = _ids(table, identity, problem)
     roles = {name for name in (identity, groups, *confounds) if name is not None}
     chosen, item_notes = _choose(table, entries, roles, items, problem)
-    answers, number_notes = item_numbers(table, chosen, codes, problem)
-    answers, chosen, code_notes = without_codes(answers, chosen, codes)
-    answers.index = index
+    values, number_notes = item_numbers(table, chosen, codes, problem)
+    chosen, code_notes = without_codes(values, chosen, codes)
+    answers = pd.DataFrame(values, index=index, columns=[item.name for item in chosen], copy=False)
     covariates, confound_notes = covariates_of(table, confounds, entries)
     if covariates is not None:
         covariates.index = index

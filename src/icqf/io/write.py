@@ -43,7 +43,13 @@ def unharmed(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and RISKY.match(cell) else cell
 
 
-def write_table(frame: pd.DataFrame, path: str | os.PathLike[str], *, format: str | None = None) -> None:
+def write_table(
+    frame: pd.DataFrame,
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    decimals: int | None = None,
+) -> None:
     """Write a table; a named index becomes the first columns.
 
     Parameters
@@ -54,6 +60,9 @@ def write_table(frame: pd.DataFrame, path: str | os.PathLike[str], *, format: st
         Where to write it.
     format : {"csv", "parquet", "xlsx", "sav"}, optional
         None: by the ending of `path`.
+    decimals : int, optional
+        Digits after the point in a CSV file; None writes numbers in full. Other formats always hold them in
+        full.
 
     Notes
     -----
@@ -75,28 +84,70 @@ def write_table(frame: pd.DataFrame, path: str | os.PathLike[str], *, format: st
     format = format or path.suffix.lower().lstrip(".")
     if format not in FORMATS:
         raise InputError(f"{path.name}: tables are written as {', '.join(FORMATS)}, not as {format!r}.")
+    if format == "csv":
+        path.write_text(csv_text(frame, decimals=decimals), encoding="utf-8", newline="")
+        return
+    {"parquet": _write_parquet, "xlsx": _write_xlsx, "sav": _write_sav}[format](_flat(frame), path)
+
+
+def csv_text(frame: pd.DataFrame, *, decimals: int | None = None) -> str:
+    """Return the CSV file of a table as text; a named index becomes the first columns.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> csv_text(pd.DataFrame({"Worry": [0.25, None]}, index=pd.Index(["P1", "P2"], name="id")))
+    'id,Worry\\nP1,0.25\\nP2,\\n'
+    """
+    # Column by column, or many digits at once: several times as fast as DataFrame.to_csv.
+    table = _flat(frame)
+    n_texts, rows = _decimal_rows(table, decimals) if decimals else (table.shape[1], None)
+    columns = [_csv_cells(table.iloc[:, j], decimals) for j in range(n_texts)]
+    lines = map(",".join, zip(*columns, strict=True))
+    if rows is not None:
+        lines = map("".join, zip(lines, rows, strict=True))
+    head = ",".join(_quoted(str(harmless(name))) for name in table.columns)
+    return "\n".join([head, *lines]) + "\n"
+
+
+def _flat(frame: pd.DataFrame) -> pd.DataFrame:
     named = [name is not None for name in frame.index.names]
     table = frame.reset_index() if all(named) else frame.reset_index(drop=True)
-    table = table.set_axis([str(name) for name in table.columns], axis=1)
-    {"csv": _write_csv, "parquet": _write_parquet, "xlsx": _write_xlsx, "sav": _write_sav}[format](
-        table, path
-    )
+    return table.set_axis([str(name) for name in table.columns], axis=1)
 
 
-def _write_csv(table: pd.DataFrame, path: Path) -> None:
-    # Written column by column: twice as fast as DataFrame.to_csv, with the same numbers.
-    columns = [_csv_cells(table.iloc[:, j]) for j in range(table.shape[1])]
-    lines = [
-        ",".join(_quoted(str(harmless(name))) for name in table.columns),
-        *map(",".join, zip(*columns, strict=True)),
-    ]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="")
+def _decimal_rows(table: pd.DataFrame, decimals: int) -> tuple[int, list[str] | None]:
+    """Return the number of columns before the last run of floats, and the text of those floats row by row.
+
+    Only numbers from 0 to below 10 are written this way: their digits stand in columns of their own.
+    """
+    n_texts = table.shape[1]
+    while n_texts > 1 and table.dtypes.iloc[n_texts - 1] == np.float64:
+        n_texts -= 1
+    values = table.iloc[:, n_texts:].to_numpy(dtype=float)
+    gaps = np.isnan(values)
+    whole = np.rint(np.where(gaps, 0, values) * 10**decimals)
+    if not values.shape[1] or not ((whole >= 0) & (whole < 10 ** (decimals + 1))).all():
+        return table.shape[1], None
+    left = whole.astype(np.int64)
+    digits = np.empty((*values.shape, decimals + 3), dtype=np.uint8)
+    digits[:, :, 0], digits[:, :, 2] = ord(","), ord(".")
+    for place in (*range(decimals + 2, 2, -1), 1):
+        left, digit = np.divmod(left, 10)
+        digits[:, :, place] = ord("0") + digit
+    text, width = digits.tobytes().decode("ascii"), values.shape[1] * (decimals + 3)
+    rows = [text[start : start + width] for start in range(0, len(text), width)]
+    for i in np.flatnonzero(gaps.any(axis=1)):
+        cells = rows[i].split(",")[1:]
+        rows[i] = "".join("," + ("" if gap else cell) for cell, gap in zip(cells, gaps[i], strict=True))
+    return n_texts, rows
 
 
-def _csv_cells(column: pd.Series) -> list[str]:
+def _csv_cells(column: pd.Series, decimals: int | None) -> list[str]:
     gaps = column.isna().to_numpy()
     if pd.api.types.is_float_dtype(column.dtype):
-        cells = list(map(repr, column.to_numpy(dtype=float, na_value=np.nan).tolist()))
+        write = repr if decimals is None else f"{{:.{decimals}f}}".format
+        cells = list(map(write, column.to_numpy(dtype=float, na_value=np.nan).tolist()))
     elif pd.api.types.is_numeric_dtype(column.dtype):
         cells = list(map(str, column.tolist()))
     else:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -20,7 +22,7 @@ from icqf.errors import InputError
 from icqf.estimator import ICQF, _validated
 from icqf.selection.count import FactorCount
 from icqf.selection.folds import make_folds, strata_of
-from icqf.selection.journal import Journal, fingerprint
+from icqf.selection.journal import SearchJournal, fingerprint
 from icqf.selection.rules import Choice, Rule, best_by_k, best_row, choose, error_table, resampled_choice
 from icqf.selection.search import LEAST_SPECTRUM, Plan, Task, Trial, run_task, tasks
 from icqf.selection.stability import stability_curve
@@ -214,7 +216,7 @@ tol, max_iter, init, missing_confounds, dtype
         if self.item_range is None:
             given = _validated(model, numeric_table(X), reset=False)[model._kept]
         plan = self._plan(problem, given, together, seed)
-        journal = None if self.checkpoint is None else Journal(self.checkpoint, fingerprint(plan))
+        journal = None if self.checkpoint is None else SearchJournal(self.checkpoint, fingerprint(plan))
         ks = self._candidates(problem, seed)
         trials = self._search(plan, ks, journal, before=())
         while isinstance(self.n_components, str):
@@ -322,7 +324,7 @@ tol, max_iter, init, missing_confounds, dtype
         return ks
 
     def _search(
-        self, plan: Plan, ks: list[int], journal: Journal | None, *, before: Sequence[Trial]
+        self, plan: Plan, ks: list[int], journal: SearchJournal | None, *, before: Sequence[Trial]
     ) -> list[Trial]:
         """All trials for these numbers of factors: from the journal, from before, or run now."""
         wanted = set(ks)
@@ -344,12 +346,13 @@ tol, max_iter, init, missing_confounds, dtype
         done = total - sum(len(task.ks) for task in todo) * len(plan.betas)
         self._tell(done, total, known)
         run = Parallel(n_jobs=self.n_jobs, return_as="generator_unordered")
-        for finished in run(delayed(run_task)(plan, task) for task in todo):
-            if journal is not None:
-                journal.append(finished)
-            known |= {_key(trial): trial for trial in finished}
-            done += len(finished)
-            self._tell(done, total, known)
+        with _ended_quietly(run(delayed(run_task)(plan, task) for task in todo)) as results:
+            for finished in results:
+                if journal is not None:
+                    journal.add(finished)
+                known |= {_key(trial): trial for trial in finished}
+                done += len(finished)
+                self._tell(done, total, known)
         return [known[key] for key in sorted(known)]
 
     def _tell(self, done: int, total: int, known: Mapping[Any, Trial]) -> None:
@@ -431,6 +434,17 @@ tol, max_iter, init, missing_confounds, dtype
         """The factors' names."""
         check_is_fitted(self)
         return self.best_estimator_.get_feature_names_out()
+
+
+@contextmanager
+def _ended_quietly(results: Any) -> Iterator[Any]:
+    """Ends work under way when an error comes, without joblib's warning that it did: the error says why."""
+    try:
+        yield results
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            results.close()
 
 
 def _key(trial: Trial) -> tuple[int, int, int, float]:

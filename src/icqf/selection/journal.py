@@ -7,15 +7,12 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from icqf.errors import InputError
+from icqf.journal import Journal
 from icqf.selection.search import Plan, Trial
-
-FORMAT = "icqf-search"
 
 
 def fingerprint(plan: Plan) -> str:
@@ -48,77 +45,16 @@ def fingerprint(plan: Plan) -> str:
     return digest.hexdigest()
 
 
-class Journal:
-    """A file of finished fits, a line each, after a first line that says what they belong to.
-
-    A line that was cut off by a crash is dropped when the journal is opened again.
-    """
+class SearchJournal(Journal):
+    """The journal of a search, its records being trials."""
 
     def __init__(self, path: str | os.PathLike[str], identity: str) -> None:
-        self.path = Path(path)
-        self.trials: list[Trial] = []
-        if self.path.is_dir():
-            raise InputError(f"{self.path}: the checkpoint must be a file, but this is a folder.")
-        content = self.path.read_bytes() if self.path.exists() else b""
-        whole = content[: content.rfind(b"\n") + 1]
-        if not whole:
-            if content and not _header_line(identity).startswith(content):
-                raise InputError(
-                    f"{self.path}: this file is not the journal of a search; choose another checkpoint."
-                )
-            self._replace(_header_line(identity))
-            return
-        header, *lines = whole.splitlines()
-        self._check_header(header, identity)
-        for number, line in enumerate(lines, start=2):
-            try:
-                self.trials.append(Trial(**json.loads(line)))
-            except (ValueError, TypeError):
-                raise InputError(
-                    f"{self.path}: line {number} of the journal is damaged; delete the file to start again."
-                ) from None
-        if len(whole) < len(content):
-            os.truncate(self.path, len(whole))
-
-    def _check_header(self, line: bytes, identity: str) -> None:
+        super().__init__(path, identity)
         try:
-            header: Any = json.loads(line)
-        except ValueError:
-            header = None
-        if not isinstance(header, dict) or header.get("format") != FORMAT:
-            raise InputError(
-                f"{self.path}: this file is not the journal of a search; choose another checkpoint."
-            )
-        if header.get("identity") != identity:
-            raise InputError(
-                f"{self.path}: this journal belongs to other data or other settings (answers, confounds, "
-                "folds, betas, seed or options differ). Delete it to start again, or choose another "
-                "checkpoint."
-            )
+            self.trials = [Trial(**record) for record in self.records]
+        except TypeError:
+            raise InputError(f"{self.path}: this journal is not that of a search; choose another.") from None
 
-    def append(self, trials: Iterable[Trial]) -> None:
+    def add(self, trials: Iterable[Trial]) -> None:
         """Write finished fits and make sure that they are on disk."""
-        lines = "".join(json.dumps(asdict(trial)) + "\n" for trial in trials).encode()
-        try:
-            with open(self.path, "ab") as stream:
-                stream.write(lines)
-                stream.flush()
-                os.fsync(stream.fileno())
-        except OSError as error:
-            raise InputError(
-                f"{self.path}: the journal could not be written ({error.strerror}). What is finished is "
-                "kept; make room and run again to go on."
-            ) from None
-
-    def _replace(self, content: bytes) -> None:
-        try:
-            with open(self.path, "wb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-        except OSError as error:
-            raise InputError(f"{self.path}: the journal cannot be created ({error.strerror}).") from None
-
-
-def _header_line(identity: str) -> bytes:
-    return json.dumps({"format": FORMAT, "identity": identity}).encode() + b"\n"
+        self.append(asdict(trial) for trial in trials)

@@ -19,12 +19,17 @@ def error_table(results: pd.DataFrame) -> pd.DataFrame:
 
     Folds count by the number of answers they hide.
     """
-    folds = results.assign(weighted=results["error"] * results["n_hidden"])
+    folds = _that_hide(results).assign(weighted=results["error"] * results["n_hidden"])
     grouped = folds.groupby(["n_components", "beta"])
     mean = grouped["weighted"].sum() / grouped["n_hidden"].sum()
     spread: pd.Series = grouped["error"].std(ddof=1) / np.sqrt(grouped.size())
     table = pd.DataFrame({"error": mean, "standard_error": spread.fillna(0.0)})
     return table.reset_index()
+
+
+def _that_hide(results: pd.DataFrame) -> pd.DataFrame:
+    """Without the folds that hide no observed answer, and so say nothing."""
+    return results[results["n_hidden"] > 0]
 
 
 def best_row(table: pd.DataFrame) -> tuple[int, float, float]:
@@ -100,6 +105,7 @@ def resampled_choice(
     within: float | None = None,
 ) -> Choice:
     """Draw the folds with replacement many times, and apply the rule each time."""
+    results = _that_hide(results)
     wide = results.pivot_table(index=["repeat", "fold"], columns=["n_components", "beta"], values="error")
     hidden = results.groupby(["repeat", "fold"])["n_hidden"].first().reindex(wide.index).to_numpy(float)
     errors = wide.to_numpy()

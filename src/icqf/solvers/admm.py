@@ -64,7 +64,10 @@ class ADMMIteration:
         gap = self.Z - self.R
         self.alpha += rho * gap
 
-        step = float((np.abs(self.Q - loadings) / problem.span).max())
+        scores_now = self.A[: self.k]
+        score_unit, loading_unit = problem.units(scores_now.max(axis=1), self.Q)
+        step = float((np.abs(self.Q - loadings) / loading_unit).max())
+        score_step = float((np.abs(scores_now - scores).max(axis=1) / score_unit).max())
         excess = self._excess()
         primal, dual = float(np.linalg.norm(gap)), float(rho * np.linalg.norm(self.R - R))
         self.trace.add(
@@ -78,7 +81,7 @@ class ADMMIteration:
         )
         if self.adaptive:
             self._balance_rho(primal, dual)
-        return Move(step, float(np.abs(self.A[: self.k] - scores).max()), excess)
+        return Move(step, score_step, excess)
 
     def lagrangian(self) -> float:
         """The augmented Lagrangian at the current point."""

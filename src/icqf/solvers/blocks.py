@@ -109,7 +109,7 @@ class Sums:
         self.mass = np.zeros(k)
         self.peak = np.zeros(k)
         self.misfit = 0.0
-        self.step = 0.0
+        self.step = np.zeros(k)
         self.excess = 0.0
 
     def add(self, S: Array, P: Array, weighted: Array, W: Array, before: Array) -> None:
@@ -118,7 +118,7 @@ class Sums:
         self.P += P
         self.mass += weighted.sum(axis=1)
         self.peak = np.maximum(self.peak, W.max(axis=1))
-        self.step = max(self.step, float(np.abs(W - before).max()))
+        self.step = np.maximum(self.step, np.abs(W - before).max(axis=1))
 
 
 class Rows:

@@ -63,7 +63,9 @@ class FastIteration:
         objective = sums.misfit + problem.penalty_of(self.previous, y)
 
         Q = self._loading_step(y, sums)
-        step = self._moved = float((np.abs(Q - y) / problem.span).max())
+        score_unit, loading_unit = problem.units(sums.peak, Q)
+        step = self._moved = float((np.abs(Q - y) / loading_unit).max())
+        score_step = float((sums.step / score_unit).max())
         self._set_momentum(y, Q, np.diag(sums.S), objective)
         self.Q_previous, self.Q = self.Q, Q
         if len(self.trace.step) % _EXACT_MOVES_EVERY == 0:
@@ -72,7 +74,7 @@ class FastIteration:
         if problem.bounds.score is None or len(self.trace.step) % _EXACT_MOVES_EVERY == 0:
             self._balance(sums.mass, sums.peak)
         self.trace.add(objective=objective, excess=sums.excess, step=step)
-        return Move(step, sums.step, sums.excess)
+        return Move(step, score_step, sums.excess)
 
     def _loading_step(self, y: Array, sums: Sums) -> Array:
         problem, penalty = self.problem, self.problem.penalty

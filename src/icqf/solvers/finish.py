@@ -122,6 +122,7 @@ def _examine(problem: Problem, W: Array, Q: Array) -> tuple[Certificate, Fit, fl
     sse, total, total_square, count = (np.zeros(problem.m) for _ in range(4))
     misfit, excess, score_step, gain = 0.0, 0.0, 0.0, 0.0
     top = np.inf if bounds.score is None else bounds.score
+    score_unit, loading_unit = problem.units(W.max(axis=1), Q)
     for block in problem.precise_blocks():
         A_b = A[:, block.rows]
         R = A_b.T @ Q
@@ -134,7 +135,9 @@ def _examine(problem: Problem, W: Array, Q: Array) -> tuple[Certificate, Fit, fl
             excess = max(excess, float(above.max()))
 
         w = A_b[:k]
-        line = _Line(penalty.kind, penalty.beta, w, squares @ O.T, (D @ own.T).T, top, weights)
+        line = _Line(
+            penalty.kind, penalty.beta, w, squares @ O.T, (D @ own.T).T, top, weights, score_unit[:, None]
+        )
         limit = partial(_score_limit, bounds.reconstruction, R, own, w)
         score_step = max(score_step, line.largest_step(limit, floor=score_step))
         gain = max(gain, line.largest_gain(limit, floor=gain))
@@ -148,7 +151,7 @@ def _examine(problem: Problem, W: Array, Q: Array) -> tuple[Certificate, Fit, fl
         count += weights @ O
 
     ceiling = np.inf if bounds.loading is None else bounds.loading
-    line = _Line(penalty.kind, penalty.beta * penalty.gamma, Q, curvature, pull, ceiling, 1.0, problem.span)
+    line = _Line(penalty.kind, penalty.beta * penalty.gamma, Q, curvature, pull, ceiling, 1.0, loading_unit)
     limit = partial(_loading_limit, bounds.reconstruction, A, Q)
     certificate = Certificate(
         score_step=score_step,
@@ -180,7 +183,7 @@ class _Line:
         pull: Array,
         top: Array | float,
         weights: Array | float,
-        unit: Array | float = 1.0,
+        unit: Array,
     ) -> None:
         self.kind, self.lam, self.x, self.weights, self.unit = kind, lam, x, weights, unit
         self.h = curvature

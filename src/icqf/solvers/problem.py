@@ -187,6 +187,17 @@ class Problem:
             misfit += half_square(D, block.weights)
         return misfit + self.penalty_of(W, Q)
 
+    def units(self, peaks: Array, Q: Array) -> tuple[Array, Array]:
+        """What a step of a score (k,) and of a loading (K, m) is measured by.
+
+        The bound of the scores and the width of the item's range; without bounds, where the scale of a
+        factor is free, its highest score (`peaks`) and its highest loading.
+        """
+        scores = np.maximum(peaks, 1e-12) if self.bounds.score is None else np.ones(len(peaks))
+        if self.bounds.loading is not None:
+            return scores, np.broadcast_to(self.span, Q.shape)
+        return scores, np.broadcast_to(np.maximum(Q.max(axis=1, keepdims=True), 1e-12), Q.shape)
+
     def penalty_of(self, W: Array, Q: Array) -> float:
         """The part of F that does not see the answers."""
         return self.penalty.of_scores(W, self.weights) + self.penalty.of_loadings(Q)

@@ -32,6 +32,7 @@ class Certificate:
         The farthest any single score would still move.
     loading_step : float
         The farthest any single loading would still move, as a share of its item's range.
+        Without bounds both steps are shares of the factor's highest score and highest loading.
     excess : float
         How far the highest reconstructed answer lies above its range, as a share of the range.
     gain : float

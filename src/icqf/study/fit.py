@@ -120,7 +120,7 @@ def select_study(
         betas=options.beta,
         n_splits=options.n_splits,
         n_repeats=options.n_repeats,
-        rule=options.rule,
+        rule=options.rule,  # type: ignore[arg-type]
         n_jobs=options.jobs,
         checkpoint=checkpoint,
         callback=callback,

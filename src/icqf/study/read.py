@@ -16,6 +16,8 @@ from icqf.io.tables import Table, read_table
 from icqf.questionnaire import Item, Questionnaire
 from icqf.study.options import StudyOptions
 
+WIDEST_RANGE = 1e6
+
 
 @dataclass(frozen=True, eq=False)
 class Study:
@@ -78,9 +80,14 @@ def check_study(options: StudyOptions) -> Findings:
 def _with_ranges(questionnaire: Questionnaire) -> tuple[Item, ...]:
     """Return the items with the ranges that are used, observed ones included."""
     ends = questionnaire.ranges().to_numpy().tolist()
+    for item, (low, high) in zip(questionnaire.items, ends, strict=True):
+        if high - low > WIDEST_RANGE:
+            raise InputError(
+                f"{questionnaire.source}: item {item.name!r} would have the range {low:g} to {high:g}, which "
+                "is no answer scale. Leave out what is no item, or declare the range in a codebook."
+            )
     return tuple(
-        replace(item, min=low, max=high)
-        for item, (low, high) in zip(questionnaire.items, ends, strict=True)
+        replace(item, min=low, max=high) for item, (low, high) in zip(questionnaire.items, ends, strict=True)
     )
 
 

@@ -17,10 +17,11 @@ import pandas as pd
 from icqf.errors import InputError, listed
 from icqf.io.modelfile import save_model
 from icqf.io.provenance import provenance
-from icqf.io.write import write_table
+from icqf.io.write import FORMATS, write_table
 from icqf.study.fit import StudyFit
 
 ACCOUNT = "provenance.json"
+DECIMALS = 6  # scores are solved for to about 1e-5
 _EXCHANGE = 2
 _HERE = -100
 
@@ -63,7 +64,8 @@ def _tables(fit: StudyFit, place: Path, folder: Path) -> None:
     if fit.search is not None:
         tables["cv"] = fit.search.cv_results_
     for name, table in tables.items():
-        write_table(table, place / f"{name}.{fit.options.format}")
+        decimals = None if name == "cv" else DECIMALS
+        write_table(table, place / f"{name}.{fit.options.format}", decimals=decimals)
 
 
 def _model(fit: StudyFit, place: Path, folder: Path) -> None:
@@ -161,13 +163,23 @@ def _exchange(a: Path, b: Path) -> bool:
     return rename(_HERE, os.fsencode(a), _HERE, os.fsencode(b), _EXCHANGE) == 0
 
 
-@contextmanager
-def new_file(path: Path, *, force: bool = False) -> Iterator[Path]:
-    """Give a file to write, of the same ending, which takes the place of `path` when all went well."""
+def refuse_file(path: Path, *, force: bool, format: str | None = None) -> None:
+    """Refuse a file that may not be written, before any work is done."""
     if path.is_dir():
         raise InputError(f"{path}: this is a folder; name a file.")
     if not path.parent.is_dir():
         raise InputError(f"{path}: there is no folder {str(path.parent)!r} to put it in.")
+    if path.exists() and not force:
+        raise InputError(f"{path}: the file is already there. Choose another name, or add --force.")
+    if (format or path.suffix.lower().lstrip(".")) not in FORMATS:
+        raise InputError(
+            f"{path}: a table is written as {', '.join(FORMATS)}; give the name one of these endings."
+        )
+
+
+@contextmanager
+def new_file(path: Path, *, force: bool = False) -> Iterator[Path]:
+    """Give a file to write, of the same ending, which takes the place of `path` when all went well."""
     if path.exists() and not force:
         raise InputError(f"{path}: the file is already there. Choose another name, or add --force.")
     place = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{path.suffix}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 from icqf.errors import InputError, did_you_mean
 from icqf.estimator import ICQF
@@ -81,16 +83,20 @@ def score_people(
 def transform_in_threads(model: ICQF, people: Questionnaire) -> pd.DataFrame:
     """Return the scores (n, k); people are independent of each other, so every processor takes some."""
     answers, confounds = people.oriented(), people.confounds
-    parts = [slice(start, start + ROWS_AT_A_TIME) for start in range(0, max(len(answers), 1), ROWS_AT_A_TIME)]
+    # All that can be said about the confounds is said here, once for everybody.
+    model._encoder.transform(confounds, n_rows=len(answers))
 
-    def scores_of(part: slice) -> np.ndarray:
-        return model.transform(
-            answers.iloc[part], confounds=None if confounds is None else confounds.iloc[part]
-        )
+    def scores_of(start: int) -> np.ndarray:
+        rows = slice(start, start + ROWS_AT_A_TIME)
+        part = None if confounds is None else confounds.iloc[rows]
+        return np.asarray(model.transform(answers.iloc[rows], confounds=part))
 
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        values = np.concatenate(list(pool.map(scores_of, parts)))
-    return pd.DataFrame(values, index=answers.index, columns=model.get_feature_names_out())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        # Without the limit every thread would start threads of its own for its small products.
+        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
+            parts = list(pool.map(scores_of, range(0, len(answers), ROWS_AT_A_TIME)))
+    return pd.DataFrame(np.concatenate(parts), index=answers.index, columns=model.get_feature_names_out())
 
 
 def _items(model: ICQF, stored: tuple[Item, ...], codebook: str | os.PathLike[str] | None) -> list[Item]:

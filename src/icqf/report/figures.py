@@ -1,0 +1,156 @@
+"""Figures of a report as inline SVG: text stays text, and neutral colours follow the page's light or dark.
+
+matplotlib draws with stand-in colours, which are replaced by the page's own variables afterwards. Nothing in
+the result depends on the time or the machine, so that the same report gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.colors import Colormap, LinearSegmentedColormap, to_hex
+from matplotlib.figure import Figure
+
+from icqf.plotting import convergence, cv_curve, scree, split_tree
+from icqf.plotting.loadings import grouped_order
+from icqf.plotting.style import BLUES, ORANGES, readable_on
+from icqf.questionnaire import Item
+from icqf.report.tree import ModelView, Report
+from icqf.selection.count import FactorCount
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Stand-ins, chosen so that no palette holds them, and the variables of the page that replace them.
+_INK, _MUTED, _FAINT = "#010203", "#020304", "#030405"
+_VARIABLES = {_INK: "var(--ink)", _MUTED: "var(--muted)", _FAINT: "var(--rule)"}
+_SETTINGS: dict[str, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "icqf",
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "text.color": _INK,
+    "axes.labelcolor": _INK,
+    "axes.edgecolor": _MUTED,
+    "xtick.color": _MUTED,
+    "ytick.color": _MUTED,
+    "xtick.labelcolor": _INK,
+    "ytick.labelcolor": _INK,
+    "grid.color": _FAINT,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+}
+LEVELS = 10
+_DARK_BLUES = LinearSegmentedColormap.from_list("", ["#16202b", "#17395c", "#1d5b96", "#3f8fd2", "#a9d6ff"])
+_DARK_ORANGES = LinearSegmentedColormap.from_list("", ["#231b14", "#533012", "#8a4a10", "#cf7a2a", "#ffcf9c"])
+
+
+def level(share: float) -> int:
+    """Shade of a share between 0 and 1: 0 for next to nothing, then 1 to 10.
+
+    Examples
+    --------
+    >>> level(0.0), level(0.05), level(0.62), level(1.0)
+    (0, 1, 7, 10)
+    """
+    return 0 if not share >= 0.02 else min(LEVELS, 1 + int(share * LEVELS))
+
+
+def heat_css() -> str:
+    """Rules for the shades of cells, blue (q) and orange (o), with text that is readable on each."""
+    themes = (("", BLUES, ORANGES), ("dark", _DARK_BLUES, _DARK_ORANGES))
+    sheets = []
+    for theme, blues, oranges in themes:
+        rules = "".join(_shades("q", blues)) + "".join(_shades("o", oranges))
+        sheets.append(f"@media screen and (prefers-color-scheme:dark){{{rules}}}" if theme else rules)
+    return "\n".join(sheets)
+
+
+def _shades(letter: str, colours: Colormap) -> list[str]:
+    rules = []
+    for at in range(1, LEVELS + 1):
+        colour = to_hex(colours(at / LEVELS))
+        text = "#fff" if readable_on(colour) == "white" else "#000"
+        rules.append(f".{letter}{at}{{background:{colour};color:{text};fill:{colour}}}")
+    return rules
+
+
+def figures(report: Report) -> dict[str, str]:
+    """All figures that need drawing, by name; those without data are left out."""
+    drawn: dict[str, str] = {}
+    count = report.count
+    if len(count.candidates) > 1:
+        table = pd.DataFrame([vars(candidate) for candidate in count.candidates])
+        chosen = (count.n_components, count.beta)
+        drawn["cv"] = svg("cv", lambda ax: cv_curve(table, chosen=chosen, ax=ax))
+    if count.eigenvalues and count.parallel is not None:
+        curve = pd.DataFrame(
+            {
+                "n_components": [row.factor for row in count.eigenvalues],
+                "eigenvalue": [row.observed for row in count.eigenvalues],
+                "random_eigenvalue": [row.unrelated for row in count.eigenvalues],
+            }
+        )
+        kept = FactorCount("Parallel analysis", count.parallel, curve, "", reference="random_eigenvalue")
+        drawn["scree"] = svg("scree", lambda ax: scree(kept, ax=ax))
+    if report.fit.trace:
+        model = SimpleNamespace(trace_=pd.DataFrame({"step": report.fit.trace}), tol=report.fit.tol)
+        drawn["convergence"] = svg("convergence", lambda ax: convergence(model, ax=ax), size=(5.2, 2.6))
+    if len(report.models) > 1:
+        models = [_stand_in(view) for view in report.models]
+        names = None
+        largest = max(report.models, key=lambda view: view.n_components)
+        if largest is report.model:
+            names = [factor.name for factor in largest.factors]
+        size = (6.4, 0.4 * largest.n_components + 1.0)
+        drawn["splits"] = svg("splits", lambda ax: split_tree(models, names=names, ax=ax), size=size)
+    return drawn
+
+
+def _stand_in(view: ModelView) -> SimpleNamespace:
+    components = np.array([[loading.value for loading in factor.loadings] for factor in view.factors])
+    keys = [factor.key for factor in view.factors]
+    return SimpleNamespace(components_=components, get_feature_names_out=lambda: keys)
+
+
+def svg(name: str, draw: Callable[[Axes], Axes], *, size: tuple[float, float] = (5.2, 3.2)) -> str:
+    """One figure as an SVG element without a fixed size; its ids begin with `name`."""
+    with mpl.rc_context(_SETTINGS):
+        figure = Figure(figsize=size, layout="constrained")
+        draw(figure.add_subplot())
+        buffer = io.StringIO()
+        empty = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        figure.savefig(buffer, format="svg", metadata=empty, transparent=True)
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :].strip()
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.S)
+    for stand_in, variable in _VARIABLES.items():
+        text = text.replace(stand_in, variable)
+    text = re.sub(r'(\bid="|url\(#|href="#)', lambda found: f"{found[1]}{name}-", text)
+    text = re.sub(r"(font:[^;\"]*?\d+px) [^;\"]*", r"\1 var(--sans)", text)
+    head, body = text.split(">", 1)
+    box = re.search(r'viewBox="([^"]*)"', head)
+    width = round(size[0] * 96)
+    opening = (
+        f'<svg class="plot" viewBox="{box[1] if box else ""}" style="max-width:{width}px" role="img" '
+        f'aria-labelledby="{name}-title" xmlns="http://www.w3.org/2000/svg" '
+        'xmlns:xlink="http://www.w3.org/1999/xlink">'
+    )
+    body = re.sub(r"\n\s*", "\n", body)
+    return f"{opening}{body}"
+
+
+def item_order(report: Report) -> tuple[list[int], set[int]]:
+    """Order in which the items are shown (by subscale, then strongest factor), and where a subscale begins."""
+    items = [Item(row.name, subscale=row.subscale) for row in report.items]
+    shares = np.array([[loading.share for loading in factor.loadings] for factor in report.model.factors]).T
+    order, groups = grouped_order([item.name for item in items], items, shares)
+    return order, {first for _, first, _ in groups}

@@ -1,0 +1,129 @@
+"""The three views of a report: HTML, Markdown and JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from icqf.report import words
+from icqf.report.figures import figures, heat_css, item_order, level
+from icqf.report.markdown import as_markdown
+from icqf.report.tree import ItemRow, Report
+
+__all__ = ["as_html", "as_json", "as_markdown", "write_report"]
+_DIGITS = 6
+
+
+def write_report(path: str | os.PathLike[str], report: Report) -> tuple[Path, Path, Path]:
+    """Write a report as HTML, and beside it the same content as Markdown and JSON.
+
+    Parameters
+    ----------
+    path : path
+        The HTML file; the others have its name with the endings ``.md`` and ``.json``.
+    report : Report
+
+    Returns
+    -------
+    tuple of three Path
+        The files written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.report import build_report, write_report
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.oriented(), confounds=demo.confounds)
+    >>> report = build_report(model, demo, n_bootstrap=0, compare=False)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [path.name for path in write_report(f"{folder}/report.html", report)]
+    ['report.html', 'report.md', 'report.json']
+    """
+    target = Path(path)
+    views = {target.suffix or ".html": as_html, ".md": as_markdown, ".json": as_json}
+    written = []
+    for ending, view in views.items():
+        file = target.with_suffix(ending)
+        file.write_text(view(report), encoding="utf-8", newline="\n")
+        written.append(file)
+    html, markdown, plain = written
+    return html, markdown, plain
+
+
+def as_json(report: Report) -> str:
+    """The whole tree as JSON; numbers to six decimals, null for what does not exist."""
+    return json.dumps(_plain(report), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, (tuple, list)):
+        return [_plain(part) for part in value]
+    if isinstance(value, float):
+        return round(value, _DIGITS) if math.isfinite(value) else None
+    return value
+
+
+def as_html(report: Report) -> str:
+    """One page with its style, script and figures inside."""
+    environment = Environment(
+        loader=PackageLoader("icqf.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters |= {
+        "number": words.number,
+        "percent": words.percent,
+        "whole": words.whole,
+        "level": level,
+        "strength": _strength,
+    }
+    source = environment.loader
+    order, begins = item_order(report)
+    return environment.get_template("report.html").render(
+        report=report,
+        figures={name: Markup(text) for name, text in figures(report).items()},  # noqa: S704
+        style=Markup(_file(environment, source, "style.css") + heat_css()),  # noqa: S704
+        script=Markup(_file(environment, source, "script.js")),  # noqa: S704
+        rows=[(at in begins and at > 0, j, report.items[j]) for at, j in enumerate(order)],
+        label=_label,
+        histogram=_histogram,
+        loaded=lambda factor: [each for each in factor.loadings if each.share >= 0.1],
+        by_name={row.name: row for row in report.items},
+    )
+
+
+def _file(environment: Environment, loader: Any, name: str) -> str:
+    """A file of the package as it is, without the template language."""
+    text: str = loader.get_source(environment, name)[0]
+    return text
+
+
+def _label(row: ItemRow) -> str:
+    return (row.wording or row.name) + (" (reversed)" if row.reverse else "")
+
+
+def _strength(value: float) -> str:
+    """Class of a cell that holds a correlation: blue for positive, orange for negative ones."""
+    if math.isnan(value):
+        return "q0"
+    return f"{'q' if value >= 0 else 'o'}{level(abs(value))}"
+
+
+def _histogram(counts: tuple[int, ...]) -> str:
+    """The outline of a histogram as an SVG path in a box as wide as it has bars and 1 high."""
+    highest = max(*counts, 1)
+    steps = "".join(f"V{1 - count / highest:.3f}h1" for count in counts)
+    return f"M0,1{steps}V1Z"

@@ -1,0 +1,344 @@
+"""What a report says, as one tree of plain values: HTML, Markdown and JSON are three views of it.
+
+Sentences are part of the tree, so that all three say the same words. Shares are between 0 and 1. A number that
+does not exist (the fit of an item that everybody answered alike) is NaN, and null in JSON.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Bin:
+    """One bar of a histogram: its label, and how many people it holds."""
+
+    label: str
+    n: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Covariate:
+    """One confound of the sample: categories with their counts, or a range."""
+
+    name: str
+    n_missing: int
+    categories: tuple[Bin, ...] = ()
+    mean: float | None = None
+    sd: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class ItemRow:
+    """One item: what it asks, how it was answered, and how well the model describes it.
+
+    `fit` is the share of its variance explained in this sample, `fit_hidden` the same for answers that the
+    model had not seen, `fit_comparison` that of the factor analysis in this sample.
+    """
+
+    name: str
+    wording: str
+    subscale: str
+    reverse: bool
+    low: float
+    high: float
+    n_answered: int
+    share_missing: float
+    mean: float
+    sd: float
+    floor: float
+    ceiling: float
+    strongest: str
+    fit: float
+    fit_hidden: float | None = None
+    fit_comparison: float | None = None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Who answered, and what."""
+
+    words: tuple[str, ...]
+    source: str
+    n_participants: int
+    n_fitted: int
+    n_items: int
+    n_groups: int | None
+    weighted: bool
+    share_missing: float
+    share_structural: float | None
+    complete: float
+    missing_by_person: tuple[Bin, ...]
+    covariates: tuple[Covariate, ...]
+    subscales: tuple[tuple[str, int], ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One number of factors and penalty that was tried."""
+
+    n_components: int
+    beta: float
+    error: float
+    standard_error: float
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How well the factors of two halves of the sample agree."""
+
+    n_components: int
+    agreement: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Eigenvalue:
+    """An eigenvalue of the answers beside that of unrelated answers."""
+
+    factor: int
+    observed: float
+    unrelated: float
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many factors there are, and how sure that is."""
+
+    words: tuple[str, ...]
+    n_components: int
+    beta: float
+    chosen_by: str
+    candidates: tuple[Candidate, ...] = ()
+    shares: tuple[tuple[int, float], ...] = ()
+    halves: tuple[Agreement, ...] = ()
+    parallel: int | None = None
+    eigenvalues: tuple[Eigenvalue, ...] = ()
+
+
+@dataclass(frozen=True)
+class Loading:
+    """How much a factor or confound moves one item: in points, as a share of its range, and how sure that is."""
+
+    item: str
+    value: float
+    share: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Stability:
+    """A factor when the sample is drawn again.
+
+    `agreement` is the mean correlation of its loadings with those of the matching factor of each resample,
+    `low` the fifth percentile; `top_kept` of its `n_top` top items are among the top ones of a resample.
+    """
+
+    agreement: float
+    low: float
+    n_top: int
+    top_kept: float
+    words: str
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One factor."""
+
+    key: str
+    name: str
+    theme: str
+    variance: float
+    n_items: int
+    loadings: tuple[Loading, ...]
+    top: tuple[Loading, ...]
+    stability: Stability | None = None
+
+
+@dataclass(frozen=True)
+class Confound:
+    """The answering pattern that goes with one confound column."""
+
+    name: str
+    words: str
+    loadings: tuple[Loading, ...]
+    top: tuple[Loading, ...]
+
+
+@dataclass(frozen=True)
+class ModelView:
+    """One fitted model: the one the report is about, or another number of factors beside it."""
+
+    n_components: int
+    beta: float
+    variance: float
+    converged: bool
+    n_iter: int
+    factors: tuple[Factor, ...]
+    confounds: tuple[Confound, ...]
+
+
+@dataclass(frozen=True)
+class Split:
+    """A factor of one model and the factor of the next model that resembles it."""
+
+    k: int
+    factor: int
+    next_k: int
+    next_factor: int
+    correlation: float
+
+
+@dataclass(frozen=True)
+class FactorScores:
+    """How one factor's scores are spread over the participants."""
+
+    name: str
+    mean: float
+    median: float
+    sd: float
+    none: float
+    present: float
+    high: float
+    histogram: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class People:
+    """The participants' scores, together."""
+
+    words: tuple[str, ...]
+    threshold: float
+    n_scored: int
+    factors: tuple[FactorScores, ...]
+    n_present: tuple[Bin, ...]
+    correlations: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How well the model describes answers it was fitted to, and answers hidden from it."""
+
+    words: tuple[str, ...]
+    variance: float
+    variance_hidden: float | None
+    n_splits: int | None
+    converged: bool
+    n_iter: int
+    objective: float
+    tol: float
+    score_step: float
+    loading_step: float
+    trace: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A factor and its nearest factor in the other model."""
+
+    factor: str
+    other: str
+    correlation: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The same answers by factor analysis."""
+
+    words: tuple[str, ...]
+    method: str
+    n_components: int
+    pairs: tuple[Pair, ...] = ()
+    matrix: tuple[tuple[float, ...], ...] = ()
+    variance: float | None = None
+    variance_here: float | None = None
+    negative: float | None = None
+    small: float | None = None
+    small_here: float | None = None
+
+
+@dataclass(frozen=True)
+class Methods:
+    """How it was done: a paragraph to paste, its sources, settings, versions and the seed."""
+
+    paragraph: str
+    references: tuple[str, ...]
+    settings: tuple[tuple[str, str], ...]
+    versions: tuple[tuple[str, str], ...]
+    seed: str
+
+
+@dataclass(frozen=True)
+class Participant:
+    """One participant's scores; only there when asked for."""
+
+    id: str
+    n_answered: int
+    scores: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything a report says.
+
+    `models` begins with the model the report is about; others are there for comparison. `bootstrap` is the
+    number of resamples behind the intervals, 0 when there are none.
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.report import build_report
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.oriented(), confounds=demo.confounds)
+    >>> report = build_report(model, demo, n_bootstrap=0, compare=False)
+    >>> report.sample.n_participants, len(report.models[0].factors)
+    (600, 2)
+    >>> report.to_markdown().splitlines()[0]
+    '# Factors behind demo_answers.csv'
+    """
+
+    title: str
+    headline: tuple[str, ...]
+    sample: Sample
+    items: tuple[ItemRow, ...]
+    count: Count
+    models: tuple[ModelView, ...]
+    splits: tuple[Split, ...]
+    bootstrap: int
+    bootstrap_words: str
+    people: People
+    fit: Fit
+    comparison: Comparison | None
+    methods: Methods
+    participants: tuple[Participant, ...] | None = None
+
+    @property
+    def model(self) -> ModelView:
+        """The model the report is about."""
+        return self.models[0]
+
+    def to_json(self) -> str:
+        """The report as JSON."""
+        from icqf.report.render import as_json
+
+        return as_json(self)
+
+    def to_markdown(self) -> str:
+        """The report as Markdown."""
+        from icqf.report.render import as_markdown
+
+        return as_markdown(self)
+
+    def to_html(self) -> str:
+        """The report as one HTML page that needs nothing else."""
+        from icqf.report.render import as_html
+
+        return as_html(self)

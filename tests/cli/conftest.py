@@ -1,0 +1,54 @@
+"""A small study on disk, and the program in this process."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from icqf.cli.app import cli
+from small_study import codebook, table
+
+
+@pytest.fixture(scope="session")
+def run():
+    """The program, called with the words of a command line; gives exit_code, stdout and stderr."""
+
+    def call(*words, env=None):
+        result = CliRunner().invoke(cli, [str(word) for word in words], env=env)
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory):
+    """The folder with answers.csv and items.csv; not to be written to."""
+    folder = tmp_path_factory.mktemp("study")
+    table().to_csv(folder / "answers.csv", index=False)
+    codebook().to_csv(folder / "items.csv", index=False)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def usual(files):
+    """The usual words after ``icqf fit``, without --out."""
+    return (
+        *(files / "answers.csv", "--codebook", files / "items.csv", "--confounds", "age", "sex"),
+        *("--n-components", "2", "--beta", "0.1"),
+    )
+
+
+@pytest.fixture(scope="session")
+def results(run, usual, tmp_path_factory) -> Path:
+    """A folder of results; not to be written to."""
+    out = tmp_path_factory.mktemp("fitted") / "results"
+    assert run("fit", *usual, "--out", out).exit_code == 0
+    return out
+
+
+@pytest.fixture
+def left_behind(tmp_path):
+    """Everything under the test's own folder, hidden files included."""
+    return lambda: sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*"))

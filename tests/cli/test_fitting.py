@@ -1,0 +1,231 @@
+"""`icqf fit` writes all of its results or none of them, and says where they come from."""
+
+import hashlib
+import json
+import tomllib
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from icqf import ICQF
+from icqf.io import read_table
+from icqf.study import results as results_module
+
+NAMES = [
+    "config.toml",
+    "confound_loadings.csv",
+    "loadings.csv",
+    "model.icqf",
+    "provenance.json",
+    "scores.csv",
+]
+
+
+def test_the_files(results):
+    assert sorted(path.name for path in results.iterdir()) == NAMES
+
+
+def test_scores_are_keyed_by_participant(results, files):
+    answers = pd.read_csv(files / "answers.csv", dtype=str)
+    scores = pd.read_csv(results / "scores.csv", dtype={"record_id": str})
+    assert list(scores.columns) == ["record_id", "factor1", "factor2"]
+    assert list(scores["record_id"]) == list(answers["record_id"])
+    silent = scores[scores["record_id"] == "006"]
+    assert silent[["factor1", "factor2"]].isna().all(axis=None)
+    assert scores.notna().all(axis=1).sum() == len(scores) - 1
+
+
+def test_loadings_are_keyed_by_item(results):
+    loadings = pd.read_csv(results / "loadings.csv", index_col="item")
+    assert list(loadings.index[:2]) == ["q01", "q02"]
+    model = ICQF.load(results / "model.icqf")
+    np.testing.assert_allclose(loadings, model.loadings_, atol=1e-6)
+    confounds = pd.read_csv(results / "confound_loadings.csv", index_col="item")
+    assert list(confounds) == ["Old", "Young", "f", "m", "Intercept"]
+    # The reverse-keyed item was turned, and so goes with the others of its scale.
+    assert loadings.loc["q03"].idxmax() == loadings.loc["q01"].idxmax()
+
+
+def test_provenance(results, files):
+    account = json.loads((results / "provenance.json").read_text())
+    fingerprints = {entry["file"]: entry["sha256"] for entry in account["inputs"]}
+    for name in ("answers.csv", "items.csv"):
+        assert fingerprints[name] == hashlib.sha256((files / name).read_bytes()).hexdigest()
+    assert account["seed"] == 0 and account["options"]["n_components"] == [2]
+    assert {"icqf", "python", "numpy", "scipy", "pandas", "scikit-learn"} <= set(account["versions"])
+    assert account["rows"]["in"] == account["rows"]["out"] == 80
+    assert account["rows"]["fitted"] == account["rows"]["scored"] == 79
+    assert account["rows"]["left_out"] == [
+        {"n": 1, "why": "answered nothing", "then": "kept out of the fit, empty scores"}
+    ]
+    assert any("9 was read as missing" in note for note in account["notes"])
+    assert any("'006'" in warning for warning in account["warnings"])
+    assert account["outputs"] == NAMES
+
+
+def test_a_run_is_repeated_from_its_own_config(run, results, tmp_path):
+    result = run("fit", "--config", results / "config.toml", "--out", tmp_path / "again")
+    assert result.exit_code == 0
+    for name in NAMES:
+        if name not in ("provenance.json", "config.toml"):
+            assert (tmp_path / "again" / name).read_bytes() == (results / name).read_bytes(), name
+    first, second = (tomllib.loads((at / "config.toml").read_text()) for at in (results, tmp_path / "again"))
+    assert {k: v for k, v in first.items() if k not in ("answers", "codebook")} == {
+        k: v for k, v in second.items() if k not in ("answers", "codebook")
+    }
+
+
+def test_the_command_line_comes_before_the_config(run, results, tmp_path):
+    run("fit", "--config", results / "config.toml", "--n-components", "3", "--out", tmp_path / "three")
+    assert len(ICQF.load(tmp_path / "three" / "model.icqf").components_) == 3
+
+
+def test_results_go_to_stdout_and_messages_to_stderr(run, usual, tmp_path):
+    result = run("fit", *usual, "--out", tmp_path / "out")
+    assert result.stdout.startswith("2 factors behind 12 items, from 79 participants")
+    assert "Question q" in result.stdout and str(tmp_path / "out") in result.stdout
+    assert "Read 80 participants and 12 items from answers.csv." in result.stderr
+    assert "9 was read as missing" in result.stderr
+    quiet = run("fit", *usual, "--out", tmp_path / "out", "--force", "--quiet")
+    assert quiet.stderr == "" and quiet.stdout == result.stdout
+
+
+def test_existing_results_are_kept_without_force(run, usual, tmp_path):
+    out = tmp_path / "out"
+    assert run("fit", *usual, "--out", out).exit_code == 0
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    result = run("fit", *usual, "--seed", "1", "--out", out)
+    assert result.exit_code == 2 and "--force" in result.stderr
+    assert before == {path.name: path.read_bytes() for path in out.iterdir()}
+    assert run("fit", *usual, "--format", "parquet", "--out", out, "--force").exit_code == 0
+    assert not (out / "scores.csv").exists() and (out / "scores.parquet").exists()
+
+
+def test_files_of_others_are_never_replaced(run, usual, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "thesis.txt").write_text("years of work")
+    assert run("fit", *usual, "--out", out, "--force").exit_code == 2
+    assert (out / "thesis.txt").read_text() == "years of work"
+    (out / "thesis.txt").unlink()
+    assert run("fit", *usual, "--out", out).exit_code == 0
+    (out / "thesis.txt").write_text("years of work")
+    result = run("fit", *usual, "--out", out, "--force")
+    assert result.exit_code == 2 and "thesis.txt" in result.stderr
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+@pytest.mark.parametrize("at", ["_model", "_config", "provenance", "_move"])
+def test_a_crash_leaves_the_old_results(run, usual, tmp_path, monkeypatch, left_behind, at, exchange):
+    out = tmp_path / "out"
+    run("fit", *usual, "--out", out)
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+
+    def crash(*args, **kwargs):
+        raise OSError(28, "No space left on device", "scores.csv")
+
+    with monkeypatch.context() as patch:
+        if not exchange:
+            patch.setattr(results_module, "_exchange", lambda a, b: False)
+        if at in ("provenance", "_move"):
+            patch.setattr(results_module, at, crash)
+        else:
+            writers = [crash if w.__name__ == at else w for w in results_module.WRITERS]
+            patch.setattr(results_module, "WRITERS", writers)
+        result = run("fit", *usual, "--seed", "3", "--out", out, "--force")
+    assert result.exit_code == 2 and "No space left" in result.stderr
+    assert before == {path.name: path.read_bytes() for path in out.iterdir()}
+    assert not [name for name in left_behind() if name.startswith(".")]
+
+
+def test_replacing_without_the_systems_exchange(run, usual, tmp_path, monkeypatch, left_behind):
+    monkeypatch.setattr(results_module, "_exchange", lambda a, b: False)
+    out = tmp_path / "out"
+    run("fit", *usual, "--out", out)
+    assert run("fit", *usual, "--out", out, "--force", "--format", "xlsx").exit_code == 0
+    assert (out / "scores.xlsx").exists() and not (out / "scores.csv").exists()
+    assert not [name for name in left_behind() if name.startswith(".")]
+
+
+@pytest.mark.parametrize("format", ["sav", "parquet", "xlsx"])
+def test_formats(run, usual, results, tmp_path, format):
+    out = tmp_path / "out"
+    assert run("fit", *usual, "--out", out, "--format", format).exit_code == 0
+    written = read_table(out / f"scores.{format}").frame
+    scores = pd.read_csv(results / "scores.csv")
+    np.testing.assert_allclose(
+        written["factor1"].to_numpy(dtype=float), scores["factor1"].to_numpy(), atol=1e-6, equal_nan=True
+    )
+    assert [str(name) for name in written.iloc[:, 0]] == [f"{i:03d}" for i in range(1, 81)]
+
+
+@pytest.mark.parametrize(
+    ("words", "n_items"),
+    [
+        (("--items", "q01", "q02", "q03"), 3),
+        (("--items", "q0*"), 9),
+        (("--items=q01,q02,q03,q04",), 4),
+        (("--subscales", "Temper"), 6),
+        (("--subscales", "Temper", "--items", "q01"), 7),
+    ],
+)
+def test_item_selection(run, usual, tmp_path, words, n_items):
+    assert run("fit", *usual, *words, "--out", tmp_path / "out").exit_code == 0
+    assert len(ICQF.load(tmp_path / "out" / "model.icqf").loadings_) == n_items
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--confounds", "agee"), "Did you mean 'age'?"),
+        (("--items", "q0", "z*"), "No item is named or matches"),
+        (("--subscales", "Moood"), "Did you mean 'Mood'?"),
+        (("--n-components", "two"), "n_components"),
+        (("--n-components", "50"), "--n-components 2, 50 cannot be tried"),
+        (("--beta", "-1"), "none below 0"),
+        (("--weights", "sex"), "the weight in column 'sex'"),
+        (("--id", "sex"), "stands in rows"),
+        (("--confound-ranges", "age=20:5"), "lower end"),
+        (("--seed", "-1"), "seed"),
+        (("--config", "no-such.toml"), "no-such.toml"),
+        (("--out", "no/such/folder"), "no/such"),
+    ],
+)
+def test_options_that_cannot_be(run, usual, tmp_path, left_behind, words, said):
+    out = () if "--out" in words else ("--out", tmp_path / "out")
+    result = run("fit", *usual, *words, *out)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert left_behind() == []
+
+
+def test_a_config_with_an_unknown_option(run, tmp_path):
+    (tmp_path / "run.toml").write_text('answers = "a.csv"\nn_component = 3\n')
+    result = run("fit", "--config", tmp_path / "run.toml")
+    assert result.exit_code == 2
+    assert "run.toml: there is no option 'n_component'. Did you mean 'n_components'?" in result.stderr
+
+
+def test_weights_of_zero_are_scored_but_not_fitted(run, usual, tmp_path):
+    out = tmp_path / "out"
+    assert run("fit", *usual, "--weights", "weight", "--out", out).exit_code == 0
+    account = json.loads((out / "provenance.json").read_text())
+    assert account["rows"]["fitted"] == 78 and account["rows"]["scored"] == 79
+    assert {entry["why"] for entry in account["rows"]["left_out"]} == {"answered nothing", "weight 0"}
+
+
+def test_a_suspicious_code_is_warned_of(run, files, tmp_path):
+    words = ("fit", files / "answers.csv", "--items", "q*", "--n-components", "2", "--beta", "0.1")
+    result = run(*words, "--out", tmp_path / "out")
+    assert result.exit_code == 0
+    assert "Warning: " in result.stderr and "--missing-codes 9" in result.stderr
+
+
+def test_observed_ranges_are_announced(run, files, tmp_path):
+    result = run(
+        *("fit", files / "answers.csv", "--items", "q*", "--missing-codes", "9"),
+        *("--n-components", "2", "--beta", "0.1", "--out", tmp_path / "out"),
+    )
+    assert result.exit_code == 0
+    assert "No range is declared for 12 items" in result.stderr

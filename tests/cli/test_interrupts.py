@@ -1,0 +1,153 @@
+"""Cross-validation from the command line: it can be stopped at any time and goes on where it was."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from icqf.cli.progress import Meter
+from icqf.selection import estimator
+
+SEARCH = ("--n-components", "1-3", "--beta", "0.1", "0.5", "--n-splits", "4")
+
+
+@pytest.fixture
+def study(files):
+    return (files / "answers.csv", "--codebook", files / "items.csv", "--confounds", "age", "sex")
+
+
+def same_fits(one, other):
+    left, right = (pd.read_csv(path).drop(columns="seconds") for path in (one, other))
+    pd.testing.assert_frame_equal(left, right)
+
+
+def test_fit_chooses(run, study, tmp_path, left_behind):
+    result = run("fit", *study, *SEARCH, "--out", tmp_path / "out")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("Chosen by cross-validation (min): 2 factors, beta ")
+    assert "Cross-validation: 24 of 24 fits" in result.stderr
+    assert len(pd.read_csv(tmp_path / "out" / "cv.csv")) == 24
+    account = json.loads((tmp_path / "out" / "provenance.json").read_text())
+    assert account["model"]["chosen_by"] == "cross-validation, rule min"
+    assert "out.journal" not in left_behind()
+
+
+def test_select(run, study, tmp_path, left_behind):
+    result = run("select", *study, *SEARCH, "--rule", "one_se", "--out", tmp_path / "cv.csv")
+    assert result.exit_code == 0
+    assert "by k (down) and beta (across)" in result.stdout and "2 factors" in result.stdout
+    assert len(pd.read_csv(tmp_path / "cv.csv")) == 24
+    assert left_behind() == ["cv.csv"]
+
+
+def test_select_by_stability(run, study, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run(
+        "select", *study, "--n-components", "1-2", "--beta", "0.1", "--n-splits", "3", "--rule", "stable"
+    )
+    assert result.exit_code == 0 and "Agreement of the factors" in result.stdout
+
+
+def test_nothing_to_select(run, study):
+    result = run("select", *study, "--n-components", "2", "--beta", "0.1")
+    assert result.exit_code == 2 and "nothing to choose" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["fit", "select"])
+def test_interrupted_and_resumed(run, study, tmp_path, monkeypatch, left_behind, command):
+    out = tmp_path / ("out" if command == "fit" else "cv.csv")
+    journal, real, done = tmp_path / f"{out.name}.journal", estimator.run_task, []
+
+    def interrupted(plan, task):
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append(task)
+        return real(plan, task)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(estimator, "run_task", interrupted)
+        result = run(command, *study, *SEARCH, "--out", out)
+    assert result.exit_code == 130
+    assert result.stdout == ""
+    assert f"12 of 24 fits are kept in {journal}" in result.stderr
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith(f"  icqf {command} ") and last.endswith(" --resume")
+    assert left_behind() == [journal.name]
+
+    refused = run(command, *study, *SEARCH, "--out", out)
+    assert refused.exit_code == 2 and "Add --resume" in refused.stderr
+    other = run(command, *study, *SEARCH, "--seed", "5", "--out", out, "--resume")
+    assert other.exit_code == 2 and journal.name in other.stderr
+    resumed = run(command, *study, *SEARCH, "--out", out, "--resume")
+    assert resumed.exit_code == 0
+    assert not journal.exists()
+    fresh = tmp_path / "fresh" / out.name
+    fresh.parent.mkdir()
+    run(command, *study, *SEARCH, "--out", fresh)
+    same_fits(*(path / "cv.csv" if command == "fit" else path for path in (out, fresh)))
+
+
+def test_interrupted_before_any_fit(run, study, tmp_path, monkeypatch, left_behind):
+    def interrupted(plan, task):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(estimator, "run_task", interrupted)
+    result = run("fit", *study, *SEARCH, "--out", tmp_path / "out")
+    assert result.exit_code == 130 and "Nothing was written" in result.stderr
+    assert left_behind() == []
+
+
+def test_interrupted_while_reading(run, study, tmp_path, monkeypatch, left_behind):
+    from icqf.study import read
+
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(read, "read_table", interrupted)
+    assert run("fit", *study, *SEARCH, "--out", tmp_path / "out").exit_code == 130
+    assert left_behind() == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
+def test_a_real_ctrl_c(study, tmp_path):
+    words = [*map(str, study), "--n-components", "1-12", "--n-repeats", "200", "--out", "out"]
+    program = subprocess.Popen(
+        [sys.executable, "-m", "icqf", "fit", *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
+    journal, deadline = tmp_path / "out.journal", time.monotonic() + 60
+    while time.monotonic() < deadline and not (journal.exists() and journal.read_bytes().count(b"\n") > 2):
+        time.sleep(0.05)
+    program.send_signal(signal.SIGINT)
+    _, said = program.communicate(timeout=60)
+    assert program.returncode == 130
+    assert "Traceback" not in said and "--resume" in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.journal"]
+
+
+def test_plain_lines_tell_the_time_left(capsys, monkeypatch):
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr("icqf.cli.progress.time.monotonic", lambda: clock.now)
+    with Meter() as meter:
+        for done in (40, 50, 60, 100):  # 40 were done by an earlier run
+            meter(SimpleNamespace(done=done, total=100, best="8 factors"))
+            clock.now += 11.0
+    assert capsys.readouterr().err.splitlines() == [
+        "Cross-validation: 50 of 100 fits, about 55 s left; best so far: 8 factors",
+        "Cross-validation: 60 of 100 fits, about 44 s left; best so far: 8 factors",
+        "Cross-validation: 100 of 100 fits, 33 s; best: 8 factors",
+    ]
+
+
+def test_a_bar_on_a_terminal(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with Meter() as meter:
+        meter(SimpleNamespace(done=5, total=10, best="8 factors"))
+        meter(SimpleNamespace(iteration=3, max_iter=10))
+        assert meter._bar is not None
+    assert meter.done == 5

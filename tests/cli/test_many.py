@@ -1,0 +1,26 @@
+"""Options with several values."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from icqf.cli.many import repeated
+
+word = st.text("abc19._*", min_size=1, max_size=4)
+
+
+@given(st.lists(word, max_size=3), st.lists(word, min_size=1, max_size=4), st.lists(word, max_size=2))
+def test_values_up_to_the_next_option(before, values, after):
+    tail = ["--out", *after] if after else []
+    plain = repeated([*before, "--many", *values, *tail], {"--many"})
+    assert plain == [*before, *(f"--many={value}" for value in values), *tail]
+
+
+@given(st.lists(st.integers(-999, 999), min_size=1, max_size=4))
+def test_negative_numbers_are_values(codes):
+    assert repeated(["--many", *map(str, codes)], {"--many"}) == [f"--many={code}" for code in codes]
+
+
+def test_an_option_without_value_stays_for_click_to_refuse():
+    assert repeated(["--many", "--out", "x"], {"--many"}) == ["--many", "--out", "x"]
+    assert repeated(["x", "--many"], {"--many"}) == ["x", "--many"]
+    assert repeated(["--many", "--", "x"], {"--many"})[-2:] == ["--", "x"]

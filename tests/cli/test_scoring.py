@@ -1,0 +1,114 @@
+"""`icqf score` gives new people the scores that the fit would have given them."""
+
+import io
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from icqf.io import read_table, write_table
+from small_study import table
+
+
+@pytest.fixture
+def model(results, tmp_path):
+    """The model alone, far from the files it was fitted to."""
+    return shutil.copy(results / "model.icqf", tmp_path / "model.icqf")
+
+
+def test_the_same_people_get_the_same_scores(run, model, files, results, tmp_path):
+    result = run("score", model, files / "answers.csv", "--out", tmp_path / "scores.csv")
+    assert result.exit_code == 0 and result.stdout == ""
+    assert (tmp_path / "scores.csv").read_bytes() == (results / "scores.csv").read_bytes()
+    assert "1 answered nothing" in result.stderr
+
+
+def test_to_standard_output(run, model, files, results):
+    result = run("score", model, files / "answers.csv")
+    assert result.stdout == (results / "scores.csv").read_text()
+
+
+@pytest.mark.parametrize("ending", ["sav", "parquet", "xlsx", "tsv"])
+def test_other_formats_in(run, model, results, tmp_path, ending):
+    frame = table()
+    for name in [c for c in frame if c.startswith("q")]:
+        frame[name] = pd.to_numeric(frame[name])
+    path = tmp_path / f"new.{ending}"
+    if ending == "tsv":
+        frame.to_csv(path, sep="\t", index=False)
+    else:
+        write_table(frame, path)
+    result = run("score", model, path)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == (results / "scores.csv").read_text()
+
+
+@pytest.mark.parametrize("ending", ["sav", "parquet", "xlsx"])
+def test_other_formats_out(run, model, files, results, tmp_path, ending):
+    out = tmp_path / f"scores.{ending}"
+    assert run("score", model, files / "answers.csv", "--out", out).exit_code == 0
+    scores = pd.read_csv(results / "scores.csv")
+    written = read_table(out).frame
+    np.testing.assert_allclose(written["factor2"].astype(float), scores["factor2"], atol=1e-6, equal_nan=True)
+
+
+def test_order_of_columns_and_people_does_not_matter(run, model, results, tmp_path):
+    mixed = table().sample(frac=1, random_state=0).sample(frac=1, axis=1, random_state=0)
+    mixed.to_csv(tmp_path / "mixed.csv", index=False)
+    result = run("score", model, tmp_path / "mixed.csv")
+    scores = pd.read_csv(io.StringIO(result.stdout), dtype={"record_id": str}).set_index("record_id")
+    before = pd.read_csv(results / "scores.csv", dtype={"record_id": str}).set_index("record_id")
+    pd.testing.assert_frame_equal(scores.sort_index(), before.sort_index())
+
+
+def test_many_people_are_scored_in_parts(run, model, tmp_path, monkeypatch, results):
+    from icqf.study import score
+
+    monkeypatch.setattr(score, "ROWS_AT_A_TIME", 7)
+    table().to_csv(tmp_path / "new.csv", index=False)
+    assert run("score", model, tmp_path / "new.csv").stdout == (results / "scores.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda t: t.drop(columns="q04"), "the model's item 'q04' is no column"),
+        (lambda t: t.rename(columns={"age": "Age_years"}), "the model's confound 'age' is no column"),
+        (lambda t: t.assign(q05="7"), "Item 'q05' holds 7, above its highest answer 3"),
+        (lambda t: t.assign(q05=["often"] + ["1"] * 79), "row 2, column 'q05' holds the text 'often'"),
+        (lambda t: t.assign(sex="x"), "Confound 'sex' holds 'x'"),
+        (lambda t: t.assign(age=[np.nan] + [7.0] * 79), "Confound 'age' is missing for participant '001'"),
+        (lambda t: t.iloc[:0], "no row of answers"),
+    ],
+)
+def test_tables_that_do_not_fit_the_model(run, model, tmp_path, change, said):
+    change(table()).to_csv(tmp_path / "new.csv", index=False)
+    result = run("score", model, tmp_path / "new.csv", "--out", tmp_path / "scores.csv")
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert not (tmp_path / "scores.csv").exists()
+
+
+def test_files_that_are_no_models(run, files, tmp_path):
+    result = run("score", files / "answers.csv", files / "answers.csv")
+    assert result.exit_code == 2 and "not an icqf model" in result.stderr
+    assert run("score", tmp_path / "none.icqf", files / "answers.csv").exit_code == 2
+
+
+def test_an_existing_file_is_kept_without_force(run, model, files, tmp_path):
+    out = tmp_path / "scores.csv"
+    out.write_text("mine")
+    assert run("score", model, files / "answers.csv", "--out", out).exit_code == 2
+    assert out.read_text() == "mine"
+    assert run("score", model, files / "answers.csv", "--out", out, "--force").exit_code == 0
+    assert out.read_text() != "mine"
+
+
+def test_a_model_saved_from_python_needs_its_codebook_for_directions(run, files, results, tmp_path):
+    from icqf import ICQF
+
+    plain = tmp_path / "plain.icqf"
+    ICQF.load(results / "model.icqf").save(plain)
+    result = run("score", plain, files / "answers.csv", "--codebook", files / "items.csv")
+    assert result.stdout == (results / "scores.csv").read_text()

