@@ -20,12 +20,12 @@ MODEL = ICQF(item_range=(0, 100), dtype="float64")
 
 @pytest.fixture(scope="module")
 def data():
-    return make_synthetic(60, 30, 3, noise=0.1, random_state=0)
+    return make_synthetic(80, 30, 3, noise=0.1, random_state=0)
 
 
 @pytest.fixture(scope="module")
 def small():
-    return make_synthetic(14, 10, 3, noise=0.2, missing=0.1, random_state=3).answers
+    return make_synthetic(14, 10, 3, noise=0.4, missing=0.1, random_state=0).answers
 
 
 def fitted(problem, start):
@@ -36,7 +36,7 @@ def fitted(problem, start):
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 def test_bic_is_its_formula(missing):
-    answers = make_synthetic(40, 20, 3, noise=0.1, missing=missing, random_state=0).answers
+    answers = make_synthetic(40, 20, 3, noise=0.2, missing=missing, random_state=0).answers
     found = bic(MODEL, answers, [1, 3, 4])
     problem = MODEL.make_problem(answers)
     observed = int((~np.isnan(answers)).sum())
@@ -58,7 +58,7 @@ def test_bic_is_its_formula(missing):
 
 
 def test_bic_finds_the_number_of_factors(data):
-    confounded = make_synthetic(80, 30, 3, noise=0.05, missing=0.1, confounded=True, random_state=0)
+    confounded = make_synthetic(80, 30, 3, noise=0.1, missing=0.1, confounded=True, random_state=0)
     assert bic(MODEL, data.answers, range(1, 7)).n_components == 3
     assert bic(MODEL, confounded.answers, range(1, 7), confounds=confounded.confounds).n_components == 3
 

@@ -6,29 +6,37 @@ from pathlib import Path
 
 import click
 
+from icqf.cli.many import ManyCommand, ManyOption
 from icqf.cli.progress import Meter
 
 
-@click.group("reproduce", short_help="Repeat an experiment of the paper.")
+@click.group(
+    "reproduce",
+    short_help="Repeat an experiment of the paper.",
+    epilog="""\b
+Example:
+  icqf reproduce table1 --jobs 2""",
+)
 def command() -> None:
     """Repeat an experiment of the paper; results are tables, figures and a page of text."""
 
 
 @command.command(
     "table1",
+    cls=ManyCommand,
     context_settings={"show_default": True},
     epilog="""\b
 Example:
-  icqf reproduce table1 --datasets 30 --jobs 2 --out table1""",
+  icqf reproduce table1 --datasets 30 --noise 0.1 0.3 --jobs 2 --out table1""",
 )
 @click.option("--datasets", default=30, type=click.IntRange(1), help="Synthetic data sets for each noise.")
 @click.option(
     "--noise",
-    "noise",
-    multiple=True,
+    cls=ManyOption,
+    metavar="SHARE",
     type=click.FloatRange(0, 1),
     default=(0.1, 0.2, 0.3, 0.4, 0.5),
-    help="Share of noisy answers; give it several times.",
+    help="Shares of noisy answers.",
 )
 @click.option("--factors", default=10, type=click.IntRange(2), help="True number of factors.")
 @click.option("--missing", default=0.0, type=click.FloatRange(0, 0.9), help="Share of missing answers.")

@@ -94,7 +94,13 @@ def _count(report: Report) -> list[str]:
     parts = ["## How many factors, and how sure", *map(safe, count.words)]
     if count.candidates:
         rows = (
-            (str(c.n_components), f"{c.beta:g}", number(c.error, 4), number(c.standard_error, 4), "yes" * c.chosen)
+            (
+                str(c.n_components),
+                f"{c.beta:g}",
+                number(c.error, 4),
+                number(c.standard_error, 4),
+                "yes" * c.chosen,
+            )
             for c in count.candidates
         )
         parts.append(_table(("Factors", "β", "Error", "Standard error", "Chosen"), rows))
@@ -104,7 +110,8 @@ def _count(report: Report) -> list[str]:
         )
     if count.halves:
         rows_ = (
-            (str(h.n_components), number(h.agreement), f"{number(h.low)} to {number(h.high)}") for h in count.halves
+            (str(h.n_components), number(h.agreement), f"{number(h.low)} to {number(h.high)}")
+            for h in count.halves
         )
         parts.append(_table(("Factors", "Agreement of halves", "10th to 90th percentile"), rows_))
     if count.eigenvalues:
@@ -160,7 +167,8 @@ def _splits(report: Report) -> list[str]:
     if not report.splits:
         return []
     rows = (
-        (f"{s.factor} of {s.k}", f"{s.next_factor} of {s.next_k}", number(s.correlation)) for s in report.splits
+        (f"{s.factor} of {s.k}", f"{s.next_factor} of {s.next_k}", number(s.correlation))
+        for s in report.splits
     )
     return ["### How factors split", _table(("Factor", "Becomes factor", "Correlation of loadings"), rows)]
 

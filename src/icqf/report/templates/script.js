@@ -1,0 +1,120 @@
+"use strict";
+(() => {
+  const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const text = (cell) => cell.textContent.trim();
+  const value = (cell) => {
+    const found = text(cell).replace("−", "-").replace(/[\u202f<>%]/g, "");
+    return found !== "" && !Number.isNaN(Number(found)) ? Number(found) : null;
+  };
+
+  function sort(table, column, heading) {
+    const was = heading.getAttribute("aria-sort");
+    const body = table.tBodies[0];
+    const rows = [...body.rows];
+    const numeric = rows.some((row) => value(row.cells[column]) !== null) && column > 0;
+    const first = numeric ? "descending" : "ascending";
+    const next = was === null ? first : was === "ascending" ? "descending" : "ascending";
+    const sign = next === "ascending" ? 1 : -1;
+    const key = (row) => (numeric ? value(row.cells[column]) : text(row.cells[column]));
+    const keyed = rows.map((row) => [key(row), row]);
+    keyed.sort(([a], [b]) => {
+      if (a === null || b === null) return (a === null) - (b === null);
+      return sign * (numeric ? a - b : a.localeCompare(b));
+    });
+    for (const other of all("th[aria-sort]", table.tHead)) other.removeAttribute("aria-sort");
+    heading.setAttribute("aria-sort", next);
+    table.classList.add("sorted");
+    body.append(...keyed.map(([, row]) => row));
+  }
+
+  for (const table of all("table.sortable")) {
+    table.classList.add("ready");
+    [...table.tHead.rows[0].cells].forEach((heading, column) => {
+      if (heading.querySelector(".quiet")) return;
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...heading.childNodes);
+      heading.append(button);
+      button.addEventListener("click", () => sort(table, column, heading));
+    });
+  }
+
+  const tools = document.getElementById("tools");
+  const find = document.getElementById("find");
+  const scale = document.getElementById("scale");
+  const cut = document.getElementById("cut");
+  const heats = all("table.heat");
+  const bodies = heats.map((table) => [...table.tBodies[0].rows]);
+
+  function filter() {
+    const wanted = find.value.trim().toLowerCase();
+    const only = scale ? scale.value : "";
+    let shown = 0;
+    bodies.forEach((rows, at) => {
+      for (const row of rows) {
+        const fits = text(row.cells[0]).toLowerCase().includes(wanted) && (!only || text(row.cells[1]) === only);
+        row.hidden = !fits;
+        if (at === 0 && fits) shown += 1;
+      }
+    });
+    document.getElementById("shown").textContent = `${shown} of ${bodies[0].length} items shown`;
+  }
+
+  function hide() {
+    const limit = Number(cut.value);
+    const words = `${Math.round(100 * limit)}%`;
+    document.getElementById("cut-value").textContent = words;
+    cut.setAttribute("aria-valuetext", `${words} of the range`);
+    for (const rows of bodies) {
+      for (const row of rows) {
+        const span = Number(row.dataset.span);
+        for (const cell of row.cells) {
+          if (/^[qo]\d/.test(cell.className)) cell.classList.toggle("low", value(cell) / span < limit - 1e-9);
+        }
+      }
+    }
+  }
+
+  tools.hidden = false;
+  find.addEventListener("input", filter);
+  if (scale) scale.addEventListener("change", filter);
+  cut.addEventListener("input", hide);
+  filter();
+
+  const models = all(".model");
+  const pick = (at) => models.forEach((model, number) => { model.hidden = number !== at; });
+  for (const choice of all('input[name="k"]')) choice.addEventListener("change", () => pick(Number(choice.value)));
+  if (models.length > 1) pick(0);
+
+  const tip = document.getElementById("tip");
+  function show(cell, x, y) {
+    const table = cell.closest("table");
+    const column = text(table.tHead.rows[0].cells[cell.cellIndex]);
+    const span = Number(cell.parentNode.dataset.span);
+    const strong = document.createElement("strong");
+    strong.textContent = text(cell.parentNode.cells[0]);
+    const share = `${Math.round((100 * value(cell)) / span)}% of the range`;
+    const sure = cell.dataset.ci ? `, 95% interval ${cell.dataset.ci}` : "";
+    tip.replaceChildren(strong, document.createElement("br"), `${column}: ${text(cell)} points, ${share}${sure}`);
+    tip.hidden = false;
+    const box = tip.getBoundingClientRect();
+    tip.style.left = `${Math.max(8, Math.min(x + 14, innerWidth - box.width - 8))}px`;
+    tip.style.top = `${y + 18 + box.height > innerHeight ? y - box.height - 12 : y + 18}px`;
+  }
+  for (const table of heats) {
+    table.addEventListener("mousemove", (event) => {
+      const cell = event.target.closest("td");
+      if (cell && /^[qo]\d/.test(cell.className)) show(cell, event.clientX, event.clientY);
+      else tip.hidden = true;
+    });
+    table.addEventListener("mouseleave", () => { tip.hidden = true; });
+  }
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
+
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = all("details:not([open])");
+    for (const part of opened) part.open = true;
+  });
+  addEventListener("afterprint", () => { for (const part of opened) part.open = false; });
+})();
