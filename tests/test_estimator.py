@@ -410,7 +410,6 @@ def test_stopping_early_warns_with_the_numbers(data):
     assert f"{model.certificate_.loading_step:.2g} of its" in str(caught[0].message)
 
 
-@pytest.mark.xfail(strict=True, reason="solve() warns one level too high: stacklevel=3 is the caller of fit")
 def test_stopping_early_points_at_the_users_line(data):
     with pytest.warns(ConvergenceWarning) as caught:
         ICQF(4, item_range=(0, 100), max_iter=3).fit(data.answers)

@@ -15,6 +15,7 @@ from icqf.errors import InputError, counted, did_you_mean, listed
 Array = NDArray[Any]
 _USUAL_CODES = (-999, -99, -9, -8, -7, 7, 8, 9, 77, 88, 99, 777, 888, 999)
 _ROWS_AT_A_TIME = 65536
+_WIDEST = 1e9  # sums of squares of wider ranges would overflow in single precision
 
 
 class RangeWarning(UserWarning):
@@ -105,6 +106,7 @@ def item_ranges(item_range: Any, items: list[str], answers: Array, rows: Any = N
             RangeWarning,
             stacklevel=4,
         )
+        _check_width(items[0], low, high)
         return np.tile([low, high], (m, 1))
     if isinstance(item_range, (pd.DataFrame, Mapping)):
         ranges = _ranges_by_name(item_range, items)
@@ -122,7 +124,16 @@ def item_ranges(item_range: Any, items: list[str], answers: Array, rows: Any = N
                 f"item_range gives item {name!r} the range {low:g} to {high:g}; the first number must be "
                 "the lowest answer and the second the highest."
             )
+        _check_width(name, low, high)
     return ranges
+
+
+def _check_width(name: str, low: float, high: float) -> None:
+    if high - low > _WIDEST:
+        raise InputError(
+            f"Item {name!r} would have the range {low:g} to {high:g}, wider than any questionnaire's. If such "
+            "numbers are ids, dates or codes of missing answers, leave them out; otherwise rescale the answers."
+        )
 
 
 def _numbers(item_range: Any) -> Array:

@@ -52,11 +52,6 @@ def cases(draw, *, everybody=False, **fixed):
     answers[rng.random((n, m)) < draw(st.sampled_from([0.0, 0.2, 0.6]))] = np.nan
     answers[rng.integers(n, size=m), np.arange(m)] = low  # somebody answered every item
     answers[:k, 0] = low[0] + share[:k, 0] * width[0]  # and k people answered something
-    answers[:2, 1] = low[1], low[1] + width[1]  # not all answers alike: `test_answers_all_alike` has that
-    if k == 1:
-        answers[2] = (
-            low + width
-        )  # ties all items together: `test_items_in_separate_groups` has the other case
     if everybody:
         answers[np.isnan(answers).all(axis=1), 0] = low[0]
     table, columns = {}, []
@@ -90,18 +85,11 @@ def cases(draw, *, everybody=False, **fixed):
     return Case(model, answers, low, low + width, pd.DataFrame(table) if table else None, design, weights)
 
 
-def ignore_tiny_group_norms(case):
-    """Numbers near 1e-300 under the group penalty warn; `test_group_norms_near_zero` is about that."""
-    if case.model.penalty == "l21":
-        warnings.filterwarnings("ignore", message="(overflow|divide by zero)", category=RuntimeWarning)
-
-
 def quiet_fit(case):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", EmptyRowsWarning)
         warnings.filterwarnings("ignore", message=".*same answer from everybody")
-        ignore_tiny_group_norms(case)
         return case.model.fit(case.answers, confounds=case.confounds, sample_weight=case.weights)
 
 
@@ -138,7 +126,6 @@ def test_the_certificate_hides_nothing(case):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", message=".*same answer from everybody")
-        ignore_tiny_group_norms(case)
         problem = model.make_problem(case.answers, confounds=case.confounds, sample_weight=case.weights)
         found = solve(problem, model.n_components, model._options(), np.random.default_rng(0))
     plain = Plain.of(
@@ -160,6 +147,4 @@ def test_the_certificate_hides_nothing(case):
     assert score_steps.max() <= found.certificate.score_step * (1 + 1e-6) + 1e-7
     assert (loading_steps / plain.b[:, None]).max() <= found.certificate.loading_step * (1 + 1e-6) + 1e-7
     gain = max(score_gains.max(), loading_gains.max())
-    # Scores of 1e-13 under a curved penalty: `test_the_exact_step_without_curvature` is about those.
-    if model.penalty == "l1" or not ((W > 0) & (W < 1e-6)).any():
-        assert gain <= found.certificate.gain * (1 + 1e-6) + 1e-10 * max(found.objective, 1.0)
+    assert gain <= found.certificate.gain * (1 + 1e-6) + 1e-10 * max(found.objective, 1.0)

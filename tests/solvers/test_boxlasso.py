@@ -160,7 +160,6 @@ def test_group_sweeps_reach_the_minimum(seed, k, lam):
             assert (value(moved, G, P, lam, "l21") >= reached - 1e-4).all()
 
 
-@pytest.mark.xfail(strict=True, reason="a column that belongs at 0 is put at about 1e-13 instead")
 def test_a_group_that_belongs_at_zero_is_exactly_there():
     x, G, P = np.full((1, 1), 0.3), np.eye(1), np.full((1, 1), 0.5)
     penalized_sweeps(x, G, P, 1.0, kind="l21", lam=1.0, sweeps=3)

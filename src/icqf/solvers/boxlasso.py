@@ -93,6 +93,7 @@ def penalized_sweeps_each(
         smooth = gradient + ridge[..., None, :] * x
         cd_sweeps_each(x, smooth, G + ridge[..., None, None, :] * eye, hi, sweeps=1, xp=xp)
         gradient = smooth - ridge[..., None, :] * x
+        x[...] = xp.where((norm > 0)[..., None, :], x, xp.zeros((), dtype=x.dtype))
     return x
 
 

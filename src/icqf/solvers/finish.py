@@ -15,6 +15,7 @@ from icqf.solvers.result import Certificate, Factors, Fit
 from icqf.solvers.scores import solve_scores
 
 _NEWTON_STEPS = 60
+_FLAT = 1e-12  # less curvature than this is none
 _ROWS_AT_A_TIME = 16384
 _AT_A_TIME = 32  # coordinates whose limit is worked out together
 
@@ -95,22 +96,24 @@ def _scores_inside(problem: Problem, W: Array, Q: Array) -> None:
 
 
 def best_coordinate(kind: PenaltyKind, lam: float, h: Array, p: Array, others: Array | float) -> Array:
-    """The w ≥ 0 that minimises ½hw² − pw + penalty, where `others` is the sum of squares of its group."""
-    safe = np.maximum(h, 1e-300)
-    if kind == "l1":
-        best = (p - lam) / safe
-    elif kind == "l2":
-        best = p / np.maximum(h + lam, 1e-300)
-    else:
-        best = np.maximum(p - lam, 0) / safe
-        for _ in range(_NEWTON_STEPS):
-            length = np.sqrt(best**2 + others)
-            unit = np.divide(best, length, out=np.ones_like(best), where=length > 0)
-            bend = np.divide(others, length**3, out=np.zeros_like(best), where=length > 0)
-            best = np.maximum(best - (h * best + lam * unit - p) / np.maximum(h + lam * bend, 1e-300), 0)
-        best = np.where((others == 0) & (p <= lam), 0.0, best)
-    no_curvature = np.where(p > lam if kind == "l1" else p > 0, np.inf, 0.0)
-    return np.maximum(np.where(h > 1e-12, best, no_curvature), 0)
+    """The w ≥ 0 that minimises ½hw² − pw + penalty, where `others` is the sum of squares of its group.
+
+    Where nothing bends the function, that is 0 or infinity.
+    """
+    if kind == "l2":
+        h, lam = h + lam, 0.0
+    flat = h <= _FLAT
+    safe = np.where(flat, 1.0, h)
+    if kind != "l21":
+        return np.where(flat, np.where(p > lam, np.inf, 0.0), np.maximum(p - lam, 0) / safe)
+    best = np.where(flat, 0.0, np.maximum(p - lam, 0) / safe)
+    for _ in range(_NEWTON_STEPS):
+        length = np.sqrt(best**2 + others)
+        unit = np.divide(best, length, out=np.zeros_like(best), where=length > 0)
+        bend = np.divide(others, length**3, out=np.zeros_like(best), where=length > 0)
+        step = (h * best + lam * unit - p) / np.maximum(h + lam * bend, 1e-300)
+        best = np.where(others > 0, np.maximum(best - step, 0), best)
+    return np.where(flat & (p >= lam), np.where(p > lam, np.inf, 0.0), best)
 
 
 def _examine(problem: Problem, W: Array, Q: Array) -> tuple[Certificate, Fit, float]:

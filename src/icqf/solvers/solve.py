@@ -55,7 +55,7 @@ def solve(problem: Problem, k: int, options: Options, rng: np.random.Generator) 
             f"{certificate.score_step:.2g} and a loading by {certificate.loading_step:.2g} of its item's "
             f"range (tol={options.tol:g}). Raise max_iter, or loosen tol if that is close enough.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
     return best
 
@@ -75,7 +75,7 @@ def _starts(problem: Problem, k: int, options: Options, rng: np.random.Generator
             yield _by_name(problem, k, name, rng)
         else:
             scores, loadings = (np.asarray(part, dtype=float).T for part in name)
-            yield starts.settle(problem, Factors(scores, loadings))
+            yield starts.settle(problem, Factors(scores, loadings), raw=False)
 
 
 def _by_name(problem: Problem, k: int, name: str, rng: np.random.Generator) -> Factors:

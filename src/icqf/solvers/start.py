@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from icqf.solvers.boxlasso import cd_sweeps
 from icqf.solvers.problem import Array, Problem
@@ -39,12 +38,13 @@ class Spectrum:
         for block in problem.blocks():
             V = self._filled(block)
             gram += V.T @ (V if block.weights is None else V * block.weights[:, None])
-        k_max = min(k_max, problem.m)
-        eigenvalues, vectors = scipy.linalg.eigh(gram, subset_by_index=[problem.m - k_max, problem.m - 1])
-        self.singular = np.sqrt(np.maximum(eigenvalues[::-1], 0.0))
-        self.right = vectors[:, ::-1]  # (m, k_max)
-        floor = max(float(self.singular[0]), 1e-300) * 1e-7
-        scaled = (self.right / np.maximum(self.singular, floor)).astype(problem.dtype)
+        # All eigenvectors: asking for some of them fails where items fall into separate groups.
+        eigenvalues, vectors = np.linalg.eigh(gram)
+        self.singular = np.sqrt(np.maximum(eigenvalues[::-1][:k_max], 0.0))
+        self.right = vectors[:, ::-1][:, :k_max]  # (m, k_max)
+        real = self.singular > 1e-7 * self.singular[0]
+        inverse = np.divide(1.0, self.singular, out=np.zeros_like(self.singular), where=real)
+        scaled = (self.right * inverse).astype(problem.dtype)
         self.left = np.concatenate([self._filled(block) @ scaled for block in problem.blocks()])  # (n, k_max)
 
     def _filled(self, block: Any) -> Array:
@@ -111,11 +111,18 @@ def random(problem: Problem, k: int, rng: np.random.Generator) -> Factors:
     return Factors(W, Q)
 
 
-def settle(problem: Problem, start: Factors) -> Factors:
-    """Bring a start inside the bounds and fit all loadings, the confounds' included, to its scores."""
+def settle(problem: Problem, start: Factors, *, raw: bool = True) -> Factors:
+    """Bring a start inside the bounds and fit the confounds' loadings to its scores.
+
+    Of a `raw` start, only the directions mean something: its factors are scaled, and their loadings are
+    fitted as well.
+    """
     bounds, penalty = problem.bounds, problem.penalty
-    W, Q = start.scores.astype(np.float64), start.loadings[: len(start.scores)].astype(np.float64)
-    if bounds.score is not None:
+    k = len(start.scores)
+    W, Q = start.scores.astype(np.float64), start.loadings[:k].astype(np.float64)
+    if not raw:
+        scale = np.ones(k)
+    elif bounds.score is not None:
         spread = np.sqrt(np.average(W**2, axis=1, weights=problem.weights))
         scale = np.where(spread > 0, bounds.score / (_REACH * np.where(spread > 0, spread, 1.0)), 1.0)
     else:
@@ -139,6 +146,13 @@ def settle(problem: Problem, start: Factors) -> Factors:
         S += weighted @ A_b.T
         P += weighted @ filled
     lam = penalty.beta * penalty.gamma if penalty.kind == "l1" else 0.0
-    S, P = S.astype(problem.dtype), (P - lam).astype(problem.dtype)
-    cd_sweeps(Q, S, P, bounds.loading, sweeps=_SETTLE_SWEEPS)
+    free = slice(0 if raw else k, None)
+    target = P[free] - lam - (0.0 if raw else S[free, :k] @ Q[:k])
+    cd_sweeps(
+        Q[free],
+        S[free, free].astype(problem.dtype),
+        target.astype(problem.dtype),
+        bounds.loading,
+        sweeps=_SETTLE_SWEEPS,
+    )
     return Factors(W, Q)
