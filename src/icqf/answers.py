@@ -131,8 +131,8 @@ def item_ranges(item_range: Any, items: list[str], answers: Array, rows: Any = N
 def _check_width(name: str, low: float, high: float) -> None:
     if high - low > _WIDEST:
         raise InputError(
-            f"Item {name!r} would have the range {low:g} to {high:g}, wider than any questionnaire's. If such "
-            "numbers are ids, dates or codes of missing answers, leave them out; otherwise rescale the answers."
+            f"Item {name!r} would have the range {low:g} to {high:g}, wider than any questionnaire's. If "
+            "such numbers are ids, dates or codes of missing answers, leave them out; otherwise rescale them."
         )
 
 

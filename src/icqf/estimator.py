@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 import os
-import warnings
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -14,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from icqf.answers import (
     check_items,
@@ -26,7 +23,8 @@ from icqf.answers import (
 )
 from icqf.confounds import ConfoundEncoder
 from icqf.errors import InputError
-from icqf.solvers.admm import SMALLEST_RHO
+from icqf.inputs import check_same_rows, design_of, row_names, validated, weights_of
+from icqf.parameters import check_parameters, check_start
 from icqf.solvers.finish import solve_scores_inside
 from icqf.solvers.loop import Callback, score_tolerance
 from icqf.solvers.problem import Bounds, Penalty, Problem
@@ -217,16 +215,16 @@ class ICQF(TransformerMixin, BaseEstimator):
         Participants who answered nothing are kept out, with a warning that names them.
         """
         table = numeric_table(X)
-        answers = _validated(self, table, reset=True)
-        items, rows = self._item_names(), _row_names(table, len(answers))
+        answers = validated(self, table, reset=True)
+        items, rows = self._item_names(), row_names(table, len(answers))
         ranges = item_ranges(self.item_range, items, answers, rows)
         work = working_matrix(answers, ranges, items, rows, self.dtype)
-        _check_same_rows(table, confounds)
+        check_same_rows(table, confounds)
         encoder = ConfoundEncoder(
             ranges=self.confound_ranges, intercept=self.intercept, missing=self.missing_confounds
         ).fit(confounds)
-        design = _design(encoder, confounds, len(answers))
-        weights = _weights(sample_weight, answers)
+        design = design_of(encoder, confounds, len(answers))
+        weights = weights_of(sample_weight, answers)
         filled = observed_rows(answers)
         if not filled.all():
             warn_of_empty_rows(rows, filled, consequence="kept out of the fit")
@@ -302,11 +300,11 @@ class ICQF(TransformerMixin, BaseEstimator):
     def _new_people(self, X: Any, confounds: Any) -> tuple[Problem, Array]:
         """The problem of the participants who answered anything, and which those are."""
         table = numeric_table(X)
-        answers = _validated(self, table, reset=False)
-        rows = _row_names(table, len(answers))
+        answers = validated(self, table, reset=False)
+        rows = row_names(table, len(answers))
         work = working_matrix(answers, self.item_range_.to_numpy(), self._item_names(), rows, self.dtype)
-        _check_same_rows(table, confounds)
-        design = _design(self._encoder, confounds, len(answers))
+        check_same_rows(table, confounds)
+        design = design_of(self._encoder, confounds, len(answers))
         filled = observed_rows(answers)
         if not filled.all():
             warn_of_empty_rows(rows, filled, consequence="their scores are NaN")
@@ -335,7 +333,7 @@ class ICQF(TransformerMixin, BaseEstimator):
                 f"The scores have the shape {scores.shape}; the model has {len(self.components_)} factors, "
                 f"so give (participants, {len(self.components_)})."
             )
-        design = _design(self._encoder, confounds, len(scores))
+        design = design_of(self._encoder, confounds, len(scores))
         R = scores @ self.components_ + design @ self._confound_components
         low, high = self.item_range_["min"].to_numpy(), self.item_range_["max"].to_numpy()
         answers = low + R
@@ -351,7 +349,7 @@ class ICQF(TransformerMixin, BaseEstimator):
         problem, filled = self._new_people(X, confounds)
         if not filled.any():
             raise InputError("Nobody in this table answered anything, so there is nothing to score.")
-        weights = None if sample_weight is None else _weights(sample_weight, filled)
+        weights = None if sample_weight is None else weights_of(sample_weight, filled)
         loadings = np.concatenate([self.components_, self._confound_components])
         A = problem.with_confounds(self._solve_scores(problem), np.float64)
         total, count = 0.0, 0.0
@@ -422,148 +420,11 @@ class ICQF(TransformerMixin, BaseEstimator):
                 f"answers and {problem.m} feature(s); ask for {min(problem.n, problem.m)} or fewer."
             )
         if not isinstance(self.init, str):
-            _check_start(self.init, (problem.n, int(k)), (problem.m, int(k)))
+            check_start(self.init, (problem.n, int(k)), (problem.m, int(k)))
         return int(k)
 
     def _check_parameters(self) -> None:
-        _check_choice("penalty", self.penalty, ("l1", "l2", "l21"))
-        _check_choice("solver", self.solver, ("fast", "admm"))
-        _check_choice("inner", self.inner, ("cd", "fista", "admm"))
-        _check_choice("missing_confounds", self.missing_confounds, ("error", "mean"))
-        _check_choice("reconstruction_max", self.reconstruction_max, ("item_range", None))
-        _check_choice("dtype", _dtype_name(self.dtype), ("float32", "float64"))
-        if isinstance(self.init, str):
-            _check_choice("init", self.init, ("nndsvd", "rotated", "random"))
-        if self.n_components is not None:
-            _check_number("n_components", self.n_components, whole=True, least=1)
-        _check_number("beta", self.beta, least=0.0)
-        _check_number("n_init", self.n_init, whole=True, least=1)
-        _check_number("max_iter", self.max_iter, whole=True, least=1)
-        _check_number("tol", self.tol, above=0.0)
-        if self.score_max is not None:
-            _check_number("score_max", self.score_max, above=0.0)
-        if self.loading_max is not None and self.loading_max != "item_range":
-            _check_number("loading_max", self.loading_max, above=0.0)
-        if self.penalty == "l21" and self.solver == "admm" and self.inner != "cd":
-            raise InputError(f"penalty='l21' is solved by inner='cd' only, not by inner={self.inner!r}.")
-        if self.rho != "adaptive":
-            _check_number("rho", self.rho, above=0.0)
-            if self.solver == "admm" and self.rho < SMALLEST_RHO:
-                warnings.warn(
-                    f"rho={self.rho:g} is below √2, where ADMM is not known to converge; use rho=3.0.",
-                    stacklevel=3,
-                )
-
-
-def _check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
-    if value not in choices:
-        raise InputError(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, choices))}.")
-
-
-def _dtype_name(dtype: Any) -> Any:
-    try:
-        return np.dtype(dtype).name
-    except TypeError:
-        return dtype
-
-
-def _check_start(init: Any, *shapes: tuple[int, int]) -> None:
-    """Refuse arrays that cannot be a start."""
-    wanted = (
-        f"init must be a name or two arrays of the shapes {shapes[0]} (scores) and {shapes[1]} (loadings)"
-    )
-    try:
-        arrays = [np.asarray(part, dtype=float) for part in init]
-    except (TypeError, ValueError):
-        raise InputError(f"{wanted}, not {type(init).__name__}.") from None
-    found = tuple(array.shape for array in arrays)
-    if found != shapes:
-        raise InputError(f"{wanted}; it has {' and '.join(map(str, found))}.")
-    if not all(np.isfinite(array).all() and (array >= 0).all() for array in arrays):
-        raise InputError("init must not hold negative, infinite or missing numbers.")
-
-
-def _check_number(
-    name: str, value: Any, *, whole: bool = False, least: float | None = None, above: float | None = None
-) -> None:
-    kind = numbers.Integral if whole else numbers.Real
-    right_kind = isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
-    if right_kind and (least is None or value >= least) and (above is None or value > above):
-        return
-    wanted = "a whole number" if whole else "a number"
-    limit = f" of at least {least:g}" if least is not None else f" above {above:g}"
-    raise InputError(f"{name} must be {wanted}{limit}, not {value!r}.")
-
-
-def _validated(model: ICQF, table: Any, *, reset: bool) -> Array:
-    try:
-        answers = validate_data(
-            model, table, reset=reset, dtype="numeric", ensure_all_finite=False, ensure_min_samples=1
-        )
-    except ValueError as error:
-        if "feature names should match" not in str(error):
-            raise
-        raise InputError(
-            f"{str(error).rstrip()}\nGive the table exactly the model's items, in their order, as in "
-            "table[model.feature_names_in_]."
-        ) from None
-    if answers.dtype == bool:
-        return answers.astype(np.int8)
-    if np.issubdtype(answers.dtype, np.unsignedinteger):
-        return answers.astype(np.int16 if answers.dtype.itemsize == 1 else np.int64)
-    return answers
-
-
-def _row_names(table: Any, n: int) -> Any:
-    return list(table.index) if isinstance(table, pd.DataFrame) else range(n)
-
-
-def _check_same_rows(table: Any, confounds: Any) -> None:
-    """Refuse confounds whose row names are not those of the answers, in the same order."""
-    if not (isinstance(table, pd.DataFrame) and isinstance(confounds, (pd.DataFrame, pd.Series))):
-        return
-    if len(table) != len(confounds) or table.index.equals(confounds.index):
-        return
-    if isinstance(table.index, pd.RangeIndex) or isinstance(confounds.index, pd.RangeIndex):
-        return
-    at = next(i for i, (a, b) in enumerate(zip(table.index, confounds.index, strict=True)) if a != b)
-    raise InputError(
-        f"The confounds are not in the order of the answers: row {at + 1} is {table.index[at]!r} there and "
-        f"{confounds.index[at]!r} here. Use confounds.loc[answers.index]."
-    )
-
-
-def _design(encoder: ConfoundEncoder, confounds: Any, n: int) -> Array:
-    design = encoder.transform(confounds, n_rows=n)
-    if len(design) != n:
-        raise InputError(
-            f"There are {n} rows of answers but {len(design)} rows of confounds; give one row a participant, "
-            "in the same order."
-        )
-    return design
-
-
-def _weights(sample_weight: Any, answers: Array) -> Array | None:
-    if sample_weight is None:
-        return None
-    try:
-        values = np.asarray(sample_weight, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"sample_weight must hold numbers, one a participant ({error}).") from None
-    if values.ndim == 1 and len(values) != len(answers):
-        raise InputError(
-            f"There are {len(answers)} rows of answers but {len(values)} sample weights; give one weight a "
-            "participant, in the same order."
-        )
-    if values.ndim == 1 and not np.isfinite(values).all():
-        row = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise InputError(f"sample_weight is {values[row]:g} in row {row}; give every participant a weight.")
-    if values.ndim < 2 and (values.min() < 0 or not values.sum() > 0):
-        raise InputError(
-            "sample_weight must hold no negative number, and not all of the weights may be zero."
-        )
-    weights: Array = _check_sample_weight(values, answers, dtype=np.float64)
-    return weights
+        check_parameters(self)
 
 
 def _answer_counts(problem: Problem) -> Array:
