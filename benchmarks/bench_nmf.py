@@ -39,7 +39,7 @@ def ours(X: np.ndarray, beta: float, iterations: int) -> tuple[float, float]:
         Bounds(),
         Penalty("l1", beta, n / m * WIDTH),
     )
-    start = starts.settle(problem, starts.nndsvd(starts.Spectrum(problem, K, centred=False), K))
+    start = starts.settle(problem, starts.nndsvd(starts.Spectrum(problem, centred=False), K))
     iteration = FastIteration(problem, start)
     for _ in range(iterations):
         iteration.advance()

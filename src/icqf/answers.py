@@ -22,6 +22,10 @@ class RangeWarning(UserWarning):
     """The answer range was not declared, so the observed one is used."""
 
 
+class ConstantItemsWarning(UserWarning):
+    """Some items have the same answer from everybody."""
+
+
 class EmptyRowsWarning(UserWarning):
     """Some participants answered nothing."""
 
@@ -255,6 +259,7 @@ def check_items(answers: Array, items: list[str]) -> None:
         warnings.warn(
             f"{counted(len(constant), 'item')} with the same answer from everybody: {listed(constant)}. "
             "Such an item says nothing about the factors; it is kept, and you may leave it out.",
+            ConstantItemsWarning,
             stacklevel=4,
         )
 

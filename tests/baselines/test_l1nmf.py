@@ -32,10 +32,10 @@ def objective(X, W, H, beta, b=100.0):
 @pytest.mark.parametrize("k", [2, 4, 6])
 @pytest.mark.parametrize("beta", [0.01, 0.1, 1.0])
 def test_it_reaches_scikit_learns_objective(answers, k, beta):
-    """Ours may be lower; it is never more than 0.1 % above."""
+    """From the same kind of start, so in the same basin: ours may be lower, but is not 0.1 % above."""
     m = answers.shape[1]
     other = NMF(
-        k, init="nndsvda", alpha_W=beta / m, alpha_H=beta * 100 / m, l1_ratio=1, tol=1e-6, max_iter=3000
+        k, init="nndsvd", alpha_W=beta / m, alpha_H=beta * 100 / m, l1_ratio=1, tol=1e-6, max_iter=3000
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -42,7 +42,7 @@ def test_bic_is_its_formula(missing):
     observed = int((~np.isnan(answers)).sum())
     for _, row in found.curve.iterrows():
         k = int(row["n_components"])
-        fit = fitted(problem, starts.nndsvd(starts.Spectrum(problem, k, centred=False), k))
+        fit = fitted(problem, starts.nndsvd(starts.Spectrum(problem, centred=False), k))
         R = fit.A.T @ fit.Q
         squares = sum(
             (answers[i, j] - R[i, j]) ** 2

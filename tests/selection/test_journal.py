@@ -66,10 +66,10 @@ search(sys.argv[1], callback=lambda progress: time.sleep(0.05)).fit(ANSWERS)
 
 
 def start_child(path, script=CHILD):
-    folder = os.path.dirname(__file__)
+    folders = [os.path.dirname(__file__), *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.Popen(
         [sys.executable, "-c", script, str(path)],
-        env={**os.environ, "PYTHONPATH": folder, "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(folders), "OMP_NUM_THREADS": "1"},
         stderr=subprocess.PIPE,
         text=True,
     )

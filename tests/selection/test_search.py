@@ -137,6 +137,30 @@ def test_hidden_answers_reach_no_fit_through_an_undeclared_range(data, fits, opt
 
 
 @pytest.mark.filterwarnings("ignore::icqf.answers.RangeWarning")
+@pytest.mark.parametrize("loading_max", ["item_range", 7.0, 150.0])
+def test_the_problem_of_a_fold_is_the_same_whatever_is_hidden(data, loading_max):
+    """Range, γ, bounds and answers, to the last bit, for many lowest and highest hidden answers."""
+    rng = np.random.default_rng(0)
+    answers = data.answers / 10.0 - 1.7
+    mask = make_folds(*answers.shape, n_splits=4, rng=rng).mask(0)
+    seen = ~mask & ~np.isnan(answers)
+    problems = []
+    for _ in range(40):
+        table = answers.copy()
+        table[mask] = rng.uniform(*np.sort(rng.uniform(-90, 90, 2)), mask.sum())
+        problem = ICQF(1, loading_max=loading_max, dtype="float64").make_problem(table)
+        problems.append(search._in_visible_range(problem.hide(mask), table)[0])
+    low, high = answers[seen].min(), answers[seen].max()
+    for problem in problems:
+        assert (problem.hidden == ~seen).all()
+        assert problem.answers[seen].tobytes() == (answers[seen] - low).tobytes()
+        assert (problem.span == high - low).all()
+        assert problem.penalty.gamma == 60 / 24 * (high - low)
+        assert (problem.bounds.loading == problems[0].bounds.loading).all()
+        assert (problem.bounds.loading <= high - low).all()
+
+
+@pytest.mark.filterwarnings("ignore::icqf.answers.RangeWarning")
 @pytest.mark.parametrize("dtype", [np.int8, np.int64])
 def test_hidden_whole_numbers_reach_no_fit_through_an_undeclared_range(fits, dtype):
     rng = np.random.default_rng(0)

@@ -16,7 +16,7 @@ from icqf.experiments.runner import Progress, run_all
 from icqf.selection.criteria import bic, consensus_curve
 from icqf.selection.folds import make_folds
 from icqf.selection.rules import error_table
-from icqf.selection.search import LEAST_SPECTRUM, Plan, Task, run_task
+from icqf.selection.search import Plan, Task, run_task
 from icqf.solvers.problem import Problem
 
 BETA = 0.1
@@ -98,7 +98,7 @@ def found_k(design: Design, noise: float, seed: int) -> dict[str, int]:
 
 def _cross_validated(problem: Problem, ks: Sequence[int], seed: int) -> int:
     folds = make_folds(problem.n, problem.m, rng=np.random.default_rng([seed, 0, 0]))
-    plan = Plan(problem, (folds,), (BETA,), "nndsvd", 5e-3, 500, min(problem.m, LEAST_SPECTRUM))
+    plan = Plan(problem, (folds,), (BETA,), "nndsvd", 5e-3, 500)
     trials = [trial for fold in range(folds.n_splits) for trial in run_task(plan, Task(0, fold, tuple(ks)))]
     table = error_table(pd.DataFrame([vars(trial) for trial in trials]))
     return int(table["n_components"].iloc[int(table["error"].to_numpy().argmin())])

@@ -231,9 +231,11 @@ def refuse_second_header(frame: pd.DataFrame, rows: np.ndarray, source: str) -> 
     texts = [column for column, dtype in frame.dtypes.items() if not pd.api.types.is_numeric_dtype(dtype)]
     if not texts:
         return
-    again = np.logical_and.reduce([(frame[c].astype(object) == c).to_numpy(dtype=bool) for c in texts])
-    if again.any():
-        row = rows[int(np.flatnonzero(again)[0])]
+    again = np.flatnonzero(frame[texts[0]].isin([texts[0]]))
+    for column in texts[1:]:
+        again = again[frame[column].iloc[again].isin([column]).to_numpy()]
+    if len(again):
+        row = rows[int(again[0])]
         raise InputError(
             f"{source}: the header comes again in row {row}. Delete that row (were two files joined?)."
         )

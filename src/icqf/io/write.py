@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from icqf.io.tables import require_package
 FORMATS = ("csv", "parquet", "xlsx", "sav")
 RISKY = re.compile(r"^'*[=+\-@\t\r]")
 NEEDS_QUOTES = re.compile(r'[",\n\r]')
+_ODD = ('"', ",", "\r", *(f"\n{start}" for start in "'=+-@\t"))
 PLAIN_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -103,11 +105,11 @@ def csv_text(frame: pd.DataFrame, *, decimals: int | None = None) -> str:
     table = _flat(frame)
     n_texts, rows = _decimal_rows(table, decimals) if decimals else (table.shape[1], None)
     columns = [_csv_cells(table.iloc[:, j], decimals) for j in range(n_texts)]
-    lines = map(",".join, zip(*columns, strict=True))
-    if rows is not None:
-        lines = map("".join, zip(lines, rows, strict=True))
     head = ",".join(_quoted(str(harmless(name))) for name in table.columns)
-    return "\n".join([head, *lines]) + "\n"
+    starts = columns[0] if len(columns) == 1 else list(map(",".join, zip(*columns, strict=True)))
+    if rows is None:
+        return "\n".join([head, *starts, ""])
+    return "".join(chain([head, "\n"], chain.from_iterable(zip(starts, rows, strict=True))))
 
 
 def _flat(frame: pd.DataFrame) -> pd.DataFrame:
@@ -117,7 +119,7 @@ def _flat(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _decimal_rows(table: pd.DataFrame, decimals: int) -> tuple[int, list[str] | None]:
-    """Return the number of columns before the last run of floats, and the text of those floats row by row.
+    """Return the number of columns before the last run of floats, and how the lines end with those floats.
 
     Only numbers from 0 to below 10 are written this way: their digits stand in columns of their own.
     """
@@ -129,17 +131,20 @@ def _decimal_rows(table: pd.DataFrame, decimals: int) -> tuple[int, list[str] | 
     whole = np.rint(np.where(gaps, 0, values) * 10**decimals)
     if not values.shape[1] or not ((whole >= 0) & (whole < 10 ** (decimals + 1))).all():
         return table.shape[1], None
-    left = whole.astype(np.int64)
-    digits = np.empty((*values.shape, decimals + 3), dtype=np.uint8)
+    left = whole.astype(np.int32 if decimals < 9 else np.int64)
+    width = values.shape[1] * (decimals + 3) + 1
+    ends = np.full((len(values), width), ord("\n"), dtype=np.uint8)
+    digits = ends[:, :-1].reshape(*values.shape, decimals + 3)
     digits[:, :, 0], digits[:, :, 2] = ord(","), ord(".")
     for place in (*range(decimals + 2, 2, -1), 1):
-        left, digit = np.divmod(left, 10)
-        digits[:, :, place] = ord("0") + digit
-    text, width = digits.tobytes().decode("ascii"), values.shape[1] * (decimals + 3)
+        tens = left // 10  # several times as fast as divmod
+        digits[:, :, place] = ord("0") + (left - 10 * tens)
+        left = tens
+    text = ends.tobytes().decode("ascii")
     rows = [text[start : start + width] for start in range(0, len(text), width)]
     for i in np.flatnonzero(gaps.any(axis=1)):
-        cells = rows[i].split(",")[1:]
-        rows[i] = "".join("," + ("" if gap else cell) for cell, gap in zip(cells, gaps[i], strict=True))
+        cells = rows[i].rstrip().split(",")[1:]
+        rows[i] = "".join("," + ("" if gap else cell) for cell, gap in zip(cells, gaps[i], strict=True)) + "\n"
     return n_texts, rows
 
 
@@ -151,10 +156,18 @@ def _csv_cells(column: pd.Series, decimals: int | None) -> list[str]:
     elif pd.api.types.is_numeric_dtype(column.dtype):
         cells = list(map(str, column.tolist()))
     else:
-        cells = [_quoted(str(harmless(cell))) for cell in column.tolist()]
+        cells = list(map(str, column.tolist()))
+        if _any_odd(cells):
+            cells = [_quoted(str(harmless(cell))) for cell in column.tolist()]
     for i in np.flatnonzero(gaps):
         cells[i] = ""
     return cells
+
+
+def _any_odd(cells: list[str]) -> bool:
+    """Whether any of the cells may need quotation marks or an apostrophe; quickly seen, as few do."""
+    text = "\n" + "\n".join(cells)
+    return text.count("\n") != len(cells) or any(mark in text for mark in _ODD)
 
 
 def _quoted(cell: str) -> str:

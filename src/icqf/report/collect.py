@@ -121,7 +121,8 @@ def _build(
     problem = again.make_problem(answers, confounds=questionnaire.confounds, sample_weight=sample_weight)
     if problem.n != model.n_participants_:
         raise InputError(
-            f"The model was fitted to {counted(model.n_participants_, 'participant')}, but {problem.n} of these "
+            f"The model was fitted to {counted(model.n_participants_, 'participant')}, but {problem.n} of "
+            f"these "
             "have answers; give the questionnaire (and sample_weight) that the model was fitted to."
         )
     kept = again._kept
@@ -190,7 +191,7 @@ def _build(
         fit=_fit(model, summary, None if hidden is None else hidden.overall),
         comparison=comparison,
         methods=describe_methods(
-            model, questionnaire, sample, search=search, n_bootstrap=n_bootstrap, compared=comparison is not None,
+            model, sample, search=search, n_bootstrap=n_bootstrap, compared=comparison is not None,
             folds=None if hidden is None else FOLDS, seed=random_state,
         ),
         participants=participants(answers, scores) if with_participants else None,
@@ -207,7 +208,8 @@ def _check(model: ICQF, questionnaire: Questionnaire, n_bootstrap: int, others: 
         asked = [item.name for item in questionnaire.items]
         if each.n_features_in_ != len(asked) or (own is not None and own != asked):
             raise InputError(
-                f"The model has {counted(each.n_features_in_, 'item')} and the questionnaire {len(asked)}, or their "
+                f"The model has {counted(each.n_features_in_, 'item')} and the questionnaire {len(asked)}, "
+                f"or their "
                 "names or order differ; give the questionnaire that the model was fitted to."
             )
 
@@ -261,26 +263,30 @@ def _bootstrap_words(n: int, grouped: bool) -> str:
         return "The sample was not resampled, so there are no intervals and nothing is said about stability."
     who = "groups of participants (families or sites)" if grouped else "participants"
     return (
-        f"Intervals are the middle 95% of {n} fits to {who} drawn again with replacement. Every such fit starts "
-        "from the fitted factors: the intervals show how these factors move with the sample, not whether "
-        "another start would find other factors."
+        f"95% intervals reach 1.96 standard errors each way; the standard errors come from {n} fits to {who} "
+        "drawn again with replacement. Every such fit starts from the fitted factors: the intervals show how "
+        "these factors move with the sample, not whether another start would find other factors."
     )
 
 
 def _fit(model: ICQF, summary: Summary, hidden: float | None) -> Fit:
     said = [
-        f"The model explains {words.percent(summary.variance_explained, 1)} of the variance of the answers it "
+        f"The model explains {words.percent(summary.variance_explained, 1)} of the variance of the answers "
+        f"it "
         "was fitted to."
     ]
     if hidden is not None:
         said.append(
-            f"It predicts {words.percent(hidden, 1)} of the variance of answers that were hidden from it, better "
-            "than the item's mean by that share. The gap between the two is what the fit owes to chance."
+            f"It predicts {words.percent(hidden, 1)} of the variance of answers that were hidden from it, "
+            f"better "
+            "than the item's mean by that share. The first number is higher as a rule: a fit also describes "
+            "what is chance in the answers it has seen."
         )
     said.append(
         f"The fit settled after {counted(model.n_iter_, 'iteration')}."
         if model.converged_
-        else f"The fit had not settled after {counted(model.n_iter_, 'iteration')}: allow more before relying on it."
+        else f"The fit had not settled after {counted(model.n_iter_, 'iteration')}: allow more before "
+        f"relying on it."
     )
     trace = model.trace_["step"].tolist() if "step" in model.trace_ else []
     return Fit(

@@ -34,8 +34,9 @@ def with_factor_analysis(
         analysis = FactorAnalysis(k).fit(varying)
         fit = _variance_by_item(analysis, varying)
     except (ValueError, np.linalg.LinAlgError) as error:
-        said = f"Factor analysis of the same answers could not be run: {error}"
-        return Comparison((said,), METHOD, k), None
+        return Comparison(
+            (f"Factor analysis of the same answers could not be run: {error}",), METHOD, k
+        ), None
     columns = [f"FA {r + 1}" for r in range(k)]
     theirs = pd.DataFrame(analysis.loadings_, index=[str(name) for name in varying], columns=columns)
     ours = pd.DataFrame(model.components_.T, index=[str(name) for name in answers], columns=range(k)).loc[
@@ -44,7 +45,8 @@ def with_factor_analysis(
     matrix = correlations(ours.to_numpy().T, theirs.to_numpy().T)
     found = match_factors(ours, theirs, method="optimal").pairs
     pairs = tuple(
-        Pair(names[int(row.factor_a)], str(row.factor_b), float(row.pearson)) for row in found.itertuples()
+        Pair(names[int(a)], str(b), float(value))
+        for a, b, value in zip(found["factor_a"], found["factor_b"], found["pearson"], strict=True)
     )
     close = sum(pair.correlation >= _CLOSE for pair in pairs)
     sst = model._fit_statistics["sst"][np.isin(answers.columns, varying.columns)]
@@ -54,12 +56,19 @@ def with_factor_analysis(
     negative = float((analysis.loadings_ < 0).mean())
     apart = [pair.factor for pair in pairs if pair.correlation < _CLOSE]
     said = [
-        f"With as many factors, factor analysis finds a close counterpart (correlation of loadings {_CLOSE} or more) "
-        f"of {close} of the {k} factors" + (f"; not of {words.joined(apart)}." if apart and close else "."),
+        f"With as many factors, factor analysis finds a close counterpart (correlation of loadings {_CLOSE} "
+        f"or more) "
+        + (
+            f"of all {k} factors."
+            if close == k
+            else f"of {close} of the {k} factors; not of {words.joined(apart)}."
+        ),
         f"It explains {words.percent(variance)} of the variance of the answers in this sample, this model "
         f"{words.percent(here)} with confounds and every bound kept.",
-        f"{words.percent(negative)} of its loadings are negative; this model has none, so that a factor only ever adds "
-        f"to answers. {words.percent(small_here)} of this model's loadings are next to nothing (below a tenth of the "
+        f"{words.percent(negative)} of its loadings are negative; this model has none, so that a factor "
+        f"only ever adds "
+        f"to answers. {words.percent(small_here)} of this model's loadings are next to nothing (below a "
+        f"tenth of the "
         f"factor's largest), against {words.percent(small)} there.",
     ]
     every = np.full(len(answers.columns), np.nan)
@@ -104,6 +113,8 @@ def eigenvalues(answers: pd.DataFrame, rng: np.random.Generator) -> tuple[int, t
         return None
     curve = found.curve.head(max(10, int(1.5 * found.n_components) + 2))
     return found.n_components, tuple(
-        Eigenvalue(int(row.n_components), float(row.eigenvalue), float(row.random_eigenvalue))
-        for row in curve.itertuples()
+        Eigenvalue(int(factor), float(observed), float(unrelated))
+        for factor, observed, unrelated in curve[
+            ["n_components", "eigenvalue", "random_eigenvalue"]
+        ].to_numpy()
     )

@@ -45,7 +45,8 @@ def describe_sample(
             f"{words.count_of(len(answers) - n, 'further participant')} answered nothing and took no part."
         )
     said.append(
-        f"{words.percent(share, 1)} of the answers are missing, and {words.percent(complete)} of the participants "
+        f"{words.percent(share, 1)} of the answers are missing, and {words.percent(complete)} of the "
+        f"participants "
         "answered everything. Missing answers are left out of the fit; nothing is filled in."
         if share
         else "No answer is missing."
@@ -59,7 +60,8 @@ def describe_sample(
     turned = sum(item.reverse for item in questionnaire.items)
     if turned:
         said.append(
-            f"{words.count_of(turned, 'item')} with the opposite direction {'was' if turned == 1 else 'were'} "
+            f"{words.count_of(turned, 'item')} with the opposite direction "
+            f"{'was' if turned == 1 else 'were'} "
             "turned, so that a high answer means more of a problem or trait throughout."
         )
     if weighted:

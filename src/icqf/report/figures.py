@@ -103,14 +103,14 @@ def figures(report: Report) -> dict[str, str]:
         drawn["scree"] = svg("scree", lambda ax: scree(kept, ax=ax))
     if report.fit.trace:
         model = SimpleNamespace(trace_=pd.DataFrame({"step": report.fit.trace}), tol=report.fit.tol)
-        drawn["convergence"] = svg("convergence", lambda ax: convergence(model, ax=ax), size=(5.2, 2.6))
+        drawn["convergence"] = svg("convergence", lambda ax: convergence(model, ax=ax), size=(4.7, 2.6))
     if len(report.models) > 1:
         models = [_stand_in(view) for view in report.models]
         names = None
         largest = max(report.models, key=lambda view: view.n_components)
         if largest is report.model:
             names = [factor.name for factor in largest.factors]
-        size = (6.4, 0.4 * largest.n_components + 1.0)
+        size = (5.4, 0.38 * largest.n_components + 1.0)
         drawn["splits"] = svg("splits", lambda ax: split_tree(models, names=names, ax=ax), size=size)
     return drawn
 
@@ -121,9 +121,9 @@ def _stand_in(view: ModelView) -> SimpleNamespace:
     return SimpleNamespace(components_=components, get_feature_names_out=lambda: keys)
 
 
-def svg(name: str, draw: Callable[[Axes], Axes], *, size: tuple[float, float] = (5.2, 3.2)) -> str:
+def svg(name: str, draw: Callable[[Axes], Axes], *, size: tuple[float, float] = (4.7, 3.1)) -> str:
     """One figure as an SVG element without a fixed size; its ids begin with `name`."""
-    with mpl.rc_context(_SETTINGS):
+    with mpl.rc_context(_SETTINGS):  # type: ignore[arg-type]
         figure = Figure(figsize=size, layout="constrained")
         draw(figure.add_subplot())
         buffer = io.StringIO()
@@ -149,7 +149,7 @@ def svg(name: str, draw: Callable[[Axes], Axes], *, size: tuple[float, float] = 
 
 
 def item_order(report: Report) -> tuple[list[int], set[int]]:
-    """Order in which the items are shown (by subscale, then strongest factor), and where a subscale begins."""
+    """Order in which items are shown (by subscale, then strongest factor); where a subscale begins."""
     items = [Item(row.name, subscale=row.subscale) for row in report.items]
     shares = np.array([[loading.share for loading in factor.loadings] for factor in report.model.factors]).T
     order, groups = grouped_order([item.name for item in items], items, shares)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from icqf.report.tree import Factor, ItemRow, Loading, ModelView, Report
+from icqf.report.tree import Confound, Factor, ItemRow, Loading, ModelView, Report
 from icqf.report.words import number, percent, whole
 
 
@@ -147,7 +147,7 @@ def _top(top: Sequence[Loading], items: dict[str, ItemRow]) -> str:
     rows = (
         (
             *(each.item, _wording(items[each.item]), number(each.value)),
-            "–" if each.low is None else f"{number(each.low)} to {number(each.high)}",
+            "–" if each.low is None else f"{number(each.low)}–{number(each.high)}",
         )
         for each in top
     )
@@ -155,7 +155,7 @@ def _top(top: Sequence[Loading], items: dict[str, ItemRow]) -> str:
 
 
 def _loadings(report: Report, view: ModelView) -> str:
-    columns = [*view.factors, *view.confounds]
+    columns: list[Factor | Confound] = [*view.factors, *view.confounds]
     rows = (
         (row.name, _wording(row), *(number(column.loadings[j].value) for column in columns))
         for j, row in enumerate(report.items)

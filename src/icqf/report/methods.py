@@ -6,15 +6,16 @@ from typing import Any
 
 from icqf.estimator import ICQF
 from icqf.io.provenance import versions
-from icqf.questionnaire import Questionnaire
 from icqf.report import words
 from icqf.report.tree import Methods, Sample
 
 CITATION = (
-    "Lam, Pereira, Mahony, Raznahan (2026). Interpretable factorization of clinical questionnaires to identify "
+    "Lam, Pereira, Mahony, Raznahan (2026). Interpretable factorization of clinical questionnaires to "
+    "identify "
     "latent factors of psychopathology. Transactions on Machine Learning Research."
 )
-HORN = "Horn (1965). A rationale and test for the number of factors in factor analysis. Psychometrika 30, 179–185."
+HORN = "Horn (1965). A rationale and test for the number of factors in factor analysis. Psychometrika 30, "
+"179–185."
 _PENALTIES = {"l1": "an ℓ1", "l2": "a ridge", "l21": "a group (ℓ2,1)"}
 _PARAMETERS = (
     *("penalty", "score_max", "loading_max", "reconstruction_max", "intercept", "missing_confounds"),
@@ -24,7 +25,6 @@ _PARAMETERS = (
 
 def describe_methods(
     model: ICQF,
-    questionnaire: Questionnaire,
     sample: Sample,
     *,
     search: Any,
@@ -42,13 +42,16 @@ def describe_methods(
         _choice(model, search),
         _resampling(sample, n_bootstrap, folds),
         (
-            "For comparison, exploratory factor analysis (minimum residual extraction, promax rotation) with the same "
-            "number of factors was run on the same answers, and the number of factors was also judged by parallel "
+            "For comparison, exploratory factor analysis (minimum residual extraction, promax rotation) "
+            "with the same "
+            "number of factors was run on the same answers, and the number of factors was also judged by "
+            "parallel "
             "analysis (Horn, 1965)."
             if compared
             else ""
         ),
-        f"Analyses were run with icqf {found['icqf']} (Python {found['python']}, NumPy {found['numpy']}, SciPy "
+        f"Analyses were run with icqf {found['icqf']} (Python {found['python']}, NumPy {found['numpy']}, "
+        f"SciPy "
         f"{found['scipy']}), random seed {_seed(model, seed)}.",
     ]
     return Methods(
@@ -68,8 +71,10 @@ def _data(model: ICQF, sample: Sample) -> str:
     )
     weight = " Sample weights were used." if sample.weighted else ""
     return (
-        f"Answers of {words.count_of(sample.n_fitted, 'participant')} to {words.count_of(sample.n_items, 'item')} "
-        f"({_range(model)}{gap}) were analysed with Interpretability Constrained Questionnaire Factorization (ICQF; "
+        f"Answers of {words.count_of(sample.n_fitted, 'participant')} to "
+        f"{words.count_of(sample.n_items, 'item')} "
+        f"({_range(model)}{gap}) were analysed with Interpretability Constrained Questionnaire "
+        f"Factorization (ICQF; "
         f"Lam et al., 2026).{weight}"
     )
 
@@ -94,19 +99,20 @@ def _model(model: ICQF) -> str:
         bounds.append("reconstructed answers inside the range")
     return (
         f"The model describes answers as sums of factors with {words.joined(bounds)}, and has "
-        f"{_PENALTIES[model.penalty]} penalty on scores and loadings (β = {model.beta:g}). Missing answers were left out "
+        f"{_PENALTIES[model.penalty]} penalty on scores and loadings (β = {model.beta:g}). Missing answers "
+        f"were left out "
         "of the loss and not imputed."
     )
 
 
 def _confounds(model: ICQF) -> str:
     names = [column.name for column in model._encoder.columns]
-    intercept = "an intercept" if model.intercept else ""
     if not names:
-        return "No confounds were included; the model has an intercept." if intercept else ""
+        return "No confounds were included; the model has an intercept." if model.intercept else ""
     verb = "was" if len(names) == 1 else "were"
     kind = "a confound" if len(names) == 1 else "confounds"
-    return f"{words.joined(names).capitalize()} {verb} included as {kind}{' beside an intercept' if intercept else ''}."
+    beside = " beside an intercept" if model.intercept else ""
+    return f"{words.joined(names).capitalize()} {verb} included as {kind}{beside}."
 
 
 def _choice(model: ICQF, search: Any) -> str:
@@ -117,14 +123,17 @@ def _choice(model: ICQF, search: Any) -> str:
     betas = sorted(float(value) for value in search.errors_["beta"].unique())
     rule = {
         "min": "the lowest mean squared error of hidden answers",
-        "one_se": "the fewest factors within one standard error of the lowest mean squared error of hidden answers",
-        "stable": "the best agreement between halves of the sample among numbers of factors within one standard error "
+        "one_se": "the fewest factors within one standard error of the lowest mean squared error of hidden "
+        "answers",
+        "stable": "the best agreement between halves of the sample among numbers of factors within one "
+        "standard error "
         "of the lowest mean squared error of hidden answers",
     }[search.rule]
     repeats = f", repeated {search.n_repeats} times" if search.n_repeats > 1 else ""
     return (
         f"The number of factors (k = {k}) and the penalty were chosen by {search.n_splits}-fold blockwise "
-        f"cross-validation{repeats} over {words.number(len(ks), 0)} numbers of factors ({ks[0]} to {ks[-1]}) and β in "
+        f"cross-validation{repeats} over {words.number(len(ks), 0)} numbers of factors ({ks[0]} to "
+        f"{ks[-1]}) and β in "
         f"{{{', '.join(f'{beta:g}' for beta in betas)}}}, taking {rule}."
     )
 
@@ -134,13 +143,16 @@ def _resampling(sample: Sample, n_bootstrap: int, folds: int | None) -> str:
     if n_bootstrap:
         who = "participants" if sample.n_groups is None else "groups (families or sites)"
         said.append(
-            f"Intervals of loadings are 95% percentile intervals over {n_bootstrap} bootstrap resamples of {who}; each "
-            "fit was started from the full-sample solution and its factors were matched to it by the correlation of "
+            f"95% intervals of loadings are normal intervals with standard errors from {n_bootstrap} "
+            f"bootstrap resamples of {who}; each "
+            "fit was started from the full-sample solution and its factors were matched to it by the "
+            "correlation of "
             "loadings."
         )
     if folds:
         said.append(
-            f"The fit of each item was also estimated on hidden answers by {folds}-fold blockwise cross-validation at "
+            f"The fit of each item was also estimated on hidden answers by {folds}-fold blockwise "
+            f"cross-validation at "
             "the chosen settings."
         )
     return " ".join(said)

@@ -44,15 +44,18 @@ def describe_people(scores: np.ndarray, names: Sequence[str], *, top: float = 1.
         common = max(factors, key=lambda factor: factor.present)
         rare = min(factors, key=lambda factor: factor.present)
         said.append(
-            f"The median participant has {words.spelled(int(np.median(many)))} of the {words.spelled(k)} factors "
-            f"(score {PRESENT * top:g} or more). Most common is {common.name} ({words.percent(common.present)} of the "
+            f"The median participant has {words.spelled(int(np.median(many)))} of the {words.spelled(k)} "
+            f"factors "
+            f"(score {PRESENT * top:g} or more). Most common is {common.name} "
+            f"({words.percent(common.present)} of the "
             f"participants), rarest {rare.name} ({words.percent(rare.present)})."
         )
         off = correlations[~np.eye(k, dtype=bool)]
         if np.isfinite(off).any():
             said.append(
                 f"Scores of different factors correlate between {words.number(float(np.nanmin(off)))} and "
-                f"{words.number(float(np.nanmax(off)))}. These are correlations of the scores in this sample, not "
+                f"{words.number(float(np.nanmax(off)))}. These are correlations of the scores in this "
+                f"sample, not "
                 "factor correlations of a factor analysis."
             )
     return People(

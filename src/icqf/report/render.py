@@ -94,9 +94,9 @@ def as_html(report: Report) -> str:
     order, begins = item_order(report)
     return environment.get_template("report.html").render(
         report=report,
-        figures={name: Markup(text) for name, text in figures(report).items()},  # noqa: S704
-        style=Markup(_file(environment, source, "style.css") + heat_css()),  # noqa: S704
-        script=Markup(_file(environment, source, "script.js")),  # noqa: S704
+        figures={name: Markup(text) for name, text in figures(report).items()},
+        style=Markup(_file(environment, source, "style.css") + heat_css()),
+        script=Markup(_file(environment, source, "script.js")),
         rows=[(at in begins and at > 0, j, report.items[j]) for at, j in enumerate(order)],
         label=_label,
         histogram=_histogram,
@@ -116,10 +116,10 @@ def _label(row: ItemRow) -> str:
 
 
 def _strength(value: float) -> str:
-    """Class of a cell that holds a correlation: blue for positive, orange for negative ones."""
+    """Class of a cell that holds a correlation: its square, blue for positive, orange for negative ones."""
     if math.isnan(value):
         return "q0"
-    return f"{'q' if value >= 0 else 'o'}{level(abs(value))}"
+    return f"{'q' if value >= 0 else 'o'}{level(value**2)}"
 
 
 def _histogram(counts: tuple[int, ...]) -> str:

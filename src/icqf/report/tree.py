@@ -1,7 +1,7 @@
 """What a report says, as one tree of plain values: HTML, Markdown and JSON are three views of it.
 
-Sentences are part of the tree, so that all three say the same words. Shares are between 0 and 1. A number that
-does not exist (the fit of an item that everybody answered alike) is NaN, and null in JSON.
+Sentences are part of the tree, so that all three say the same words. Shares are between 0 and 1. A number
+that does not exist (the fit of an item that everybody answered alike) is NaN, and null in JSON.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Loading:
-    """How much a factor or confound moves one item: in points, as a share of its range, and how sure that is."""
+    """How much a factor or confound moves one item: in points, as a share of its range, and an interval."""
 
     item: str
     value: float
@@ -298,11 +298,11 @@ class Report:
     >>> from icqf.report import build_report
     >>> demo = load_demo().select(["q00*", "q01*"])
     >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.oriented(), confounds=demo.confounds)
-    >>> report = build_report(model, demo, n_bootstrap=0, compare=False)
+    >>> report = build_report(model, demo, n_bootstrap=0, compare=False, title="The demo")
     >>> report.sample.n_participants, len(report.models[0].factors)
     (600, 2)
     >>> report.to_markdown().splitlines()[0]
-    '# Factors behind demo_answers.csv'
+    '# The demo'
     """
 
     title: str

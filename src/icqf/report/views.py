@@ -24,7 +24,10 @@ def model_view(
 ) -> ModelView:
     """A model with its names; `resamples` gives intervals and stability."""
     span = (model.item_range_["max"] - model.item_range_["min"]).to_numpy()
-    low, high = (None, None) if resamples is None else resamples.interval()
+    low = high = None
+    if resamples is not None:
+        estimate = np.concatenate([model.components_, model._confound_components])
+        low, high = resamples.interval(estimate, span if model.loading_max == "item_range" else None)
     items = [str(name) for name in model.loadings_.index]
     k = len(names)
 
@@ -100,7 +103,8 @@ def _confound_words(model: ICQF) -> list[str]:
     for column in model._encoder.columns:
         if column.categories is not None:
             said += [
-                f"Points added to the answers of participants with {column.name} {category}, whatever their scores."
+                f"Points added to the answers of participants with {column.name} {category}, whatever their "
+                f"scores."
                 for category in column.categories
             ]
         else:

@@ -107,7 +107,7 @@ def _resampled(
     """Loadings of one resample, started afresh, in the order of the reference."""
     with threadpool_limits(limits=1):
         drawn = problem.of_rows(rows)
-        start = starts.nndsvd(starts.Spectrum(drawn, k, centred=False), k)
+        start = starts.nndsvd(starts.Spectrum(drawn, centred=False), k)
         found = fit_loadings(drawn, start, tol=tol, max_iter=max_iter)
     order, agreement = aligned(reference[:k], found[:k])
     return np.concatenate([found[:k][order], found[k:]]), agreement

@@ -156,7 +156,7 @@ def _prepared(model: ICQF, X: Any, confounds: Any, ks: Sequence[int]) -> tuple[P
 
 def _squared_error(problem: Problem, k: int, max_iter: int) -> float:
     with threadpool_limits(limits=1):
-        start = starts.nndsvd(starts.Spectrum(problem, k, centred=False), k)
+        start = starts.nndsvd(starts.Spectrum(problem, centred=False), k)
         iteration = FastIteration(problem, starts.settle(problem, start))
         iterate(iteration, tol=_TOL, max_iter=max_iter)
         A, total = iteration.A, 0.0

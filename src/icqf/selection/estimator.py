@@ -17,14 +17,15 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from icqf.answers import numeric_table
+from icqf.answers import ConstantItemsWarning, EmptyRowsWarning, RangeWarning, numeric_table
 from icqf.errors import InputError
-from icqf.estimator import ICQF, _validated
+from icqf.estimator import ICQF
+from icqf.inputs import validated
 from icqf.selection.count import FactorCount
 from icqf.selection.folds import make_folds, strata_of
 from icqf.selection.journal import SearchJournal, fingerprint
 from icqf.selection.rules import Choice, Rule, best_by_k, best_row, choose, error_table, resampled_choice
-from icqf.selection.search import LEAST_SPECTRUM, Plan, Task, Trial, run_task, tasks
+from icqf.selection.search import Plan, Task, Trial, run_task, tasks
 from icqf.selection.stability import stability_curve
 from icqf.solvers.problem import Problem
 
@@ -214,7 +215,7 @@ tol, max_iter, init, missing_confounds, dtype
 
         given = None
         if self.item_range is None:
-            given = _validated(model, numeric_table(X), reset=False)[model._kept]
+            given = validated(model, numeric_table(X), reset=False)[model._kept]
         plan = self._plan(problem, given, together, seed)
         journal = None if self.checkpoint is None else SearchJournal(self.checkpoint, fingerprint(plan))
         ks = self._candidates(problem, seed)
@@ -242,9 +243,13 @@ tol, max_iter, init, missing_confounds, dtype
             within=self.within,
         )
         self.count_ = self._count()
-        self.best_estimator_ = self._model(n_components=self.n_components_, beta=self.beta_).fit(
-            X, confounds=confounds, sample_weight=sample_weight
-        )
+        with warnings.catch_warnings():
+            # What there is to say about the data was said when the search began.
+            for kind in (RangeWarning, EmptyRowsWarning, ConstantItemsWarning):
+                warnings.simplefilter("ignore", kind)
+            self.best_estimator_ = self._model(n_components=self.n_components_, beta=self.beta_).fit(
+                X, confounds=confounds, sample_weight=sample_weight
+            )
         self.n_iter_ = self.best_estimator_.n_iter_
         return self
 
@@ -305,7 +310,6 @@ tol, max_iter, init, missing_confounds, dtype
             self.init,
             self.search_tol,
             self.max_iter,
-            min(problem.m, LEAST_SPECTRUM),
             seed=seed,
             given=given,
         )

@@ -32,7 +32,6 @@ def fingerprint(plan: Plan) -> str:
         "init": plan.init,
         "tol": plan.tol,
         "max_iter": plan.max_iter,
-        "spectrum": plan.k_max,
         "declared": plan.given is None,
         "seed": plan.seed,
         "penalty": [problem.penalty.kind, problem.penalty.gamma],
@@ -50,10 +49,14 @@ class SearchJournal(Journal):
 
     def __init__(self, path: str | os.PathLike[str], identity: str) -> None:
         super().__init__(path, identity)
-        try:
-            self.trials = [Trial(**record) for record in self.records]
-        except TypeError:
-            raise InputError(f"{self.path}: this journal is not that of a search; choose another.") from None
+        self.trials: list[Trial] = []
+        for number, record in enumerate(self.records, start=2):
+            try:
+                self.trials.append(Trial(**record))
+            except TypeError:
+                raise InputError(
+                    f"{self.path}: line {number} of the journal is damaged; delete the file to start again."
+                ) from None
 
     def add(self, trials: Iterable[Trial]) -> None:
         """Write finished fits and make sure that they are on disk."""

@@ -20,7 +20,6 @@ from icqf.solvers.problem import Problem
 from icqf.solvers.result import Factors
 
 Array = NDArray[Any]
-LEAST_SPECTRUM = 40  # singular vectors computed at least, so that a start does not depend on the candidates
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,6 @@ class Plan:
     init: str
     tol: float
     max_iter: int
-    k_max: int
     seed: int = 0  # of random starts
     given: Array | None = None  # the answers in their own units, when their range is not declared
 
@@ -139,7 +137,7 @@ def _starter(plan: Plan, problem: Problem, task: Task) -> Any:
         return lambda k: starts.random(
             problem, k, np.random.default_rng([plan.seed, task.repeat, task.fold, k])
         )
-    spectrum = starts.Spectrum(problem, plan.k_max, centred=plan.init == "rotated")
+    spectrum = starts.Spectrum(problem, centred=plan.init == "rotated")
     make = starts.rotated if plan.init == "rotated" else starts.nndsvd
     return lambda k: make(spectrum, k)
 

@@ -14,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from threadpoolctl import threadpool_limits
 
 from icqf.selection.folds import make_folds
-from icqf.selection.search import LEAST_SPECTRUM, with_beta
+from icqf.selection.search import with_beta
 from icqf.solvers import start as starts
 from icqf.solvers.fast import FastIteration
 from icqf.solvers.loop import iterate
@@ -119,9 +119,8 @@ def _agreements(split: _Split) -> Array:
 def _half_fits(split: _Split, half: int) -> list[list[Array]]:
     problem = split.problem.of_rows(np.flatnonzero(split.half_of == half))
     problem = replace(problem, bounds=replace(problem.bounds, reconstruction=None))
-    k_max = max(LEAST_SPECTRUM, *(k for k, _ in split.candidates))
     makers = (starts.nndsvd, starts.rotated)
-    spectra = [starts.Spectrum(problem, k_max, centred=centred) for centred in (False, True)]
+    spectra = [starts.Spectrum(problem, centred=centred) for centred in (False, True)]
     fits = []
     for k, beta in split.candidates:
         candidate = with_beta(problem, beta)

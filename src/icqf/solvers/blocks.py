@@ -108,7 +108,7 @@ class Sums:
         self.active: Array | None = None  # (K(K+1)/2, m)
         self.mass = np.zeros(k)
         self.peak = np.zeros(k)
-        self.misfit = 0.0
+        self.objective = 0.0  # the rows' part of it
         self.step = np.zeros(k)
         self.excess = 0.0
 
@@ -197,12 +197,13 @@ class Pass:
             self._sweep(W, (block.X @ loadings.columns).T - loadings.own @ Q[k:].T @ A_b[k:])
             weighted = _weighted(A_b, block.weights)
             S_b, P_b = weighted @ A_b.T, weighted @ block.X
-            sums.misfit += half_square(block.X, block.weights)
-            sums.misfit += float(0.5 * np.vdot(S_b, Q @ Q.T) - np.vdot(P_b, Q))
+            sums.objective += half_square(block.X, block.weights)
+            sums.objective += float(0.5 * np.vdot(S_b, Q @ Q.T) - np.vdot(P_b, Q))
+            sums.objective += problem.penalty.of_scores(W, block.weights)
         else:
             R = A_b.T @ Q
             D = block.masked(block.X - R)
-            sums.misfit += half_square(D, block.weights)
+            sums.objective += half_square(D, block.weights) + problem.penalty.of_scores(y, block.weights)
             if bound is not None:
                 rows = rows_above(R, bound, sums, known=rows)
                 self._waiting.add(block, rows)

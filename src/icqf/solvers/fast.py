@@ -60,7 +60,7 @@ class FastIteration:
         over_rows = Pass(problem, self.A, self.previous, Loadings(y, k), pressing, self._momentum)
         pressed = over_rows.run()
         sums = over_rows.sums
-        objective = sums.misfit + problem.penalty_of(self.previous, y)
+        objective = sums.objective + problem.penalty.of_loadings(y)
 
         Q = self._loading_step(y, sums)
         score_unit, loading_unit = problem.units(sums.peak, Q)
@@ -119,7 +119,8 @@ class FastIteration:
         if problem.penalty.kind == "l1":
             s = np.sqrt(problem.penalty.gamma * size / np.where(used, mass, 1.0))
         else:
-            squares = np.einsum("ij,ij->i", self.A[: self.k], self.A[: self.k]).astype(np.float64)
+            weights = np.ones(problem.n) if problem.weights is None else problem.weights
+            squares = self.A[: self.k].astype(np.float64) ** 2 @ weights
             s = (problem.penalty.gamma * (own**2).sum(axis=1) / np.where(used, squares, 1.0)) ** 0.25
         if problem.bounds.loading is not None:
             s = np.maximum(s, (own / problem.bounds.loading).max(axis=1))

@@ -1,7 +1,9 @@
 """Scores of the people whose reconstructed answers reach their range: small quadratic programs, in batch.
 
-A primal-dual interior-point method (Mehrotra's predictor and corrector) that runs on all rows at
-once. Rows share the constraint matrix, so that forming the Newton systems is one matrix product.
+First the active bounds are guessed and the guess is mended until it is right, which for nearly every row
+takes a few rounds: one linear system each, with the entries of all rows lying together so that
+elimination runs over rows. The rows that are left are solved by a primal-dual interior-point method
+(Mehrotra's predictor and corrector).
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ import numpy as np
 
 from icqf.solvers.problem import Array
 
+_ROUNDS = 20
+_RIGHT = 1e-9  # what counts as zero when a guess is examined
 _MAX_ITER = 60
 _TOL = 1e-12
 _EXHAUSTED = 1e-15  # the arithmetic has no more to give
@@ -17,26 +21,139 @@ _STEP_SHARE = 0.995
 _SNAP = 1e-6  # scores this close to 0 or to their top are there: interior points never quite arrive
 
 
-def solve_rows(H: Array, p: Array, loadings: Array, room: Array, top: float | None) -> Array:
+def solve_rows(
+    H: Array, p: Array, loadings: Array, room: Array, top: float | None, start: Array | None = None
+) -> Array:
     """min ½wᵀHw − pᵀw  over  0 ≤ w ≤ top,  loadingsᵀ w ≤ room.
 
     Parameters
     ----------
-    H : array (s, k, k)
-    p : array (s, k)
+    H : array (k, k, s)
+    p : array (k, s)
     loadings : array (k, m)
     room : array (s, m), not negative
+    start : array (k, s), optional
+        A guess: where it is 0 or `top`, the solution is tried there first.
 
     Returns
     -------
-    w : array (s, k)
+    w : array (k, s)
     """
-    s, k = p.shape
-    size = np.maximum(np.einsum("irr->i", H) / k, 1e-12)
-    H, p = H / size[:, None, None], p / size[:, None]
+    k, s = p.shape
+    size = np.maximum(np.einsum("rri->i", H) / k, 1e-12)
     width = np.maximum(room.max(), 1e-12)
-    sides = [loadings.T / width, -np.eye(k)]
-    limits = [np.maximum(room / width, 1e-9), np.zeros((s, k))]
+    H, p, loadings, room = H / size, p / size, loadings / width, room / width
+    w = np.zeros((k, s)) if start is None else start.astype(np.float64)
+    unsettled = mend_guess(H, p, loadings, room, np.inf if top is None else float(top), w)
+    if len(unsettled):
+        some = H[:, :, unsettled], p[:, unsettled]
+        w[:, unsettled] = interior_points(*some, loadings, room[unsettled], top)
+    return w
+
+
+def mend_guess(H: Array, p: Array, loadings: Array, room: Array, top: float, w: Array) -> Array:
+    """Solve by finding out which bounds are active, from the guess w (in place).
+
+    A round solves for the scores and multipliers as if the guess were right, and mends what is most wrong
+    with it: a score outside its box is put to its bound, a bound or item whose multiplier has the wrong
+    sign is let go, or the item most above its room becomes active. When nothing is wrong, the optimality
+    conditions hold. (Mending everything at once takes more rounds and can go round in circles.)
+
+    Returns
+    -------
+    unsettled : array of int
+        The rows that did not get there; their w means nothing.
+    """
+    k, left = len(p), np.arange(p.shape[1])
+    side = (w >= top).astype(np.int8) - (w <= 0)  # −1 at 0, 1 at the top, 0 between
+    items, on = np.zeros((0, len(left)), dtype=np.intp), np.zeros((0, len(left)), dtype=bool)
+    excess = w.T @ loadings - room
+    worst = excess.argmax(axis=1)
+    add = excess[left, worst] > _RIGHT
+    failed = []
+    for _ in range(_ROUNDS):
+        items, on = _with_item(items, on, worst, add)
+        N = loadings[:, items] * on
+        found, multipliers = _solve_guess(H, p, N, room, items, on, side, top)
+        gradient = np.einsum("rti,ti->ri", H, found) - p + np.einsum("rai,ai->ri", N, multipliers)
+        excess = found.T @ loadings - room
+        worst = excess.argmax(axis=1)
+        free = side == 0
+        wrong = np.concatenate(
+            [
+                np.where(free, np.maximum(-found, found - top), side * gradient),
+                -multipliers * on,
+                excess[np.arange(len(left)), worst][None],
+            ]
+        )
+        most = wrong.max(axis=0)
+        sound = np.abs(gradient * free).max(axis=0) <= _RIGHT * (1 + np.abs(p).max(axis=0))  # not so for NaN
+        again = sound & (most > _RIGHT)
+        w[:, left] = found
+        failed.append(left[~sound])
+        left = left[again]
+        if not len(left):
+            break
+        H, p, side, items, on, worst, wrong, most, found = (
+            array[..., again] for array in (H, p, side, items, on, worst, wrong, most, found)
+        )
+        room = room[again]
+        mend = wrong == most
+        side = np.where(mend[:k], np.where(side == 0, np.where(found < 0, -1, 1), 0), side)
+        on, add = on & ~mend[k:-1], mend[-1]
+    np.clip(w, 0, top, out=w)
+    return np.concatenate([*failed, left])
+
+
+def _with_item(items: Array, on: Array, item: Array, add: Array) -> tuple[Array, Array]:
+    """The active items (a, s) with one more in the rows that `add` it, in the first place that is free."""
+    if (on.all(axis=0) & add).any():
+        items = np.concatenate([items, np.zeros((1, len(add)), dtype=items.dtype)])
+        on = np.concatenate([on, np.zeros((1, len(add)), dtype=bool)])
+    rows = np.flatnonzero(add)
+    if len(rows):
+        place = on[:, rows].argmin(axis=0)
+        items[place, rows], on[place, rows] = item[rows], True
+    return items, on
+
+
+def _solve_guess(
+    H: Array, p: Array, N: Array, room: Array, items: Array, on: Array, side: Array, top: float
+) -> tuple[Array, Array]:
+    """Scores (k, s) at their `side`, and multipliers (a, s) with the items that are `on` at their room."""
+    k, a = N.shape[:2]
+    free, fixed = (side == 0).astype(np.float64), np.where(side > 0, top, 0.0)
+    A = np.zeros((k + a, k + a + 1, len(room)))
+    A[:k, :k] = H * free * free[:, None]
+    A[:k, k:-1] = N * free[:, None]
+    A[np.arange(k), np.arange(k)] += 1 - free
+    A[np.arange(k, k + a), np.arange(k, k + a)] = np.where(on, -_TOL, 1.0)  # never singular
+    A[:k, -1] = np.where(side == 0, p - np.einsum("rti,ti->ri", H, fixed), fixed)
+    A[k:, -1] = on * (room[np.arange(len(room)), items] - np.einsum("rai,ri->ai", N, fixed))
+    with np.errstate(all="ignore"):
+        x = _eliminate(A)
+    return x[:k], x[k:]
+
+
+def _eliminate(A: Array) -> Array:
+    """Solve symmetric systems (d, d + 1, s), the right-hand sides last, by their upper halves (in place)."""
+    d = len(A)
+    for j in range(d - 1):
+        scaled = A[j, j + 1 : d] / A[j, j]
+        for i in range(j + 1, d):
+            A[i, i:] -= scaled[i - j - 1] * A[j, i:]
+    x = A[:, d]
+    for j in range(d - 1, -1, -1):
+        x[j] = (x[j] - np.einsum("ti,ti->i", A[j, j + 1 : d], x[j + 1 :])) / A[j, j]
+    return x
+
+
+def interior_points(H: Array, p: Array, loadings: Array, room: Array, top: float | None) -> Array:
+    """The same programs by Mehrotra's method, for H and p of size about one."""
+    H, p = np.moveaxis(H, -1, 0), p.T
+    s, k = p.shape
+    sides = [loadings.T, -np.eye(k)]
+    limits = [np.maximum(room, 1e-9), np.zeros((s, k))]
     if top is not None:
         sides.append(np.eye(k))
         limits.append(np.full((s, k), float(top)))
@@ -88,7 +205,7 @@ def solve_rows(H: Array, p: Array, loadings: Array, room: Array, top: float | No
     w = np.where(w < _SNAP, 0.0, w)
     if top is not None:
         w = np.where(w > top - _SNAP, top, w)
-    return w
+    return w.T
 
 
 def _reach(t: Array, dt: Array, z: Array, dz: Array) -> Array:

@@ -20,7 +20,7 @@ from icqf.solvers.boxlasso import penalized_sweeps, penalized_sweeps_each
 from icqf.solvers.problem import Array, Problem
 from icqf.solvers.rowqp import solve_rows
 
-_SWEEPS = 4
+_SWEEPS = 6
 _MAX_ROUNDS = 500
 _REWEIGHTINGS = 20  # of the row-group penalty as a ridge
 
@@ -40,10 +40,7 @@ def solve_scores(problem: Problem, Q: Array, *, tol: float, pressing: bool = Tru
     for block in problem.blocks():
         offset = design[:, block.rows].T @ loadings.Q[k:]
         target = (block.masked(block.X - offset) @ loadings.columns).T
-        if block.O is None:
-            W_b = _settle_shared(problem, loadings, target, tol)
-        else:
-            W_b = _settle_each(problem, loadings, block.O, target, tol)
+        W_b = _settle(problem, loadings, block.O, target, tol)
         W[:, block.rows] = W_b
         if bound is not None and pressing:
             waiting.add(block, rows_above(W_b.T @ loadings.own + offset, bound, sums))
@@ -53,6 +50,17 @@ def solve_scores(problem: Problem, Q: Array, *, tol: float, pressing: bool = Tru
     if waiting.count:
         _settle_pressing(problem, precise, waiting, W)
     return into_box(W, problem.bounds.score)
+
+
+def _settle(problem: Problem, loadings: Loadings, O: Array | None, target: Array, tol: float) -> Array:
+    """Scores of a block as if there were no bound on reconstructed answers."""
+    if O is None:
+        return _settle_shared(problem, loadings, target, tol)
+    complete = O.all(axis=1)
+    W = np.empty_like(target)
+    W[:, complete] = _settle_shared(problem, loadings, target[:, complete], tol)
+    W[:, ~complete] = _settle_each(problem, loadings, O[~complete], target[:, ~complete], tol)
+    return W
 
 
 def _settle_shared(problem: Problem, loadings: Loadings, target: Array, tol: float) -> Array:
@@ -113,16 +121,16 @@ def _settle_pressing(problem: Problem, loadings: Loadings, waiting: Rows, W: Arr
     offset = problem.design[:, rows].astype(np.float64).T @ loadings.Q[k:]
     # A confound part that is above the range by itself leaves no room, and cannot be mended by scores.
     room = np.maximum(np.asarray(problem.bounds.reconstruction) - offset, 0.0)
-    H = np.moveaxis(unpack((O @ loadings.products).T, k), -1, 0)
-    p = ((X - offset) * O) @ loadings.columns
+    H = unpack((O @ loadings.products).T, k)
+    p = (((X - offset) * O) @ loadings.columns).T
+    w, diagonal = W[:, rows], np.eye(k)[:, :, None]
+    limits = loadings.own, room, problem.bounds.score
     if penalty.kind == "l1":
-        w = solve_rows(H, p - penalty.beta, loadings.own, room, problem.bounds.score)
+        w = solve_rows(H, p - penalty.beta, *limits, w)
     elif penalty.kind == "l2":
-        w = solve_rows(H + penalty.beta * np.eye(k), p, loadings.own, room, problem.bounds.score)
+        w = solve_rows(H + penalty.beta * diagonal, p, *limits, w)
     else:
-        w = W[:, rows].T
         for _ in range(_REWEIGHTINGS):
-            ridge = penalty.beta / np.maximum(np.linalg.norm(w, axis=1), 1e-9)
-            shrunk = H + ridge[:, None, None] * np.eye(k)
-            w = solve_rows(shrunk, p, loadings.own, room, problem.bounds.score)
-    W[:, rows] = w.T
+            ridge = penalty.beta / np.maximum(np.linalg.norm(w, axis=0), 1e-9)
+            w = solve_rows(H + ridge * diagonal, p, *limits, w)
+    W[:, rows] = w

@@ -94,5 +94,5 @@ def make_start(problem: Problem, k: int, name: str, rng: np.random.Generator) ->
     """A raw start by name."""
     if name == "random":
         return starts.random(problem, k, rng)
-    spectrum = starts.Spectrum(problem, k, centred=name == "rotated")
+    spectrum = starts.Spectrum(problem, centred=name == "rotated")
     return starts.rotated(spectrum, k) if name == "rotated" else starts.nndsvd(spectrum, k)

@@ -10,6 +10,7 @@ from icqf.solvers.boxlasso import cd_sweeps
 from icqf.solvers.problem import Array, Problem
 from icqf.solvers.result import Factors
 
+_VECTORS_AT_A_TIME = 16
 _SETTLE_SWEEPS = 8  # of the loadings (confounds included) for the scores of the start
 _REACH = 2.5  # a starting score this many times the factor's root mean square is put at the top
 
@@ -27,10 +28,10 @@ def item_means(problem: Problem) -> Array:
 class Spectrum:
     """The leading singular vectors of the answers, missing ones at their item's mean.
 
-    One spectrum serves every number of factors up to `k_max`.
+    One spectrum serves every number of factors; what it gives for one does not depend on the others.
     """
 
-    def __init__(self, problem: Problem, k_max: int, *, centred: bool) -> None:
+    def __init__(self, problem: Problem, *, centred: bool) -> None:
         self.problem = problem
         self.centred = centred
         self.means = item_means(problem)
@@ -40,12 +41,20 @@ class Spectrum:
             gram += V.T @ (V if block.weights is None else V * block.weights[:, None])
         # All eigenvectors: asking for some of them fails where items fall into separate groups.
         eigenvalues, vectors = np.linalg.eigh(gram)
-        self.singular = np.sqrt(np.maximum(eigenvalues[::-1][:k_max], 0.0))
-        self.right = vectors[:, ::-1][:, :k_max]  # (m, k_max)
+        self.singular = np.sqrt(np.maximum(eigenvalues[::-1], 0.0))
+        self.right = vectors[:, ::-1]  # (m, m)
+        self._left = np.zeros((problem.n, 0), dtype=problem.dtype)
+
+    def left(self, k: int) -> Array:
+        """The first k left singular vectors (n, k), worked out a few at a time."""
         real = self.singular > 1e-7 * self.singular[0]
         inverse = np.divide(1.0, self.singular, out=np.zeros_like(self.singular), where=real)
-        scaled = (self.right * inverse).astype(problem.dtype)
-        self.left = np.concatenate([self._filled(block) @ scaled for block in problem.blocks()])  # (n, k_max)
+        while self._left.shape[1] < min(k, self.problem.m):
+            at = slice(self._left.shape[1], self._left.shape[1] + _VECTORS_AT_A_TIME)
+            scaled = (self.right[:, at] * inverse[at]).astype(self.problem.dtype)
+            more = np.concatenate([self._filled(block) @ scaled for block in self.problem.blocks()])
+            self._left = np.concatenate([self._left, more], axis=1)
+        return self._left[:, :k]
 
     def _filled(self, block: Any) -> Array:
         means = self.means.astype(block.X.dtype)
@@ -60,8 +69,9 @@ def nndsvd(spectrum: Spectrum, k: int) -> Factors:
     W = np.zeros((k, problem.n))
     Q = np.zeros((k, problem.m))
     weights = np.ones(problem.n) if problem.weights is None else problem.weights
+    left = spectrum.left(k).astype(np.float64)
     for r in range(min(k, len(spectrum.singular))):
-        u, v = spectrum.left[:, r].astype(np.float64), spectrum.right[:, r]
+        u, v = left[:, r], spectrum.right[:, r]
         halves = []
         for sign in (1.0, -1.0):
             u_half, v_half = np.maximum(sign * u, 0), np.maximum(sign * v, 0)
@@ -80,7 +90,7 @@ def rotated(spectrum: Spectrum, k: int) -> Factors:
     loadings = spectrum.right[:, :k_found] * spectrum.singular[:k_found]
     rotation = varimax(loadings)
     loadings = loadings @ rotation
-    scores = spectrum.left[:, :k_found].astype(np.float64) @ rotation
+    scores = spectrum.left(k_found).astype(np.float64) @ rotation
     sign = np.where((loadings**3).sum(axis=0) < 0, -1.0, 1.0)
     problem = spectrum.problem
     W, Q = np.zeros((k, problem.n)), np.zeros((k, problem.m))
@@ -126,7 +136,8 @@ def settle(problem: Problem, start: Factors, *, raw: bool = True) -> Factors:
         spread = np.sqrt(np.average(W**2, axis=1, weights=problem.weights))
         scale = np.where(spread > 0, bounds.score / (_REACH * np.where(spread > 0, spread, 1.0)), 1.0)
     else:
-        size_W, size_Q = W.sum(axis=1), Q.sum(axis=1)
+        size_W = W.sum(axis=1) if problem.weights is None else W @ problem.weights
+        size_Q = Q.sum(axis=1)
         both = (size_W > 0) & (size_Q > 0)
         scale = np.where(both, np.sqrt(penalty.gamma * size_Q / np.where(both, size_W, 1.0)), 1.0)
         scale = np.where(scale > 0, scale, 1.0)

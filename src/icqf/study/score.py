@@ -21,7 +21,7 @@ from icqf.io.questionnaires import read_questionnaire
 from icqf.io.tables import Table, read_table
 from icqf.questionnaire import Item, Questionnaire
 
-ROWS_AT_A_TIME = 4096
+ROWS_AT_A_TIME = 16384
 
 
 @dataclass(frozen=True, eq=False)

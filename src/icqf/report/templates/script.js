@@ -110,11 +110,4 @@
     table.addEventListener("mouseleave", () => { tip.hidden = true; });
   }
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
-
-  let opened = [];
-  addEventListener("beforeprint", () => {
-    opened = all("details:not([open])");
-    for (const part of opened) part.open = true;
-  });
-  addEventListener("afterprint", () => { for (const part of opened) part.open = false; });
 })();

@@ -1,0 +1,222 @@
+"""The report in a real browser: numbers, behaviour, widths, themes, accessibility."""
+
+import json
+import re
+
+import pytest
+
+from icqf.report.words import number
+from report_names import NASTY
+
+WIDTHS = (375, 768, 1440)
+SECTIONS = ["sample", "count", "factors", "loadings", "confounds", "people", "fit", "comparison", "methods"]
+
+# Text that leaves the window or its block, and labels of a figure that touch; scrolling regions may be wider.
+FAULTS = """
+const found = [];
+const seen = (e) => getComputedStyle(e).visibility !== 'hidden' && getComputedStyle(e).display !== 'none';
+if (document.documentElement.scrollWidth > innerWidth) found.push('the page is wider than the window');
+for (const e of document.querySelectorAll('h1,h2,h3,p,li,caption,figcaption,summary,label,table,svg,th,td')) {
+  if (!seen(e) || e.closest('.scroll,.quiet,.skip,[hidden],details:not([open]) > :not(summary)')) continue;
+  const box = e.getBoundingClientRect();
+  if (box.width === 0) continue;
+  const block = e.closest('article,section,header,footer').getBoundingClientRect();
+  const name = e.tagName + ': ' + e.textContent.trim().slice(0, 50);
+  if (box.left < -1 || box.right > innerWidth + 1) found.push('outside the window: ' + name);
+  if (box.right > block.right + 1) found.push('outside its block: ' + name);
+  if (e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0 && !e.matches('svg,table,label'))
+    found.push('cut off: ' + name);
+}
+for (const region of document.querySelectorAll('.scroll')) {
+  if (region.closest('details:not([open])') || region.closest('[hidden]')) continue;
+  const box = region.getBoundingClientRect();
+  if (box.right > innerWidth + 1) found.push('a scrolling region leaves the window');
+}
+for (const plot of document.querySelectorAll('svg.plot')) {
+  if (plot.closest('details:not([open])')) continue;
+  const outer = plot.getBoundingClientRect();
+  const box_of = (t) => [t.textContent.trim(), t.getBoundingClientRect()];
+  const texts = [...plot.querySelectorAll('text')].map(box_of);
+  texts.forEach(([text, box], at) => {
+    if (box.left < outer.left - 1 || box.right > outer.right + 1
+      || box.top < outer.top - 1 || box.bottom > outer.bottom + 1)
+      found.push('cut off in a figure: ' + text);
+    for (const [other, next] of texts.slice(at + 1)) {
+      const across = Math.min(box.right, next.right) - Math.max(box.left, next.left);
+      const down = Math.min(box.bottom, next.bottom) - Math.max(box.top, next.top);
+      if (across > 1 && down > 2) found.push('overlapping in a figure: ' + text + ' / ' + other);
+    }
+  });
+}
+return found;
+"""
+
+
+def show(browser, page, *, width=1440, dark=False, opened=False):
+    theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": [theme]})
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get(page.as_uri())
+    if opened:
+        browser.execute_script("document.querySelectorAll('details').forEach((e) => { e.open = true; })")
+
+
+def rows(browser, selector="table.heat"):
+    script = """return [...document.querySelector(arguments[0]).tBodies[0].rows].filter((row) => !row.hidden)
+        .map((row) => [...row.cells].map((cell) => cell.textContent.trim().replace(/\\s+/g, ' ')))"""
+    return browser.execute_script(script, selector)
+
+
+def type_into(browser, selector, value, event="input"):
+    browser.execute_script(
+        "const e = document.querySelector(arguments[0]); e.value = arguments[1];"
+        "e.dispatchEvent(new Event(arguments[2]))",
+        *(selector, value, event),
+    )
+
+
+def test_sections_and_numbers(browser, page, model, report):
+    show(browser, page)
+    ids = browser.execute_script("return [...document.querySelectorAll('main > section')].map((e) => e.id)")
+    assert ids == SECTIONS
+    table = model.loadings_.join(model.confound_loadings_)
+    shown = {re.search(r"q\d+$", row[0])[0]: row[2:] for row in rows(browser)}
+    assert shown == {str(item): [number(value) for value in table.loc[item]] for item in table.index}
+    scores = rows(browser, "table.spread")
+    assert [row[2] for row in scores] == [number(factor.mean) for factor in report.people.factors]
+    text = browser.execute_script("return document.body.innerText")
+    for sentence in (*report.headline, *report.count.words, report.methods.paragraph):
+        assert sentence in text
+
+
+def test_no_error_and_no_request(browser, page):
+    browser.get_log("browser"), browser.get_log("performance")
+    show(browser, page, opened=True)
+    assert browser.get_log("browser") == []
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    assert asked and all(url.startswith(("file:", "data:")) for url in asked)
+
+
+def test_a_script_in_the_wording_is_text(browser, page):
+    show(browser, page)
+    assert any(NASTY in row[0] for row in rows(browser))
+    assert browser.execute_script("return document.scripts.length") == 1
+
+
+def test_sort(browser, page, model):
+    from selenium.webdriver.common.by import By
+
+    show(browser, page)
+    before = rows(browser)
+    heading = browser.find_elements(By.CSS_SELECTOR, "table.heat thead th")[2]
+    heading.find_element(By.TAG_NAME, "button").click()
+    values = [float(row[2]) for row in rows(browser)]
+    assert values == sorted(values, reverse=True) and heading.get_attribute("aria-sort") == "descending"
+    assert values[0] == round(model.components_[0].max(), 2)
+    heading.find_element(By.TAG_NAME, "button").send_keys("\n")
+    values = [float(row[2]) for row in rows(browser)]
+    assert values == sorted(values) and heading.get_attribute("aria-sort") == "ascending"
+    assert sorted(before) == sorted(rows(browser))
+
+
+def test_filter(browser, page, study):
+    show(browser, page)
+    type_into(browser, "#find", "door")
+    wanted = [item.name for item in study[0].items if "door" in item.wording.lower()]
+    assert sorted(row[0].split()[-1] for row in rows(browser)) == sorted(wanted)
+    assert browser.execute_script("return document.getElementById('shown').textContent").startswith(
+        f"{len(wanted)} of 119"
+    )
+    type_into(browser, "#find", "")
+    type_into(browser, "#scale", "Worry", "change")
+    assert {row[1] for row in rows(browser)} == {"Worry"}
+
+
+def test_slider(browser, page, model):
+    show(browser, page)
+    type_into(browser, "#cut", "0.3")
+    hidden = browser.execute_script(
+        "return document.querySelector('table.heat').querySelectorAll('td.low').length"
+    )
+    table = model.loadings_.join(model.confound_loadings_).round(2) / 2
+    assert hidden == int((table < 0.3).sum().sum())
+    assert browser.execute_script("return document.getElementById('cut-value').textContent") == "30%"
+
+
+def test_hover_shows_the_wording(browser, page):
+    from selenium.webdriver import ActionChains
+    from selenium.webdriver.common.by import By
+
+    show(browser, page)
+    cell = browser.find_element(By.CSS_SELECTOR, "table.heat tbody tr td.q8, table.heat tbody tr td.q9")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", cell)
+    ActionChains(browser).move_to_element(cell).perform()
+    tip = browser.find_element(By.ID, "tip")
+    wording = browser.execute_script("return arguments[0].parentNode.cells[0].textContent.trim()", cell)
+    assert tip.is_displayed() and wording in tip.text and "95% interval" in tip.text and cell.text in tip.text
+
+
+def test_switch_the_number_of_factors(browser, page, report):
+    show(browser, page)
+    visible = (
+        "return [...document.querySelectorAll('.model')].filter((e) => !e.hidden).map((e) => e.dataset.model)"
+    )
+    assert browser.execute_script(visible) == ["0"]
+    browser.execute_script('document.querySelector(\'input[name="k"][value="2"]\').click()')
+    assert browser.execute_script(visible) == ["2"]
+    heads = browser.execute_script(
+        "return document.querySelector('.model:not([hidden]) table.heat').tHead.rows[0].cells.length"
+    )
+    assert heads == 2 + report.models[2].n_components + len(report.model.confounds)
+
+
+def test_complete_without_scripts(chromium, page, report):
+    bare = chromium(scripts=False)
+    bare.get(page.as_uri())
+    text = bare.execute_cdp_cmd("DOM.getDocument", {"depth": 0})
+    html = bare.execute_cdp_cmd("DOM.getOuterHTML", {"nodeId": text["root"]["nodeId"]})["outerHTML"]
+    assert html.count('<table class="heat sortable">') == len(report.models)
+    assert 'id="tools" hidden' in html and "<button" not in html
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_is_cut_off_or_overlaps(browser, page, width):
+    for opened in (False, True):
+        show(browser, page, width=width, opened=opened)
+        assert browser.execute_script(FAULTS) == []
+
+
+def test_what_is_cut_off_would_be_found(browser, page):
+    show(browser, page, width=375)
+    browser.execute_script("document.querySelector('h2').style.width = '500px'")
+    browser.execute_script(
+        "document.querySelectorAll('svg.plot text').forEach((t) => { t.style.font = '40px serif'; })"
+    )
+    found = " ".join(browser.execute_script(FAULTS))
+    assert "outside the window" in found and "overlapping in a figure" in found
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_accessibility(browser, page, axe, dark):
+    show(browser, page, dark=dark, opened=True)
+    browser.execute_script(axe)
+    run = "axe.run({resultTypes: ['violations']}).then((r) => arguments[arguments.length - 1](r.violations))"
+    browser.set_script_timeout(60)
+    violations = browser.execute_async_script(run)
+    serious = [v for v in violations if v["impact"] in ("serious", "critical")]
+    assert [(v["id"], v["nodes"][0]["html"][:200]) for v in serious] == []
+
+
+def test_print_leaves_out_what_only_a_screen_can_use(browser, page):
+    show(browser, page)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": []})
+    shown = "return getComputedStyle(document.querySelector('nav')).display"
+    assert browser.execute_script(shown) == "none"
+    pdf = browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"]
+    assert len(pdf) > 50_000
+
+
+def test_size(page):
+    assert page.stat().st_size < 2_000_000

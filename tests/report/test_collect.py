@@ -1,0 +1,165 @@
+"""Every number of a report is the model's."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from icqf import ICQF
+from icqf.baselines import FactorAnalysis
+from icqf.errors import InputError
+from icqf.report import build_report
+
+
+def test_loadings_are_the_models(report, model):
+    view = report.model
+    for r, factor in enumerate(view.factors):
+        np.testing.assert_array_equal([each.value for each in factor.loadings], model.components_[r])
+        assert [each.item for each in factor.loadings] == list(model.loadings_.index)
+        assert factor.variance == model.summary().factors["variance_explained"].iloc[r]
+    for name, confound in zip(model.confound_names_, view.confounds, strict=True):
+        np.testing.assert_array_equal(
+            [each.value for each in confound.loadings], model.confound_loadings_[name]
+        )
+
+
+def test_top_items_are_the_largest_shares(report):
+    for factor in report.model.factors:
+        ranked = sorted(factor.loadings, key=lambda each: -each.share)
+        assert list(factor.top) == [each for each in ranked[:10] if each.share >= 0.05]
+
+
+def test_other_models_follow(report, others):
+    assert [view.n_components for view in report.models[1:]] == [len(other.components_) for other in others]
+    np.testing.assert_array_equal(
+        [each.value for each in report.models[1].factors[0].loadings], others[0].components_[0]
+    )
+    assert {(split.k, split.next_k) for split in report.splits} == set(
+        zip(*(lambda ks: (ks, ks[1:]))(sorted(v.n_components for v in report.models)), strict=False)
+    )
+
+
+def test_sample(report, questionnaire):
+    answers = questionnaire.oriented()
+    assert report.sample.share_missing == answers.isna().to_numpy().mean()
+    assert sum(bin.n for bin in report.sample.missing_by_person) == len(answers)
+    assert sum(bin.n for bin in report.sample.covariates[1].categories) == len(answers)
+    assert report.sample.covariates[0].mean == pytest.approx(questionnaire.confounds["age"].mean())
+    for row in report.items:
+        column = answers[row.name]
+        assert row.mean == pytest.approx(column.mean())
+        assert row.sd == pytest.approx(column.std())
+        assert row.floor == pytest.approx((column.dropna() == 0).mean())
+        assert row.ceiling == pytest.approx((column.dropna() == 2).mean())
+        assert row.n_answered == column.notna().sum()
+
+
+def test_count(report, search):
+    best = [each for each in report.count.candidates if each.chosen]
+    assert [(each.n_components, each.beta) for each in best] == [(search.n_components_, search.beta_)]
+    assert [each.error for each in report.count.candidates] == list(search.errors_["error"])
+    assert dict(report.count.shares) == dict(search.choice_.by_k())
+    assert [each.agreement for each in report.count.halves] == list(search.stability_["agreement"])
+
+
+def test_people(report, model, questionnaire):
+    scores = model.transform(questionnaire.oriented(), confounds=questionnaire.confounds)
+    for r, factor in enumerate(report.people.factors):
+        assert factor.mean == pytest.approx(scores[:, r].mean())
+        assert factor.none == (scores[:, r] == 0).mean()
+        assert factor.present == (scores[:, r] >= 0.1).mean()
+        assert sum(factor.histogram) == (scores[:, r] > 0).sum()
+    many = (scores >= 0.1).sum(axis=1)
+    assert [bin.n for bin in report.people.n_present] == [
+        (many == at).sum() for at in range(scores.shape[1] + 1)
+    ]
+    np.testing.assert_allclose(report.people.correlations, np.corrcoef(scores.T))
+
+
+def test_fit_of_items(report, model):
+    explained = model.summary().items["variance_explained"]
+    np.testing.assert_array_equal([row.fit for row in report.items], explained)
+    assert report.fit.variance == model.summary().variance_explained
+    assert report.fit.variance_hidden < report.fit.variance
+    assert all(row.fit_hidden < 1 for row in report.items)
+
+
+def test_comparison_is_the_factor_analysis(report, model, questionnaire):
+    answers = questionnaire.oriented()
+    analysis = FactorAnalysis(len(model.components_)).fit(answers)
+    expected = np.corrcoef(model.components_, analysis.loadings_.T)
+    k = len(model.components_)
+    np.testing.assert_allclose(report.comparison.matrix, expected[:k, k:], atol=1e-10)
+    assert report.comparison.negative == (analysis.loadings_ < 0).mean()
+    best = {pair.factor: pair.correlation for pair in report.comparison.pairs}
+    assert len(best) == k
+    rebuilt = analysis.mean_ + analysis.scale_ * (analysis.transform(answers) @ analysis.loadings_.T)
+    error = ((answers - rebuilt) ** 2).sum() / ((answers - answers.mean()) ** 2).sum()
+    np.testing.assert_allclose([row.fit_comparison for row in report.items], 1 - error)
+
+
+def test_no_participant_unless_asked_for(report, model, questionnaire):
+    ids = list(questionnaire.answers.index)
+    texts = [report.to_html(), report.to_markdown(), report.to_json()]
+    assert not any(str(name) in text for text in texts for name in ids)
+    told = build_report(model, questionnaire, n_bootstrap=0, compare=False, with_participants=True)
+    assert [each.id for each in told.participants] == ids
+    scores = model.transform(questionnaire.oriented(), confounds=questionnaire.confounds)
+    np.testing.assert_array_equal([each.scores for each in told.participants], scores)
+    assert all(ids[0] in text for text in (told.to_html(), told.to_markdown(), told.to_json()))
+
+
+def test_somebody_silent_and_weights(model, questionnaire):
+    answers = questionnaire.answers.copy()
+    answers.iloc[4] = np.nan
+    silent = replace(questionnaire, answers=answers, notes=())
+    weights = np.ones(len(answers))
+    weights[7] = 0
+    with pytest.warns(UserWarning, match="answered nothing"):
+        fitted = ICQF(2, item_range=silent.ranges()).fit(
+            silent.oriented(), confounds=silent.confounds, sample_weight=weights
+        )
+    report = build_report(fitted, silent, n_bootstrap=4, sample_weight=weights, with_participants=True)
+    assert (report.sample.n_participants, report.sample.n_fitted) == (len(answers), len(answers) - 2)
+    assert report.people.n_scored == len(answers) - 1
+    assert np.isnan(report.participants[4].scores).all()
+    with pytest.raises(InputError, match="fitted to 598 participants, but 599"):
+        build_report(fitted, silent, n_bootstrap=0)
+
+
+def test_a_factor_alone_no_confounds_no_names():
+    rng = np.random.default_rng(0)
+    values = np.clip(np.rint(rng.random((40, 1)) * 3 + rng.normal(0, 0.5, (40, 6))), 0, 3)
+    from icqf.questionnaire import Item, Questionnaire
+
+    table = pd.DataFrame(values, columns=list("abcdef"))
+    plain = Questionnaire(table, tuple(Item(name) for name in table))
+    model = ICQF(1, item_range=(0, 3), intercept=False).fit(plain.oriented())
+    report = build_report(model, plain, n_bootstrap=5)
+    assert report.model.confounds == ()
+    assert report.comparison is not None and report.fit.variance_hidden is None
+    html = report.to_html()
+    assert "Confounds" not in html and "One factor describes" in html
+    assert "set in advance" in report.methods.paragraph
+
+
+def test_without_bounds_bars_stay_inside(questionnaire):
+    free = {"score_max": None, "loading_max": None, "reconstruction_max": None, "penalty": "l2"}
+    model = ICQF(2, item_range=questionnaire.ranges(), **free)
+    model.fit(questionnaire.oriented(), confounds=questionnaire.confounds)
+    html = build_report(model, questionnaire, n_bootstrap=3).to_html()
+    widths = [float(width) for width in re.findall(r"width:([\d.]+)%", html)]
+    assert widths and max(widths) <= 100
+
+
+def test_what_does_not_belong_together(model, questionnaire, names):
+    with pytest.raises(InputError, match="give the questionnaire that the model was fitted to"):
+        build_report(model, questionnaire.select(["q00*"]))
+    with pytest.raises(InputError, match="one name for each"):
+        build_report(model, questionnaire, names=[*names, "one more"])
+    with pytest.raises(InputError, match="'factor9', which is no factor"):
+        build_report(model, questionnaire, names={"factor9": "x"})
+    with pytest.raises(InputError, match="n_bootstrap is 1"):
+        build_report(model, questionnaire, n_bootstrap=1)

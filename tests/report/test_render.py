@@ -1,0 +1,155 @@
+"""Three views of one tree: HTML, Markdown and JSON."""
+
+import json
+import re
+from dataclasses import fields, is_dataclass
+from html.parser import HTMLParser
+
+import pytest
+
+from icqf.report import build_report, write_report
+from icqf.report.words import number, percent
+from report_names import NASTY
+
+SECTIONS = ["sample", "count", "factors", "loadings", "confounds", "people", "fit", "comparison", "methods"]
+
+
+class _Page(HTMLParser):
+    """Cells of every table, and all ids and addresses."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tables, self.ids, self.addresses, self._cell, self.tags = [], [], [], None, []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        self.tags.append(tag)
+        self.ids += [found["id"]] if "id" in found else []
+        self.addresses += [found[name] for name in ("href", "src", "xlink:href") if name in found]
+        if tag == "table":
+            self.tables.append((found.get("class", ""), []))
+        elif tag == "tr":
+            self.tables[-1][1].append([])
+        elif tag in ("td", "th"):
+            self._cell = ""
+
+    def handle_endtag(self, tag):
+        if tag in ("td", "th"):
+            self.tables[-1][1][-1].append(" ".join(self._cell.split()))
+            self._cell = None
+
+    def handle_data(self, data):
+        if self._cell is not None:
+            self._cell += data
+
+
+@pytest.fixture(scope="module")
+def html(report):
+    return report.to_html()
+
+
+@pytest.fixture(scope="module")
+def page(html):
+    return _Page(html)
+
+
+def test_sections(html):
+    found = re.findall(r'<section id="(\w+)"', html)
+    assert found == SECTIONS
+
+
+def test_the_loadings_table_holds_the_models_numbers(page, model, report):
+    tables = [rows for kind, rows in page.tables if kind.startswith("heat")]
+    assert len(tables) == len(report.models)
+    table = model.loadings_.join(model.confound_loadings_)
+    rows = {re.search(r"q\d+$", row[0])[0]: row[2:] for row in tables[0][1:]}
+    assert sorted(rows) == sorted(table.index)
+    for item, cells in rows.items():
+        assert cells == [number(value) for value in table.loc[item]]
+
+
+def test_sentences_are_the_same_in_all_views(report, html):
+    from html import unescape
+
+    text, markdown, plain = unescape(html), unescape(report.to_markdown()).replace("\\", ""), report.to_json()
+    for sentence in (*report.headline, *report.count.words, *report.people.words, report.methods.paragraph):
+        assert sentence in text and sentence in markdown.replace("\\", "")
+        assert json.dumps(sentence, ensure_ascii=False) in plain
+
+
+def test_json_holds_the_whole_tree(report):
+    def same(value, stored):
+        if is_dataclass(value):
+            assert set(stored) == {field.name for field in fields(value)}
+            for field in fields(value):
+                same(getattr(value, field.name), stored[field.name])
+        elif isinstance(value, tuple):
+            assert len(value) == len(stored)
+            for one, two in zip(value, stored, strict=True):
+                same(one, two)
+        elif isinstance(value, float):
+            assert stored == pytest.approx(value, abs=1e-6)
+        else:
+            assert stored == value
+
+    same(report, json.loads(report.to_json()))
+
+
+def test_user_text_is_escaped(report, html):
+    assert NASTY not in html and "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+    assert html.count("<script>") == 1
+    assert NASTY not in report.to_markdown()
+    assert NASTY in json.loads(report.to_json())["items"][2]["wording"]
+    assert "Name 1 &amp; co" in html
+
+
+def test_nothing_is_fetched_and_ids_are_unique(page, html):
+    assert all(address.startswith(("#", "data:")) for address in page.addresses)
+    assert len(page.ids) == len(set(page.ids))
+    targets = {address[1:] for address in page.addresses if address.startswith("#")}
+    assert targets <= set(page.ids)
+    assert not re.search(r"@import|url\((?!#)", html)
+
+
+def test_every_figure_has_a_name_and_a_table_or_sentence(html):
+    drawings = re.findall(r'<svg class="plot"[^>]*aria-labelledby="([\w-]+)"', html)
+    assert drawings == ["cv-title", "scree-title", "splits-title", "convergence-title"]
+    for title in drawings:
+        assert f'<title id="{title}">' in html
+    assert "#010203" not in html and "var(--ink)" in html
+
+
+def test_no_statistics_of_another_model(report, html):
+    for text in (html, report.to_markdown(), report.to_json()):
+        assert not re.search(r"χ|RMSEA|\bCFI\b|chi-square|chi2", text)
+
+
+def test_the_same_report_gives_the_same_bytes(report, html, model, questionnaire, search, others, names):
+    again = build_report(
+        model, questionnaire, search=search, names=names, n_bootstrap=20, other_models=others, random_state=3
+    )
+    assert again.to_html() == html
+    assert again.to_json() == report.to_json()
+
+
+def test_markdown_tables_are_whole(report):
+    width = None
+    for line in report.to_markdown().splitlines():
+        if not line.startswith("|"):
+            width = None
+            continue
+        cells = len(re.findall(r"(?<!\\)\|", line))
+        assert width in (None, cells), line
+        width = cells
+
+
+def test_files(report, tmp_path):
+    paths = write_report(tmp_path / "report.html", report)
+    assert [path.name for path in paths] == ["report.html", "report.md", "report.json"]
+    assert paths[0].read_text(encoding="utf-8") == report.to_html()
+
+
+def test_words():
+    assert percent(0.123456, 1) == "12.3%"
+    assert number(-0.001) == "0.00"
