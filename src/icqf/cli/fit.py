@@ -15,7 +15,7 @@ from icqf.cli.text import choice_text, model_text
 
 @click.command(
     "fit",
-    short_help="From answers to factors, scores and a model.",
+    short_help="From answers to factors, scores, a model and a report.",
     cls=ManyCommand,
     context_settings={"show_default": True},
     epilog="""\b
@@ -24,7 +24,7 @@ Examples:
   icqf fit answers.sav --n-components 8 --beta 0.5 --out results
   icqf fit --config results/config.toml --out again""",
 )
-@study_options("columns", "model", "format")
+@study_options("columns", "model", "format", "report")
 @click.option("--out", type=FILE, default=Path("results"), help="Folder for the results.")
 @click.option("--force", is_flag=True, help="Replace earlier results in that folder.")
 @click.option("--resume", is_flag=True, help="Go on where an interrupted run stopped.")

@@ -83,14 +83,27 @@ _table_format = [
     )
 ]
 
+_report = [
+    click.option("--report/--no-report", default=StudyOptions.report, help="Write report.html."),
+    click.option("--names", cls=ManyOption, help="Names of the factors in the report, in their order."),
+    click.option(
+        "--bootstrap",
+        type=click.IntRange(0),
+        default=StudyOptions.bootstrap,
+        help="Resamples behind the report's intervals.",
+    ),
+    click.option("--with-participants", is_flag=True, help="Put the participants' scores into the report."),
+]
+
 
 def study_options(*groups: str) -> Callable[[Command], Command]:
-    """Add groups of options to a command: "columns", "model", "format"."""
+    """Add groups of options to a command: "columns", "model", "format", "report"."""
     chosen = [
         *_answers,
         *(_columns if "columns" in groups else []),
         *(_model if "model" in groups else []),
         *(_table_format if "format" in groups else []),
+        *(_report if "report" in groups else []),
     ]
 
     def decorate(command: Command) -> Command:

@@ -87,10 +87,11 @@ def mend_guess(H: Array, p: Array, loadings: Array, room: Array, top: float, w: 
             ]
         )
         most = wrong.max(axis=0)
-        sound = np.abs(gradient * free).max(axis=0) <= _RIGHT * (1 + np.abs(p).max(axis=0))  # not so for NaN
-        again = sound & (most > _RIGHT)
+        rest = np.abs(gradient * free).max(axis=0) / (1 + np.abs(p).max(axis=0))
+        again = most > _RIGHT  # neither this nor `settled` where a system was singular
+        settled = (most <= _RIGHT) & (rest <= _RIGHT)
         w[:, left] = found
-        failed.append(left[~sound])
+        failed.append(left[~again & ~settled])
         left = left[again]
         if not len(left):
             break

@@ -57,6 +57,14 @@ class StudyOptions:
         Processes for cross-validation.
     format : {"csv", "sav", "parquet", "xlsx"}
         Format of the tables that are written.
+    report : bool
+        Whether a report is written.
+    names : tuple of str
+        Names of the factors for the report, in their order; empty leaves them numbered.
+    bootstrap : int
+        Resamples of the participants behind the report's intervals; 0 leaves them out.
+    with_participants : bool
+        Whether the participants' scores are part of the report.
 
     Examples
     --------
@@ -91,6 +99,10 @@ class StudyOptions:
     seed: int = 0
     jobs: int = 1
     format: str = "csv"
+    report: bool = True
+    names: tuple[str, ...] = ()
+    bootstrap: int = 100
+    with_participants: bool = False
 
     @property
     def searches(self) -> bool:
@@ -313,6 +325,10 @@ _TAKE: dict[str, Callable[[Any], Any]] = {
     "seed": _whole(0),
     "jobs": _jobs,
     "format": _one_of(FORMATS),
+    "report": _flag,
+    "names": _texts,
+    "bootstrap": _whole(0),
+    "with_participants": _flag,
 }
 
 

@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -78,8 +79,30 @@ def _config(fit: StudyFit, place: Path, folder: Path) -> None:
     (place / "config.toml").write_text(head + fit.options.to_toml(folder=folder), encoding="utf-8")
 
 
-# What is written; a further output, such as the report, is one more function of (fit, place, folder).
-WRITERS: list[Callable[[StudyFit, Path, Path], None]] = [_tables, _model, _config]
+def _report(fit: StudyFit, place: Path, folder: Path) -> None:
+    if not fit.options.report:
+        return
+    from icqf.report import build_report, write_report
+
+    options, questionnaire = fit.options, fit.study.questionnaire
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the fit has said what there is to say about the data
+        report = build_report(
+            fit.model,
+            questionnaire,
+            search=fit.search,
+            names=options.names or None,
+            n_bootstrap=options.bootstrap,
+            with_participants=options.with_participants,
+            sample_weight=fit.study.weights,
+            n_jobs=options.jobs,
+            random_state=options.seed,
+        )
+    write_report(place / "report.html", report)
+
+
+# What is written; a further output is one more function of (fit, place, folder).
+WRITERS: list[Callable[[StudyFit, Path, Path], None]] = [_tables, _model, _config, _report]
 
 
 def refuse_existing(folder: Path, *, force: bool) -> None:
