@@ -1,11 +1,17 @@
-"""Draws the pictures of the README and the docs: `python docs/make_pictures.py`."""
+"""Draws the pictures of the README: `python docs/make_pictures.py`.
+
+The picture of the report is a screenshot by Chromium.
+"""
 
 from __future__ import annotations
 
+import subprocess
+import tempfile
 from pathlib import Path
 
-from icqf import ICQF, plotting
+from icqf import ICQF, ICQFCV, plotting
 from icqf.datasets import load_demo
+from icqf.report import build_report, write_report
 
 IMAGES = Path(__file__).parent / "images"
 
@@ -15,6 +21,16 @@ def main() -> None:
     model = ICQF(8, beta=0.1, item_range=study.ranges()).fit(study.oriented(), confounds=study.confounds)
     ax = plotting.loading_heatmap(model, items=study.items, form="wide")
     ax.figure.savefig(IMAGES / "loadings.png", dpi=110, bbox_inches="tight")
+
+    search = ICQFCV(range(6, 11), betas=[0.1, 0.5], item_range=study.ranges(), random_state=0)
+    search.fit(study.oriented(), confounds=study.confounds)
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "report.html"
+        write_report(page, build_report(search.best_estimator_, study, search=search))
+        options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"]
+        options += ["--disable-background-networking", "--window-size=1200,1500"]
+        shot = f"--screenshot={IMAGES / 'report.png'}"
+        subprocess.run(["chromium", *options, f"--user-data-dir={folder}/b", shot, page.as_uri()], check=True)
 
 
 if __name__ == "__main__":

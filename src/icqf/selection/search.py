@@ -80,8 +80,8 @@ def _trials(plan: Plan, task: Task) -> Iterator[Trial]:
     mask = plan.folds[task.repeat].mask(task.fold)
     visible = plan.problem.hide(mask)
     problem, low = (visible, 0.0) if plan.given is None else _in_visible_range(visible, plan.given)
-    # The bound on reconstructed answers is left to the clipping of the predictions: it hardly
-    # moves the loadings, and candidates cost several times less without it.
+    # The bound on reconstructed answers is left to the clipping of the predictions: the errors of all
+    # candidates move alike by it, and candidates cost several times less without it.
     problem = replace(problem, bounds=replace(problem.bounds, reconstruction=None))
     clock = time.perf_counter()
     start_of = _starter(plan, problem, task)

@@ -12,13 +12,14 @@ import numpy as np
 
 from icqf.solvers.problem import Array
 
-_ROUNDS = 20
+_ROUNDS = 30
 _RIGHT = 1e-9  # what counts as zero when a guess is examined
 _MAX_ITER = 60
 _TOL = 1e-12
 _EXHAUSTED = 1e-15  # the arithmetic has no more to give
 _STEP_SHARE = 0.995
 _SNAP = 1e-6  # scores this close to 0 or to their top are there: interior points never quite arrive
+_quiet = np.errstate(all="ignore")  # singular systems are looked for and dealt with
 
 
 def solve_rows(
@@ -51,6 +52,7 @@ def solve_rows(
     return w
 
 
+@_quiet
 def mend_guess(H: Array, p: Array, loadings: Array, room: Array, top: float, w: Array) -> Array:
     """Solve by finding out which bounds are active, from the guess w (in place).
 
@@ -131,28 +133,30 @@ def _solve_guess(
     A[np.arange(k, k + a), np.arange(k, k + a)] = np.where(on, -_TOL, 1.0)  # never singular
     A[:k, -1] = np.where(side == 0, p - np.einsum("rti,ti->ri", H, fixed), fixed)
     A[k:, -1] = on * (room[np.arange(len(room)), items] - np.einsum("rai,ri->ai", N, fixed))
-    with np.errstate(all="ignore"):
-        x = _eliminate(A)
+    x = _eliminate(A)
     return x[:k], x[k:]
 
 
 def _eliminate(A: Array) -> Array:
-    """Solve symmetric systems (d, d + 1, s), the right-hand sides last, by their upper halves (in place)."""
+    """Solve symmetric systems (d, d + 1, s), the right-hand sides last, from their upper halves.
+
+    A is overwritten. A singular system has a solution that is not a number.
+    """
     d = len(A)
+    x = A[:, d]
     for j in range(d - 1):
         scaled = A[j, j + 1 : d] / A[j, j]
         for i in range(j + 1, d):
             A[i, i:] -= scaled[i - j - 1] * A[j, i:]
-    x = A[:, d]
     for j in range(d - 1, -1, -1):
         x[j] = (x[j] - np.einsum("ti,ti->i", A[j, j + 1 : d], x[j + 1 :])) / A[j, j]
     return x
 
 
+@_quiet
 def interior_points(H: Array, p: Array, loadings: Array, room: Array, top: float | None) -> Array:
     """The same programs by Mehrotra's method, for H and p of size about one."""
-    H, p = np.moveaxis(H, -1, 0), p.T
-    s, k = p.shape
+    k, s = p.shape
     sides = [loadings.T, -np.eye(k)]
     limits = [np.maximum(room, 1e-9), np.zeros((s, k))]
     if top is not None:
@@ -164,35 +168,35 @@ def interior_points(H: Array, p: Array, loadings: Array, room: Array, top: float
     w = np.full((s, k), 0.5 * (1.0 if top is None else top))
     t = np.maximum(h - w @ G.T, 0.1)
     z = np.full_like(t, 0.1)
-    strength = 1.0 + np.abs(p).max(axis=1)
+    strength = 1.0 + np.abs(p).max(axis=0)
     left = np.arange(s)
     for _ in range(_MAX_ITER):
-        w_, t_, z_, H_, p_, h_ = w[left], t[left], z[left], H[left], p[left], h[left]
-        dual = np.einsum("irs,is->ir", H_, w_) - p_ + z_ @ G
-        primal = w_ @ G.T + t_ - h_
+        w_, t_, z_, H_ = w[left], t[left], z[left], H[:, :, left]
+        dual = (np.einsum("rti,it->ri", H_, w_) - p[:, left]).T + z_ @ G
+        primal = w_ @ G.T + t_ - h[left]
         mu = (t_ * z_).mean(axis=1)
         off = np.maximum(np.abs(dual).max(axis=1) / strength[left], np.abs(primal).max(axis=1))
         done = ((mu < _TOL) & (off < 1e-9)) | (mu < _EXHAUSTED)
         if done.all():
             break
-        keep = ~done
-        if not keep.all():
-            left = left[keep]
-            w_, t_, z_, H_, dual, primal, mu = (a[keep] for a in (w_, t_, z_, H_, dual, primal, mu))
+        if done.any():
+            keep = ~done
+            left, H_ = left[keep], H_[:, :, keep]
+            w_, t_, z_, dual, primal, mu = (a[keep] for a in (w_, t_, z_, dual, primal, mu))
         ratio = z_ / t_
-        newton = H_ + (ratio @ products).reshape(-1, k, k) + 1e-13 * np.eye(k)
-        inverse = np.linalg.inv(newton)
+        newton = H_ + (ratio @ products).T.reshape(k, k, -1) + 1e-13 * np.eye(k)[:, :, None]
 
         def direction(
             complement: Array,
-            inverse: Array = inverse,
+            newton: Array = newton,
             dual: Array = dual,
             primal: Array = primal,
             t_: Array = t_,
             ratio: Array = ratio,
         ) -> tuple[Array, Array, Array]:
             force = complement / t_ + ratio * primal
-            dw = np.einsum("irs,is->ir", inverse, -dual - force @ G)
+            pull = -dual - force @ G
+            dw = _eliminate(np.concatenate([newton, pull.T[:, None]], axis=1)).T
             dt = -primal - dw @ G.T
             return dw, dt, complement / t_ - ratio * dt
 
@@ -202,7 +206,10 @@ def interior_points(H: Array, p: Array, loadings: Array, room: Array, top: float
         centre = (ahead / mu) ** 3 * mu
         dw, dt, dz = direction(centre[:, None] - t_ * z_ - dt * dz)
         reach = _STEP_SHARE * _reach(t_, dt, z_, dz)
-        w[left], t[left], z[left] = w_ + reach * dw, np.maximum(t_ + reach * dt, 1e-15), z_ + reach * dz
+        sound = np.isfinite(dw).all(axis=1)  # a matrix that is singular in rounding ends its row
+        left = left[sound]
+        w[left], z[left] = (w_ + reach * dw)[sound], (z_ + reach * dz)[sound]
+        t[left] = np.maximum(t_ + reach * dt, 1e-15)[sound]
     w = np.where(w < _SNAP, 0.0, w)
     if top is not None:
         w = np.where(w > top - _SNAP, top, w)
