@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
-
 import platform
 import time
 import warnings
@@ -16,8 +11,10 @@ from typing import Any
 import numpy as np
 import sklearn
 from sklearn.decomposition import NMF
+from threadpoolctl import threadpool_limits
 
 warnings.simplefilter("ignore")
+ONE_THREAD = threadpool_limits(limits=1)  # for both sides, as long as the script runs
 
 
 def best_of(times: int, work: Callable[[], Any]) -> tuple[float, Any]:

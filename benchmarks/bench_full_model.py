@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from _measure import best_of, heading, report, sklearn_nmf
-
 import numpy as np
 
+from _measure import best_of, heading, report, sklearn_nmf
 from icqf import ICQF
 from icqf.datasets.cohort import make_cohort
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -31,7 +32,11 @@ print(time.perf_counter() - clock)
 
 def fit(n: int) -> float:
     done = subprocess.run(
-        [sys.executable, "-c", CHILD, str(n), str(ITERATIONS)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", CHILD, str(n), str(ITERATIONS)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
     )
     return float(done.stdout)
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import time
 
-from _measure import best_of, heading, report, sklearn_nmf
-
 import numpy as np
 from joblib import Parallel, delayed
 
+from _measure import best_of, heading, report, sklearn_nmf
 from icqf import ICQFCV, consensus
 from icqf.datasets.cohort import make_cohort
 from icqf.selection.search import run_task

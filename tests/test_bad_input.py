@@ -501,5 +501,7 @@ def test_a_refused_fit_leaves_the_old_one_as_it_was(answers, fitted):
 
 
 def test_a_range_too_wide_for_a_questionnaire():
-    with pytest.raises(InputError, match="'item1' would have the range 0 to 1e\\+12, wider than any questionnaire's"):
+    with pytest.raises(
+        InputError, match="'item1' would have the range 0 to 1e\\+12, wider than any questionnaire's"
+    ):
         ICQF(1, item_range=(0, 1e12)).fit([[0.0, 1e12], [5.0, 3.0]])

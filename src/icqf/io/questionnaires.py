@@ -208,7 +208,9 @@ def _ids(
     column = table.frame[identity]
     if pd.api.types.is_float_dtype(column.dtype) and bool((column.dropna() % 1 == 0).all()):
         column = column.astype("Int64")
-    texts = pd.Series([str(cell).strip() for cell in column.astype(object).where(column.notna(), "")], dtype=object)
+    texts = pd.Series(
+        [str(cell).strip() for cell in column.astype(object).where(column.notna(), "")], dtype=object
+    )
     blank = np.flatnonzero(texts == "")
     if blank.size:
         row = table.rows[blank[0]]

@@ -144,7 +144,9 @@ def _decimal_rows(table: pd.DataFrame, decimals: int) -> tuple[int, list[str] | 
     rows = [text[start : start + width] for start in range(0, len(text), width)]
     for i in np.flatnonzero(gaps.any(axis=1)):
         cells = rows[i].rstrip().split(",")[1:]
-        rows[i] = "".join("," + ("" if gap else cell) for cell, gap in zip(cells, gaps[i], strict=True)) + "\n"
+        rows[i] = (
+            "".join("," + ("" if gap else cell) for cell, gap in zip(cells, gaps[i], strict=True)) + "\n"
+        )
     return n_texts, rows
 
 
