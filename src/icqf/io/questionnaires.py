@@ -208,9 +208,8 @@ def _ids(
     column = table.frame[identity]
     if pd.api.types.is_float_dtype(column.dtype) and bool((column.dropna() % 1 == 0).all()):
         column = column.astype("Int64")
-    texts = pd.Series(
-        [str(cell).strip() for cell in column.astype(object).where(column.notna(), "")], dtype=object
-    )
+    cells = column.astype(object).where(column.notna(), "")
+    texts: pd.Series = pd.Series([str(cell).strip() for cell in cells], dtype=object)
     blank = np.flatnonzero(texts == "")
     if blank.size:
         row = table.rows[blank[0]]

@@ -19,7 +19,7 @@ from icqf.solvers.boxlasso import penalized_sweeps, penalized_sweeps_each
 from icqf.solvers.problem import Array, Block, Problem, half_square
 
 _NONE = np.zeros(0, dtype=np.intp)
-_SCORE_SWEEPS = 2
+_SCORE_SWEEPS = 1
 AT_ONCE = 4096  # rows that press are solved together up to this number
 _PRESSING_ROUNDS = 2
 _PRESSING_SWEEPS = 1

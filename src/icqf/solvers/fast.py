@@ -13,7 +13,7 @@ from icqf.solvers.result import Factors, Move, Trace
 
 _LOADING_SWEEPS = 3
 _EXACT_MOVES_EVERY = 3
-_PRESS_BELOW = 0.01  # the bounds on reconstructed answers wait until the loadings move less than this
+_PRESS_BELOW = 0.03  # the bounds on reconstructed answers wait until the loadings move less than this
 _MOMENTUM_CAP = 0.9
 _SHRINK, _GROW = 0.8, 1.01  # of the cap, when an iteration finds F higher or lower than the last
 

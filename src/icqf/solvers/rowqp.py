@@ -67,8 +67,9 @@ def mend_guess(H: Array, p: Array, loadings: Array, room: Array, top: float, w: 
         The rows that did not get there; their w means nothing.
     """
     k, left = len(p), np.arange(p.shape[1])
-    side = (w >= top).astype(np.int8) - (w <= 0)  # −1 at 0, 1 at the top, 0 between
-    items, on = np.zeros((0, len(left)), dtype=np.intp), np.zeros((0, len(left)), dtype=bool)
+    side: Array = (w >= top).astype(np.int8) - (w <= 0)  # −1 at 0, 1 at the top, 0 between
+    items: Array = np.zeros((0, len(left)), dtype=np.intp)
+    on: Array = np.zeros((0, len(left)), dtype=bool)
     excess = w.T @ loadings - room
     worst = excess.argmax(axis=1)
     add = excess[left, worst] > _RIGHT
