@@ -18,6 +18,9 @@ NAMES = [
     "loadings.csv",
     "model.icqf",
     "provenance.json",
+    "report.html",
+    "report.json",
+    "report.md",
     "scores.csv",
 ]
 

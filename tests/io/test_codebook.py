@@ -13,7 +13,7 @@ from icqf.questionnaire import Item
 words = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Zl", "Zp")), max_size=15).map(
     str.strip
 )
-wordings = words.filter(lambda text: text.lower() not in {"na", "n/a", "nan", "null", "none", ".", "<na>"})
+wordings = words
 items = st.builds(
     Item,
     name=st.from_regex(r"\A[a-z=+@-][a-z0-9_]{1,8}\Z").filter(lambda s: s not in ("nan", "null", "none")),

@@ -198,7 +198,8 @@ def _stem(name: str) -> str:
 
 
 def _csv_entries(path: Path) -> list[tuple[str, dict[str, Any]]]:
-    table = read_delimited(path, text=(*COLUMNS, *(word for words in SPELLINGS.values() for word in words)))
+    every = (*COLUMNS, *(word for words in SPELLINGS.values() for word in words))
+    table = read_delimited(path, text=every, literal=True)
     names = {str(name).strip().lower(): name for name in table.frame.columns}
     found = {
         key: next((names[word] for word in (key, *words) if word in names), None)

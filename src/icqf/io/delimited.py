@@ -29,8 +29,10 @@ _BYTES_AT_A_TIME = 2**22
 BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
 
-def read_delimited(path: Path, *, text: Iterable[str] = ()) -> Table:
+def read_delimited(path: Path, *, text: Iterable[str] = (), literal: bool = False) -> Table:
     """Read a delimited text file; columns in `text` and recognised id columns stay text.
+
+    Only empty cells are missing in a `literal` reading; otherwise NA, NULL and the like are as well.
 
     Examples
     --------
@@ -62,7 +64,8 @@ def read_delimited(path: Path, *, text: Iterable[str] = ()) -> Table:
         "names": range(len(header)),
         "index_col": False,
         "dtype": {i: str for i, name in enumerate(header) if name in wanted},
-        "na_values": list(ALSO_MISSING),
+        "na_values": [""] if literal else list(ALSO_MISSING),
+        "keep_default_na": not literal,
         "decimal": "," if delimiter == ";" and _decimal_comma(sample) else ".",
     }
     try:
