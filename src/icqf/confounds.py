@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -98,15 +99,18 @@ class ConfoundEncoder:
         if known.empty:
             raise InputError(f"Confound {name!r} is missing for everybody; leave it out.")
         if _is_categorical(values) and name not in self.ranges:
-            found = [value.item() if isinstance(value, np.generic) else value for value in known.tolist()]
+            counts = Counter(known.tolist())
+            found = {
+                value.item() if isinstance(value, np.generic) else value: n for value, n in counts.items()
+            }
             odd = [value for value in found if not isinstance(value, (str, bool, int, float))]
             if odd:
                 raise InputError(
                     f"Confound {name!r} holds {odd[0]!s}, which is neither a number nor text; give a number, "
                     "such as an age in years, or a category."
                 )
-            categories = tuple(sorted(set(found), key=lambda value: (str(type(value)), value)))
-            shares = tuple(found.count(category) / len(found) for category in categories)
+            categories = tuple(sorted(found, key=lambda value: (str(type(value)), value)))
+            shares = tuple(found[category] / len(known) for category in categories)
             return _Column(name, categories=categories, shares=shares)
         numbers = _as_numbers(known, f"Confound {name!r} has a range in confound_ranges, but holds")
         if not np.isfinite(numbers).all():

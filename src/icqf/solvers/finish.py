@@ -194,6 +194,7 @@ class _Line:
         self.others = (x**2).sum(axis=0) - x**2 if kind == "l21" else np.zeros_like(x)
         best = best_coordinate(kind, lam, self.h, self.p, self.others)
         self.best = np.minimum(best, top)
+        self.limited = np.zeros(x.shape, dtype=bool)
 
     def largest_step(self, limit: Limit, *, floor: float = 0.0) -> float:
         """The largest step, as a share of `unit`."""
@@ -217,17 +218,18 @@ class _Line:
 
     def _largest(self, measure: Callable[[Any, Array], Array], limit: Limit, floor: float) -> float:
         size = measure(..., self.best)
-        rising = self.best > self.x
-        reached = max(floor, float(np.max(size, where=~rising, initial=0.0)))
-        ranked = np.flatnonzero(rising & (size > reached))
+        open_ended = (self.best > self.x) & ~self.limited
+        reached = max(floor, float(np.max(size, where=~open_ended, initial=0.0)))
+        ranked = np.flatnonzero(open_ended & (size > reached))
         ranked = ranked[np.argsort(-size.ravel()[ranked])]
         for first in range(0, len(ranked), _AT_A_TIME):
             some = ranked[first : first + _AT_A_TIME]
             if size.ravel()[some[0]] <= reached:
                 break
             at = np.unravel_index(some, self.x.shape)
-            new = np.minimum(self.best[at], np.maximum(limit(*at), self.x[at]))
-            reached = max(reached, float(measure(at, new).max()))
+            self.best[at] = np.minimum(self.best[at], np.maximum(limit(*at), self.x[at]))
+            self.limited[at] = True
+            reached = max(reached, float(measure(at, self.best[at]).max()))
         return reached
 
 

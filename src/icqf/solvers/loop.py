@@ -55,7 +55,7 @@ def run(
     problem: Problem, iteration: Iteration, *, tol: float, max_iter: int, callback: Callback | None = None
 ) -> Factorization:
     """Iterate, finish and certify; go on when the certificate does not hold yet."""
-    threshold, done = tol / 2, 0  # half, so that the certificate rarely asks for more
+    threshold, done = tol / 1.25, 0  # half, so that the certificate rarely asks for more
     while True:
         done = iterate(iteration, tol=threshold, max_iter=max_iter, done=done, callback=callback)
         finished = finish(problem, iteration.factors().loadings, tol=score_tolerance(tol))

@@ -25,11 +25,8 @@ _MAX_ROUNDS = 500
 _REWEIGHTINGS = 20  # of the row-group penalty as a ridge
 
 
-def solve_scores(problem: Problem, Q: Array, *, tol: float, pressing: bool = True) -> Array:
-    """Best scores W (k, n), in double precision, for the loadings Q (K, m).
-
-    Without `pressing` the bound on reconstructed answers is not looked at.
-    """
+def solve_scores(problem: Problem, Q: Array, *, tol: float) -> Array:
+    """Best scores W (k, n), in double precision, for the loadings Q (K, m)."""
     k = len(Q) - problem.c
     W = np.empty((k, problem.n))
     design = problem.design.astype(problem.dtype)
@@ -42,7 +39,7 @@ def solve_scores(problem: Problem, Q: Array, *, tol: float, pressing: bool = Tru
         target = (block.masked(block.X - offset) @ loadings.columns).T
         W_b = _settle(problem, loadings, block.O, target, tol)
         W[:, block.rows] = W_b
-        if bound is not None and pressing:
+        if bound is not None:
             waiting.add(block, rows_above(W_b.T @ loadings.own + offset, bound, sums))
             if waiting.count >= AT_ONCE:
                 _settle_pressing(problem, precise, waiting, W)

@@ -13,15 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from icqf.solvers import start as starts
 from icqf.solvers.admm import ADMMIteration
 from icqf.solvers.fast import FastIteration
-from icqf.solvers.loop import Callback, Iteration, iterate, run
+from icqf.solvers.loop import Callback, Iteration, run
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Factorization, Factors
-from icqf.solvers.scores import solve_scores
-
-_SAMPLE_ROWS = 2048
-_FEW_SAMPLES = 3  # with more rows than this many samples, a start is found from one
-_SAMPLE_TOL = 3e-3
-_SAMPLE_ITER = 60
 
 
 @dataclass(frozen=True)
@@ -72,22 +66,10 @@ def _starts(problem: Problem, k: int, options: Options, rng: np.random.Generator
     names += ["random"] * options.n_init
     for name in names[: options.n_init]:
         if isinstance(name, str):
-            yield _by_name(problem, k, name, rng)
+            yield starts.settle(problem, make_start(problem, k, name, rng))
         else:
             scores, loadings = (np.asarray(part, dtype=float).T for part in name)
             yield starts.settle(problem, Factors(scores, loadings), raw=False)
-
-
-def _by_name(problem: Problem, k: int, name: str, rng: np.random.Generator) -> Factors:
-    """A start by name. Many rows: found from a sample of them, which is then brought near its solution."""
-    if problem.n <= _FEW_SAMPLES * _SAMPLE_ROWS:
-        return starts.settle(problem, make_start(problem, k, name, rng))
-    rows = np.sort(np.random.default_rng(0).choice(problem.n, _SAMPLE_ROWS, replace=False))
-    sample = problem.of_rows(rows)
-    iteration = FastIteration(sample, starts.settle(sample, make_start(sample, k, name, rng)))
-    iterate(iteration, tol=_SAMPLE_TOL, max_iter=_SAMPLE_ITER)
-    Q = iteration.Q
-    return Factors(solve_scores(problem, Q, tol=_SAMPLE_TOL, pressing=False), Q)
 
 
 def make_start(problem: Problem, k: int, name: str, rng: np.random.Generator) -> Factors:

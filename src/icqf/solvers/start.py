@@ -10,7 +10,7 @@ from icqf.solvers.boxlasso import cd_sweeps
 from icqf.solvers.problem import Array, Problem
 from icqf.solvers.result import Factors
 
-_VECTORS_AT_A_TIME = 16
+_VECTORS_AT_A_TIME = 8
 _SETTLE_SWEEPS = 8  # of the loadings (confounds included) for the scores of the start
 _REACH = 2.5  # a starting score this many times the factor's root mean square is put at the top
 
@@ -43,18 +43,22 @@ class Spectrum:
         eigenvalues, vectors = np.linalg.eigh(gram)
         self.singular = np.sqrt(np.maximum(eigenvalues[::-1], 0.0))
         self.right = vectors[:, ::-1]  # (m, m)
-        self._left = np.zeros((problem.n, 0), dtype=problem.dtype)
+        self._left: list[Array] = []  # some vectors each
 
     def left(self, k: int) -> Array:
         """The first k left singular vectors (n, k), worked out a few at a time."""
         real = self.singular > 1e-7 * self.singular[0]
         inverse = np.divide(1.0, self.singular, out=np.zeros_like(self.singular), where=real)
-        while self._left.shape[1] < min(k, self.problem.m):
-            at = slice(self._left.shape[1], self._left.shape[1] + _VECTORS_AT_A_TIME)
+        while len(self._left) * _VECTORS_AT_A_TIME < min(k, self.problem.m):
+            first = len(self._left) * _VECTORS_AT_A_TIME
+            at = slice(first, first + _VECTORS_AT_A_TIME)
             scaled = (self.right[:, at] * inverse[at]).astype(self.problem.dtype)
-            more = np.concatenate([self._filled(block) @ scaled for block in self.problem.blocks()])
-            self._left = np.concatenate([self._left, more], axis=1)
-        return self._left[:, :k]
+            vectors = np.empty((self.problem.n, scaled.shape[1]), dtype=self.problem.dtype)
+            for block in self.problem.blocks():
+                vectors[block.rows] = self._filled(block) @ scaled
+            self._left.append(vectors)
+        together = self._left[0] if len(self._left) == 1 else np.concatenate(self._left, axis=1)
+        return together[:, :k]
 
     def _filled(self, block: Any) -> Array:
         means = self.means.astype(block.X.dtype)
