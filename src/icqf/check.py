@@ -270,7 +270,7 @@ def _oriented(draft: Draft) -> pd.DataFrame:
     for item in draft.items:
         a, b = (lo, hi) if item.min is None or item.max is None else (item.min, item.max)
         values = draft.answers[item.name].to_numpy(dtype=float)
-        values = np.where((values >= a) & (values <= b), values, np.nan)
+        values = np.where((values >= a) & (values <= b) & np.isfinite(values), values, np.nan)
         turned[item.name] = a + b - values if item.reverse else values
     return pd.DataFrame(turned, index=draft.answers.index)
 

@@ -23,7 +23,7 @@ def validated(model: Any, table: Any, *, reset: bool) -> Array:
         )
     except ValueError as error:
         if "feature names should match" not in str(error):
-            raise
+            raise InputError(str(error)) from None
         raise InputError(
             f"{str(error).rstrip()}\nGive the table exactly the model's items, in their order, as in "
             "table[model.feature_names_in_]."

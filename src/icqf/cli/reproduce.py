@@ -77,14 +77,14 @@ def table1_command(
     out.mkdir(parents=True, exist_ok=True)
     with Meter(quiet=quiet) as meter:
         results = table1.table1(design, n_jobs=jobs, checkpoint=out / "table1.journal", callback=meter)
-    table = table1.errors(results, design.k)
+    table = table1.errors(results, design)
     text = table1.as_text(table)
     results.to_csv(out / "table1_runs.csv", index=False)
     table.to_csv(out / "table1.csv", index=False)
     (out / "table1.txt").write_text(text + "\n", encoding="utf-8")
     _figures(out, table)
     click.echo(text)
-    click.echo("Mean |found k − true k| (standard error); the paper's in square brackets.")
+    click.echo("Mean |found k − true k| (standard error); the paper's, where it has any, in square brackets.")
     if not quiet:
         click.echo(f"Written to {out}.", err=True)
 

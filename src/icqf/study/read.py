@@ -56,6 +56,8 @@ def read_study(options: StudyOptions) -> Study:
         items=wanted_items(options, table, entries),
         missing_codes=options.missing_codes,
     )
+    if questionnaire.n_participants == 0:
+        raise InputError(f"{questionnaire.source}: no participant is left to fit; every row is empty.")
     questionnaire, weights = _apart(questionnaire, options)
     items = _with_ranges(questionnaire)
     return Study(questionnaire, items, weights, len(table.frame), input_files(options))
