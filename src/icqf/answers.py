@@ -15,6 +15,7 @@ from icqf.errors import InputError, counted, did_you_mean, listed
 Array = NDArray[Any]
 _USUAL_CODES = (-999, -99, -9, -8, -7, 7, 8, 9, 77, 88, 99, 777, 888, 999)
 _ROWS_AT_A_TIME = 65536
+_ROWS_IN_CACHE = 1024
 _WIDEST = 1e9  # sums of squares of wider ranges would overflow in single precision
 
 
@@ -181,9 +182,7 @@ def _observed_range(answers: Array) -> tuple[float, float]:
     return low, high
 
 
-def working_matrix(
-    answers: Array, ranges: Array, items: list[str], rows: Any, dtype: Any, *, lenient: bool = False
-) -> Array:
+def working_matrix(answers: Array, ranges: Array, items: list[str], rows: Any, dtype: Any) -> Array:
     """Answers with each item's lowest at 0: integers stay integers, missing answers stay NaN.
 
     Raises for infinite answers and for answers outside their item's range, naming item, row, value
@@ -207,7 +206,11 @@ def working_matrix(
         limits = [np.min_scalar_type(int(limit)) for limit in (low.min(), low.max(), max(top, 0.0))]
         wide = np.result_type(answers.dtype, *limits)
         return np.subtract(answers, low.astype(wide), dtype=wide, order="C")
-    return np.subtract(answers, low, order="C").astype(dtype, copy=False)
+    work = np.empty(answers.shape, dtype=dtype)
+    for start in range(0, len(answers), _ROWS_IN_CACHE):  # a table by columns is turned without a whole copy
+        at = slice(start, start + _ROWS_IN_CACHE)
+        np.subtract(answers[at], low, out=work[at], casting="same_kind")
+    return work
 
 
 def _explain_outside(answers: Array, ranges: Array, items: list[str], rows: Any, item: int) -> None:
