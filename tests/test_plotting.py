@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from icqf import ICQF
+from icqf import ICQF, ICQFCV
 from icqf import plotting as plots
 from icqf.baselines import FactorAnalysis, parallel_analysis
 from icqf.datasets import load_demo, make_synthetic
@@ -167,3 +167,19 @@ def test_text_on_every_shade_is_readable():
         for at in np.linspace(0, 1, 41):
             light, dark = sorted([luminance(colours(at)), luminance(readable_on(colours(at)))])[::-1]
             assert (light + 0.05) / (dark + 0.05) >= 4.5
+
+
+def test_error_and_stability_draws_both_curves_and_the_choice(ax):
+    answers = make_synthetic(n=80, m=30, k=3, noise=0.1, random_state=0).answers
+    search = ICQFCV(
+        [2, 3, 4], betas=[0.1], n_splits=4, stability=True, n_halves=2, item_range=(0, 100), random_state=0
+    ).fit(answers)
+    plots.error_and_stability(search, ax=ax)
+    (right,) = [other for other in ax.figure.axes if other is not ax]
+    np.testing.assert_allclose(right.lines[0].get_ydata(), search.stability_["agreement"])
+    assert f"chosen: {search.n_components_} factors" in [
+        text.get_text() for text in ax.get_legend().get_texts()
+    ]
+    search.stability_ = None
+    with pytest.raises(InputError, match="fit it with stability=True"):
+        plots.error_and_stability(search)

@@ -21,6 +21,7 @@ from icqf.plotting.style import (
     palette,
 )
 from icqf.selection.count import FactorCount
+from icqf.selection.rules import best_by_k
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,6 +74,66 @@ def cv_curve(search: Any, *, chosen: tuple[int, float] | None = None, ax: Axes |
     bare(ax)
     guides(ax)
     ax.legend(frameon=False, fontsize=8)
+    return ax
+
+
+def error_and_stability(search: Any, *, ax: Axes | None = None) -> Axes:
+    """Draw the error of each number of factors at its best penalty, and the stability of its factors.
+
+    The error (left axis, bars are standard errors) says how well hidden answers are predicted; the
+    agreement between halves of the sample (right axis, the band holds eight in ten) says whether a second
+    study would find the same factors. The choice is ringed.
+
+    Parameters
+    ----------
+    search : ICQFCV
+        Fitted with ``stability=True`` or ``rule="stable"``.
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> from icqf import ICQFCV
+    >>> from icqf.datasets import make_synthetic
+    >>> from icqf.plotting import error_and_stability
+    >>> answers = make_synthetic(n=80, m=30, k=3, noise=0.1, random_state=0).answers
+    >>> search = ICQFCV([2, 3, 4], betas=[0.1], n_splits=4, stability=True, n_halves=2,
+    ...                 item_range=(0, 100), random_state=0).fit(answers)
+    >>> error_and_stability(search).get_ylabel()
+    'squared error of hidden answers'
+    """
+    if search.stability_ is None:
+        raise InputError("This search has no stability; fit it with stability=True.")
+    errors, stability = best_by_k(search.errors_), search.stability_
+    ax = axes_or_new(ax)
+    first, second = palette(2)
+    ax.errorbar(
+        errors["n_components"], errors["error"], yerr=errors["standard_error"], color=first, marker="o",
+        markersize=4, linewidth=1.4, elinewidth=0.9, capsize=2, label="error (left)",
+    )  # fmt: skip
+    chosen = errors[errors["n_components"] == search.n_components_]
+    ax.plot(
+        chosen["n_components"], chosen["error"], "o", markersize=13, fillstyle="none", color=ink(),
+        markeredgewidth=1.4, label=f"chosen: {search.n_components_} factors",
+    )  # fmt: skip
+    right = ax.twinx()
+    right.plot(stability["n_components"], stability["agreement"], color=second, marker="s", markersize=4,
+               linewidth=1.4, label="agreement between halves (right)")  # fmt: skip
+    right.fill_between(
+        stability["n_components"], stability["low"], stability["high"], color=second, alpha=0.15, linewidth=0
+    )
+    right.set_ylim(min(0.0, float(stability["low"].min())), 1.02)
+    right.set_ylabel("agreement of loadings")
+    right.spines["top"].set_visible(False)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_xlabel("number of factors")
+    ax.set_ylabel("squared error of hidden answers")
+    bare(ax)
+    guides(ax)
+    both = zip(ax.get_legend_handles_labels(), right.get_legend_handles_labels(), strict=True)
+    handles, labels = (mine + other for mine, other in both)
+    ax.legend(
+        handles, labels, frameon=False, fontsize=8, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1)
+    )
     return ax
 
 
