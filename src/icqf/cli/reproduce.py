@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from icqf.cli.many import ManyCommand, ManyOption
 from icqf.cli.progress import Meter
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @click.group(
@@ -89,10 +93,10 @@ def table1_command(
         click.echo(f"Written to {out}.", err=True)
 
 
-def _figures(out: Path, table: object) -> None:
+def _figures(out: Path, table: pd.DataFrame) -> None:
     from icqf.experiments import figures
 
-    figures.table1_figure(table).savefig(out / "table1.png", dpi=150)  # type: ignore[arg-type]
+    figures.table1_figure(table).savefig(out / "table1.png", dpi=150)
     figures.recovery_figure().savefig(out / "recovered_factors.png", dpi=150)
     errors = figures.score_errors(range(2, 21))
     errors.to_csv(out / "proposition2.csv", index=False)

@@ -15,7 +15,6 @@ from icqf.experiments.table1 import BETA, PAPER
 from icqf.selection.stability import aligned, correlations
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Array = NDArray[Any]
@@ -113,14 +112,14 @@ def _matched_error(truth: Array, found: Array) -> float:
     return float((left + alone) / (truth**2).sum())
 
 
-def proposition2_figure(table: pd.DataFrame, *, k_true: int = 10, ax: Axes | None = None) -> Figure:
+def proposition2_figure(table: pd.DataFrame, *, k_true: int = 10) -> Figure:
     """Error of the scores against the number of factors, with the bound of Proposition 2."""
     from matplotlib.figure import Figure
 
     from icqf.plotting.style import bare, guides, palette
 
-    figure = Figure(figsize=(6.0, 3.8), layout="constrained") if ax is None else ax.figure
-    ax = figure.subplots() if ax is None else ax
+    figure = Figure(figsize=(6.0, 3.8), layout="constrained")
+    ax = figure.subplots()
     first, second, *_ = palette(4)
     ax.plot(table["n_components"], table["error"], "o-", color=first, label="error of the matched scores")
     ax.plot(table["n_components"], table["bound"], "--", color=second, label="lower bound (√(k/k*) − 1)²")
@@ -130,4 +129,4 @@ def proposition2_figure(table: pd.DataFrame, *, k_true: int = 10, ax: Axes | Non
     ax.legend(frameon=False)
     bare(ax)
     guides(ax)
-    return figure  # type: ignore[return-value]
+    return figure
