@@ -41,7 +41,8 @@ def table1_figure(table: pd.DataFrame) -> Figure:
             ax.plot(rows["noise"], rows["paper_error"], "x", color=colour, markersize=7)
         ax.set(title=family, xlabel="share of noisy answers δ")
         ax.set_xticks(sorted(table["noise"].unique()))
-        ax.legend(frameon=False, title="found by", loc="upper left")
+        if schemes:
+            ax.legend(frameon=False, title="found by", loc="upper left")
         bare(ax)
         guides(ax)
     axes[0].set_ylabel("mean |found k − true k|")
