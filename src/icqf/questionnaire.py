@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
@@ -210,6 +210,24 @@ class Questionnaire:
             items=tuple(item for item in self.items if item.name in set(chosen)),
             structural=None if self.structural is None else self.structural[chosen],
             notes=(*self.notes, f"{len(chosen)} of {self.n_items} items were selected."),
+        )
+
+    def take(self, rows: Sequence[int] | np.ndarray) -> Questionnaire:
+        """Return the questionnaire of some participants only, by position.
+
+        Examples
+        --------
+        >>> from icqf.datasets import load_demo
+        >>> load_demo().take([0, 5]).n_participants
+        2
+        """
+        rows = np.asarray(rows)
+        return replace(
+            self,
+            answers=self.answers.iloc[rows],
+            confounds=None if self.confounds is None else self.confounds.iloc[rows],
+            groups=None if self.groups is None else self.groups.iloc[rows],
+            structural=None if self.structural is None else self.structural.iloc[rows],
         )
 
     def codebook(self) -> pd.DataFrame:

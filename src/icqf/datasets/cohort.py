@@ -203,7 +203,7 @@ def make_cohort(name: str, n: int | None = None, *, random_state: int = 0) -> Co
 
     Examples
     --------
-    >>> from icqf.datasets.cohort import make_cohort
+    >>> from icqf.datasets import make_cohort
     >>> cohort = make_cohort("hbn", 200)
     >>> cohort.questionnaire.answers.shape, cohort.diagnoses.shape, cohort.truth.loadings.shape
     ((200, 119), (200, 11), (119, 8))

@@ -82,7 +82,7 @@ def load_help_labels() -> pd.DataFrame:
 
     Examples
     --------
-    >>> from icqf.datasets.real import load_help_labels
+    >>> from icqf.datasets import load_help_labels
     >>> list(load_help_labels())  # doctest: +SKIP
     ['suicidal_thoughts', 'suicide_attempt', 'homeless', 'alcohol', 'cocaine', 'heroin']
     """
@@ -156,7 +156,7 @@ def load_phq9_labels() -> pd.DataFrame:
 
     Examples
     --------
-    >>> from icqf.datasets.real import load_phq9_labels
+    >>> from icqf.datasets import load_phq9_labels
     >>> list(load_phq9_labels())  # doctest: +SKIP
     ['takes_medication_for_depression']
     """
@@ -175,7 +175,7 @@ def load_msq() -> Questionnaire:
 
     Examples
     --------
-    >>> from icqf.datasets.real import load_msq
+    >>> from icqf.datasets import load_msq
     >>> load_msq().answers.shape  # doctest: +SKIP
     (3896, 75)
     """

@@ -12,7 +12,7 @@ import pandas as pd
 from icqf.baselines import L1NMF, bic_factor_analysis, parallel_analysis, velicer_map
 from icqf.datasets.synthetic import HIGHEST, Synthetic, make_synthetic
 from icqf.estimator import ICQF
-from icqf.experiments.runner import Progress, run_all
+from icqf.runner import Progress, run_all
 from icqf.selection.criteria import bic, consensus_curve
 from icqf.selection.folds import make_folds
 from icqf.selection.rules import error_table
@@ -121,21 +121,19 @@ def table1(
     callback: Callable[[Progress], object] | None = None,
 ) -> pd.DataFrame:
     """Run the experiment; one row a data set and scheme: noise, seed, scheme, k."""
-    jobs = [(noise, seed) for noise in design.noise for seed in range(design.datasets)]
-    records = run_all(
-        [(design, noise, seed) for noise, seed in jobs],
-        found_k,
-        name="table1",
-        settings=repr(design),
-        n_jobs=n_jobs,
-        checkpoint=checkpoint,
-        callback=callback,
+    jobs = {
+        f"noise {noise:g}, data set {seed}": (design, noise, seed)
+        for noise in design.noise
+        for seed in range(design.datasets)
+    }
+    found = run_all(
+        jobs, found_k, identity=f"table1 {design!r}", n_jobs=n_jobs, checkpoint=checkpoint, callback=callback
     )
     return pd.DataFrame(
         [
             {"noise": noise, "seed": seed, "scheme": scheme, "k": k}
-            for (noise, seed), record in zip(jobs, records, strict=True)
-            for scheme, k in record.items()
+            for name, (_, noise, seed) in jobs.items()
+            for scheme, k in found[name].items()
         ]
     )
 

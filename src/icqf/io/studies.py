@@ -110,7 +110,7 @@ def read_hbn(*paths: str | os.PathLike[str]) -> Study:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from icqf.io.studies import read_hbn
+    >>> from icqf.io import read_hbn
     >>> text = '''Identifiers,"CBCL,CBCL_01","CBCL,CBCL_56A","Basic_Demos,Age","Basic_Demos,Sex"
     ... "NDARAA1,assessment",0,2,9.5,0
     ... "NDARAA2,assessment",1,.,12.25,1
@@ -175,7 +175,7 @@ def read_abcd(*paths: str | os.PathLike[str], event: str = BASELINE) -> Study:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from icqf.io.studies import read_abcd
+    >>> from icqf.io import read_abcd
     >>> rows = [
     ...     ["src_subject_id", "interview_age", "sex", "eventname", "cbcl_q01_p", "cbcl_q02_p"],
     ...     ["Subject ID", "Age in months", "Sex", "Visit", "Acts too young", "Drinks"],

@@ -13,6 +13,7 @@ from matplotlib.patches import Rectangle
 
 from icqf.errors import InputError
 from icqf.evaluation.matching import match_factors
+from icqf.evaluation.summaries import bands
 from icqf.plotting.style import (
     BOTH_WAYS,
     FACTOR,
@@ -55,43 +56,61 @@ def auc_by_sample_size(table: pd.DataFrame, *, level: float = 0.95, ax: Axes | N
     >>> auc_by_sample_size(table).get_ylabel()
     'mean AUC'
     """
-    lacking = {"method", "size", "auc"} - set(table.columns)
+    return by_sample_size(table, "auc", label="mean AUC", level=level, ax=ax)
+
+
+def by_sample_size(
+    table: pd.DataFrame, value: str, *, label: str = "", level: float = 0.95, ax: Axes | None = None
+) -> Axes:
+    """Draw a value against the share of the sample, a line and a band for each method.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Columns ``method``, ``size`` and `value`, a repetition a row. With columns ``low`` and ``high`` beside
+        them, one row a method and size, those are the band.
+    value : str
+        The column to draw.
+    label : str
+        What to call it; its own name by default.
+    level : float
+        Coverage of the band, where it is worked out from repetitions (t interval of their mean).
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from icqf.plotting import by_sample_size
+    >>> table = pd.DataFrame({"method": "ICQF", "size": [0.2, 0.2, 0.8, 0.8], "r": [.7, .72, .8, .81]})
+    >>> by_sample_size(table, "r").get_ylabel()
+    'r'
+    """
+    lacking = {"method", "size", value} - set(table.columns)
     if lacking:
-        raise InputError(f"The table lacks the column {sorted(lacking)[0]!r}; give method, size and auc.")
+        raise InputError(f"The table lacks the column {sorted(lacking)[0]!r}; give method, size and {value}.")
     ax = axes_or_new(ax, size=(5.6, 4.0))
-    rows = table if {"low", "high"} <= set(table.columns) else _bands(table, level)
+    rows = table if {"low", "high"} <= set(table.columns) else bands(table, value, level=level)
     methods = list(dict.fromkeys(rows["method"]))
     for at, method in enumerate(methods):
         mine = rows[rows["method"] == method].sort_values("size")
         colour, x = SERIES[at % len(SERIES)], mine["size"].to_numpy(dtype=float)
         ax.fill_between(x, mine["low"], mine["high"], color=colour, alpha=0.18, linewidth=0)
         ax.plot(
-            x, mine["auc"], color=colour, marker=MARKERS[at % len(MARKERS)], markersize=4.5, linewidth=1.7,
+            x, mine[value], color=colour, marker=MARKERS[at % len(MARKERS)], markersize=4.5, linewidth=1.7,
             label=str(method),
         )  # fmt: skip
     sizes = sorted(rows["size"].unique())
     ax.set_xticks(sizes)
     if max(sizes) <= 1:
-        ax.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
         ax.set_xlabel("share of the sample")
     else:
         ax.set_xlabel("participants")
-    ax.set_ylabel("mean AUC")
+    ax.set_ylabel(label or value)
     bare(ax)
     guides(ax)
-    ax.legend(frameon=False, fontsize=8, loc="lower right")
+    ax.legend(frameon=False, fontsize=8, loc="best")
     return ax
-
-
-def _bands(table: pd.DataFrame, level: float) -> pd.DataFrame:
-    from scipy.stats import t
-
-    found = []
-    for (method, size), values in table.groupby(["method", "size"], sort=False)["auc"]:
-        n, mean = len(values), float(values.mean())
-        half = float(t.ppf((1 + level) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0
-        found.append({"method": method, "size": size, "auc": mean, "low": mean - half, "high": mean + half})
-    return pd.DataFrame(found)
 
 
 def factor_match(

@@ -1,0 +1,183 @@
+"""Fit methods to training sets of several sizes, over many splits of a study; on disk as they finish."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from icqf.errors import InputError, counted, listed
+from icqf.evaluation.classify import classified
+from icqf.evaluation.methods import Method, trained
+from icqf.evaluation.splits import FULL, make_splits
+from icqf.questionnaire import Questionnaire
+from icqf.runner import Progress, run_all
+
+Array = NDArray[Any]
+Callback = Callable[[Progress], object]
+FEWEST_CASES = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One method fitted to one training set."""
+
+    split: int
+    size: float
+    n_training: int
+    method: str
+    n_components: int | None = None
+    beta: float | None = None
+    loadings: pd.DataFrame | None = None
+    auc: dict[str, float] = field(default_factory=dict)
+    failed: str = ""
+
+
+def fit_parts(
+    questionnaire: Questionnaire,
+    labels: pd.DataFrame | None,
+    methods: Sequence[Method],
+    *,
+    sizes: Sequence[float],
+    n_splits: int,
+    random_state: int,
+    n_jobs: int | None,
+    checkpoint: Any,
+    callback: Callback | None,
+) -> list[Part]:
+    """Every method on every training set; with labels, also how well each is told in the held-out people."""
+    study = with_ranges(answered(questionnaire))
+    known = None if labels is None else checked_labels(labels, study)
+    splits = make_splits(study, known, sizes=sizes, n_splits=n_splits, random_state=random_state)
+    jobs, places = {}, {}
+    for size in sorted(set(sizes), reverse=True):
+        for number, split in enumerate(splits):
+            seed = int(np.random.SeedSequence([random_state, number]).generate_state(1)[0] // 2)
+            rows = (split.training[size], split.validation, split.held_out)
+            tested = known if size != FULL else None
+            for method in methods:
+                name = _name(method, seed, rows)
+                jobs[name] = (study, tested, method, rows, seed)
+                places[name] = (number, size, len(rows[0]), method.name)
+    results = run_all(
+        jobs,
+        fit_part,
+        identity=_identity(study, known),
+        n_jobs=n_jobs,
+        checkpoint=checkpoint,
+        callback=callback,
+    )
+    return [_part(places[name], results[name], study) for name in jobs]
+
+
+def fit_part(
+    study: Questionnaire,
+    labels: pd.DataFrame | None,
+    method: Method,
+    rows: tuple[Array, Array, Array],
+    seed: int,
+) -> dict[str, Any]:
+    """Fit a method to the training rows alone; score the validation and held-out rows with what it learned.
+
+    `rows` are the positions of the training, validation and held-out participants.
+    """
+    clock = time.perf_counter()
+    fitted = trained(method, study.take(rows[0]), random_state=seed)
+    if isinstance(fitted, str):
+        return {"failed": fitted}
+    found: dict[str, Any] = {"n_components": fitted.n_components, "beta": fitted.beta}
+    if fitted.loadings is not None:
+        found["loadings"] = fitted.loadings.to_numpy(dtype=float).round(7).tolist()
+    if labels is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            scores = [fitted.features(study.take(part)) for part in rows]
+        found["auc"] = {
+            str(name): classified(scores, [labels[name].to_numpy()[part] for part in rows]) for name in labels
+        }
+    return found | {"seconds": round(time.perf_counter() - clock, 3)}
+
+
+def answered(questionnaire: Questionnaire) -> Questionnaire:
+    """Return the questionnaire without those who answered nothing."""
+    some = questionnaire.answers.notna().any(axis=1).to_numpy()
+    return questionnaire if some.all() else questionnaire.take(np.flatnonzero(some))
+
+
+def with_ranges(questionnaire: Questionnaire) -> Questionnaire:
+    """Return the questionnaire with the observed range where none is declared: the same in all parts."""
+    ends = questionnaire.ranges().to_numpy().tolist()
+    items = tuple(
+        replace(item, min=low, max=high) for item, (low, high) in zip(questionnaire.items, ends, strict=True)
+    )
+    return replace(questionnaire, items=items)
+
+
+def checked_labels(labels: pd.DataFrame, study: Questionnaire) -> pd.DataFrame:
+    """Return the labels of the study's participants as 1, 0 or NaN."""
+    if isinstance(labels, pd.Series):
+        labels = labels.to_frame()
+    known = study.answers.index.intersection(labels.index)
+    if not len(known):
+        raise InputError(
+            f"No participant of the labels is in the answers (the answers have "
+            f"{listed(study.answers.index, most=3)}, the labels {listed(labels.index, most=3)}); index both "
+            "by participant."
+        )
+    if not labels.index.is_unique:
+        again = labels.index[labels.index.duplicated()][0]
+        raise InputError(f"The labels have the participant {str(again)!r} twice; keep one row each.")
+    table = labels.reindex(study.answers.index)
+    for name in table:
+        try:
+            table[name] = table[name].astype(float)
+        except (TypeError, ValueError):
+            raise InputError(f"The label {str(name)!r} is not numeric; code it as 1 and 0.") from None
+        other = table[name][table[name].notna() & ~table[name].isin([0, 1])]
+        if len(other):
+            raise InputError(
+                f"The label {str(name)!r} is {other.iloc[0]:g} for participant {str(other.index[0])!r}; a "
+                "label must be 1, 0 or missing."
+            )
+        for value, what in ((1, "case"), (0, "control")):
+            number = int((table[name] == value).sum())
+            if number < FEWEST_CASES:
+                raise InputError(
+                    f"The label {str(name)!r} has {counted(number, what)}; at least {FEWEST_CASES} are "
+                    "needed to divide them into parts. Leave the label out."
+                )
+    return table
+
+
+def _identity(study: Questionnaire, labels: pd.DataFrame | None) -> str:
+    digest = hashlib.sha256()
+    tables = [study.answers, study.ranges(), labels, study.confounds, study.groups]
+    for table in tables:
+        if table is not None:
+            digest.update(pd.util.hash_pandas_object(table, index=False).to_numpy().tobytes())
+    keyed = [(item.name, item.subscale, item.reverse) for item in study.items]
+    return f"parts {digest.hexdigest()} {keyed}"
+
+
+def _name(method: Method, seed: int, rows: tuple[Array, Array, Array]) -> str:
+    digest = hashlib.sha256()
+    for part in rows:
+        digest.update(np.asarray(part, dtype=np.int64).tobytes())
+    return f"{method!r} {seed} {digest.hexdigest()[:16]}"
+
+
+def _part(place: tuple[int, float, int, str], found: dict[str, Any], study: Questionnaire) -> Part:
+    if "failed" in found:
+        return Part(*place, failed=found["failed"])
+    loadings = None
+    if "loadings" in found:
+        names = [f"factor{r + 1}" for r in range(found["n_components"])]
+        loadings = pd.DataFrame(found["loadings"], index=study.answers.columns, columns=names)
+    return Part(*place, found["n_components"], found["beta"], loadings, found.get("auc", {}))

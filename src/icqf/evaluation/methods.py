@@ -1,0 +1,219 @@
+"""Ways to turn answers into a few numbers per person, each choosing its own number of factors."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from icqf.baselines import FactorAnalysis, parallel_analysis
+from icqf.errors import InputError, did_you_mean, listed
+from icqf.estimator import ICQF
+from icqf.questionnaire import Questionnaire
+from icqf.selection.estimator import ICQFCV
+
+Array = NDArray[Any]
+FACTORS = tuple(range(2, 17))
+BETAS = (0.0, 0.01, 0.05, 0.1, 0.2, 0.5)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A method after training.
+
+    Attributes
+    ----------
+    features : callable
+        From a `Questionnaire` of other people to an array (n, k) of their scores.
+    n_components : int
+        Number of scores per person.
+    beta : float or None
+        The penalty, where there is one.
+    loadings : DataFrame (n_items, k) or None
+        The factors' loadings, for methods that have factors.
+    """
+
+    features: Callable[[Questionnaire], Array]
+    n_components: int
+    beta: float | None = None
+    loadings: pd.DataFrame | None = None
+
+
+class Method(ABC):
+    """A way to summarise answers: has a `name`, and `fit` learns from training participants alone.
+
+    A subclass is a frozen dataclass: its ``repr`` tells one setting from another in the journal.
+    """
+
+    name: str
+
+    @abstractmethod
+    def fit(self, training: Questionnaire, *, random_state: int) -> Fitted:
+        """Learn from the training participants."""
+
+
+@dataclass(frozen=True)
+class ICQFMethod(Method):
+    """ICQF with the number of factors and the penalty chosen by blockwise cross-validation.
+
+    Parameters
+    ----------
+    n_components, betas : sequence
+        Candidates; one of each leaves nothing to choose, and the model is fitted at once.
+    n_splits : int
+        Folds of the cross-validation.
+    bounded : bool
+        False leaves out the bounds, the confounds and the intercept, which makes it ℓ1-NMF.
+    name : str
+    """
+
+    n_components: tuple[int, ...] = FACTORS
+    betas: tuple[float, ...] = BETAS
+    n_splits: int = 10
+    bounded: bool = True
+    name: str = "ICQF"
+
+    def fit(self, training: Questionnaire, *, random_state: int) -> Fitted:
+        """Choose by cross-validation within the training participants, and fit to all of them."""
+        options: dict[str, Any] = {"item_range": training.ranges(), "random_state": random_state}
+        if not self.bounded:
+            options |= {"score_max": None, "loading_max": None, "reconstruction_max": None}
+            options |= {"intercept": False}
+        ks = [k for k in self.n_components if k <= min(training.answers.shape)]
+        given = training.confounds if self.bounded else None
+        if len(ks) == 1 and len(self.betas) == 1:
+            model = ICQF(ks[0], beta=self.betas[0], **options).fit(training.oriented(), confounds=given)
+        else:
+            search = ICQFCV(ks, betas=self.betas, n_splits=self.n_splits, **options)
+            search.fit(training.oriented(), confounds=given, groups=training.groups)
+            model = search.best_estimator_
+
+        def features(others: Questionnaire) -> Array:
+            beside = others.confounds if self.bounded else None
+            return np.asarray(model.transform(others.oriented(), confounds=beside))
+
+        return Fitted(features, model.loadings_.shape[1], float(model.beta), model.loadings_)
+
+
+@dataclass(frozen=True)
+class FactorAnalysisMethod(Method):
+    """Exploratory factor analysis (minimum residual, promax); as many factors as parallel analysis finds.
+
+    Items that do not vary among the training participants are left out; their loadings are 0.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        A number of factors instead of parallel analysis's.
+    n_iter : int
+        Random data sets of parallel analysis.
+    name : str
+    """
+
+    n_components: int | None = None
+    n_iter: int = 20
+    name: str = "FA-promax"
+
+    def fit(self, training: Questionnaire, *, random_state: int) -> Fitted:
+        """Find the number of factors and fit to the training participants."""
+        answers = training.oriented()
+        varying = list(answers.columns[answers.nunique() > 1])
+        seen = answers[varying].to_numpy(dtype=float)
+        k = self.n_components
+        if k is None:
+            found = parallel_analysis(seen, n_iter=self.n_iter, random_state=random_state)
+            k = max(1, found.n_components)
+        model = FactorAnalysis(k).fit(seen)
+        loadings = pd.DataFrame(
+            model.loadings_, index=varying, columns=[f"factor{r + 1}" for r in range(k)]
+        ).reindex(answers.columns, fill_value=0.0)
+
+        def features(others: Questionnaire) -> Array:
+            return np.asarray(model.transform(others.oriented()[varying].to_numpy(dtype=float)))
+
+        return Fitted(features, k, None, loadings)
+
+
+@dataclass(frozen=True)
+class SubscaleMethod(Method):
+    """Sums of each subscale's items as the codebook has them; missing answers count as the person's mean."""
+
+    name: str = "subscale sums"
+
+    def fit(self, training: Questionnaire, *, random_state: int) -> Fitted:
+        """Learn nothing: the subscales are given."""
+        scales: dict[str, list[str]] = {}
+        for item in training.items:
+            if item.subscale:
+                scales.setdefault(item.subscale, []).append(item.name)
+        if not scales:
+            raise InputError(
+                f"{training.source or 'The questionnaire'}: no item has a subscale in the codebook, so there "
+                "are no subscale sums; declare subscales or leave that method out."
+            )
+
+        def features(others: Questionnaire) -> Array:
+            answers = others.oriented()
+            return np.column_stack(
+                [answers[names].mean(axis=1).to_numpy(dtype=float) * len(names) for names in scales.values()]
+            )
+
+        return Fitted(features, len(scales))
+
+
+@dataclass(frozen=True)
+class ItemsMethod(Method):
+    """The answers themselves: how much there is to know without any summary."""
+
+    name: str = "all items"
+
+    def fit(self, training: Questionnaire, *, random_state: int) -> Fitted:
+        """Learn nothing."""
+        return Fitted(lambda others: others.oriented().to_numpy(dtype=float), len(training.items))
+
+
+METHODS: dict[str, Method] = {
+    "icqf": ICQFMethod(),
+    "l1-nmf": ICQFMethod(bounded=False, name="l1-NMF"),
+    "fa-promax": FactorAnalysisMethod(),
+    "subscales": SubscaleMethod(),
+    "items": ItemsMethod(),
+}
+FACTORIZATIONS = ("icqf", "l1-nmf", "fa-promax")
+
+
+def resolve(methods: Sequence[str | Method]) -> tuple[Method, ...]:
+    """Return methods by name, or as given; their names must differ."""
+    found = []
+    for method in methods:
+        if isinstance(method, str):
+            if method not in METHODS:
+                raise InputError(
+                    f"There is no method {method!r}.{did_you_mean(method, METHODS)} Choose from "
+                    f"{listed(METHODS)}."
+                )
+            method = METHODS[method]
+        found.append(method)
+    names = [method.name for method in found]
+    if not names:
+        raise InputError("No method is named; give at least one.")
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise InputError(f"Two methods have the name {twice[0]!r}; give each a name of its own.")
+    return tuple(found)
+
+
+def trained(method: Method, training: Questionnaire, *, random_state: int) -> Fitted | str:
+    """Fit, or return why that is not possible with these participants; warnings are left to direct fits."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return method.fit(training, random_state=random_state)
+        except ValueError as error:
+            return str(error)

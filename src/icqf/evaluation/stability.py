@@ -1,0 +1,176 @@
+"""Do smaller samples give the same factors as the whole development set?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from icqf.errors import InputError
+from icqf.evaluation.fits import Callback, Part, fit_parts
+from icqf.evaluation.matching import match_factors
+from icqf.evaluation.methods import FACTORIZATIONS, Method, resolve
+from icqf.evaluation.splits import FULL
+from icqf.evaluation.summaries import summarised
+from icqf.evaluation.wilcoxon import compare_methods
+from icqf.questionnaire import Questionnaire
+
+SIZES = (0.8, 0.6, 0.4, 0.2)
+MEASURES = ("pearson", "pearson_optimal", "congruence")
+
+
+def agreement(a: pd.DataFrame, b: pd.DataFrame) -> dict[str, float]:
+    """How well the factors of two fits agree over min(k, k') pairs, by three measures.
+
+    Greedy pairs by Pearson's correlation (mean and standard deviation, as in the paper), the pairs with the
+    largest sum of correlations, and greedy pairs by Tucker's congruence.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> loadings = pd.DataFrame({"a": [2.0, 1, 0, 0], "b": [0.0, 0, 1, 2]}, index=list("wxyz"))
+    >>> {name: round(value, 6) for name, value in agreement(loadings, loadings[["b", "a"]]).items()}
+    {'pearson': 1.0, 'pearson_sd': 0.0, 'pearson_optimal': 1.0, 'congruence': 1.0}
+    """
+    greedy = match_factors(a, b)
+    return {
+        "pearson": greedy.mean,
+        "pearson_sd": greedy.std,
+        "pearson_optimal": match_factors(a, b, method="optimal").mean,
+        "congruence": match_factors(a, b, similarity="congruence").mean,
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Stability:
+    """What `stability` found.
+
+    Attributes
+    ----------
+    table : DataFrame
+        A row a split, size and method: ``n_training``, ``k_full`` and ``k`` (factors found in the development
+        set and in the part), ``beta``, ``pearson`` and ``pearson_sd`` (greedy pairs), ``pearson_optimal``,
+        ``congruence``; with true loadings also ``truth`` (greedy Pearson correlation with them).
+    failures : tuple of str
+        Fits that were not possible, and why.
+    """
+
+    table: pd.DataFrame
+    failures: tuple[str, ...] = ()
+
+    def summary(self) -> pd.DataFrame:
+        """Mean over splits of each measure, and the median number of factors, by size and method."""
+        measures = [name for name in (*MEASURES, "truth") if name in self.table]
+        return summarised(self.table, ["size", "method"], measures, ["n_training", "k_full", "k"])
+
+    def tests(self, method: str = "ICQF", *, measure: str = "pearson") -> pd.DataFrame:
+        """Is a method's agreement better than the others'? See `compare_methods`."""
+        return compare_methods(self.table, measure, method=method)
+
+    def plot(self, measure: str = "pearson", *, ax: Any = None) -> Any:
+        """Draw the agreement against the size of the sample, a band for each method."""
+        from icqf.plotting.comparison import by_sample_size
+
+        return by_sample_size(self.table, measure, label="mean correlation of loadings", ax=ax)
+
+
+def stability(
+    questionnaire: Questionnaire,
+    *,
+    labels: pd.DataFrame | None = None,
+    methods: Sequence[str | Method] = FACTORIZATIONS,
+    sizes: Sequence[float] = SIZES,
+    n_splits: int = 30,
+    random_state: int = 0,
+    truth: pd.DataFrame | None = None,
+    n_jobs: int | None = None,
+    checkpoint: Any = None,
+    callback: Callback | None = None,
+) -> Stability:
+    """Compare the loadings from parts of a study with those from its whole development set.
+
+    In each split a fifth of the participants is put aside; the others are the development set. Each method
+    is fitted to it and to parts of it, choosing its number of factors every time, and factors are matched.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire
+        The study.
+    labels : DataFrame (n, labels), optional
+        Kept in proportion in all parts, beside the confounds.
+    methods : sequence
+        Names ("icqf", "l1-nmf", "fa-promax") or `Method` objects, such as ``ICQFMethod((8,), (0.1,))``.
+    sizes : sequence of float
+        Parts, as shares of the development set, up to 0.8.
+    n_splits : int
+        How often the study is divided.
+    random_state : int
+        Seed of the splits and fits.
+    truth : DataFrame (n_items, factors), optional
+        True loadings of simulated answers, to compare with as well.
+    n_jobs : int, optional
+        Processes.
+    checkpoint : path, optional
+        A journal of finished fits, for going on after an interruption; `diagnostic_auc` and `replication`
+        of the same study and splits use it too.
+    callback : callable, optional
+        Told how far the work is.
+
+    Returns
+    -------
+    Stability
+
+    Examples
+    --------
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.evaluation import ICQFMethod, stability
+    >>> found = stability(load_demo(), methods=[ICQFMethod((8,), (0.1,))], sizes=[0.8, 0.2], n_splits=2)
+    >>> found.summary()[["size", "method", "n_training", "k"]]
+       size method  n_training    k
+    0   0.8   ICQF       384.0  8.0
+    1   0.2   ICQF        96.0  8.0
+    """
+    parts = fit_parts(
+        questionnaire,
+        labels,
+        resolve(methods),
+        sizes=[*sizes, FULL],
+        n_splits=n_splits,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        checkpoint=checkpoint,
+        callback=callback,
+    )
+    usable = with_loadings(parts)
+    whole = {(part.split, part.method): part for part in usable if part.size == FULL}
+    rows = []
+    for part in usable:
+        reference = whole.get((part.split, part.method))
+        if part.size == FULL or reference is None:
+            continue
+        row = {"split": part.split, "size": part.size, "n_training": part.n_training, "method": part.method}
+        row |= {"k_full": reference.n_components, "k": part.n_components, "beta": part.beta}
+        row |= agreement(reference.loadings, part.loadings)
+        if truth is not None:
+            row["truth"] = match_factors(truth, part.loadings).mean
+        rows.append(row)
+    return Stability(pd.DataFrame(rows), failures(parts))
+
+
+def with_loadings(parts: Sequence[Part]) -> list[Part]:
+    """Return the parts that could be fitted; a method without factors is refused."""
+    for part in parts:
+        if part.loadings is None and not part.failed:
+            raise InputError(f"The method {part.method!r} has no loadings to compare; leave it out.")
+    return [part for part in parts if not part.failed]
+
+
+def failures(parts: Sequence[Part]) -> tuple[str, ...]:
+    """Say which fits were not possible, and why."""
+    return tuple(
+        f"{part.method}, size {part.size:g}, split {part.split + 1}: {part.failed}"
+        for part in parts
+        if part.failed
+    )
