@@ -93,3 +93,24 @@ def job(ctx: click.Context, journal: Path | None, *, quiet: bool) -> Iterator[Me
         ctx.exit(INTERRUPTED)
     if journal is not None:
         journal.unlink(missing_ok=True)
+
+
+@contextmanager
+def resumable(ctx: click.Context, out: Path, *, quiet: bool) -> Iterator[Meter]:
+    """Run work that keeps a journal in `out`; after an interrupt the same command goes on."""
+    meter = Meter(quiet=quiet)
+    try:
+        with meter:
+            yield meter
+    except KeyboardInterrupt:
+        click.echo(
+            f"Stopped. {meter.done} of {meter.total} fits are kept in {out}; give the same command again to "
+            "go on.",
+            err=True,
+        )
+        ctx.exit(INTERRUPTED)
+
+
+def typed(ctx: click.Context) -> str:
+    """Return the command as it was typed."""
+    return shlex.join(["icqf", *ctx.command_path.split()[1:], *ctx.meta.get(RAW, [])])

@@ -2,27 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from icqf.cli.job import resumable, typed
 from icqf.cli.many import ManyCommand, ManyOption
-from icqf.cli.progress import Meter
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from icqf.cli.progress import Meter
+    from icqf.experiments.design import Design
+    from icqf.experiments.studies import NamedStudy
+
+FILE = click.Path(path_type=Path)
+STUDIES = ("hbn", "abcd", "help", "phq9", "bfi", "msq")
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @click.group(
     "reproduce",
     short_help="Repeat an experiment of the paper.",
     epilog="""\b
-Example:
-  icqf reproduce table1 --jobs 2""",
+Examples:
+  icqf reproduce table1 --jobs 2
+  icqf reproduce diagnosis --study hbn --jobs 2
+  icqf reproduce diagnosis --study hbn --hbn CBCL.csv Demos.csv Diagnosis.csv --jobs 2
+  icqf reproduce replication --quick""",
 )
 def command() -> None:
-    """Repeat an experiment of the paper; results are tables, figures and a page of text."""
+    """Repeat an experiment of the paper; results are tables, figures and a page of text.
+
+    table1 uses synthetic questionnaires. The others use studies: hbn and abcd are simulated unless you give
+    the files of the real ones, which need an application; help, phq9, bfi and msq are public and come with
+    other packages. A run that was broken off goes on when the same command is given again.
+    """
 
 
 @command.command(
@@ -49,7 +66,9 @@ Example:
 @click.option("--jobs", type=int, help="Processes to use.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("table1"), help="Folder for results.")
 @click.option("--quiet", "-q", is_flag=True, help="Say nothing on standard error.")
+@click.pass_context
 def table1_command(
+    ctx: click.Context,
     datasets: int,
     noise: tuple[float, ...],
     factors: int,
@@ -79,7 +98,7 @@ def table1_command(
         rows=tuple(schemes) or tuple(table1.PAPER),
     )
     out.mkdir(parents=True, exist_ok=True)
-    with Meter(quiet=quiet) as meter:
+    with resumable(ctx, out, quiet=quiet) as meter:
         results = table1.table1(design, n_jobs=jobs, checkpoint=out / "table1.journal", callback=meter)
     table = table1.errors(results, design)
     text = table1.as_text(table)
@@ -91,6 +110,112 @@ def table1_command(
     click.echo("Mean |found k − true k| (standard error); the paper's, where it has any, in square brackets.")
     if not quiet:
         click.echo(f"Written to {out}.", err=True)
+
+
+def _study_options(default: Sequence[str]) -> Callable[[Command], Command]:
+    """Add the options of the experiments on studies."""
+    chosen = [
+        click.option(
+            "--study",
+            "studies",
+            cls=ManyOption,
+            metavar="NAME",
+            type=click.Choice(STUDIES),
+            default=tuple(default),
+            help=f"Studies: {', '.join(STUDIES)}.",
+        ),
+        click.option(
+            "--hbn", cls=ManyOption, metavar="FILE", type=FILE, help="The real HBN: its CSV exports."
+        ),
+        click.option(
+            "--abcd", cls=ManyOption, metavar="FILE", type=FILE, help="The real ABCD: its text files."
+        ),
+        click.option("--quick", is_flag=True, help="Few splits, candidates and participants: minutes."),
+        click.option("--splits", default=30, type=click.IntRange(1), help="How often a study is divided."),
+        click.option("--seed", default=0, type=click.IntRange(0), help="Seed of all random numbers."),
+        click.option("--jobs", type=int, help="Processes to use."),
+        click.option("--out", type=FILE, default=Path("reproduced"), help="Folder for results."),
+        click.option("--quiet", "-q", is_flag=True, help="Say nothing on standard error."),
+    ]
+
+    def decorate(command: Command) -> Command:
+        for add in reversed(chosen):
+            command = add(command)
+        return click.pass_context(command)  # type: ignore[return-value]
+
+    return decorate
+
+
+def _run(
+    ctx: click.Context, work: Callable[[list[NamedStudy], Design], Path], options: dict[str, Any]
+) -> None:
+    """Load the studies, run the experiment, and print its page."""
+    from icqf.experiments.design import QUICK_PARTICIPANTS
+    from icqf.experiments.studies import load_study
+
+    files = {"hbn": options["hbn"], "abcd": options["abcd"]}
+    for name, given in files.items():
+        if given and name not in options["studies"]:
+            raise click.UsageError(f"--{name} names files, but --study does not name {name}.", ctx)
+    most = QUICK_PARTICIPANTS if options["quick"] else None
+    studies = [load_study(name, files=files.get(name, ()), most=most) for name in options["studies"]]
+    with resumable(ctx, options["out"], quiet=options["quiet"]) as meter:
+        page = work(studies, _design(ctx, options, meter))
+    click.echo(page.read_text(encoding="utf-8"))
+    if not options["quiet"]:
+        click.echo(f"Written to {options['out']}: {page.name}, tables and figures.", err=True)
+
+
+def _design(ctx: click.Context, options: dict[str, Any], meter: Meter) -> Design:
+    from icqf.experiments.design import Design
+
+    design = Design(
+        options["out"],
+        n_splits=options["splits"],
+        random_state=options["seed"],
+        n_jobs=options["jobs"],
+        callback=meter,
+        command=typed(ctx),
+    )
+    return design.quickly() if options["quick"] else design
+
+
+@command.command("loadings", cls=ManyCommand, context_settings={"show_default": True})
+@_study_options(["hbn"])
+def loadings_command(ctx: click.Context, **options: Any) -> None:
+    """Experiment 1: loadings of ICQF, ℓ1-NMF and factor analysis side by side, with their chosen k."""
+    from icqf.experiments.loadings import loadings
+
+    _run(ctx, loadings, options)
+
+
+@command.command("diagnosis", cls=ManyCommand, context_settings={"show_default": True})
+@_study_options(["hbn"])
+def diagnosis_command(ctx: click.Context, **options: Any) -> None:
+    """Experiment 2: how well scores tell diagnoses, as training sets get smaller."""
+    from icqf.experiments.diagnosis import diagnosis
+
+    _run(ctx, diagnosis, options)
+
+
+@command.command("stability", cls=ManyCommand, context_settings={"show_default": True})
+@_study_options(["hbn"])
+def stability_command(ctx: click.Context, **options: Any) -> None:
+    """Experiment 3: do smaller samples give the same factors? The first rows of the paper's Table 2."""
+    from icqf.experiments.stability import stability_experiment
+
+    _run(ctx, stability_experiment, options)
+
+
+@command.command("replication", cls=ManyCommand, context_settings={"show_default": True})
+@_study_options(["hbn", "abcd"])
+def replication_command(ctx: click.Context, **options: Any) -> None:
+    """Experiment 3: do two studies give the same factors? The last row of the paper's Table 2."""
+    from icqf.experiments.replication import replication_experiment
+
+    if len(options["studies"]) != 2:
+        raise click.UsageError("Name two studies to compare.", ctx)
+    _run(ctx, replication_experiment, options)
 
 
 def _figures(out: Path, table: pd.DataFrame) -> None:

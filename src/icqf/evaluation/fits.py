@@ -38,6 +38,14 @@ class Part:
     loadings: pd.DataFrame | None = None
     auc: dict[str, float] = field(default_factory=dict)
     failed: str = ""
+    seconds: float = 0.0
+
+    @property
+    def factors(self) -> pd.DataFrame:
+        """The loadings; an error for a method without factors."""
+        if self.loadings is None:
+            raise InputError(f"The method {self.method!r} has no loadings to compare; leave it out.")
+        return self.loadings
 
 
 def fit_parts(
@@ -69,7 +77,7 @@ def fit_parts(
     results = run_all(
         jobs,
         fit_part,
-        identity=_identity(study, known),
+        identity=identity_of(study, known),
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         callback=callback,
@@ -156,7 +164,8 @@ def checked_labels(labels: pd.DataFrame, study: Questionnaire) -> pd.DataFrame:
     return table
 
 
-def _identity(study: Questionnaire, labels: pd.DataFrame | None) -> str:
+def identity_of(study: Questionnaire, labels: pd.DataFrame | None) -> str:
+    """Return a text that is the same for the same data only."""
     digest = hashlib.sha256()
     tables = [study.answers, study.ranges(), labels, study.confounds, study.groups]
     for table in tables:
@@ -180,4 +189,11 @@ def _part(place: tuple[int, float, int, str], found: dict[str, Any], study: Ques
     if "loadings" in found:
         names = [f"factor{r + 1}" for r in range(found["n_components"])]
         loadings = pd.DataFrame(found["loadings"], index=study.answers.columns, columns=names)
-    return Part(*place, found["n_components"], found["beta"], loadings, found.get("auc", {}))
+    return Part(
+        *place,
+        n_components=found["n_components"],
+        beta=found["beta"],
+        loadings=loadings,
+        auc=found.get("auc", {}),
+        seconds=found["seconds"],
+    )

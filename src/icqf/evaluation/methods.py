@@ -37,12 +37,22 @@ class Fitted:
         The penalty, where there is one.
     loadings : DataFrame (n_items, k) or None
         The factors' loadings, for methods that have factors.
+    model : estimator or None
+        The fitted estimator, where there is one.
     """
 
     features: Callable[[Questionnaire], Array]
     n_components: int
     beta: float | None = None
     loadings: pd.DataFrame | None = None
+    model: Any = None
+
+    @property
+    def factors(self) -> pd.DataFrame:
+        """The loadings; an error for a method without factors."""
+        if self.loadings is None:
+            raise InputError("This method has no factors, so there are no loadings to look at.")
+        return self.loadings
 
 
 class Method(ABC):
@@ -98,7 +108,7 @@ class ICQFMethod(Method):
             beside = others.confounds if self.bounded else None
             return np.asarray(model.transform(others.oriented(), confounds=beside))
 
-        return Fitted(features, model.loadings_.shape[1], float(model.beta), model.loadings_)
+        return Fitted(features, model.loadings_.shape[1], float(model.beta), model.loadings_, model)
 
 
 @dataclass(frozen=True)
@@ -124,7 +134,7 @@ class FactorAnalysisMethod(Method):
         """Find the number of factors and fit to the training participants."""
         answers = training.oriented()
         varying = list(answers.columns[answers.nunique() > 1])
-        seen = answers[varying].to_numpy(dtype=float)
+        seen = answers[varying].astype(float)
         k = self.n_components
         if k is None:
             found = parallel_analysis(seen, n_iter=self.n_iter, random_state=random_state)
@@ -135,9 +145,9 @@ class FactorAnalysisMethod(Method):
         ).reindex(answers.columns, fill_value=0.0)
 
         def features(others: Questionnaire) -> Array:
-            return np.asarray(model.transform(others.oriented()[varying].to_numpy(dtype=float)))
+            return np.asarray(model.transform(others.oriented()[varying].astype(float)))
 
-        return Fitted(features, k, None, loadings)
+        return Fitted(features, k, None, loadings, model)
 
 
 @dataclass(frozen=True)

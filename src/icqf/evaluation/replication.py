@@ -11,7 +11,7 @@ import pandas as pd
 from icqf.evaluation.fits import Callback, fit_parts
 from icqf.evaluation.methods import FACTORIZATIONS, Method, resolve
 from icqf.evaluation.splits import FULL
-from icqf.evaluation.stability import MEASURES, agreement, failures, with_loadings
+from icqf.evaluation.stability import MEASURES, agreement, failures
 from icqf.evaluation.summaries import summarised
 from icqf.evaluation.wilcoxon import compare_methods
 from icqf.questionnaire import Questionnaire
@@ -28,10 +28,13 @@ class Replication:
         ``pearson_sd`` (greedy pairs), ``pearson_optimal``, ``congruence``.
     failures : tuple of str
         Fits that were not possible, and why.
+    seconds : float
+        Time that the fits took, added up over processes.
     """
 
     table: pd.DataFrame
     failures: tuple[str, ...] = ()
+    seconds: float = 0.0
 
     def summary(self) -> pd.DataFrame:
         """Mean over splits of each measure, and the median number of factors, by method."""
@@ -99,11 +102,11 @@ def replication(
         )
         for study, known, checkpoint in zip((a, b), labels, checkpoints, strict=True)
     ]
-    second = {(part.split, part.method): part for part in with_loadings(sides[1])}
+    second = {(part.split, part.method): part for part in sides[1] if not part.failed}
     rows = []
-    for part in with_loadings(sides[0]):
+    for part in sides[0]:
         other = second.get((part.split, part.method))
-        if other is None or part.loadings is None or other.loadings is None:
+        if other is None or part.failed:
             continue
         row = {
             "split": part.split,
@@ -111,5 +114,6 @@ def replication(
             "k_a": part.n_components,
             "k_b": other.n_components,
         }
-        rows.append(row | agreement(part.loadings, other.loadings))
-    return Replication(pd.DataFrame(rows), (*failures(sides[0]), *failures(sides[1])))
+        rows.append(row | agreement(part.factors, other.factors))
+    both = [*sides[0], *sides[1]]
+    return Replication(pd.DataFrame(rows), failures(both), sum(part.seconds for part in both))

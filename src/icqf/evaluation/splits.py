@@ -136,8 +136,8 @@ def deal(counts: Array, shares: Sequence[float], rng: np.random.Generator) -> Ar
 
 def _neediest(lacking: Array, room: Array) -> int:
     """The part that lacks most of a kind among those with room; of equals, the one with more room."""
-    open_ = room >= 0.5 if (room >= 0.5).any() else room >= room.max()
-    return max((float(lacking[p]), float(room[p]), -p) for p in np.flatnonzero(open_))[2] * -1
+    roomy = room >= min(0.5, room.max())
+    return int(max(np.flatnonzero(roomy), key=lambda part: (lacking[part], room[part])))
 
 
 def _part(counts: Array, units: Array, share: float, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pandas as pd
 
-from icqf.errors import InputError
 from icqf.evaluation.fits import Callback, Part, fit_parts
 from icqf.evaluation.matching import match_factors
 from icqf.evaluation.methods import FACTORIZATIONS, Method, resolve
@@ -55,10 +54,13 @@ class Stability:
         ``congruence``; with true loadings also ``truth`` (greedy Pearson correlation with them).
     failures : tuple of str
         Fits that were not possible, and why.
+    seconds : float
+        Time that the fits took, added up over processes.
     """
 
     table: pd.DataFrame
     failures: tuple[str, ...] = ()
+    seconds: float = 0.0
 
     def summary(self) -> pd.DataFrame:
         """Mean over splits of each measure, and the median number of factors, by size and method."""
@@ -143,7 +145,7 @@ def stability(
         checkpoint=checkpoint,
         callback=callback,
     )
-    usable = with_loadings(parts)
+    usable = [part for part in parts if not part.failed]
     whole = {(part.split, part.method): part for part in usable if part.size == FULL}
     rows = []
     for part in usable:
@@ -152,19 +154,11 @@ def stability(
             continue
         row = {"split": part.split, "size": part.size, "n_training": part.n_training, "method": part.method}
         row |= {"k_full": reference.n_components, "k": part.n_components, "beta": part.beta}
-        row |= agreement(reference.loadings, part.loadings)
+        row |= agreement(reference.factors, part.factors)
         if truth is not None:
-            row["truth"] = match_factors(truth, part.loadings).mean
+            row["truth"] = match_factors(truth, part.factors).mean
         rows.append(row)
-    return Stability(pd.DataFrame(rows), failures(parts))
-
-
-def with_loadings(parts: Sequence[Part]) -> list[Part]:
-    """Return the parts that could be fitted; a method without factors is refused."""
-    for part in parts:
-        if part.loadings is None and not part.failed:
-            raise InputError(f"The method {part.method!r} has no loadings to compare; leave it out.")
-    return [part for part in parts if not part.failed]
+    return Stability(pd.DataFrame(rows), failures(parts), sum(part.seconds for part in parts))
 
 
 def failures(parts: Sequence[Part]) -> tuple[str, ...]:

@@ -57,6 +57,7 @@ def loading_heatmap(
     wording: bool = True,
     most: int = 44,
     bar: bool = True,
+    order: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw all loadings, items grouped by subscale, the confounds' beside the factors'.
@@ -83,6 +84,8 @@ def loading_heatmap(
         Longest label in characters.
     bar : bool
         Whether a colour bar is drawn.
+    order : sequence of str, optional
+        All items by name, in the order to show them, for plots that are to be compared.
     ax : Axes, optional
 
     Examples
@@ -98,7 +101,7 @@ def loading_heatmap(
     """
     if form not in ("tall", "wide"):
         raise InputError(f"form is {form!r}; choose 'tall' or 'wide'.")
-    cells = _cells(model, items, names, confounds, wording and form == "tall", most)
+    cells = _cells(model, items, names, confounds, wording and form == "tall", most, order)
     m, wide = len(cells.values), form == "wide"
     n_columns = len(cells.columns)
     height = 0.9 + 0.155 * m
@@ -178,7 +181,13 @@ def _label(ax: Axes, cells: _Cells, *, wide: bool) -> None:
 
 
 def _cells(
-    model: Any, items: Sequence[Item] | None, names: Names, confounds: bool, wording: bool, most: int
+    model: Any,
+    items: Sequence[Item] | None,
+    names: Names,
+    confounds: bool,
+    wording: bool,
+    most: int,
+    wanted: Sequence[str] | None,
 ) -> _Cells:
     table = getattr(model, "loadings_", model)
     if not isinstance(table, pd.DataFrame):
@@ -196,7 +205,12 @@ def _cells(
     if hasattr(model, "item_range_"):
         span = (model.item_range_["max"] - model.item_range_["min"]).to_numpy()
         values = values / span[:, None]
-    order, groups = grouped_order([str(name) for name in table.index], items, values[:, :k])
+    own = [str(name) for name in table.index]
+    if wanted is None:
+        order, groups = grouped_order(own, items, values[:, :k])
+    else:
+        order = _given_order(own, wanted)
+        groups = _runs([own[j] for j in order], items)
     known = {item.name: item for item in items or ()}
     rows = []
     for j in order:
@@ -225,6 +239,28 @@ def grouped_order(
     return order, groups
 
 
+def _given_order(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    place = {name: at for at, name in enumerate(names)}
+    if sorted(place) != sorted(wanted):
+        raise InputError("order must hold every item of the loadings once.")
+    return [place[name] for name in wanted]
+
+
+def _runs(names: Sequence[str], items: Sequence[Item] | None) -> list[tuple[str, int, int]]:
+    """Neighbouring items of the same subscale: its name, first row, last row + 1."""
+    known = {item.name: item.subscale for item in items or ()}
+    runs: list[tuple[str, int, int]] = []
+    for at, name in enumerate(names):
+        scale = known.get(name, "")
+        if runs and runs[-1][0] == scale:
+            runs[-1] = (scale, runs[-1][1], at + 1)
+        else:
+            runs.append((scale, at, at + 1))
+    return (
+        [(scale or "no subscale", first, last) for scale, first, last in runs] if any(known.values()) else []
+    )
+
+
 def top_items(
     model: Any,
     factor: int | str = 1,
@@ -240,7 +276,9 @@ def top_items(
 
     Parameters
     ----------
-    model : fitted ICQF
+    model : fitted ICQF, or DataFrame (m, k)
+        A model, or loadings alone, such as those of a factor analysis; of these the largest are drawn, the
+        negative ones included.
     factor : int or str
         Number of the factor, counted from 1, or the name of a factor or confound column.
     items : sequence of Item, optional
@@ -265,23 +303,29 @@ def top_items(
     >>> top_items(model, 1, items=demo.items, n=5).get_title(loc="left")
     'Factor 1'
     """
-    table = model.loadings_.join(model.confound_loadings_)
+    alone = isinstance(model, pd.DataFrame)
+    factors = model if alone else model.loadings_
+    table = factors if alone else factors.join(model.confound_loadings_)
     if isinstance(factor, int):
-        if not 1 <= factor <= model.loadings_.shape[1]:
-            raise InputError(f"factor is {factor}; the model has factors 1 to {model.loadings_.shape[1]}.")
-        factor = str(model.loadings_.columns[factor - 1])
+        if not 1 <= factor <= factors.shape[1]:
+            raise InputError(f"factor is {factor}; the model has factors 1 to {factors.shape[1]}.")
+        factor = str(factors.columns[factor - 1])
     if factor not in table.columns:
         raise InputError(
             f"There is no factor or confound {factor!r}.{did_you_mean(str(factor), table.columns)}"
         )
     values = table[factor].to_numpy()
-    span = (model.item_range_["max"] - model.item_range_["min"]).to_numpy()
-    order = [j for j in np.argsort(-values / span, kind="stable")[:n] if values[j] > 0]
+    if alone:
+        span = np.full(len(values), max(float(np.abs(values).max(initial=0)), 1e-9))
+        order = [j for j in np.argsort(-np.abs(values), kind="stable")[:n] if values[j] != 0]
+    else:
+        span = (model.item_range_["max"] - model.item_range_["min"]).to_numpy()
+        order = [j for j in np.argsort(-values / span, kind="stable")[:n] if values[j] > 0]
     ax = axes_or_new(ax, size=(7.2, 0.9 + 0.3 * max(len(order), 1)))
     known = {item.name: item for item in items or ()}
     labels = [shortened(item_label(str(table.index[j]), known.get(str(table.index[j]))), most) for j in order]
     rows = np.arange(len(order))
-    confound = factor not in model.loadings_.columns
+    confound = factor not in factors.columns
     ax.barh(rows, values[order], height=0.66, color=ORANGES(0.62) if confound else FACTOR)
     if intervals is not None and len(order):
         low, high = (np.asarray(end, dtype=float)[order] for end in intervals)
@@ -291,12 +335,14 @@ def top_items(
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(len(order) - 0.4, -0.6)
     widest = float(span[order].max()) if len(order) else 1.0
-    ax.set_xlim(0, widest)
+    ax.set_xlim(-widest if (values[order] < 0).any() else 0, widest)
     bare(ax, keep=("bottom",))
     ax.axvline(0, color=faint(), linewidth=1)
     guides(ax, "x")
     ax.set_xlabel(
-        "answer added, in points above the lowest answer"
+        "loading"
+        if alone
+        else "answer added, in points above the lowest answer"
         if factor == INTERCEPT
         else "answer added when the score is 1, in points"
         if not confound

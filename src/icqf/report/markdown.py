@@ -15,7 +15,7 @@ def as_markdown(report: Report) -> str:
     parts = [f"# {safe(report.title)}", *map(safe, report.headline)]
     parts += ["## Who and what", *map(safe, report.sample.words)]
     parts += [
-        _table(
+        markdown_table(
             ("Missing answers of a participant", "Participants", "Share"),
             ((bin.label, whole(bin.n), percent(bin.share)) for bin in report.sample.missing_by_person),
         ),
@@ -38,11 +38,13 @@ def as_markdown(report: Report) -> str:
     parts += ["## Methods", safe(methods.paragraph), "### References"]
     parts += [f"- {safe(reference)}" for reference in methods.references]
     parts += ["### Settings and versions"]
-    parts += [_table(("Setting", "Value"), (*methods.settings, *methods.versions, ("seed", methods.seed)))]
+    parts += [
+        markdown_table(("Setting", "Value"), (*methods.settings, *methods.versions, ("seed", methods.seed)))
+    ]
     if report.participants is not None:
         names = [factor.name for factor in report.model.factors]
         rows = ((p.id, str(p.n_answered), *(number(v, 3) for v in p.scores)) for p in report.participants)
-        parts += ["## Participants", _table(("Participant", "Answers", *names), rows)]
+        parts += ["## Participants", markdown_table(("Participant", "Answers", *names), rows)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -58,7 +60,7 @@ def safe(text: str) -> str:
     return re.sub(r"([\\\\`*_{}\[\]|#~])", r"\\\1", text)
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = ["| " + " | ".join(safe(cell) for cell in head) + " |", "|" + "---|" * len(head)]
     lines += ["| " + " | ".join(safe(cell) for cell in row) + " |" for row in rows]
     return "\n".join(lines)
@@ -70,7 +72,7 @@ def _wording(row: ItemRow) -> str:
 
 def _items(report: Report) -> str:
     head = ("Item", "Wording", "Subscale", "Range", "Mean", "SD", "Lowest", "Highest", "Missing")
-    return _table(
+    return markdown_table(
         head,
         (
             (
@@ -103,20 +105,22 @@ def _count(report: Report) -> list[str]:
             )
             for c in count.candidates
         )
-        parts.append(_table(("Factors", "β", "Error", "Standard error", "Chosen"), rows))
+        parts.append(markdown_table(("Factors", "β", "Error", "Standard error", "Chosen"), rows))
     if count.shares:
         parts.append(
-            _table(("Factors", "Chosen again"), ((str(k), percent(share)) for k, share in count.shares))
+            markdown_table(
+                ("Factors", "Chosen again"), ((str(k), percent(share)) for k, share in count.shares)
+            )
         )
     if count.halves:
         rows_ = (
             (str(h.n_components), number(h.agreement), f"{number(h.low)} to {number(h.high)}")
             for h in count.halves
         )
-        parts.append(_table(("Factors", "Agreement of halves", "10th to 90th percentile"), rows_))
+        parts.append(markdown_table(("Factors", "Agreement of halves", "10th to 90th percentile"), rows_))
     if count.eigenvalues:
         rows__ = ((str(e.factor), number(e.observed), number(e.unrelated)) for e in count.eigenvalues)
-        parts.append(_table(("Factor", "Eigenvalue", "Unrelated answers"), rows__))
+        parts.append(markdown_table(("Factor", "Eigenvalue", "Unrelated answers"), rows__))
     return parts
 
 
@@ -130,7 +134,7 @@ def _overview(view: ModelView) -> str:
                 "–" if stability is None else number(stability.agreement),
             )
         )
-    return _table(("Factor", "Theme", "Share of variance", "Items", "Agreement when resampled"), rows)
+    return markdown_table(("Factor", "Theme", "Share of variance", "Items", "Agreement when resampled"), rows)
 
 
 def _factor(factor: Factor, items: dict[str, ItemRow]) -> list[str]:
@@ -151,7 +155,7 @@ def _top(top: Sequence[Loading], items: dict[str, ItemRow]) -> str:
         )
         for each in top
     )
-    return _table(("Item", "Wording", "Loading", "95% interval"), rows)
+    return markdown_table(("Item", "Wording", "Loading", "95% interval"), rows)
 
 
 def _loadings(report: Report, view: ModelView) -> str:
@@ -160,7 +164,7 @@ def _loadings(report: Report, view: ModelView) -> str:
         (row.name, _wording(row), *(number(column.loadings[j].value) for column in columns))
         for j, row in enumerate(report.items)
     )
-    return _table(("Item", "Wording", *(column.name for column in columns)), rows)
+    return markdown_table(("Item", "Wording", *(column.name for column in columns)), rows)
 
 
 def _splits(report: Report) -> list[str]:
@@ -170,7 +174,10 @@ def _splits(report: Report) -> list[str]:
         (f"{s.factor} of {s.k}", f"{s.next_factor} of {s.next_k}", number(s.correlation))
         for s in report.splits
     )
-    return ["### How factors split", _table(("Factor", "Becomes factor", "Correlation of loadings"), rows)]
+    return [
+        "### How factors split",
+        markdown_table(("Factor", "Becomes factor", "Correlation of loadings"), rows),
+    ]
 
 
 def _people(report: Report) -> list[str]:
@@ -188,13 +195,13 @@ def _people(report: Report) -> list[str]:
     return [
         "## People",
         *map(safe, people.words),
-        _table(("Factor", "Mean", "Median", "SD", "At 0", has, "At least half"), spread),
-        _table(
+        markdown_table(("Factor", "Mean", "Median", "SD", "At 0", has, "At least half"), spread),
+        markdown_table(
             ("Factors a participant has", "Participants", "Share"),
             ((bin.label, whole(bin.n), percent(bin.share)) for bin in people.n_present),
         ),
         "Correlations between scores:",
-        _table(("", *names), ((name, *(number(value) for value in row)) for name, row in pairs)),
+        markdown_table(("", *names), ((name, *(number(value) for value in row)) for name, row in pairs)),
     ]
 
 
@@ -208,7 +215,7 @@ def _fit(report: Report) -> list[str]:
         for row in report.items
     )
     head = ("Item", "Wording", "Strongest factor", "Explained", "Hidden answers", "Factor analysis")
-    return ["## How well each item is described", *map(safe, report.fit.words), _table(head, rows)]
+    return ["## How well each item is described", *map(safe, report.fit.words), markdown_table(head, rows)]
 
 
 def _comparison(report: Report) -> list[str]:
@@ -219,5 +226,7 @@ def _comparison(report: Report) -> list[str]:
     return [
         "## Beside factor analysis",
         *map(safe, comparison.words),
-        _table(("Factor", "Nearest factor", "Correlation of loadings"), rows) if comparison.pairs else "",
+        markdown_table(("Factor", "Nearest factor", "Correlation of loadings"), rows)
+        if comparison.pairs
+        else "",
     ]

@@ -1,0 +1,110 @@
+"""Experiment 2 of the paper: how much diagnostic information the scores keep as samples get smaller."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from icqf.evaluation.methods import METHODS
+from icqf.evaluation.prediction import DiagnosticAUC, diagnostic_auc
+from icqf.experiments.design import Design
+from icqf.experiments.pages import (
+    chosen_counts,
+    core_minutes,
+    count_cell,
+    failures_words,
+    made_by,
+    share,
+    tests_table,
+    verdict,
+    wide,
+    write_page,
+)
+from icqf.experiments.studies import NamedStudy
+from icqf.report.markdown import markdown_table, safe
+
+PAPER_COUNTS = {
+    "hbn": "ICQF 8 → 6, ℓ1-NMF 8 → 3, FA-promax 13 → 18",
+    "abcd": "ICQF 7 → 7, ℓ1-NMF 5 → 4, FA-promax 20 → 17",
+}
+
+
+def diagnosis(studies: Sequence[NamedStudy], design: Design) -> Path:
+    """Run the experiment on each study; writes tables, figures and the page ``diagnosis.md``."""
+    labelled = [(study, study.known_labels) for study in studies]
+    design.out.mkdir(parents=True, exist_ok=True)
+    parts = ["# Diagnosis: what the scores keep as samples get smaller", made_by(design, _setting(design))]
+    for study, labels in labelled:
+        found = diagnostic_auc(
+            study.questionnaire,
+            labels,
+            methods=design.methods(METHODS),
+            sizes=design.sizes,
+            **design.running(study.name),
+        )
+        parts += _section(study, found, design)
+    page = design.out / "diagnosis.md"
+    write_page(page, parts)
+    return page
+
+
+def _setting(design: Design) -> str:
+    return f"""{design.n_splits} splits of each study into development and held-out participants (80/20, with
+    confounds and labels in proportion); a fifth of the development set for validation; training sets of
+    {", ".join(share(size) for size in design.sizes)} of the development set. Factors are learned from the
+    training participants alone, k and β by blockwise cross-validation (ICQF, ℓ1-NMF) and k by parallel
+    analysis (FA-promax); validation and held-out participants are scored with the loadings fixed. For each
+    label a logistic regression (ℓ2, balanced classes, standardised scores) is tuned on the validation and
+    judged on the held-out participants, the same ones for every method and size. “All items” is what the
+    answers tell without any summary. Tests are one-sided Wilcoxon signed-rank tests over splits with a false
+    discovery rate of 0.01. Splits of one study share people, so a verdict is about this sample."""
+
+
+def _section(study: NamedStudy, found: DiagnosticAUC, design: Design) -> list[str]:
+    base = design.out / f"diagnosis-{study.name}"
+    tests, summary = found.tests(), found.summary()
+    found.table.to_csv(f"{base}.csv", index=False, float_format="%.6g")
+    tests.to_csv(f"{base}-tests.csv", index=False, float_format="%.6g")
+    ax = found.plot()
+    ax.set_title(study.title, loc="left")
+    ax.figure.savefig(f"{base}.png", dpi=150)
+
+    def area(row: Any) -> str:
+        return f"{row['auc']:.3f} ({row['low']:.3f}–{row['high']:.3f})"
+
+    counts = chosen_counts(found.table[found.table["beta"].notna() | (found.table["method"] == "FA-promax")])
+    paper = f" The paper reports, on the real study: {PAPER_COUNTS[study.name]}." * (
+        study.name in PAPER_COUNTS
+    )
+    return [
+        f"## {safe(study.described)}",
+        f"Mean area under the ROC curve over {found.table['label'].nunique()} labels, with the 95 % interval "
+        "of its mean over splits:",
+        wide(summary, area),
+        f"![AUC against the size of the training set]({base.name}.png)",
+        f"**{verdict(tests, 'The area')}**",
+        tests_table(tests),
+        f"Number of factors chosen, median and range over splits.{paper}",
+        wide(counts, count_cell),
+        f"Mean area for each label, trained on {share(max(design.sizes))} and on {share(min(design.sizes))}:",
+        _by_label(found, design),
+        failures_words(found.failures),
+        f"All runs: [{base.name}.csv]({base.name}.csv). The fits took {core_minutes(found.seconds)}.",
+    ]
+
+
+def _by_label(found: DiagnosticAUC, design: Design) -> str:
+    areas = found.by_label()
+    methods = list(dict.fromkeys(found.table["method"]))
+    ends = (max(design.sizes), min(design.sizes))
+    lines = [
+        [
+            str(label),
+            *(f"{areas.loc[label, (size, method)]:.2f}" for size in ends for method in methods),
+        ]
+        for label in areas.index
+    ]
+    return markdown_table(
+        ["label", *(f"{method}, {share(size)}" for size in ends for method in methods)], lines
+    )

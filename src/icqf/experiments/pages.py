@@ -1,0 +1,137 @@
+"""Pages of results in Markdown: what was done, the tables, and where ICQF wins, ties or loses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from icqf import __version__
+from icqf.experiments.design import Design
+from icqf.report.markdown import markdown_table, safe
+
+WORDS = {"better": "ICQF better", "worse": "ICQF worse", "no difference": "no difference"}
+
+
+def share(size: float) -> str:
+    """A share as a percentage.
+
+    Examples
+    --------
+    >>> share(0.8)
+    '80 %'
+    """
+    return f"{100 * size:g} %"
+
+
+def prose(text: str) -> str:
+    """A paragraph written over several lines of code, as one line.
+
+    Examples
+    --------
+    >>> prose("one two   three")
+    'one two three'
+    """
+    return " ".join(text.split())
+
+
+def made_by(design: Design, what: str) -> str:
+    """The first paragraph: the command and the settings."""
+    quick = "This is the quick form, with few splits, candidates and participants: a try, not a result."
+    return prose(f"Made by `{design.command}` with icqf {__version__}. {what} {quick * design.quick}")
+
+
+def wide(
+    summary: pd.DataFrame, cell: Any, *, rows: str = "method", columns: str = "size", head: str = "method"
+) -> str:
+    """A table of methods by sizes; `cell` turns a row of the summary into text."""
+    across = list(dict.fromkeys(summary[columns]))
+    down = list(dict.fromkeys(summary[rows]))
+    lines = []
+    for name in down:
+        mine = summary[summary[rows] == name].set_index(columns)
+        lines.append([str(name), *(cell(mine.loc[at]) if at in mine.index else "" for at in across)])
+    titles = [share(at) if isinstance(at, float) else str(at) for at in across]
+    return markdown_table([head, *titles], lines)
+
+
+def tests_table(tests: pd.DataFrame) -> str:
+    """Differences with their adjusted p-values."""
+    lines = [
+        [
+            share(row["size"]),
+            row["against"],
+            f"{row['difference']:+.3f}",
+            _p(row["q_better"]),
+            _p(row["q_worse"]),
+            WORDS[row["verdict"]],
+        ]
+        for row in tests.to_dict("records")
+    ]
+    head = ["training set", "against", "mean difference", "q (ICQF better)", "q (ICQF worse)", "verdict"]
+    return markdown_table(head, lines)
+
+
+def verdict(tests: pd.DataFrame, what: str) -> str:
+    """In words, where ICQF is better, about the same, or worse."""
+    sentences = []
+    for word, phrase in (
+        ("better", f"{what} is better with ICQF"),
+        ("no difference", "no difference can be told"),
+        ("worse", f"{what} is worse with ICQF"),
+    ):
+        found = tests[tests["verdict"] == word]
+        if len(found):
+            places = [
+                f"{other} (at {_sizes(part['size'])})" for other, part in found.groupby("against", sort=False)
+            ]
+            link = "from" if word == "no difference" else "than with"
+            sentences.append(f"{phrase} {link} {_and(places)}")
+    text = "; ".join(sentences)
+    return text[:1].upper() + text[1:] + "."
+
+
+def chosen_counts(table: pd.DataFrame, column: str = "n_components") -> pd.DataFrame:
+    """Median, smallest and largest number of factors by method and size."""
+    one = table.drop_duplicates(["split", "size", "method"])
+    counts = one.groupby(["method", "size"], sort=False)[column].agg(["median", "min", "max"])
+    return counts.reset_index()
+
+
+def count_cell(row: Any) -> str:
+    """A median with its range."""
+    if row["min"] == row["max"]:
+        return f"{row['median']:g}"
+    return f"{row['median']:g} ({row['min']:g}–{row['max']:g})"
+
+
+def failures_words(failures: Sequence[str]) -> str:
+    """What could not be fitted, if anything."""
+    if not failures:
+        return ""
+    number = "One fit was" if len(failures) == 1 else f"{len(failures)} fits were"
+    return f"{number} not possible and left out: {safe(failures[0])}{' (the first)' * (len(failures) > 1)}"
+
+
+def write_page(path: Path, parts: Iterable[str]) -> None:
+    """Write paragraphs, tables and figures as one page."""
+    path.write_text("\n\n".join(part for part in parts if part) + "\n", encoding="utf-8")
+
+
+def core_minutes(seconds: float) -> str:
+    """Time spent on fits, by one core."""
+    return f"{seconds / 60:.0f} core minutes" if seconds >= 60 else f"{seconds:.0f} core seconds"
+
+
+def _p(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _sizes(sizes: Iterable[float]) -> str:
+    return ", ".join(share(size) for size in sizes)
+
+
+def _and(places: list[str]) -> str:
+    return places[0] if len(places) == 1 else ", ".join(places[:-1]) + " and " + places[-1]

@@ -1,0 +1,82 @@
+"""Experiment 3 of the paper, second half: do two studies give the same factors?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from icqf.evaluation.methods import FACTORIZATIONS
+from icqf.evaluation.replication import replication
+from icqf.experiments.design import Design
+from icqf.experiments.pages import core_minutes, failures_words, made_by, tests_table, verdict, write_page
+from icqf.experiments.studies import NamedStudy
+from icqf.report.markdown import markdown_table, safe
+
+# Table 2, last row: mean over pairs of factors and their standard deviation.
+PAPER = {"ICQF": (0.75, 0.07), "FA-promax": (0.71, 0.03), "l1-NMF": (0.68, 0.08)}
+
+
+def replication_experiment(studies: Sequence[NamedStudy], design: Design) -> Path:
+    """Run the experiment on two studies; writes tables and the page ``replication.md``."""
+    a, b = studies
+    design.out.mkdir(parents=True, exist_ok=True)
+    found = replication(
+        a.questionnaire,
+        b.questionnaire,
+        labels=(a.labels, b.labels),
+        methods=design.methods(FACTORIZATIONS),
+        n_splits=design.n_splits,
+        random_state=design.random_state,
+        n_jobs=design.n_jobs,
+        checkpoints=(design.journal(a.name), design.journal(b.name)),
+        callback=design.callback,
+    )
+    tests, summary = found.tests(), found.summary()
+    found.table.to_csv(design.out / "replication.csv", index=False, float_format="%.6g")
+    tests.to_csv(design.out / "replication-tests.csv", index=False, float_format="%.6g")
+    published = {a.name, b.name} == {"hbn", "abcd"}
+    lines = [
+        [
+            row["method"],
+            f"{row['k_a']:g} and {row['k_b']:g}",
+            f"{row['pearson']:.3f} ({row['pearson_sd']:.3f})",
+            f"{row['pearson_spread']:.3f}",
+            f"{row['pearson_optimal']:.3f}",
+            f"{row['congruence']:.3f}",
+            "{:.2f} ({:.2f})".format(*PAPER[row["method"]]) if published else "",
+        ]
+        for row in summary.to_dict("records")
+    ]
+    head = [
+        "method",
+        "factors (median)",
+        "greedy, Pearson (sd over pairs)",
+        "sd over splits",
+        "best assignment",
+        "congruence",
+        "paper",
+    ]
+    page = design.out / "replication.md"
+    write_page(
+        page,
+        [
+            "# Replication: do two studies give the same factors?",
+            made_by(design, _setting(design)),
+            f"## {safe(a.described)} ↔ {safe(b.described)}",
+            markdown_table(head, lines),
+            "The paper's numbers are from the real studies." if published else "",
+            f"**{verdict(tests, 'The agreement')}**",
+            tests_table(tests),
+            failures_words(found.failures),
+            f"All runs: [replication.csv](replication.csv). The fits took {core_minutes(found.seconds)}.",
+        ],
+    )
+    return page
+
+
+def _setting(design: Design) -> str:
+    return f"""In each of {design.n_splits} splits, every method is fitted to the development set (80 %) of
+    each study, choosing its number of factors in each: k and β by blockwise cross-validation (ICQF, ℓ1-NMF),
+    k by parallel analysis (FA-promax). Factors are matched on the items that both studies have, over
+    min(k, k′) pairs. Tests are one-sided Wilcoxon signed-rank tests over splits with a false discovery rate
+    of 0.01; splits of one study share people, so a verdict is about these samples."""
