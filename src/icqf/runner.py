@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +19,15 @@ Work = Callable[..., dict[str, Any]]
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback is told: jobs done, jobs in all, and a word on the last one."""
+    """What a callback is told.
+
+    Attributes
+    ----------
+    done, total : int
+        Jobs finished and jobs planned.
+    best : str
+        The best candidate so far, in words; empty where there is none.
+    """
 
     done: int
     total: int
@@ -45,12 +55,24 @@ def run_all(
     _tell(callback, len(results), len(jobs))
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
     todo = (delayed(_one)(name, work, job) for name, job in jobs.items() if name not in known)
-    for name, result in parallel(todo):
-        if journal is not None:
-            journal.append([{"job": name, "result": result}])
-        results[name] = result
-        _tell(callback, len(results), len(jobs))
+    with ended_quietly(parallel(todo)) as finished:
+        for name, result in finished:
+            if journal is not None:
+                journal.append([{"job": name, "result": result}])
+            results[name] = result
+            _tell(callback, len(results), len(jobs))
     return {name: results[name] for name in jobs}
+
+
+@contextmanager
+def ended_quietly(results: Any) -> Iterator[Any]:
+    """Ends work under way when an error comes, without joblib's warning that it did: the error says why."""
+    try:
+        yield results
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            results.close()
 
 
 def _one(name: str, work: Work, job: tuple[Any, ...]) -> tuple[str, dict[str, Any]]:

@@ -16,6 +16,7 @@ from icqf import ICQF, ICQFCV
 from icqf.datasets import make_synthetic
 from icqf.errors import InputError
 from icqf.selection import estimator as searching
+from icqf.selection import run as running
 
 OPTIONS = {"betas": [0.1, 0.5], "n_splits": 5, "item_range": (0, 100), "random_state": 0, "max_iter": 2000}
 COLUMNS = ["repeat", "fold", "n_components", "beta", "error", "n_hidden", "n_iter", "seconds"]
@@ -123,7 +124,7 @@ def test_auto_starts_around_parallel_analysis(data):
 @pytest.mark.parametrize(("centre", "k"), [(1, 7), (11, 4), (3, 7)])
 def test_auto_widens_while_the_best_lies_at_the_edge(monkeypatch, centre, k):
     """Parallel analysis far too low or too high: the bracket moves until the best lies inside."""
-    monkeypatch.setattr(searching, "_parallel_analysis", lambda *_: centre)
+    monkeypatch.setattr(running, "_parallel_analysis", lambda *_: centre)
     answers = make_synthetic(150, 40, k, noise=0.1, random_state=1).answers
     progress = []
     model = search("auto", betas=[0.1], callback=progress.append).fit(answers)
@@ -139,10 +140,10 @@ def test_auto_widens_while_the_best_lies_at_the_edge(monkeypatch, centre, k):
 
 def test_auto_stops_at_the_size_of_the_table(monkeypatch):
     """There are no more factors than items, even when the best lies at that edge."""
-    monkeypatch.setattr(searching, "_parallel_analysis", lambda *_: 2)
+    monkeypatch.setattr(running, "_parallel_analysis", lambda *_: 2)
     rng = np.random.default_rng(0)
     answers = 100 * rng.random((60, 6)) * rng.integers(0, 2, (60, 1))
-    monkeypatch.setattr(searching, "best_row", lambda table: (int(table["n_components"].max()), 0.0, 1.0))
+    monkeypatch.setattr(running, "best_row", lambda table: (int(table["n_components"].max()), 0.0, 1.0))
     model = search("auto", betas=[0.0]).fit(answers)
     assert tried(model) == [1, 2, 3, 4, 5, 6]
 

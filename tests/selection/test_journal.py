@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from icqf import ICQFCV
 from icqf.datasets import make_synthetic
 from icqf.errors import InputError
-from icqf.selection import estimator as searching
+from icqf.selection import run as running
 from icqf.selection.journal import SearchJournal as Journal
 from icqf.selection.search import Trial
 
@@ -131,7 +131,7 @@ def test_a_torn_last_line_is_dropped(tmp_path, content, whole, tail):
 def test_nothing_is_fitted_twice(tmp_path, content, whole, monkeypatch):
     path = tmp_path / "journal"
     path.write_bytes(content)
-    monkeypatch.setattr(searching, "run_task", lambda *_: pytest.fail("a finished fit was run again"))
+    monkeypatch.setattr(running, "run_task", lambda *_: pytest.fail("a finished fit was run again"))
     progress = []
     again = search(path, callback=progress.append).fit(ANSWERS)
     assert_same_search(again, whole)

@@ -18,7 +18,10 @@ from icqf import __version__
 from icqf.cli.words import in_command_words
 from icqf.errors import InputError
 
-COMMANDS = ("demo", "check", "codebook", "fit", "select", "score", "show", "compare", "reproduce")
+COMMANDS = (
+    *("demo", "check", "codebook", "fit", "select", "score", "show", "compare"),
+    *("stability", "diagnosis", "reproduce"),
+)
 BAD_INPUT = 2
 INTERRUPTED = 130
 

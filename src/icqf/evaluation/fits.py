@@ -62,6 +62,7 @@ def fit_parts(
 ) -> list[Part]:
     """Every method on every training set; with labels, also how well each is told in the held-out people."""
     study = with_ranges(answered(questionnaire))
+    _refuse_unknown_confounds(study)
     known = None if labels is None else checked_labels(labels, study)
     splits = make_splits(study, known, sizes=sizes, n_splits=n_splits, random_state=random_state)
     jobs, places = {}, {}
@@ -82,7 +83,10 @@ def fit_parts(
         checkpoint=checkpoint,
         callback=callback,
     )
-    return [_part(places[name], results[name], study) for name in jobs]
+    parts = [_part(places[name], results[name], study) for name in jobs]
+    if all(part.failed for part in parts):
+        raise InputError(f"No fit was possible. {parts[0].method}: {parts[0].failed}")
+    return parts
 
 
 def fit_part(
@@ -117,6 +121,19 @@ def answered(questionnaire: Questionnaire) -> Questionnaire:
     """Return the questionnaire without those who answered nothing."""
     some = questionnaire.answers.notna().any(axis=1).to_numpy()
     return questionnaire if some.all() else questionnaire.take(np.flatnonzero(some))
+
+
+def _refuse_unknown_confounds(study: Questionnaire) -> None:
+    if study.confounds is None:
+        return
+    for name, column in study.confounds.items():
+        unknown = column.index[column.isna()]
+        if len(unknown):
+            more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+            raise InputError(
+                f"The confound {str(name)!r} is missing for participant {str(unknown[0])!r}{more}; leave "
+                "them out, or leave out the confound."
+            )
 
 
 def with_ranges(questionnaire: Questionnaire) -> Questionnaire:

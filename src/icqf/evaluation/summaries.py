@@ -25,7 +25,7 @@ def summarised(
 
 
 def bands(table: pd.DataFrame, value: str, *, level: float = 0.95) -> pd.DataFrame:
-    """Return the mean of a value for each method and size, with the t interval of that mean.
+    """Return the mean of a value for each method and size, with the t interval of that mean (from 3 on).
 
     Examples
     --------
@@ -38,6 +38,6 @@ def bands(table: pd.DataFrame, value: str, *, level: float = 0.95) -> pd.DataFra
     found = []
     for (method, size), values in table.groupby(["method", "size"], sort=False)[value]:
         n, mean = len(values), float(values.mean())
-        half = float(stats.t.ppf((1 + level) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0
+        half = float(stats.t.ppf((1 + level) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n)) if n > 2 else 0.0
         found.append({"method": method, "size": size, value: mean, "low": mean - half, "high": mean + half})
     return pd.DataFrame(found)

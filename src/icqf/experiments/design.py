@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,8 @@ class Design:
         Told how far the work is.
     command : str
         The command as typed, for the page.
+    names : tuple of str
+        Methods to run; empty runs all that suit the experiment.
     quick : bool
         Whether this is a try; see `quickly`.
     """
@@ -52,6 +54,7 @@ class Design:
     n_jobs: int | None = None
     callback: Callable[[Progress], object] | None = None
     command: str = ""
+    names: tuple[str, ...] = ()
     quick: bool = False
 
     def quickly(self) -> Design:
@@ -66,15 +69,15 @@ class Design:
             quick=True,
         )
 
-    def methods(self, names: Iterable[str]) -> tuple[Method, ...]:
-        """The methods of these names, with this design's candidates."""
+    def methods(self, names: Collection[str]) -> tuple[Method, ...]:
+        """The methods of these names that are to run, with this design's candidates."""
         candidates = (self.n_components, self.betas, self.n_folds)
         made: dict[str, Method] = METHODS | {
             "icqf": ICQFMethod(*candidates),
             "l1-nmf": ICQFMethod(*candidates, bounded=False, name="l1-NMF"),
             "fa-promax": FactorAnalysisMethod(n_iter=5) if self.quick else METHODS["fa-promax"],
         }
-        return tuple(made[name] for name in names)
+        return tuple(made[name] for name in names if name in (self.names or names))
 
     def running(self, study: str) -> dict[str, Any]:
         """Arguments for the functions of `icqf.evaluation`."""

@@ -10,10 +10,12 @@ from icqf.evaluation.methods import METHODS
 from icqf.evaluation.prediction import DiagnosticAUC, diagnostic_auc
 from icqf.experiments.design import Design
 from icqf.experiments.pages import (
+    about_simulations,
     chosen_counts,
     core_minutes,
     count_cell,
     failures_words,
+    in_short,
     made_by,
     share,
     tests_table,
@@ -34,7 +36,7 @@ def diagnosis(studies: Sequence[NamedStudy], design: Design) -> Path:
     """Run the experiment on each study; writes tables, figures and the page ``diagnosis.md``."""
     labelled = [(study, study.known_labels) for study in studies]
     design.out.mkdir(parents=True, exist_ok=True)
-    parts = ["# Diagnosis: what the scores keep as samples get smaller", made_by(design, _setting(design))]
+    sections, verdicts = [], []
     for study, labels in labelled:
         found = diagnostic_auc(
             study.questionnaire,
@@ -43,9 +45,12 @@ def diagnosis(studies: Sequence[NamedStudy], design: Design) -> Path:
             sizes=design.sizes,
             **design.running(study.name),
         )
-        parts += _section(study, found, design)
+        verdicts.append((study.title, verdict(found.tests(), "the area")))
+        sections += _section(study, found, design)
     page = design.out / "diagnosis.md"
-    write_page(page, parts)
+    title = "# Diagnosis: what the scores keep as samples get smaller"
+    head = [title, made_by(design, _setting(design)), about_simulations(studies)]
+    write_page(page, [*head, *in_short(verdicts), *sections])
     return page
 
 
@@ -79,11 +84,11 @@ def _section(study: NamedStudy, found: DiagnosticAUC, design: Design) -> list[st
     )
     return [
         f"## {safe(study.described)}",
+        safe(" ".join(study.notes)),
         f"Mean area under the ROC curve over {found.table['label'].nunique()} labels, with the 95 % interval "
         "of its mean over splits:",
         wide(summary, area),
         f"![AUC against the size of the training set]({base.name}.png)",
-        f"**{verdict(tests, 'The area')}**",
         tests_table(tests),
         f"Number of factors chosen, median and range over splits.{paper}",
         wide(counts, count_cell),

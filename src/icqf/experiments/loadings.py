@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from icqf.evaluation.fits import fit_part, identity_of
 from icqf.evaluation.matching import match_factors
 from icqf.evaluation.methods import FACTORIZATIONS, FactorAnalysisMethod, Fitted, ICQFMethod, trained
 from icqf.experiments.design import QUICK_PARTICIPANTS, Design
-from icqf.experiments.pages import made_by, write_page
+from icqf.experiments.pages import about_simulations, made_by, write_page
 from icqf.experiments.studies import NamedStudy
 from icqf.plotting import loading_heatmap, top_items
 from icqf.report.markdown import markdown_table, safe
@@ -33,7 +34,7 @@ PAPER = (
 def loadings(studies: Sequence[NamedStudy], design: Design) -> Path:
     """Run the experiment on each study; writes tables, figures and the page ``loadings.md``."""
     design.out.mkdir(parents=True, exist_ok=True)
-    parts = ["# Loadings: three methods side by side", made_by(design, _SETTING)]
+    parts = ["# Loadings: three methods side by side", made_by(design, _SETTING), about_simulations(studies)]
     for study in studies:
         parts += _section(study, _fits(study, design), design)
     simulated = [study.name for study in studies if study.truth is not None]
@@ -82,8 +83,8 @@ def _section(study: NamedStudy, fits: Mapping[str, Fitted | str], design: Design
     failed = [f"{name}: {fit}" for name, fit in fits.items() if isinstance(fit, str)]
     usable = _in_one_order({name: fit for name, fit in fits.items() if not isinstance(fit, str)})
     rows = []
-    for name, (fit, order) in usable.items():
-        table = fit.factors[order]
+    for name, fit in usable.items():
+        table = fit.factors
         table.to_csv(f"{base}-{_file(name)}.csv", float_format="%.6g")
         values = table.to_numpy()
         row = [name, str(fit.n_components), "" if fit.beta is None else f"{fit.beta:g}"]
@@ -96,13 +97,14 @@ def _section(study: NamedStudy, fits: Mapping[str, Fitted | str], design: Design
             match = match_factors(study.truth, table)
             row += [f"{match.mean:.3f}", f"{match.min:.3f}"]
         rows.append(row)
-        _tops(study, name, fit, order).savefig(f"{base}-{_file(name)}-top.png", dpi=110)
+        _tops(study, name, fit).savefig(f"{base}-{_file(name)}-top.png", dpi=110)
     _heatmaps(study, usable).savefig(f"{base}.png", dpi=130)
     head = ["method", "k", "β", "loadings that are 0", "below 0", "range"]
     head += ["mean correlation with the truth", "worst factor"] if study.truth is not None else []
     tops = ", ".join(f"[{name}]({base.name}-{_file(name)}-top.png)" for name in usable)
     return [
         f"## {safe(study.described)}",
+        safe(" ".join(study.notes)),
         markdown_table(head, rows),
         PAPER if study.name == "hbn" else "",
         f"Not possible: {safe('; '.join(failed))}" if failed else "",
@@ -170,41 +172,38 @@ def _recovery_section(table: pd.DataFrame, design: Design) -> list[str]:
     ]
 
 
-def _in_one_order(fits: Mapping[str, Fitted]) -> dict[str, tuple[Fitted, list[str]]]:
-    """Factors of the later methods in the order of the first one's that they match; extra ones last."""
-    ordered: dict[str, tuple[Fitted, list[str]]] = {}
-    first: pd.DataFrame | None = None
+def _in_one_order(fits: Mapping[str, Fitted]) -> dict[str, Fitted]:
+    """Factors of the later methods in the order of the first one's that they match, extra ones last."""
+    ordered: dict[str, Fitted] = {}
     for name, fit in fits.items():
-        columns = list(fit.factors.columns)
-        if first is None:
-            first = fit.factors
-        else:
-            pairs = match_factors(first, fit.factors, method="optimal").pairs
-            place = dict(
-                zip(pairs["factor_b"], pairs["factor_a"].map(list(first.columns).index), strict=True)
-            )
-            columns.sort(key=lambda column: place.get(column, len(columns) + len(place)))
-        ordered[name] = (fit, columns)
+        table = fit.factors
+        if ordered:
+            first = next(iter(ordered.values())).factors
+            pairs = match_factors(first, table, method="optimal").pairs.set_index("factor_a")["factor_b"]
+            matched = [pairs[column] for column in first.columns if column in pairs]
+            rest = [column for column in table.columns if column not in matched]
+            table = table[[*matched, *rest]].set_axis(table.columns, axis=1)
+        ordered[name] = replace(fit, loadings=table)
     return ordered
 
 
-def _heatmaps(study: NamedStudy, usable: Mapping[str, tuple[Fitted, list[str]]]) -> Figure:
+def _heatmaps(study: NamedStudy, usable: Mapping[str, Fitted]) -> Figure:
     from matplotlib.figure import Figure
 
     from icqf.plotting.loadings import grouped_order
 
-    first = next(iter(usable.values()))[0].factors
+    first = next(iter(usable.values())).factors
     items = study.questionnaire.items
     order, _ = grouped_order([str(name) for name in first.index], items, first.to_numpy())
     names = [str(first.index[j]) for j in order]
-    lines = [_lines(fit) for fit, _ in usable.values()]
+    lines = [_lines(fit) for fit in usable.values()]
     figure = Figure(
         figsize=(max(7.0, 0.105 * len(names) + 2.4), 0.2 * sum(lines) + 1.5 * len(lines)),
         layout="constrained",
     )
     axes = np.atleast_1d(figure.subplots(len(lines), 1, height_ratios=lines))
-    for ax, (name, (fit, columns)) in zip(axes, usable.items(), strict=True):
-        shown = fit.model if name == "ICQF" else fit.factors[columns]
+    for ax, (name, fit) in zip(axes, usable.items(), strict=True):
+        shown = fit.model if name == "ICQF" else fit.factors
         loading_heatmap(shown, items=items, form="wide", order=names, ax=ax)
         ax.set_title(f"{name}, k = {fit.n_components}", loc="left", fontweight="bold", pad=18)
     return figure
@@ -214,9 +213,10 @@ def _lines(fit: Fitted) -> int:
     return fit.n_components + len(getattr(fit.model, "confound_names_", ()))
 
 
-def _tops(study: NamedStudy, name: str, fit: Fitted, columns: list[str]) -> Figure:
+def _tops(study: NamedStudy, name: str, fit: Fitted) -> Figure:
     from matplotlib.figure import Figure
 
+    columns = list(fit.factors.columns)
     rows = -(-len(columns) // 2)
     figure = Figure(figsize=(13, 2.5 * rows), layout="constrained")
     axes = figure.subplots(rows, 2, squeeze=False).ravel()

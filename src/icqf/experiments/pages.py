@@ -10,6 +10,7 @@ import pandas as pd
 
 from icqf import __version__
 from icqf.experiments.design import Design
+from icqf.experiments.studies import NamedStudy
 from icqf.report.markdown import markdown_table, safe
 
 WORDS = {"better": "ICQF better", "worse": "ICQF worse", "no difference": "no difference"}
@@ -41,6 +42,22 @@ def made_by(design: Design, what: str) -> str:
     """The first paragraph: the command and the settings."""
     quick = "This is the quick form, with few splits, candidates and participants: a try, not a result."
     return prose(f"Made by `{design.command}` with icqf {__version__}. {what} {quick * design.quick}")
+
+
+def about_simulations(studies: Iterable[NamedStudy]) -> str:
+    """What to keep in mind about simulated studies, where there are any."""
+    if all(study.truth is None for study in studies):
+        return ""
+    return prose(
+        """Keep in mind that the simulated studies were made from non-negative loadings, grouped by subscale,
+        and scores between 0 and 1: the kind of structure that ICQF looks for, and that subscale sums know
+        beforehand."""
+    )
+
+
+def in_short(verdicts: Iterable[tuple[str, str]]) -> list[str]:
+    """What came out, a line a study."""
+    return ["## In short", "\n".join(f"- **{safe(title)}.** {text}" for title, text in verdicts)]
 
 
 def wide(

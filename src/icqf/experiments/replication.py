@@ -8,7 +8,16 @@ from pathlib import Path
 from icqf.evaluation.methods import FACTORIZATIONS
 from icqf.evaluation.replication import replication
 from icqf.experiments.design import Design
-from icqf.experiments.pages import core_minutes, failures_words, made_by, tests_table, verdict, write_page
+from icqf.experiments.pages import (
+    about_simulations,
+    core_minutes,
+    failures_words,
+    in_short,
+    made_by,
+    tests_table,
+    verdict,
+    write_page,
+)
 from icqf.experiments.studies import NamedStudy
 from icqf.report.markdown import markdown_table, safe
 
@@ -62,10 +71,12 @@ def replication_experiment(studies: Sequence[NamedStudy], design: Design) -> Pat
         [
             "# Replication: do two studies give the same factors?",
             made_by(design, _setting(design)),
+            about_simulations(studies),
+            *in_short([(f"{a.title} and {b.title}", verdict(tests, "the agreement"))]),
             f"## {safe(a.described)} ↔ {safe(b.described)}",
+            safe(" ".join((*a.notes, *b.notes))),
             markdown_table(head, lines),
             "The paper's numbers are from the real studies." if published else "",
-            f"**{verdict(tests, 'The agreement')}**",
             tests_table(tests),
             failures_words(found.failures),
             f"All runs: [replication.csv](replication.csv). The fits took {core_minutes(found.seconds)}.",

@@ -12,10 +12,12 @@ from icqf.evaluation.methods import FACTORIZATIONS
 from icqf.evaluation.stability import Stability, stability
 from icqf.experiments.design import Design
 from icqf.experiments.pages import (
+    about_simulations,
     chosen_counts,
     core_minutes,
     count_cell,
     failures_words,
+    in_short,
     made_by,
     share,
     tests_table,
@@ -45,10 +47,7 @@ PAPER_SIZES = (0.8, 0.6, 0.4, 0.2)
 def stability_experiment(studies: Sequence[NamedStudy], design: Design) -> Path:
     """Run the experiment on each study; writes tables, figures and the page ``stability.md``."""
     design.out.mkdir(parents=True, exist_ok=True)
-    parts = [
-        "# Stability: do smaller samples give the same factors?",
-        made_by(design, _setting(design)),
-    ]
+    sections, verdicts = [], []
     for study in studies:
         found = stability(
             study.questionnaire,
@@ -58,9 +57,12 @@ def stability_experiment(studies: Sequence[NamedStudy], design: Design) -> Path:
             truth=study.truth,
             **design.running(study.name),
         )
-        parts += _section(study, found, design)
+        verdicts.append((study.title, verdict(found.tests(), "the agreement")))
+        sections += _section(study, found, design)
     page = design.out / "stability.md"
-    write_page(page, parts)
+    title = "# Stability: do smaller samples give the same factors?"
+    head = [title, made_by(design, _setting(design)), about_simulations(studies)]
+    write_page(page, [*head, *in_short(verdicts), *sections])
     return page
 
 
@@ -93,11 +95,11 @@ def _section(study: NamedStudy, found: Stability, design: Design) -> list[str]:
 
     parts = [
         f"## {safe(study.described)}",
+        safe(" ".join(study.notes)),
         "Mean correlation of matched loadings, greedy (standard deviation over splits)"
         + ("; in square brackets the paper's Table 2, from the real study." if paper else "."),
         wide(summary, greedy),
         f"![Agreement against the size of the sample]({base.name}.png)",
-        f"**{verdict(tests, 'The agreement')}**",
         tests_table(tests),
         "With the best assignment / by Tucker's congruence:",
         wide(summary, lambda row: f"{row['pearson_optimal']:.2f} / {row['congruence']:.2f}"),

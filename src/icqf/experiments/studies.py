@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from icqf.datasets import (
     load_phq9_labels,
     make_cohort,
 )
-from icqf.errors import InputError, did_you_mean, listed
+from icqf.errors import InputError, counted, did_you_mean, listed
 from icqf.evaluation.fits import FEWEST_CASES, answered
 from icqf.io.studies import read_abcd, read_hbn
 from icqf.questionnaire import Questionnaire
@@ -39,6 +39,8 @@ class NamedStudy:
         Diagnoses or other labels by participant.
     truth : DataFrame or None
         The true loadings, where the answers were simulated.
+    notes : tuple of str
+        Whom and what was left out.
     """
 
     name: str
@@ -46,6 +48,7 @@ class NamedStudy:
     questionnaire: Questionnaire
     labels: pd.DataFrame | None = None
     truth: pd.DataFrame | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def known_labels(self) -> pd.DataFrame:
@@ -85,7 +88,7 @@ def load_study(name: str, *, files: Sequence[Path] = (), most: int | None = None
             f"There is no study {name!r}.{did_you_mean(name, STUDIES)} Choose from {listed(STUDIES, most=9)}."
         )
     study = _real(name, files) if files else STUDIES[name]()
-    questionnaire = answered(study.questionnaire)
+    questionnaire, notes = _complete(answered(study.questionnaire))
     if most is not None and most < questionnaire.n_participants:
         chosen = np.random.default_rng(0).permutation(questionnaire.n_participants)[:most]
         questionnaire = questionnaire.take(np.sort(chosen))
@@ -93,8 +96,35 @@ def load_study(name: str, *, files: Sequence[Path] = (), most: int | None = None
     if labels is not None:
         labels = labels.reindex(questionnaire.answers.index)
         enough = (labels == 1).sum().ge(FEWEST_CASES) & (labels == 0).sum().ge(FEWEST_CASES)
+        rare = list(labels.columns[~enough])
+        if rare:
+            notes += (
+                f"Labels with fewer than {FEWEST_CASES} cases or controls left out: {', '.join(rare)}.",
+            )
         labels = labels.loc[:, enough]
-    return NamedStudy(study.name, study.title, questionnaire, labels, study.truth)
+    return NamedStudy(study.name, study.title, questionnaire, labels, study.truth, notes)
+
+
+def _complete(questionnaire: Questionnaire) -> tuple[Questionnaire, tuple[str, ...]]:
+    """Leave out participants whose confounds are not known, and say so."""
+    if questionnaire.confounds is None:
+        return questionnaire, ()
+    known = questionnaire.confounds.notna().all(axis=1).to_numpy()
+    if known.all():
+        return questionnaire, ()
+    names = " or ".join(map(str, questionnaire.confounds))
+    note = f"{counted(int((~known).sum()), 'participant')} without {names} left out."
+    return questionnaire.take(np.flatnonzero(known)), (note,)
+
+
+def own_study(questionnaire: Questionnaire, labels: Sequence[str]) -> NamedStudy:
+    """Return a study of one's own, its labels having been read beside the confounds."""
+    beside = questionnaire.confounds
+    known = None if beside is None or not labels else beside[list(labels)]
+    rest = None if beside is None else beside.drop(columns=list(labels))
+    if rest is not None and not rest.shape[1]:
+        rest = None
+    return NamedStudy("study", questionnaire.source, replace(questionnaire, confounds=rest), known)
 
 
 def _real(name: str, files: Sequence[Path]) -> NamedStudy:

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 from icqf.selection.count import FactorCount
 
 if TYPE_CHECKING:
+    from icqf.runner import Progress
     from icqf.selection.consensus import consensus
     from icqf.selection.criteria import bic, cophenetic, dispersion
-    from icqf.selection.estimator import ICQFCV, SearchProgress
+    from icqf.selection.estimator import ICQFCV
 
-__all__ = ["FactorCount", "ICQFCV", "SearchProgress", "bic", "consensus", "cophenetic", "dispersion"]
+__all__ = ["FactorCount", "ICQFCV", "Progress", "bic", "consensus", "cophenetic", "dispersion"]
 
 _HOMES = {
     "ICQFCV": "icqf.selection.estimator",
-    "SearchProgress": "icqf.selection.estimator",
+    "Progress": "icqf.runner",
     "bic": "icqf.selection.criteria",
     "consensus": "icqf.selection.consensus",
     "cophenetic": "icqf.selection.criteria",

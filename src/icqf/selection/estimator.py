@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags, check_random_state
@@ -21,35 +18,17 @@ from icqf.answers import ConstantItemsWarning, EmptyRowsWarning, RangeWarning, n
 from icqf.errors import InputError
 from icqf.estimator import ICQF
 from icqf.inputs import validated
+from icqf.runner import Progress
 from icqf.selection.count import FactorCount
 from icqf.selection.folds import make_folds, strata_of
 from icqf.selection.journal import SearchJournal, fingerprint
-from icqf.selection.rules import Choice, Rule, best_by_k, best_row, choose, error_table, resampled_choice
-from icqf.selection.search import Plan, Task, Trial, run_task, tasks
+from icqf.selection.rules import Choice, Rule, best_by_k, choose, error_table, resampled_choice
+from icqf.selection.run import as_table, first_candidates, further_candidates, run_search
+from icqf.selection.search import Plan
 from icqf.selection.stability import stability_curve
 from icqf.solvers.problem import Problem
 
 Array = NDArray[Any]
-_REACH = 4  # numbers of factors tried on each side of parallel analysis
-_WIDEN = 3  # how many more are tried when the best lies at the edge
-_TASKS_PER_JOB = 4
-
-
-@dataclass(frozen=True)
-class SearchProgress:
-    """What a callback is told while the search runs.
-
-    Attributes
-    ----------
-    done, total : int
-        Fits finished and fits planned.
-    best : str
-        The best candidate so far, in words; empty at first.
-    """
-
-    done: int
-    total: int
-    best: str
 
 
 class ICQFCV(TransformerMixin, BaseEstimator):
@@ -89,7 +68,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
     checkpoint : path, optional
         A journal of finished fits. When the run is broken off, the same call goes on from there.
     callback : callable, optional
-        Called with a `SearchProgress` as fits finish.
+        Called with a `Progress` (done, total, best) as fits finish.
     random_state : int, RandomState or None
     item_range, confound_ranges, intercept, n_init, penalty, score_max, loading_max, reconstruction_max, \
 tol, max_iter, init, missing_confounds, dtype
@@ -140,7 +119,7 @@ tol, max_iter, init, missing_confounds, dtype
         search_tol: float = 5e-3,
         n_jobs: int | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
-        callback: Callable[[SearchProgress], object] | None = None,
+        callback: Callable[[Progress], object] | None = None,
         random_state: Any = None,
         item_range: Any = None,
         confound_ranges: Mapping[str, tuple[float, float]] | None = None,
@@ -219,14 +198,15 @@ tol, max_iter, init, missing_confounds, dtype
         plan = self._plan(problem, given, together, seed)
         journal = None if self.checkpoint is None else SearchJournal(self.checkpoint, fingerprint(plan))
         ks = self._candidates(problem, seed)
-        trials = self._search(plan, ks, journal, before=())
+        how: Any = {"journal": journal, "n_jobs": self.n_jobs, "callback": self.callback}
+        trials = run_search(plan, ks, before=(), **how)
         while isinstance(self.n_components, str):
-            more = _beyond(trials, ks, highest=min(problem.n, problem.m))
+            more = further_candidates(trials, ks, highest=min(problem.n, problem.m))
             if not more:
                 break
             ks = sorted({*ks, *more})
-            trials = self._search(plan, ks, journal, before=trials)
-        self.cv_results_ = _as_table(trials)
+            trials = run_search(plan, ks, before=trials, **how)
+        self.cv_results_ = as_table(trials)
         self.errors_ = error_table(self.cv_results_)
 
         self.stability_ = None
@@ -317,8 +297,7 @@ tol, max_iter, init, missing_confounds, dtype
     def _candidates(self, problem: Problem, seed: int) -> list[int]:
         highest = min(problem.n, problem.m)
         if isinstance(self.n_components, str):
-            centre = _parallel_analysis(problem, seed)
-            return [k for k in range(max(1, centre - _REACH), centre + _REACH + 1) if k <= highest]
+            return first_candidates(problem, seed)
         ks = sorted({int(k) for k in np.atleast_1d(self.n_components)})
         if not ks or ks[0] < 1 or ks[-1] > highest:
             raise InputError(
@@ -326,47 +305,6 @@ tol, max_iter, init, missing_confounds, dtype
                 f"table has {problem.n} sample(s) and {problem.m} feature(s)."
             )
         return ks
-
-    def _search(
-        self, plan: Plan, ks: list[int], journal: SearchJournal | None, *, before: Sequence[Trial]
-    ) -> list[Trial]:
-        """All trials for these numbers of factors: from the journal, from before, or run now."""
-        wanted = set(ks)
-        earlier = [*(journal.trials if journal else ()), *before]
-        known = {_key(trial): trial for trial in earlier if trial.n_components in wanted}
-        jobs = effective_n_jobs(self.n_jobs)
-        folds_in_all = sum(folds.n_splits for folds in plan.folds)
-        pieces = max(1, -(-_TASKS_PER_JOB * jobs // folds_in_all)) if jobs > 1 else 1
-        todo = []
-        for task in tasks(plan, ks, pieces=pieces):
-            missing = tuple(
-                k
-                for k in task.ks
-                if any((task.repeat, task.fold, k, beta) not in known for beta in plan.betas)
-            )
-            if missing:
-                todo.append(Task(task.repeat, task.fold, missing))
-        total = len(ks) * len(plan.betas) * folds_in_all
-        done = total - sum(len(task.ks) for task in todo) * len(plan.betas)
-        self._tell(done, total, known)
-        run = Parallel(n_jobs=self.n_jobs, return_as="generator_unordered")
-        with _ended_quietly(run(delayed(run_task)(plan, task) for task in todo)) as results:
-            for finished in results:
-                if journal is not None:
-                    journal.add(finished)
-                known |= {_key(trial): trial for trial in finished}
-                done += len(finished)
-                self._tell(done, total, known)
-        return [known[key] for key in sorted(known)]
-
-    def _tell(self, done: int, total: int, known: Mapping[Any, Trial]) -> None:
-        if self.callback is None:
-            return
-        best = ""
-        if known:
-            k, beta, error = best_row(error_table(_as_table(list(known.values()))))
-            best = f"{k} factors, beta {beta:g} (error {error:.4g})"
-        self.callback(SearchProgress(done, total, best))
 
     def _stability(self, problem: Problem, groups: Array | None, seed: int) -> pd.DataFrame:
         strata = strata_of(problem.design.T, problem.partitions)
@@ -440,26 +378,6 @@ tol, max_iter, init, missing_confounds, dtype
         return self.best_estimator_.get_feature_names_out()
 
 
-@contextmanager
-def _ended_quietly(results: Any) -> Iterator[Any]:
-    """Ends work under way when an error comes, without joblib's warning that it did: the error says why."""
-    try:
-        yield results
-    finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            results.close()
-
-
-def _key(trial: Trial) -> tuple[int, int, int, float]:
-    return trial.repeat, trial.fold, trial.n_components, trial.beta
-
-
-def _as_table(trials: Sequence[Trial]) -> pd.DataFrame:
-    table = pd.DataFrame([asdict(trial) for trial in trials])
-    return table.sort_values(["repeat", "fold", "n_components", "beta"], ignore_index=True)
-
-
 def _groups(groups: Any, kept: Array) -> Array | None:
     if groups is None:
         return None
@@ -470,25 +388,3 @@ def _groups(groups: Any, kept: Array) -> Array | None:
     if missing.any():
         raise InputError(f"groups is missing in row {int(np.flatnonzero(missing)[0])}; name a group for all.")
     return np.unique(labels[kept].astype(str), return_inverse=True)[1]
-
-
-def _beyond(trials: Sequence[Trial], ks: Sequence[int], *, highest: int) -> list[int]:
-    """Further numbers of factors to try when the best of those tried lies at their edge."""
-    best = best_row(error_table(_as_table(trials)))[0]
-    more: list[int] = []
-    if best == max(ks):
-        more += range(best + 1, min(highest, best + _WIDEN) + 1)
-    if best == min(ks):
-        more += range(max(1, best - _WIDEN), best)
-    return more
-
-
-def _parallel_analysis(problem: Problem, seed: int) -> int:
-    """Where to look first; 1 when parallel analysis finds nothing."""
-    from icqf.baselines.retention import parallel_analysis
-
-    answers = problem.answers.astype(float)
-    answers[~(problem.answers >= 0)] = np.nan
-    varying = np.nanstd(answers, axis=0) > 0
-    found = parallel_analysis(answers[:, varying], n_iter=20, random_state=seed)
-    return max(1, found.n_components)

@@ -1,0 +1,108 @@
+"""The search itself: candidates tried fold by fold, in parallel, with what an earlier run finished."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed, effective_n_jobs
+
+from icqf.runner import Progress, ended_quietly
+from icqf.selection.journal import SearchJournal
+from icqf.selection.rules import best_row, error_table
+from icqf.selection.search import Plan, Task, Trial, run_task, tasks
+from icqf.solvers.problem import Problem
+
+Callback = Callable[[Progress], object]
+_REACH = 4  # numbers of factors tried on each side of parallel analysis
+_WIDEN = 3  # how many more are tried when the best lies at the edge
+_TASKS_PER_JOB = 4
+
+
+def run_search(
+    plan: Plan,
+    ks: Sequence[int],
+    *,
+    journal: SearchJournal | None,
+    before: Sequence[Trial],
+    n_jobs: int | None,
+    callback: Callback | None,
+) -> list[Trial]:
+    """All trials for these numbers of factors: from the journal, from before, or run now."""
+    wanted = set(ks)
+    earlier = [*(journal.trials if journal else ()), *before]
+    known = {_key(trial): trial for trial in earlier if trial.n_components in wanted}
+    jobs = effective_n_jobs(n_jobs)
+    folds_in_all = sum(folds.n_splits for folds in plan.folds)
+    pieces = max(1, -(-_TASKS_PER_JOB * jobs // folds_in_all)) if jobs > 1 else 1
+    todo = []
+    for task in tasks(plan, ks, pieces=pieces):
+        missing = tuple(
+            k for k in task.ks if any((task.repeat, task.fold, k, beta) not in known for beta in plan.betas)
+        )
+        if missing:
+            todo.append(Task(task.repeat, task.fold, missing))
+    total = len(ks) * len(plan.betas) * folds_in_all
+    done = total - sum(len(task.ks) for task in todo) * len(plan.betas)
+    _tell(callback, done, total, known)
+    run = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    with ended_quietly(run(delayed(run_task)(plan, task) for task in todo)) as results:
+        for finished in results:
+            if journal is not None:
+                journal.add(finished)
+            known |= {_key(trial): trial for trial in finished}
+            done += len(finished)
+            _tell(callback, done, total, known)
+    return [known[key] for key in sorted(known)]
+
+
+def as_table(trials: Sequence[Trial]) -> pd.DataFrame:
+    """Trials as a table, a fit a row."""
+    table = pd.DataFrame([asdict(trial) for trial in trials])
+    return table.sort_values(["repeat", "fold", "n_components", "beta"], ignore_index=True)
+
+
+def first_candidates(problem: Problem, seed: int) -> list[int]:
+    """The numbers of factors around the one that parallel analysis suggests."""
+    centre = _parallel_analysis(problem, seed)
+    highest = min(problem.n, problem.m)
+    return [k for k in range(max(1, centre - _REACH), centre + _REACH + 1) if k <= highest]
+
+
+def further_candidates(trials: Sequence[Trial], ks: Sequence[int], *, highest: int) -> list[int]:
+    """More numbers of factors to try when the best of those tried lies at their edge."""
+    best = best_row(error_table(as_table(trials)))[0]
+    more: list[int] = []
+    if best == max(ks):
+        more += range(best + 1, min(highest, best + _WIDEN) + 1)
+    if best == min(ks):
+        more += range(max(1, best - _WIDEN), best)
+    return more
+
+
+def _key(trial: Trial) -> tuple[int, int, int, float]:
+    return trial.repeat, trial.fold, trial.n_components, trial.beta
+
+
+def _tell(callback: Callback | None, done: int, total: int, known: Mapping[Any, Trial]) -> None:
+    if callback is None:
+        return
+    best = ""
+    if known:
+        k, beta, error = best_row(error_table(as_table(list(known.values()))))
+        best = f"{k} factors, beta {beta:g} (error {error:.4g})"
+    callback(Progress(done, total, best))
+
+
+def _parallel_analysis(problem: Problem, seed: int) -> int:
+    """Where to look first; 1 when parallel analysis finds nothing."""
+    from icqf.baselines.retention import parallel_analysis
+
+    answers = problem.answers.astype(float)
+    answers[~(problem.answers >= 0)] = np.nan
+    varying = np.nanstd(answers, axis=0) > 0
+    found = parallel_analysis(answers[:, varying], n_iter=20, random_state=seed)
+    return max(1, found.n_components)
