@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from icqf.cli.progress import Meter
-from icqf.selection import estimator
+from icqf.selection import run as running
 
 SEARCH = ("--n-components", "1-3", "--beta", "0.1", "0.5", "--n-splits", "4")
 
@@ -62,7 +62,7 @@ def test_nothing_to_select(run, study):
 @pytest.mark.parametrize("command", ["fit", "select"])
 def test_interrupted_and_resumed(run, study, tmp_path, monkeypatch, left_behind, command):
     out = tmp_path / ("out" if command == "fit" else "cv.csv")
-    journal, real, done = tmp_path / f"{out.name}.journal", estimator.run_task, []
+    journal, real, done = tmp_path / f"{out.name}.journal", running.run_task, []
 
     def interrupted(plan, task):
         if len(done) == 2:
@@ -71,7 +71,7 @@ def test_interrupted_and_resumed(run, study, tmp_path, monkeypatch, left_behind,
         return real(plan, task)
 
     with monkeypatch.context() as patch:
-        patch.setattr(estimator, "run_task", interrupted)
+        patch.setattr(running, "run_task", interrupted)
         result = run(command, *study, *SEARCH, "--out", out)
     assert result.exit_code == 130
     assert result.stdout == ""
@@ -97,7 +97,7 @@ def test_interrupted_before_any_fit(run, study, tmp_path, monkeypatch, left_behi
     def interrupted(plan, task):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(estimator, "run_task", interrupted)
+    monkeypatch.setattr(running, "run_task", interrupted)
     result = run("fit", *study, *SEARCH, "--out", tmp_path / "out")
     assert result.exit_code == 130 and "Nothing was written" in result.stderr
     assert left_behind() == []

@@ -53,12 +53,12 @@ def test_smaller_training_sets_are_parts_of_larger_ones(cohort):
 
 
 def test_labels_and_confounds_are_in_proportion(cohort):
-    labels = cohort.diagnoses.assign(boy=cohort.questionnaire.confounds["sex"] == "male")
+    boys = cohort.questionnaire.confounds["sex"] == "male"
     for split in divided(cohort):
         for rows in (split.held_out, split.validation, *split.training.values()):
-            expected = labels.mean() * len(rows)
-            found = labels.iloc[rows].sum()
-            assert (found - expected).abs().max() <= 2.5  # people; chance alone would give up to 10 or more
+            expected = cohort.diagnoses.mean() * len(rows)
+            assert (cohort.diagnoses.iloc[rows].sum() - expected).abs().max() <= 2.5  # people
+            assert abs(boys.iloc[rows].mean() - boys.mean()) <= 0.03
 
 
 def test_a_division_depends_on_its_own_number_and_seed_alone(cohort):
@@ -79,9 +79,13 @@ def test_families_are_never_split(cohort):
 
 
 def test_a_category_that_training_people_lack_is_refused_by_name(cohort):
-    sites = cohort.questionnaire.confounds.assign(site=["far"] * 2 + ["near"] * 598)
-    with pytest.raises(InputError, match="'site' has the category 'far' for 2 participants only"):
-        divided(cohort, n_splits=10, confounds=sites)
+    """As when the site is a confound and also what keeps people together."""
+    sites = pd.Series([f"site {i % 12}" for i in range(600)], index=cohort.questionnaire.answers.index)
+    confounds = cohort.questionnaire.confounds.assign(site=sites)
+    with pytest.raises(
+        InputError, match=r"'site' has the category 'site \d+' \(50 participants\), which nobody"
+    ):
+        divided(cohort, groups=sites, confounds=confounds)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from icqf.cli.many import ManyCommand
 
 @click.command(
     "diagnosis",
-    short_help="How well do scores tell diagnoses?",
+    short_help="How well scores tell diagnoses.",
     cls=ManyCommand,
     context_settings={"show_default": True},
     epilog="""\b

@@ -79,7 +79,7 @@ def job(ctx: click.Context, journal: Path | None, *, quiet: bool) -> Iterator[Me
             with meter:
                 yield meter
         except BaseException:
-            if journal is not None and began_here and not meter.done:
+            if journal is not None and began_here and not _kept(journal):
                 journal.unlink(missing_ok=True)
             raise
     except KeyboardInterrupt:
@@ -88,11 +88,16 @@ def job(ctx: click.Context, journal: Path | None, *, quiet: bool) -> Iterator[Me
         else:
             words = [word for word in ctx.meta.get(RAW, []) if word != "--resume"]
             command = shlex.join(["icqf", ctx.info_name or "", *words, "--resume"])
-            done = f"{meter.done} of {meter.total} fits are kept" if meter.total else "The work is kept"
+            done = f"{_kept(journal)} of {meter.total} fits are kept" if meter.total else "The work is kept"
             click.echo(f"Stopped. {done} in {journal}; go on with:\n  {command}", err=True)
         ctx.exit(INTERRUPTED)
     if journal is not None:
         journal.unlink(missing_ok=True)
+
+
+def _kept(journal: Path) -> int:
+    """Finished fits in a journal, whose first line is its header."""
+    return max(journal.read_bytes().count(b"\n") - 1, 0) if journal.exists() else 0
 
 
 @contextmanager
@@ -113,4 +118,9 @@ def resumable(ctx: click.Context, out: Path, *, quiet: bool) -> Iterator[Meter]:
 
 def typed(ctx: click.Context) -> str:
     """Return the command as it was typed."""
-    return shlex.join(["icqf", *ctx.command_path.split()[1:], *ctx.meta.get(RAW, [])])
+    names = []
+    at: click.Context | None = ctx
+    while at is not None and at.parent is not None:
+        names.append(at.info_name or "")
+        at = at.parent
+    return shlex.join(["icqf", *reversed(names), *ctx.meta.get(RAW, [])])

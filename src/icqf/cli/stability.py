@@ -12,7 +12,7 @@ from icqf.cli.many import ManyCommand
 
 @click.command(
     "stability",
-    short_help="Do smaller samples give the same factors?",
+    short_help="Whether smaller samples give the same factors.",
     cls=ManyCommand,
     context_settings={"show_default": True},
     epilog="""\b

@@ -64,7 +64,9 @@ class DiagnosticAUC:
         """Draw the mean area against the size of the training set, with 95 % bands."""
         from icqf.plotting.comparison import auc_by_sample_size
 
-        return auc_by_sample_size(self.over_labels(), ax=ax)
+        ax = auc_by_sample_size(self.over_labels(), ax=ax)
+        ax.set_xlabel("training set, as a share of the development set")
+        return ax
 
 
 def diagnostic_auc(

@@ -189,8 +189,9 @@ def _refuse_unseen_categories(questionnaire: Questionnaire, split: Split) -> Non
             unseen = set(column.iloc[others].dropna()) - set(column.iloc[rows].dropna())
             if unseen:
                 category = sorted(map(str, unseen))[0]
+                number = int((column.astype(str) == category).sum())
                 raise InputError(
-                    f"The confound {str(name)!r} has the category {category!r} for "
-                    f"{counted(int((column.astype(str) == category).sum()), 'participant')} only, so that a "
-                    "training set has none of them; merge it with another category or leave them out."
+                    f"The confound {str(name)!r} has the category {category!r} "
+                    f"({counted(number, 'participant')}), which nobody in one of the training sets has; merge "
+                    "it with another category, leave these participants out, or leave out the confound."
                 )

@@ -75,7 +75,11 @@ class Stability:
         """Draw the agreement against the size of the sample, a band for each method."""
         from icqf.plotting.comparison import by_sample_size
 
-        return by_sample_size(self.table, measure, label="mean correlation of loadings", ax=ax)
+        names = {"congruence": "mean congruence of loadings", "truth": "mean correlation with true loadings"}
+        label = names.get(measure, "mean correlation of loadings")
+        ax = by_sample_size(self.table, measure, label=label, ax=ax)
+        ax.set_xlabel("part, as a share of the development set")
+        return ax
 
 
 def stability(

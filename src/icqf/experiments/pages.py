@@ -27,6 +27,17 @@ def share(size: float) -> str:
     return f"{100 * size:g} %"
 
 
+def with_spread(mean: float, spread: float, digits: int = 2) -> str:
+    """A mean with its standard deviation over splits, where there were several.
+
+    Examples
+    --------
+    >>> with_spread(0.912, 0.034), with_spread(0.912, float("nan"))
+    ('0.91 (0.03)', '0.91')
+    """
+    return f"{mean:.{digits}f}" + (f" ({spread:.{digits}f})" if spread == spread else "")
+
+
 def prose(text: str) -> str:
     """A paragraph written over several lines of code, as one line.
 

@@ -16,6 +16,7 @@ from icqf.experiments.pages import (
     made_by,
     tests_table,
     verdict,
+    with_spread,
     write_page,
 )
 from icqf.experiments.studies import NamedStudy
@@ -48,8 +49,8 @@ def replication_experiment(studies: Sequence[NamedStudy], design: Design) -> Pat
         [
             row["method"],
             f"{row['k_a']:g} and {row['k_b']:g}",
-            f"{row['pearson']:.3f} ({row['pearson_sd']:.3f})",
-            f"{row['pearson_spread']:.3f}",
+            with_spread(row["pearson"], row["pearson_spread"], 3),
+            f"{row['pearson_sd']:.3f}",
             f"{row['pearson_optimal']:.3f}",
             f"{row['congruence']:.3f}",
             "{:.2f} ({:.2f})".format(*PAPER[row["method"]]) if published else "",
@@ -59,11 +60,11 @@ def replication_experiment(studies: Sequence[NamedStudy], design: Design) -> Pat
     head = [
         "method",
         "factors (median)",
-        "greedy, Pearson (sd over pairs)",
-        "sd over splits",
+        "greedy, Pearson (sd over splits)",
+        "sd over pairs",
         "best assignment",
         "congruence",
-        "paper",
+        "paper (sd)",
     ]
     page = design.out / "replication.md"
     write_page(

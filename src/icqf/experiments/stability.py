@@ -23,6 +23,7 @@ from icqf.experiments.pages import (
     tests_table,
     verdict,
     wide,
+    with_spread,
     write_page,
 )
 from icqf.experiments.studies import NamedStudy
@@ -90,7 +91,7 @@ def _section(study: NamedStudy, found: Stability, design: Design) -> list[str]:
     def greedy(row: Any) -> str:
         published = paper.get(row["method"], ())
         size = float(row.name)
-        text = f"{row['pearson']:.2f} ({row['pearson_spread']:.2f})"
+        text = with_spread(row["pearson"], row["pearson_spread"])
         return text + (f" [{published[PAPER_SIZES.index(size)]:.2f}]" if published else "")
 
     parts = [
@@ -110,7 +111,7 @@ def _section(study: NamedStudy, found: Stability, design: Design) -> list[str]:
     if study.truth is not None:
         parts += [
             "Correlation with the true loadings that the answers were made from:",
-            wide(summary, lambda row: f"{row['truth']:.3f} ({row['truth_spread']:.3f})"),
+            wide(summary, lambda row: with_spread(row["truth"], row["truth_spread"], 3)),
         ]
     return [
         *parts,

@@ -80,8 +80,8 @@ def load_study(name: str, *, files: Sequence[Path] = (), most: int | None = None
     Examples
     --------
     >>> from icqf.experiments.studies import load_study
-    >>> load_study("hbn", most=200).described
-    'HBN (simulated): 200 participants, 119 items, 11 labels'
+    >>> load_study("abcd", most=2000).described
+    'ABCD (simulated): 2 000 participants, 119 items, 11 labels'
     """
     if name not in STUDIES:
         raise InputError(
@@ -124,7 +124,8 @@ def own_study(questionnaire: Questionnaire, labels: Sequence[str]) -> NamedStudy
     rest = None if beside is None else beside.drop(columns=list(labels))
     if rest is not None and not rest.shape[1]:
         rest = None
-    return NamedStudy("study", questionnaire.source, replace(questionnaire, confounds=rest), known)
+    name = "study-labelled" if labels else "study"
+    return NamedStudy(name, questionnaire.source, replace(questionnaire, confounds=rest), known)
 
 
 def _real(name: str, files: Sequence[Path]) -> NamedStudy:

@@ -266,7 +266,8 @@ def _one_layout(
     keep = np.arange(len(ids)) >= int(described)
     names = {name: rename(name) for name in map(str, table.frame.columns) if name != identity}
     chosen = {name: new for name, new in names.items() if new is not None}
-    frame = table.frame.loc[keep, list(chosen)].rename(columns=chosen).assign(participant=ids[keep])
+    frame = table.frame.loc[keep, list(chosen)].rename(columns=chosen).copy()
+    frame["participant"] = ids[keep]
     notes = table.notes
     if described:
         notes = (*notes, f"{table.source}: row {table.rows[0]} describes the columns and was left out.")
