@@ -192,6 +192,6 @@ def _refuse_unseen_categories(questionnaire: Questionnaire, split: Split) -> Non
                 number = int((column.astype(str) == category).sum())
                 raise InputError(
                     f"The confound {str(name)!r} has the category {category!r} "
-                    f"({counted(number, 'participant')}), which nobody in one of the training sets has; merge "
-                    "it with another category, leave these participants out, or leave out the confound."
+                    f"({counted(number, 'participant')}), which nobody in one of the training sets has; "
+                    "merge it with another category, leave these participants out, or leave out the confound."
                 )
