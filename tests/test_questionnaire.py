@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from icqf.datasets import load_demo
 from icqf.errors import InputError
 from icqf.questionnaire import Item, Questionnaire
 
@@ -96,3 +97,22 @@ def test_it_is_frozen_and_consistent():
 def test_an_item_that_makes_no_sense(options, words):
     with pytest.raises(InputError, match=words):
         Item("q", **options)
+
+
+def test_tables_in_memory_make_a_questionnaire():
+    answers = pd.DataFrame({1: [0.0, 2.0], 2: [1.0, np.nan]}, index=["P1", "P2"])
+    people = pd.DataFrame({"age": [9, 10]}, index=["P1", "P2"])
+    made = Questionnaire.of(answers, item_range=(0, 3), subscales={"1": "mood"}, confounds=people)
+    assert [(item.name, item.max, item.subscale) for item in made.items] == [("1", 3, "mood"), ("2", 3, "")]
+    assert made.confounds is people
+    assert not Questionnaire.of(answers).items[0].declared
+    with pytest.raises(InputError, match="Item '1' holds 2, above its highest answer 1"):
+        Questionnaire.of(answers, item_range=(0, 1))
+
+
+def test_some_participants_are_taken_by_position():
+    demo = load_demo()
+    part = demo.take([5, 2])
+    assert list(part.answers.index) == [demo.answers.index[5], demo.answers.index[2]]
+    assert part.confounds.equals(demo.confounds.iloc[[5, 2]])
+    assert part.items == demo.items

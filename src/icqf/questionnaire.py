@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
@@ -158,6 +158,43 @@ class Questionnaire:
                 )
         for violation in range_violations(self.answers, self.items):
             raise InputError(where + violation.sentence)
+
+    @classmethod
+    def of(
+        cls,
+        answers: pd.DataFrame,
+        *,
+        item_range: tuple[float, float] | None = None,
+        subscales: Mapping[str, str] | None = None,
+        confounds: pd.DataFrame | None = None,
+        groups: pd.Series | None = None,
+    ) -> Questionnaire:
+        """Make a questionnaire of tables that are in memory already.
+
+        Parameters
+        ----------
+        answers : DataFrame
+            Answers, indexed by participant id; a missing answer is NaN.
+        item_range : (lowest, highest), optional
+            The answer range of all items. None: not declared.
+        subscales : mapping of str to str, optional
+            The subscale of items, by name.
+        confounds, groups
+            Of the same participants, in order.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from icqf.questionnaire import Questionnaire
+        >>> answers = pd.DataFrame({"sad": [0, 2], "tired": [1, None]}, index=["P1", "P2"])
+        >>> Questionnaire.of(answers, item_range=(0, 3)).items[0]
+        Item(name='sad', wording='', min=0, max=3, reverse=False, subscale='', missing_codes=(), labels=())
+        """
+        low, high = (None, None) if item_range is None else item_range
+        scales = subscales or {}
+        names = [str(name) for name in answers.columns]
+        items = tuple(Item(name, min=low, max=high, subscale=scales.get(name, "")) for name in names)
+        return cls(answers.set_axis(names, axis=1), items, confounds=confounds, groups=groups)
 
     @property
     def n_participants(self) -> int:
