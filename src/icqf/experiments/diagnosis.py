@@ -11,6 +11,7 @@ from icqf.evaluation.prediction import DiagnosticAUC, diagnostic_auc
 from icqf.experiments.design import Design
 from icqf.experiments.pages import (
     about_simulations,
+    candidates,
     chosen_counts,
     core_minutes,
     count_cell,
@@ -58,8 +59,8 @@ def _setting(design: Design) -> str:
     return f"""{design.n_splits} splits of each study into development and held-out participants (80/20, with
     confounds and labels in proportion); a fifth of the development set for validation; training sets of
     {", ".join(share(size) for size in design.sizes)} of the development set. Factors are learned from the
-    training participants alone, k and β by blockwise cross-validation (ICQF, ℓ1-NMF) and k by parallel
-    analysis (FA-promax); validation and held-out participants are scored with the loadings fixed. For each
+    training participants alone, k and β by blockwise cross-validation (ICQF, ℓ1-NMF; {candidates(design)})
+    and k by parallel analysis (FA-promax); validation and held-out participants are scored with the loadings fixed. For each
     label a logistic regression (ℓ2, balanced classes, standardised scores) is tuned on the validation and
     judged on the held-out participants, the same ones for every method and size. “All items” is what the
     answers tell without any summary. Tests are one-sided Wilcoxon signed-rank tests over splits with a false
@@ -69,7 +70,7 @@ def _setting(design: Design) -> str:
 def _section(study: NamedStudy, found: DiagnosticAUC, design: Design) -> list[str]:
     base = design.out / f"diagnosis-{study.name}"
     tests, summary = found.tests(), found.summary()
-    found.table.to_csv(f"{base}.csv", index=False, float_format="%.6g")
+    found.table.to_csv(f"{base}.csv", index=False, float_format="%.4g")
     tests.to_csv(f"{base}-tests.csv", index=False, float_format="%.6g")
     ax = found.plot()
     ax.set_title(study.title, loc="left")
@@ -89,11 +90,27 @@ def _section(study: NamedStudy, found: DiagnosticAUC, design: Design) -> list[st
         tests_table(tests),
         "Number of factors chosen, median and range over splits. " + PAPER_COUNTS.get(study.name, ""),
         wide(counts, count_cell),
+        "Penalty β chosen:",
+        wide(chosen_counts(found.table[found.table["beta"].notna()], "beta"), count_cell),
         f"Mean area for each label, trained on {share(max(design.sizes))} and on {share(min(design.sizes))}:",
         _by_label(found, design),
+        _label_words(found, base),
         failures_words(found.failures),
         f"All runs: [{base.name}.csv]({base.name}.csv). The fits took {core_minutes(found.seconds)}.",
     ]
+
+
+def _label_words(found: DiagnosticAUC, base: Path) -> str:
+    tests = found.tests(each_label=True)
+    tests.to_csv(f"{base}-label-tests.csv", index=False, float_format="%.4g")
+    lines = []
+    for other, part in tests.groupby("against", sort=False):
+        better, worse = ((part["verdict"] == word).sum() for word in ("better", "worse"))
+        lines.append(f"{other}: better in {better}, worse in {worse} of {len(part)}")
+    return (
+        "Label by label and size by size, the false discovery rate being over all of these tests, ICQF is, "
+        f"against {'; '.join(lines)} ([tests]({base.name}-label-tests.csv))."
+    )
 
 
 def _by_label(found: DiagnosticAUC, design: Design) -> str:

@@ -15,7 +15,7 @@ from icqf.evaluation.fits import fit_part, identity_of
 from icqf.evaluation.matching import match_factors
 from icqf.evaluation.methods import FACTORIZATIONS, FactorAnalysisMethod, Fitted, ICQFMethod, trained
 from icqf.experiments.design import QUICK_PARTICIPANTS, Design
-from icqf.experiments.pages import about_simulations, made_by, write_page
+from icqf.experiments.pages import about_simulations, candidates, made_by, write_page
 from icqf.experiments.studies import NamedStudy
 from icqf.plotting import loading_heatmap, top_items
 from icqf.report.markdown import markdown_table, safe
@@ -34,7 +34,11 @@ PAPER = (
 def loadings(studies: Sequence[NamedStudy], design: Design) -> Path:
     """Run the experiment on each study; writes tables, figures and the page ``loadings.md``."""
     design.out.mkdir(parents=True, exist_ok=True)
-    parts = ["# Loadings: three methods side by side", made_by(design, _SETTING), about_simulations(studies)]
+    parts = [
+        "# Loadings: three methods side by side",
+        made_by(design, _setting(design)),
+        about_simulations(studies),
+    ]
     for study in studies:
         parts += _section(study, _fits(study, design), design)
     simulated = [study.name for study in studies if study.truth is not None]
@@ -45,9 +49,10 @@ def loadings(studies: Sequence[NamedStudy], design: Design) -> Path:
     return page
 
 
-_SETTING = """Each method is fitted to all participants of a study: k and β by blockwise cross-validation
-    (ICQF, ℓ1-NMF), k by parallel analysis (FA-promax). Items stand in the same order in all panels, and the
-    factors of the two other methods in the order of the ICQF factors that they match."""
+def _setting(design: Design) -> str:
+    return f"""Each method is fitted to all participants of a study: k and β by blockwise cross-validation
+    (ICQF, ℓ1-NMF; {candidates(design)}), k by parallel analysis (FA-promax). Items stand in the same order in
+    all panels, and the factors of the two other methods in the order of the ICQF factors that they match."""
 
 
 def _fits(study: NamedStudy, design: Design) -> dict[str, Fitted | str]:

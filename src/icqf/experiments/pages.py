@@ -55,6 +55,20 @@ def made_by(design: Design, what: str) -> str:
     return prose(f"Made by `{design.command}` with icqf {__version__}. {what} {quick * design.quick}")
 
 
+def candidates(design: Design) -> str:
+    """What cross-validation chooses from.
+
+    Examples
+    --------
+    >>> candidates(Design(Path("out")))
+    'k from 2 to 16, β from 0, 0.01, 0.05, 0.1, 0.2, 0.5'
+    """
+    ks, betas = design.n_components, ", ".join(f"{beta:g}" for beta in design.betas)
+    whole = len(ks) > 2 and list(ks) == list(range(ks[0], ks[-1] + 1))
+    factors = f"{ks[0]} to {ks[-1]}" if whole else ", ".join(map(str, ks))
+    return f"k from {factors}, β from {betas}"
+
+
 def about_simulations(studies: Iterable[NamedStudy]) -> str:
     """What to keep in mind about simulated studies, where there are any."""
     if all(study.truth is None for study in studies):
