@@ -19,7 +19,7 @@ from icqf.experiments.pages import (
     in_short,
     made_by,
     share,
-    tests_table,
+    table_of_tests,
     verdict,
     wide,
     write_page,
@@ -60,8 +60,8 @@ def _setting(design: Design) -> str:
     confounds and labels in proportion); a fifth of the development set for validation; training sets of
     {", ".join(share(size) for size in design.sizes)} of the development set. Factors are learned from the
     training participants alone, k and β by blockwise cross-validation (ICQF, ℓ1-NMF; {candidates(design)})
-    and k by parallel analysis (FA-promax); validation and held-out participants are scored with the loadings fixed. For each
-    label a logistic regression (ℓ2, balanced classes, standardised scores) is tuned on the validation and
+    and k by parallel analysis (FA-promax); validation and held-out participants are scored with the
+    loadings fixed. For each label a logistic regression (ℓ2, balanced classes, standardised scores) is tuned on the validation and
     judged on the held-out participants, the same ones for every method and size. “All items” is what the
     answers tell without any summary. Tests are one-sided Wilcoxon signed-rank tests over splits with a false
     discovery rate of 0.01. Splits of one study share people, so a verdict is about this sample."""
@@ -87,7 +87,7 @@ def _section(study: NamedStudy, found: DiagnosticAUC, design: Design) -> list[st
         "of its mean over splits:",
         wide(summary, area),
         f"![AUC against the size of the training set]({base.name}.png)",
-        tests_table(tests),
+        table_of_tests(tests),
         "Number of factors chosen, median and range over splits. " + PAPER_COUNTS.get(study.name, ""),
         wide(counts, count_cell),
         "Penalty β chosen:",

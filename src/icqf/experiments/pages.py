@@ -99,7 +99,7 @@ def wide(
     return markdown_table([head, *titles], lines)
 
 
-def tests_table(tests: pd.DataFrame) -> str:
+def table_of_tests(tests: pd.DataFrame) -> str:
     """Differences with their adjusted p-values."""
     lines = [
         [

@@ -15,7 +15,7 @@ from icqf.experiments.pages import (
     failures_words,
     in_short,
     made_by,
-    tests_table,
+    table_of_tests,
     verdict,
     with_spread,
     write_page,
@@ -79,7 +79,7 @@ def replication_experiment(studies: Sequence[NamedStudy], design: Design) -> Pat
             safe(" ".join((*a.notes, *b.notes))),
             markdown_table(head, lines),
             "The paper's numbers are from the real studies." if published else "",
-            tests_table(tests),
+            table_of_tests(tests),
             failures_words(found.failures),
             f"All runs: [replication.csv](replication.csv). The fits took {core_minutes(found.seconds)}.",
         ],
@@ -90,6 +90,6 @@ def replication_experiment(studies: Sequence[NamedStudy], design: Design) -> Pat
 def _setting(design: Design) -> str:
     return f"""In each of {design.n_splits} splits, every method is fitted to the development set (80 %) of
     each study, choosing its number of factors in each: k and β by blockwise cross-validation (ICQF, ℓ1-NMF;
-    {candidates(design)}), k by parallel analysis (FA-promax). Factors are matched on the items that both studies have, over
-    min(k, k′) pairs. Tests are one-sided Wilcoxon signed-rank tests over splits with a false discovery rate
+    {candidates(design)}), k by parallel analysis (FA-promax). Factors are matched on the items that
+    both studies have, over min(k, k′) pairs. Tests are one-sided Wilcoxon signed-rank tests over splits with a false discovery rate
     of 0.01; splits of one study share people, so a verdict is about these samples."""

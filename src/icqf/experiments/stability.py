@@ -21,7 +21,7 @@ from icqf.experiments.pages import (
     in_short,
     made_by,
     share,
-    tests_table,
+    table_of_tests,
     verdict,
     wide,
     with_spread,
@@ -72,8 +72,8 @@ def _setting(design: Design) -> str:
     return f"""In each of {design.n_splits} splits, every method is fitted to the whole development set (80 %
     of the participants) and to parts of it ({", ".join(share(size) for size in design.sizes)}), choosing its
     number of factors each time: k and β by blockwise cross-validation (ICQF, ℓ1-NMF; {candidates(design)}),
-    k by parallel analysis (FA-promax). Loadings of a part are matched with those of the whole, greedily by Pearson's correlation
-    over min(k, k′) pairs as in the paper; beside it the assignment with the largest sum of correlations, and
+    k by parallel analysis (FA-promax). Loadings of a part are matched with those of the whole,
+    greedily by Pearson's correlation over min(k, k′) pairs as in the paper; beside it the assignment with the largest sum of correlations, and
     Tucker's congruence. Matching over min(k, k′) favours whoever finds fewer factors, so look at the numbers
     of factors too. Tests are one-sided Wilcoxon signed-rank tests over splits with a false discovery rate of
     0.01; splits of one study share people, so a verdict is about this sample."""
@@ -102,7 +102,7 @@ def _section(study: NamedStudy, found: Stability, design: Design) -> list[str]:
         + ("; in square brackets the paper's Table 2, from the real study." if paper else "."),
         wide(summary, greedy),
         f"![Agreement against the size of the sample]({base.name}.png)",
-        tests_table(tests),
+        table_of_tests(tests),
         "With the best assignment / by Tucker's congruence:",
         wide(summary, lambda row: f"{row['pearson_optimal']:.2f} / {row['congruence']:.2f}"),
         "Number of factors in the parts, median and range over splits (first column: in the whole "
