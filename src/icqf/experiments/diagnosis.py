@@ -56,15 +56,16 @@ def diagnosis(studies: Sequence[NamedStudy], design: Design) -> Path:
 
 
 def _setting(design: Design) -> str:
-    return f"""{design.n_splits} splits of each study into development and held-out participants (80/20, with
-    confounds and labels in proportion); a fifth of the development set for validation; training sets of
-    {", ".join(share(size) for size in design.sizes)} of the development set. Factors are learned from the
-    training participants alone, k and β by blockwise cross-validation (ICQF, ℓ1-NMF; {candidates(design)})
-    and k by parallel analysis (FA-promax); validation and held-out participants are scored with the
-    loadings fixed. For each label a logistic regression (ℓ2, balanced classes, standardised scores) is tuned on the validation and
-    judged on the held-out participants, the same ones for every method and size. “All items” is what the
-    answers tell without any summary. Tests are one-sided Wilcoxon signed-rank tests over splits with a false
-    discovery rate of 0.01. Splits of one study share people, so a verdict is about this sample."""
+    return f"""{design.n_splits} splits of each study into development and held-out participants (80/20,
+    with confounds and labels in proportion); a fifth of the development set for validation; training sets
+    of {", ".join(share(size) for size in design.sizes)} of the development set. Factors are learned from
+    the training participants alone, k and β by blockwise cross-validation (ICQF, ℓ1-NMF;
+    {candidates(design)}) and k by parallel analysis (FA-promax); validation and held-out participants are
+    scored with the loadings fixed. For each label a logistic regression (ℓ2, balanced classes, standardised
+    scores) is tuned on the validation and judged on the held-out participants, the same ones for every
+    method and size. “All items” is what the answers tell without any summary. Tests are one-sided Wilcoxon
+    signed-rank tests over splits with a false discovery rate of 0.01. Splits of one study share people, so
+    a verdict is about this sample."""
 
 
 def _section(study: NamedStudy, found: DiagnosticAUC, design: Design) -> list[str]:

@@ -51,8 +51,9 @@ def loadings(studies: Sequence[NamedStudy], design: Design) -> Path:
 
 def _setting(design: Design) -> str:
     return f"""Each method is fitted to all participants of a study: k and β by blockwise cross-validation
-    (ICQF, ℓ1-NMF; {candidates(design)}), k by parallel analysis (FA-promax). Items stand in the same order in
-    all panels, and the factors of the two other methods in the order of the ICQF factors that they match."""
+    (ICQF, ℓ1-NMF; {candidates(design)}), k by parallel analysis (FA-promax). Items stand in the same order
+    in all panels, and the factors of the two other methods in the order of the ICQF factors that they
+    match."""
 
 
 def _fits(study: NamedStudy, design: Design) -> dict[str, Fitted | str]:

@@ -90,6 +90,6 @@ def replication_experiment(studies: Sequence[NamedStudy], design: Design) -> Pat
 def _setting(design: Design) -> str:
     return f"""In each of {design.n_splits} splits, every method is fitted to the development set (80 %) of
     each study, choosing its number of factors in each: k and β by blockwise cross-validation (ICQF, ℓ1-NMF;
-    {candidates(design)}), k by parallel analysis (FA-promax). Factors are matched on the items that
-    both studies have, over min(k, k′) pairs. Tests are one-sided Wilcoxon signed-rank tests over splits with a false discovery rate
-    of 0.01; splits of one study share people, so a verdict is about these samples."""
+    {candidates(design)}), k by parallel analysis (FA-promax). Factors are matched on the items that both
+    studies have, over min(k, k′) pairs. Tests are one-sided Wilcoxon signed-rank tests over splits with a
+    false discovery rate of 0.01; splits of one study share people, so a verdict is about these samples."""
