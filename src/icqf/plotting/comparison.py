@@ -37,16 +37,7 @@ Names = Sequence[str] | Mapping[str, str] | None
 
 
 def auc_by_sample_size(table: pd.DataFrame, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
-    """Draw the area under the ROC curve against the share of the sample, a band for each method.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Columns ``method``, ``size`` and ``auc``, a repetition a row. With columns ``low`` and ``high`` beside
-        them, one row a method and size, those are the band.
-    level : float
-        Coverage of the band, where it is worked out from repetitions (t interval of their mean).
-    ax : Axes, optional
+    """Draw the area under the ROC curve against the share of the sample: `by_sample_size` of column ``auc``.
 
     Examples
     --------
