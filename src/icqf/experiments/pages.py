@@ -118,6 +118,7 @@ def table_of_tests(tests: pd.DataFrame) -> str:
 
 def verdict(tests: pd.DataFrame, what: str) -> str:
     """In words, where ICQF is better, about the same, or worse."""
+    several = tests["size"].nunique() > 1
     sentences = []
     for word, phrase in (
         ("better", f"{what} is better with ICQF"),
@@ -127,7 +128,8 @@ def verdict(tests: pd.DataFrame, what: str) -> str:
         found = tests[tests["verdict"] == word]
         if len(found):
             places = [
-                f"{other} (at {_sizes(part['size'])})" for other, part in found.groupby("against", sort=False)
+                f"{other} (at {_sizes(part['size'])})" if several else str(other)
+                for other, part in found.groupby("against", sort=False)
             ]
             link = "from" if word == "no difference" else "than with"
             sentences.append(f"{phrase} {link} {_and(places)}")

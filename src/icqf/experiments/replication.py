@@ -67,6 +67,13 @@ def replication_experiment(studies: Sequence[NamedStudy], design: Design) -> Pat
         "congruence",
         "paper (sd)",
     ]
+    ax = found.plot()
+    ax.set_title(f"{a.title} ↔ {b.title}", loc="left")
+    if published:
+        for at, method in enumerate(dict.fromkeys(found.table["method"])):
+            ax.plot(at, PAPER[method][0], "x", color="0.35", markersize=8)
+        ax.set_xlabel("a dot a split, a line their mean; × the paper's, on the real studies")
+    ax.figure.savefig(design.out / "replication.png", dpi=150)
     page = design.out / "replication.md"
     write_page(
         page,
@@ -76,9 +83,10 @@ def replication_experiment(studies: Sequence[NamedStudy], design: Design) -> Pat
             about_simulations(studies),
             *in_short([(f"{a.title} and {b.title}", verdict(tests, "the agreement"))]),
             f"## {safe(a.described)} ↔ {safe(b.described)}",
-            safe(" ".join((*a.notes, *b.notes))),
+            *(safe(f"{study.title}: {note}") for study in studies for note in study.notes),
             markdown_table(head, lines),
             "The paper's numbers are from the real studies." if published else "",
+            "![Agreement in every split](replication.png)",
             table_of_tests(tests),
             failures_words(found.failures),
             f"All runs: [replication.csv](replication.csv). The fits took {core_minutes(found.seconds)}.",

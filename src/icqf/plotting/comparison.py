@@ -104,6 +104,42 @@ def by_sample_size(
     return ax
 
 
+def by_method(table: pd.DataFrame, value: str, *, label: str = "", ax: Axes | None = None) -> Axes:
+    """Draw a value of every repetition as a dot, a column for each method, with the mean as a line.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Columns ``method`` and `value`, a repetition a row.
+    value : str
+        The column to draw.
+    label : str
+        What to call it; its own name by default.
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from icqf.plotting import by_method
+    >>> ax = by_method(pd.DataFrame({"method": ["ICQF", "ICQF", "FA"], "r": [0.9, 0.8, 0.7]}), "r")
+    >>> [tick.get_text() for tick in ax.get_xticklabels()]
+    ['ICQF', 'FA']
+    """
+    ax = axes_or_new(ax, size=(4.8, 3.8))
+    methods = list(dict.fromkeys(table["method"]))
+    for at, method in enumerate(methods):
+        values = table.loc[table["method"] == method, value].to_numpy(dtype=float)
+        beside = 0.28 * (np.arange(len(values)) / max(len(values) - 1, 1) - 0.5)
+        ax.plot(at + beside, values, "o", color=SERIES[at % len(SERIES)], markersize=4, alpha=0.7)
+        ax.hlines(values.mean(), at - 0.3, at + 0.3, color=ink(), linewidth=1.5)
+    ax.set_xticks(range(len(methods)), methods)
+    ax.set_xlim(-0.6, len(methods) - 0.4)
+    ax.set_ylabel(label or value)
+    bare(ax)
+    guides(ax)
+    return ax
+
+
 def factor_match(
     a: Any,
     b: Any,
