@@ -72,7 +72,7 @@ def replication_experiment(studies: Sequence[NamedStudy], design: Design) -> Pat
     if published:
         for at, method in enumerate(dict.fromkeys(found.table["method"])):
             ax.plot(at, PAPER[method][0], "x", color="0.35", markersize=8)
-        ax.set_xlabel("a dot a split, a line their mean; × the paper's, on the real studies")
+        ax.set_xlabel("× the paper's mean, on the real studies")
     ax.figure.savefig(design.out / "replication.png", dpi=150)
     page = design.out / "replication.md"
     write_page(
