@@ -56,3 +56,14 @@ def listed(names: Iterable[object], *, most: int = 5) -> str:
     texts = [repr(str(name)) for name in names]
     rest = len(texts) - most
     return ", ".join(texts[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def concerns_users(category: type[Warning]) -> bool:
+    """Return whether a warning is about someone's data rather than about code.
+
+    Examples
+    --------
+    >>> concerns_users(UserWarning), concerns_users(DeprecationWarning)
+    (True, False)
+    """
+    return issubclass(category, UserWarning) and not issubclass(category, DeprecationWarning)

@@ -16,7 +16,7 @@ import click
 
 from icqf import __version__
 from icqf.cli.words import in_command_words
-from icqf.errors import InputError
+from icqf.errors import InputError, concerns_users
 
 COMMANDS = (
     *("demo", "check", "codebook", "fit", "select", "score", "show", "compare"),
@@ -68,7 +68,7 @@ class Program(click.Group):
 @contextmanager
 def _warnings_as_messages() -> Iterator[None]:
     def show(message: Any, category: Any, *place: Any, **more: Any) -> None:
-        if issubclass(category, UserWarning):
+        if concerns_users(category):
             click.echo(f"Note: {in_command_words(str(message))}", err=True)
 
     with warnings.catch_warnings():

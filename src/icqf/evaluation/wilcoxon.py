@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -87,4 +88,6 @@ def _one_sided(gain: np.ndarray) -> float:
     """The p-value that gains are not above 0."""
     if not len(gain) or not np.any(gain):
         return 1.0
-    return float(stats.wilcoxon(gain, alternative="greater").pvalue)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of few splits with ties, which the number of splits tells already
+        return float(stats.wilcoxon(gain, alternative="greater").pvalue)

@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from icqf.answers import EmptyRowsWarning
+from icqf.errors import concerns_users
 from icqf.estimator import ICQF
 from icqf.study.options import StudyOptions
 from icqf.study.read import Study, read_study
@@ -151,5 +152,5 @@ def model_parameters(options: StudyOptions, study: Study) -> dict[str, Any]:
 
 def _sentences(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
     """Return what was warned of, once each; what concerns programmers only is left out."""
-    told = [str(each.message) for each in caught if issubclass(each.category, UserWarning)]
+    told = [str(each.message) for each in caught if concerns_users(each.category)]
     return tuple(dict.fromkeys(told))
