@@ -66,6 +66,28 @@ def test_loadings_stand_side_by_side_with_the_truth(out):
     assert (out / "loadings-hbn-icqf.csv").exists()
 
 
+def test_public_studies_with_labels(tmp_path):
+    text = page_of(
+        run("reproduce", "diagnosis", *TINY, "--study", "help", "phq9", "--out", tmp_path),
+        tmp_path,
+        "diagnosis",
+    )
+    assert "## HELP (CES-D and InDUC): 400 participants, 70 items, 6 labels" in text
+    assert "## NHANES PHQ-9: 400 participants, 9 items, 1 label" in text
+    assert "simulated" not in text
+
+
+def test_public_studies_with_gaps_by_design(tmp_path):
+    text = page_of(
+        run("reproduce", "stability", *TINY, "--study", "msq", "bfi", "--out", tmp_path),
+        tmp_path,
+        "stability",
+    )
+    assert "## msq (mood words): 400 participants, 75 items" in text
+    assert {"ICQF", "l1-NMF"} <= set(pd.read_csv(tmp_path / "stability-msq.csv")["method"])
+    assert set(pd.read_csv(tmp_path / "stability-bfi.csv")["method"]) == {"ICQF", "l1-NMF", "FA-promax"}
+
+
 def test_a_finished_run_is_not_run_again(out):
     before = (out / "fits-hbn-quick.journal").read_bytes()
     run("reproduce", "diagnosis", *TINY, "--out", out)

@@ -117,14 +117,11 @@ def _label_words(found: DiagnosticAUC, base: Path) -> str:
 def _by_label(found: DiagnosticAUC, design: Design) -> str:
     areas = found.by_label()
     methods = list(dict.fromkeys(found.table["method"]))
-    ends = (max(design.sizes), min(design.sizes))
-    lines = [
-        [
-            str(label),
-            *(f"{areas.loc[label, (size, method)]:.2f}" for size in ends for method in methods),
-        ]
-        for label in areas.index
+    columns = [
+        (size, method)
+        for size in (max(design.sizes), min(design.sizes))
+        for method in methods
+        if (size, method) in areas
     ]
-    return markdown_table(
-        ["label", *(f"{method}, {share(size)}" for size in ends for method in methods)], lines
-    )
+    lines = [[str(label), *(f"{areas.loc[label, at]:.2f}" for at in columns)] for label in areas.index]
+    return markdown_table(["label", *(f"{method}, {share(size)}" for size, method in columns)], lines)
