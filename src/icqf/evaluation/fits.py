@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,7 +37,6 @@ class Part:
     loadings: pd.DataFrame | None = None
     auc: dict[str, float] = field(default_factory=dict)
     failed: str = ""
-    seconds: float = 0.0
 
     @property
     def factors(self) -> pd.DataFrame:
@@ -100,7 +98,6 @@ def fit_part(
 
     `rows` are the positions of the training, validation and held-out participants.
     """
-    clock = time.perf_counter()
     fitted = trained(method, study.take(rows[0]), random_state=seed)
     if isinstance(fitted, str):
         return {"failed": fitted}
@@ -114,7 +111,7 @@ def fit_part(
         found["auc"] = {
             str(name): classified(scores, [labels[name].to_numpy()[part] for part in rows]) for name in labels
         }
-    return found | {"seconds": round(time.perf_counter() - clock, 3)}
+    return found
 
 
 def answered(questionnaire: Questionnaire) -> Questionnaire:
@@ -212,5 +209,4 @@ def _part(place: tuple[int, float, int, str], found: dict[str, Any], study: Ques
         beta=found["beta"],
         loadings=loadings,
         auc=found.get("auc", {}),
-        seconds=found["seconds"],
     )

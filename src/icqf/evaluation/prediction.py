@@ -29,13 +29,10 @@ class DiagnosticAUC:
         area under the ROC curve in the held-out participants.
     failures : tuple of str
         Fits that were not possible, and why.
-    seconds : float
-        Time that the fits took, added up over processes.
     """
 
     table: pd.DataFrame
     failures: tuple[str, ...] = ()
-    seconds: float = 0.0
 
     def over_labels(self) -> pd.DataFrame:
         """Mean area over the labels, a row a split, size and method."""
@@ -154,4 +151,4 @@ def diagnostic_auc(
         for part in parts
         for label, auc in part.auc.items()
     ]
-    return DiagnosticAUC(pd.DataFrame(rows), failures(parts), sum(part.seconds for part in parts))
+    return DiagnosticAUC(pd.DataFrame(rows), failures(parts))

@@ -29,13 +29,10 @@ class Replication:
         ``pearson_sd`` (greedy pairs), ``pearson_optimal``, ``congruence``.
     failures : tuple of str
         Fits that were not possible, and why.
-    seconds : float
-        Time that the fits took, added up over processes.
     """
 
     table: pd.DataFrame
     failures: tuple[str, ...] = ()
-    seconds: float = 0.0
 
     def summary(self) -> pd.DataFrame:
         """Mean over splits of each measure, and the median number of factors, by method."""
@@ -122,5 +119,4 @@ def replication(
             "k_b": other.n_components,
         }
         rows.append(row | agreement(part.factors, other.factors))
-    both = [*sides[0], *sides[1]]
-    return Replication(pd.DataFrame(rows), failures(both), sum(part.seconds for part in both))
+    return Replication(pd.DataFrame(rows), failures([*sides[0], *sides[1]]))

@@ -54,13 +54,10 @@ class Stability:
         ``congruence``; with true loadings also ``truth`` (greedy Pearson correlation with them).
     failures : tuple of str
         Fits that were not possible, and why.
-    seconds : float
-        Time that the fits took, added up over processes.
     """
 
     table: pd.DataFrame
     failures: tuple[str, ...] = ()
-    seconds: float = 0.0
 
     def summary(self) -> pd.DataFrame:
         """Mean over splits of each measure, and the median number of factors, by size and method."""
@@ -162,7 +159,7 @@ def stability(
         if truth is not None:
             row["truth"] = match_factors(truth, part.factors).mean
         rows.append(row)
-    return Stability(pd.DataFrame(rows), failures(parts), sum(part.seconds for part in parts))
+    return Stability(pd.DataFrame(rows), failures(parts))
 
 
 def failures(parts: Sequence[Part]) -> tuple[str, ...]:

@@ -13,7 +13,6 @@ from icqf.experiments.pages import (
     about_simulations,
     candidates,
     chosen_counts,
-    core_minutes,
     count_cell,
     failures_words,
     in_short,
@@ -97,7 +96,7 @@ def _section(study: NamedStudy, found: DiagnosticAUC, design: Design) -> list[st
         _by_label(found, design),
         _label_words(found, base),
         failures_words(found.failures),
-        f"All runs: [{base.name}.csv]({base.name}.csv). The fits took {core_minutes(found.seconds)}.",
+        f"All runs: [{base.name}.csv]({base.name}.csv).",
     ]
 
 

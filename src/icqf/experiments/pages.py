@@ -164,11 +164,6 @@ def write_page(path: Path, parts: Iterable[str]) -> None:
     path.write_text("\n\n".join(part for part in parts if part) + "\n", encoding="utf-8")
 
 
-def core_minutes(seconds: float) -> str:
-    """Time spent on fits, by one core."""
-    return f"{seconds / 60:.0f} core minutes" if seconds >= 60 else f"{seconds:.0f} core seconds"
-
-
 def _p(value: float) -> str:
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 

@@ -11,7 +11,6 @@ from icqf.experiments.design import Design
 from icqf.experiments.pages import (
     about_simulations,
     candidates,
-    core_minutes,
     failures_words,
     in_short,
     made_by,
@@ -89,7 +88,7 @@ def replication_experiment(studies: Sequence[NamedStudy], design: Design) -> Pat
             "![Agreement in every split](replication.png)",
             table_of_tests(tests),
             failures_words(found.failures),
-            f"All runs: [replication.csv](replication.csv). The fits took {core_minutes(found.seconds)}.",
+            "All runs: [replication.csv](replication.csv).",
         ],
     )
     return page

@@ -15,7 +15,6 @@ from icqf.experiments.pages import (
     about_simulations,
     candidates,
     chosen_counts,
-    core_minutes,
     count_cell,
     failures_words,
     in_short,
@@ -114,12 +113,22 @@ def _section(study: NamedStudy, found: Stability, design: Design) -> list[str]:
         parts += [
             "Correlation with the true loadings that the answers were made from:",
             wide(summary, lambda row: with_spread(row["truth"], row["truth_spread"], 3)),
+            _closest(summary),
         ]
     return [
         *parts,
         failures_words(found.failures),
-        f"All runs: [{base.name}.csv]({base.name}.csv). The fits took {core_minutes(found.seconds)}.",
+        f"All runs: [{base.name}.csv]({base.name}.csv).",
     ]
+
+
+def _closest(summary: pd.DataFrame) -> str:
+    best = summary.loc[summary.groupby("size", sort=False)["truth"].idxmax()]
+    places = [
+        f"{method} at {', '.join(share(size) for size in part['size'])}"
+        for method, part in best.groupby("method", sort=False)
+    ]
+    return f"Closest to the truth: {'; '.join(places)}."
 
 
 def _counts(found: Stability) -> str:
