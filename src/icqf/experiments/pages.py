@@ -117,24 +117,34 @@ def table_of_tests(tests: pd.DataFrame) -> str:
 
 
 def verdict(tests: pd.DataFrame, what: str) -> str:
-    """In words, where ICQF is better, about the same, or worse."""
-    several = tests["size"].nunique() > 1
+    """In words, where ICQF is better, about the same, or worse, and by how much.
+
+    Examples
+    --------
+    >>> rows = {"size": [0.8, 0.2], "against": "FA", "difference": [0.0123, 0.02], "verdict": "better"}
+    >>> verdict(pd.DataFrame(rows), "the area")
+    'The area is better with ICQF than with FA (at 80 %, 20 %; by 0.012–0.020).'
+    """
     sentences = []
     for word, phrase in (
-        ("better", f"{what} is better with ICQF"),
-        ("no difference", "no difference can be told"),
-        ("worse", f"{what} is worse with ICQF"),
+        ("better", f"{what} is better with ICQF than with"),
+        ("no difference", "no difference can be told from"),
+        ("worse", f"{what} is worse with ICQF than with"),
     ):
-        found = tests[tests["verdict"] == word]
-        if len(found):
-            places = [
-                f"{other} (at {_sizes(part['size'])})" if several else str(other)
-                for other, part in found.groupby("against", sort=False)
-            ]
-            link = "from" if word == "no difference" else "than with"
-            sentences.append(f"{phrase} {link} {_and(places)}")
+        found = tests[tests["verdict"] == word].groupby("against", sort=False)
+        places = [_place(str(other), part, sized=tests["size"].nunique() > 1) for other, part in found]
+        if places:
+            sentences.append(f"{phrase} {_and(places)}")
     text = "; ".join(sentences)
     return text[:1].upper() + text[1:] + "."
+
+
+def _place(other: str, part: pd.DataFrame, *, sized: bool) -> str:
+    details = [f"at {_sizes(part['size'])}"] if sized else []
+    if part["verdict"].iloc[0] != "no difference":
+        amounts = sorted({f"{abs(value):.3f}" for value in part["difference"]})
+        details.append(f"by {'–'.join(dict.fromkeys([amounts[0], amounts[-1]]))}")
+    return f"{other} ({'; '.join(details)})" if details else other
 
 
 def chosen_counts(table: pd.DataFrame, column: str = "n_components") -> pd.DataFrame:
