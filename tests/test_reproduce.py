@@ -52,7 +52,7 @@ def test_diagnosis_compares_five_methods_and_says_so_in_words(out):
 
 def test_stability_and_replication_stand_beside_the_papers_table(out):
     text = page_of(run("reproduce", "stability", *TINY, "--out", out), out, "stability")
-    assert re.search(r"\| ICQF \| [01]\.\d\d \\?\[0\.89\\?\] \|", text)
+    assert re.search(r"\| ICQF \| [01]\.\d{3} \\?\[0\.89\\?\] \|", text)
     assert "Correlation with the true loadings" in text and "Closest to the truth: " in text
     text = page_of(run("reproduce", "replication", *TINY, "--out", out), out, "replication")
     assert "0.75 (0.07)" in text

@@ -92,7 +92,7 @@ def _section(study: NamedStudy, found: Stability, design: Design) -> list[str]:
     def greedy(row: Any) -> str:
         published = paper.get(row["method"], ())
         size = float(row.name)
-        text = with_spread(row["pearson"], row["pearson_spread"])
+        text = with_spread(row["pearson"], row["pearson_spread"], 3)
         return text + (f" [{published[PAPER_SIZES.index(size)]:.2f}]" if published else "")
 
     parts = [
@@ -104,7 +104,7 @@ def _section(study: NamedStudy, found: Stability, design: Design) -> list[str]:
         f"![Agreement against the size of the sample]({base.name}.png)",
         table_of_tests(tests),
         "With the best assignment / by Tucker's congruence:",
-        wide(summary, lambda row: f"{row['pearson_optimal']:.2f} / {row['congruence']:.2f}"),
+        wide(summary, lambda row: f"{row['pearson_optimal']:.3f} / {row['congruence']:.3f}"),
         "Number of factors in the parts, median and range over splits (first column: in the whole "
         "development set):",
         _counts(found),
