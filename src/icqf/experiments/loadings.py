@@ -171,8 +171,8 @@ def _recovery_section(table: pd.DataFrame, design: Design) -> list[str]:
     size = QUICK_PARTICIPANTS if design.quick else COHORT_SIZE
     return [
         f"## How well the true loadings are found in {size} people",
-        "Eight true factors; Pearson correlation of matched loadings with the true ones; simulated studies of "
-        f"each population: {table['seed'].nunique()}.",
+        "Eight true factors; Pearson correlation of matched loadings with the true ones; simulated studies "
+        f"of each population: {table['seed'].nunique()}.",
         markdown_table(
             ["population", "method", "mean", "lowest study", "lowest factor", "k: median (range)"], rows
         ),
