@@ -88,10 +88,12 @@ def test_public_studies_with_gaps_by_design(tmp_path):
     assert set(pd.read_csv(tmp_path / "stability-bfi.csv")["method"]) == {"ICQF", "l1-NMF", "FA-promax"}
 
 
-def test_a_finished_run_is_not_run_again(out):
-    before = (out / "fits-hbn-quick.journal").read_bytes()
-    run("reproduce", "diagnosis", *TINY, "--out", out)
-    assert (out / "fits-hbn-quick.journal").read_bytes() == before
+def test_a_finished_run_is_not_run_again(tmp_path):
+    words = ("reproduce", "stability", *TINY, "--study", "phq9", "--out", tmp_path)
+    first = run(*words).stdout
+    before = (tmp_path / "fits-phq9-quick.journal").read_bytes()
+    assert run(*words).stdout == first
+    assert (tmp_path / "fits-phq9-quick.journal").read_bytes() == before
 
 
 @pytest.mark.parametrize(
