@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from icqf.errors import counted
 from icqf.evaluation.methods import METHODS
 from icqf.evaluation.prediction import DiagnosticAUC, diagnostic_auc
 from icqf.experiments.design import Design
@@ -83,12 +84,12 @@ def _section(study: NamedStudy, found: DiagnosticAUC, design: Design) -> list[st
     return [
         f"## {safe(study.described)}",
         safe(" ".join(study.notes)),
-        f"Mean area under the ROC curve over {found.table['label'].nunique()} labels, with the 95 % interval "
-        "of its mean over splits:",
+        f"Area under the ROC curve, mean over {counted(found.table['label'].nunique(), 'label')}, with the "
+        "95 % interval of its mean over splits:",
         wide(summary, area),
         f"![AUC against the size of the training set]({base.name}.png)",
         table_of_tests(tests),
-        "Number of factors chosen, median and range over splits. " + PAPER_COUNTS.get(study.name, ""),
+        f"Number of factors chosen, median and range over splits. {PAPER_COUNTS.get(study.name, '')}".strip(),
         wide(counts, count_cell),
         "Penalty β chosen:",
         wide(chosen_counts(found.table[found.table["beta"].notna()], "beta"), count_cell),

@@ -61,7 +61,7 @@ class NamedStudy:
     def described(self) -> str:
         """The study's title and sizes."""
         n, m = self.questionnaire.answers.shape
-        labels = "" if self.labels is None else f", {self.labels.shape[1]} labels"
+        labels = "" if self.labels is None else f", {counted(self.labels.shape[1], 'label')}"
         return f"{self.title}: {f'{n:,}'.replace(',', ' ')} participants, {m} items{labels}"
 
 
