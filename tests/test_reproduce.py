@@ -193,3 +193,12 @@ def test_diagnosis_of_ones_own_study_needs_labels(own, tmp_path):
     assert "--labels" in result.stderr
     result = run("diagnosis", *words, "--labels", "sex", "--out", tmp_path / "out")
     assert result.exit_code == 2
+
+
+@pytest.mark.parametrize("method", ["icqf", "subscales"])
+def test_one_method_alone_has_nothing_to_be_compared_with(own, tmp_path, method):
+    words = (own / "answers.csv", "--codebook", own / "items.csv", "--id", "participant", "--labels", "adhd")
+    words += ("--methods", method, "--n-components", 4, "--beta", 0.2, "--sizes", 0.8, "--splits", 1)
+    result = run("diagnosis", *words, "--out", tmp_path, "--quiet")
+    assert result.exit_code == 0, result.stderr
+    assert "There is nothing to compare ICQF with." in result.stdout

@@ -44,6 +44,7 @@ def command() -> None:
 
 @command.command(
     "table1",
+    short_help="Which scheme finds the number of factors (Table 1).",
     cls=ManyCommand,
     context_settings={"show_default": True},
     epilog="""\b
@@ -180,7 +181,12 @@ def _design(ctx: click.Context, options: dict[str, Any], meter: Meter) -> Design
     return design.quickly() if options["quick"] else design
 
 
-@command.command("loadings", cls=ManyCommand, context_settings={"show_default": True})
+@command.command(
+    "loadings",
+    short_help="Loadings of three methods side by side (experiment 1).",
+    cls=ManyCommand,
+    context_settings={"show_default": True},
+)
 @_study_options(["hbn"])
 def loadings_command(ctx: click.Context, **options: Any) -> None:
     """Experiment 1: loadings of ICQF, ℓ1-NMF and factor analysis side by side, with their chosen k."""
@@ -189,7 +195,12 @@ def loadings_command(ctx: click.Context, **options: Any) -> None:
     _run(ctx, loadings, options)
 
 
-@command.command("diagnosis", cls=ManyCommand, context_settings={"show_default": True})
+@command.command(
+    "diagnosis",
+    short_help="How well scores tell diagnoses (experiment 2).",
+    cls=ManyCommand,
+    context_settings={"show_default": True},
+)
 @_study_options(["hbn"])
 def diagnosis_command(ctx: click.Context, **options: Any) -> None:
     """Experiment 2: how well scores tell diagnoses, as training sets get smaller."""
@@ -198,7 +209,12 @@ def diagnosis_command(ctx: click.Context, **options: Any) -> None:
     _run(ctx, diagnosis, options)
 
 
-@command.command("stability", cls=ManyCommand, context_settings={"show_default": True})
+@command.command(
+    "stability",
+    short_help="Whether smaller samples give the same factors (experiment 3).",
+    cls=ManyCommand,
+    context_settings={"show_default": True},
+)
 @_study_options(["hbn"])
 def stability_command(ctx: click.Context, **options: Any) -> None:
     """Experiment 3: do smaller samples give the same factors? The first rows of the paper's Table 2."""
@@ -207,7 +223,12 @@ def stability_command(ctx: click.Context, **options: Any) -> None:
     _run(ctx, stability_experiment, options)
 
 
-@command.command("replication", cls=ManyCommand, context_settings={"show_default": True})
+@command.command(
+    "replication",
+    short_help="Whether two studies give the same factors (experiment 3).",
+    cls=ManyCommand,
+    context_settings={"show_default": True},
+)
 @_study_options(["hbn", "abcd"])
 def replication_command(ctx: click.Context, **options: Any) -> None:
     """Experiment 3: do two studies give the same factors? The last row of the paper's Table 2."""

@@ -20,6 +20,7 @@ from icqf.experiments.pages import (
     made_by,
     share,
     table_of_tests,
+    tests_of,
     verdict,
     wide,
     write_page,
@@ -46,7 +47,7 @@ def diagnosis(studies: Sequence[NamedStudy], design: Design) -> Path:
             sizes=design.sizes,
             **design.running(study.name),
         )
-        verdicts.append((study.title, verdict(found.tests(), "the area")))
+        verdicts.append((study.title, verdict(tests_of(found), "the area")))
         sections += _section(study, found, design)
     page = design.out / "diagnosis.md"
     title = "# Diagnosis: what the scores keep as samples get smaller"
@@ -70,7 +71,7 @@ def _setting(design: Design) -> str:
 
 def _section(study: NamedStudy, found: DiagnosticAUC, design: Design) -> list[str]:
     base = design.out / f"diagnosis-{study.name}"
-    tests, summary = found.tests(), found.summary()
+    tests, summary = tests_of(found), found.summary()
     found.table.to_csv(f"{base}.csv", index=False, float_format="%.4g")
     tests.to_csv(f"{base}-tests.csv", index=False, float_format="%.6g")
     ax = found.plot()
@@ -102,6 +103,8 @@ def _section(study: NamedStudy, found: DiagnosticAUC, design: Design) -> list[st
 
 
 def _label_words(found: DiagnosticAUC, base: Path) -> str:
+    if tests_of(found).empty:
+        return ""
     tests = found.tests(each_label=True)
     tests.to_csv(f"{base}-label-tests.csv", index=False, float_format="%.4g")
     lines = []

@@ -9,6 +9,9 @@ from typing import Any
 import pandas as pd
 
 from icqf import __version__
+from icqf.evaluation.prediction import DiagnosticAUC
+from icqf.evaluation.replication import Replication
+from icqf.evaluation.stability import Stability
 from icqf.experiments.design import Design
 from icqf.experiments.studies import NamedStudy
 from icqf.report.markdown import markdown_table, safe
@@ -99,8 +102,17 @@ def wide(
     return markdown_table([head, *titles], lines)
 
 
+def tests_of(found: DiagnosticAUC | Stability | Replication) -> pd.DataFrame:
+    """ICQF against the other methods; an empty table where it was not run."""
+    if "ICQF" in set(found.table["method"]):
+        return found.tests()
+    return pd.DataFrame(columns=["size", "against", "difference", "q_better", "q_worse", "verdict"])
+
+
 def table_of_tests(tests: pd.DataFrame) -> str:
-    """Differences with their adjusted p-values."""
+    """Differences with their adjusted p-values; nothing when there are none."""
+    if tests.empty:
+        return ""
     lines = [
         [
             share(row["size"]),
@@ -125,6 +137,8 @@ def verdict(tests: pd.DataFrame, what: str) -> str:
     >>> verdict(pd.DataFrame(rows), "the area")
     'The area is better with ICQF than with FA (at 80 %, 20 %; by 0.012–0.020).'
     """
+    if tests.empty:
+        return "There is nothing to compare ICQF with."
     sentences = []
     for word, phrase in (
         ("better", f"{what} is better with ICQF than with"),

@@ -15,6 +15,7 @@ from icqf.experiments.pages import (
     in_short,
     made_by,
     table_of_tests,
+    tests_of,
     verdict,
     with_spread,
     write_page,
@@ -41,7 +42,7 @@ def replication_experiment(studies: Sequence[NamedStudy], design: Design) -> Pat
         checkpoints=(design.journal(a.name), design.journal(b.name)),
         callback=design.callback,
     )
-    tests, summary = found.tests(), found.summary()
+    tests, summary = tests_of(found), found.summary()
     found.table.to_csv(design.out / "replication.csv", index=False, float_format="%.6g")
     tests.to_csv(design.out / "replication-tests.csv", index=False, float_format="%.6g")
     published = {a.name, b.name} == {"hbn", "abcd"}

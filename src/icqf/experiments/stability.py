@@ -21,6 +21,7 @@ from icqf.experiments.pages import (
     made_by,
     share,
     table_of_tests,
+    tests_of,
     verdict,
     wide,
     with_spread,
@@ -58,7 +59,7 @@ def stability_experiment(studies: Sequence[NamedStudy], design: Design) -> Path:
             truth=study.truth,
             **design.running(study.name),
         )
-        verdicts.append((study.title, verdict(found.tests(), "the agreement")))
+        verdicts.append((study.title, verdict(tests_of(found), "the agreement")))
         sections += _section(study, found, design)
     page = design.out / "stability.md"
     title = "# Stability: do smaller samples give the same factors?"
@@ -81,7 +82,7 @@ def _setting(design: Design) -> str:
 
 def _section(study: NamedStudy, found: Stability, design: Design) -> list[str]:
     base = design.out / f"stability-{study.name}"
-    tests, summary = found.tests(), found.summary()
+    tests, summary = tests_of(found), found.summary()
     found.table.to_csv(f"{base}.csv", index=False, float_format="%.6g")
     tests.to_csv(f"{base}-tests.csv", index=False, float_format="%.6g")
     ax = found.plot()
