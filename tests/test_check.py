@@ -129,3 +129,12 @@ def test_forms():
         == len(str(findings).splitlines())
     )
     assert findings.__rich__().row_count == len(findings)
+
+
+def test_ranges_of_different_width(answers, items):
+    mixed = [*items[:20], *(Item(item.name, min=0, max=12, subscale="mood") for item in items[20:])]
+    (finding,) = check(answers, codebook=mixed, confounds=["age"]).of("mixed-ranges")
+    assert finding.severity == "warning"
+    assert "5 items of 12 points, 20 items of 4" in finding.sentence
+    assert "up to 9 times as much" in finding.sentence
+    assert not check(answers, codebook=items, confounds=["age"]).of("mixed-ranges")

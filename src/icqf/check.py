@@ -28,6 +28,7 @@ PERSON_MISSING = 0.5
 FEWEST_ANSWERS = 10
 FEWEST_PEOPLE = 30
 MOST_ALIKE = 3
+WIDER = 2
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ def check(
             problem=problems.append,
         )
     found = [Finding("error", p.code, p.sentence, p.item, p.row) for p in problems]
-    for look in (_codes, _items, _directions, _people, _twins, _missing, _confounds):
+    for look in (_codes, _items, _widths, _directions, _people, _twins, _missing, _confounds):
         found.extend(look(draft))
     found.extend(Finding("note", "reading", note) for note in draft.notes)
     return Findings(tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))))
@@ -230,6 +231,20 @@ def _items(draft: Draft) -> Iterator[Finding]:
                 "it out."
             )
             yield Finding("warning", "nearly-empty", text, item.name)
+
+
+def _widths(draft: Draft) -> Iterator[Finding]:
+    """Items with wide ranges outweigh narrow ones, as errors are squared."""
+    spans = [item.max - item.min for item in draft.items if item.min is not None and item.max is not None]
+    if not spans or max(spans) < WIDER * min(spans):
+        return
+    narrow, wide = min(spans), max(spans)
+    text = (
+        f"Answer ranges differ in width: {counted(spans.count(wide), 'item')} of {number(wide)} points, "
+        f"{counted(spans.count(narrow), 'item')} of {number(narrow)}. Squared errors of the widest count up "
+        f"to {(wide / narrow) ** 2:.0f} times as much, so these decide the factors; consider one range for all."
+    )
+    yield Finding("warning", "mixed-ranges", text)
 
 
 def _directions(draft: Draft) -> Iterator[Finding]:
