@@ -242,7 +242,7 @@ def _widths(draft: Draft) -> Iterator[Finding]:
     text = (
         f"Answer ranges differ in width: {counted(spans.count(wide), 'item')} of {number(wide)} points, "
         f"{counted(spans.count(narrow), 'item')} of {number(narrow)}. Squared errors of the widest count up "
-        f"to {(wide / narrow) ** 2:.0f} times as much, so these decide the factors; consider one range for all."
+        f"to {(wide / narrow) ** 2:.0f} times as much, so these decide the factors; consider one range."
     )
     yield Finding("warning", "mixed-ranges", text)
 
