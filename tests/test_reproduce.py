@@ -202,3 +202,27 @@ def test_one_method_alone_has_nothing_to_be_compared_with(own, tmp_path, method)
     result = run("diagnosis", *words, "--out", tmp_path, "--quiet")
     assert result.exit_code == 0, result.stderr
     assert "There is nothing to compare ICQF with." in result.stdout
+
+
+def test_candidates_may_stand_in_a_config_file(own, tmp_path):
+    config = tmp_path / "study.toml"
+    config.write_text(
+        f'answers = "{own / "answers.csv"}"\ncodebook = "{own / "items.csv"}"\nid = "participant"\n'
+        "n_components = 3\nbeta = 0.3\n"
+    )
+    words = (
+        "--config",
+        config,
+        "--methods",
+        "icqf",
+        "--sizes",
+        0.8,
+        "--splits",
+        1,
+        "--out",
+        tmp_path,
+        "--quiet",
+    )
+    result = run("stability", *words)
+    assert result.exit_code == 0, result.stderr
+    assert pd.read_csv(tmp_path / "stability-study.csv")[["k", "beta"]].iloc[0].tolist() == [3, 0.3]

@@ -219,6 +219,12 @@ class Questionnaire:
         index = pd.Index([item.name for item in self.items], name="item")
         return pd.DataFrame(table, index=index, columns=["min", "max"], dtype=float)
 
+    def with_observed_ranges(self) -> Questionnaire:
+        """Return the questionnaire with the observed range declared wherever none was."""
+        ends = self.ranges().to_numpy().tolist()
+        items = (replace(item, min=low, max=high) for item, (low, high) in zip(self.items, ends, strict=True))
+        return replace(self, items=tuple(items))
+
     def oriented(self) -> pd.DataFrame:
         """Return the answers with every reverse-keyed item turned: ``min + max - answer``."""
         turned = [item.name for item in self.items if item.reverse]

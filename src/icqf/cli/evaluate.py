@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from icqf.cli.job import announce, resumable, typed
 from icqf.cli.many import ManyOption
 from icqf.cli.options import FILE, options_of, study_options
+from icqf.study.options import BETAS
 
 if TYPE_CHECKING:
     from icqf.experiments.design import Design
     from icqf.experiments.studies import NamedStudy
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Command = Callable[..., Any]
 
 
 def evaluation_options(methods: Sequence[str], *, out: str, labels: str) -> Callable[[Command], Command]:
@@ -42,7 +43,7 @@ def evaluation_options(methods: Sequence[str], *, out: str, labels: str) -> Call
             "--beta",
             cls=ManyOption,
             metavar="NUMBER",
-            help="Penalties to choose from.  [default: 0 0.01 0.05 0.1 0.2 0.5]",
+            help=f"Penalties to choose from.  [default: {' '.join(f'{beta:g}' for beta in BETAS)}]",
         ),
         click.option(
             "--sizes",
@@ -62,7 +63,7 @@ def evaluation_options(methods: Sequence[str], *, out: str, labels: str) -> Call
     def decorate(command: Command) -> Command:
         for add in reversed(chosen):
             command = add(command)
-        return click.pass_context(study_options("columns")(command))  # type: ignore[return-value]
+        return click.pass_context(study_options("columns")(command))
 
     return decorate
 
@@ -85,6 +86,7 @@ def evaluate(
         out,
         n_splits=given["splits"],
         sizes=tuple(given["sizes"]),
+        betas=options.beta,
         random_state=options.seed,
         n_jobs=options.jobs,
         command=typed(ctx),
@@ -92,8 +94,6 @@ def evaluate(
     )
     if options.n_components:
         design = replace(design, n_components=options.n_components)
-    if ctx.get_parameter_source("beta") is click.core.ParameterSource.COMMANDLINE:
-        design = replace(design, betas=options.beta)
     with resumable(ctx, out, quiet=given["quiet"]) as meter:
         page = work([study], replace(design, callback=meter))
     click.echo(page.read_text(encoding="utf-8"))

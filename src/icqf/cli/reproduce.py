@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FILE = click.Path(path_type=Path)
 STUDIES = ("hbn", "abcd", "help", "phq9", "bfi", "msq")
-Command = TypeVar("Command", bound=Callable[..., Any])
+Command = Callable[..., Any]
 
 
 @click.group(
@@ -142,7 +142,7 @@ def _study_options(default: Sequence[str]) -> Callable[[Command], Command]:
     def decorate(command: Command) -> Command:
         for add in reversed(chosen):
             command = add(command)
-        return click.pass_context(command)  # type: ignore[return-value]
+        return click.pass_context(command)
 
     return decorate
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
+
+if TYPE_CHECKING:
+    from sklearn.linear_model import LogisticRegression
 
 Array = NDArray[Any]
 STRENGTHS = tuple(10.0**power for power in range(-4, 5))
@@ -36,6 +37,8 @@ def classified(scores: Sequence[Array], labels: Sequence[Array]) -> float:
     >>> classified(people, [(part[:, 0] > 0).astype(float) for part in people])
     1.0
     """
+    from sklearn.metrics import roc_auc_score  # slow to import, and plots import this package
+
     center, spread = np.nanmean(scores[0], axis=0), np.nanstd(scores[0], axis=0)
     parts = []
     for values, label in zip(scores, labels, strict=True):
@@ -53,6 +56,8 @@ def classified(scores: Sequence[Array], labels: Sequence[Array]) -> float:
 
 
 def _regression(X: Array, y: Array, C: float) -> LogisticRegression:
+    from sklearn.linear_model import LogisticRegression
+
     model = LogisticRegression(C=C, class_weight="balanced", solver="newton-cholesky", max_iter=200)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

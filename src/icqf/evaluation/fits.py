@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,7 @@ def fit_parts(
     callback: Callback | None,
 ) -> list[Part]:
     """Every method on every training set; with labels, also how well each is told in the held-out people."""
-    study = with_ranges(answered(questionnaire))
+    study = answered(questionnaire).with_observed_ranges()
     _refuse_unknown_confounds(study)
     known = None if labels is None else checked_labels(labels, study)
     splits = make_splits(study, known, sizes=sizes, n_splits=n_splits, random_state=random_state)
@@ -103,7 +103,7 @@ def fit_part(
         return {"failed": fitted}
     found: dict[str, Any] = {"n_components": fitted.n_components, "beta": fitted.beta}
     if fitted.loadings is not None:
-        found["loadings"] = fitted.loadings.to_numpy(dtype=float).round(7).tolist()
+        found["loadings"] = fitted.loadings.to_numpy(dtype=float).tolist()
     if labels is not None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -131,15 +131,6 @@ def _refuse_unknown_confounds(study: Questionnaire) -> None:
                 f"The confound {str(name)!r} is missing for participant {str(unknown[0])!r}{more}; leave "
                 "them out, or leave out the confound."
             )
-
-
-def with_ranges(questionnaire: Questionnaire) -> Questionnaire:
-    """Return the questionnaire with the observed range where none is declared: the same in all parts."""
-    ends = questionnaire.ranges().to_numpy().tolist()
-    items = tuple(
-        replace(item, min=low, max=high) for item, (low, high) in zip(questionnaire.items, ends, strict=True)
-    )
-    return replace(questionnaire, items=items)
 
 
 def checked_labels(labels: pd.DataFrame, study: Questionnaire) -> pd.DataFrame:

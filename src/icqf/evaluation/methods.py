@@ -20,7 +20,7 @@ from icqf.selection.estimator import ICQFCV
 
 Array = NDArray[Any]
 FACTORS = tuple(range(2, 17))
-BETAS = (0.0, 0.01, 0.05, 0.1, 0.2, 0.5)
+BETAS = tuple(ICQFCV().betas)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,18 +88,14 @@ def in_short(verdicts: Iterable[tuple[str, str]]) -> list[str]:
     return ["## In short", "\n".join(f"- **{safe(title)}.** {text}" for title, text in verdicts)]
 
 
-def wide(
-    summary: pd.DataFrame, cell: Any, *, rows: str = "method", columns: str = "size", head: str = "method"
-) -> str:
+def wide(summary: pd.DataFrame, cell: Callable[[Any], str]) -> str:
     """A table of methods by sizes; `cell` turns a row of the summary into text."""
-    across = list(dict.fromkeys(summary[columns]))
-    down = list(dict.fromkeys(summary[rows]))
+    sizes = list(dict.fromkeys(summary["size"]))
     lines = []
-    for name in down:
-        mine = summary[summary[rows] == name].set_index(columns)
-        lines.append([str(name), *(cell(mine.loc[at]) if at in mine.index else "" for at in across)])
-    titles = [share(at) if isinstance(at, float) else str(at) for at in across]
-    return markdown_table([head, *titles], lines)
+    for name, mine in summary.set_index("size").groupby("method", sort=False):
+        lines.append([str(name), *(cell(mine.loc[size]) if size in mine.index else "" for size in sizes)])
+    titles = [share(size) if isinstance(size, float) else str(size) for size in sizes]
+    return markdown_table(["method", *titles], lines)
 
 
 def tests_of(found: DiagnosticAUC | Stability | Replication) -> pd.DataFrame:

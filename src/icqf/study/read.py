@@ -81,16 +81,13 @@ def check_study(options: StudyOptions) -> Findings:
 
 def _with_ranges(questionnaire: Questionnaire) -> tuple[Item, ...]:
     """Return the items with the ranges that are used, observed ones included."""
-    ends = questionnaire.ranges().to_numpy().tolist()
-    for item, (low, high) in zip(questionnaire.items, ends, strict=True):
+    for name, low, high in questionnaire.ranges().itertuples():
         if high - low > WIDEST_RANGE:
             raise InputError(
-                f"{questionnaire.source}: item {item.name!r} would have the range {low:g} to {high:g}, which "
+                f"{questionnaire.source}: item {name!r} would have the range {low:g} to {high:g}, which "
                 "is no answer scale. Leave out what is no item, or declare the range in a codebook."
             )
-    return tuple(
-        replace(item, min=low, max=high) for item, (low, high) in zip(questionnaire.items, ends, strict=True)
-    )
+    return questionnaire.with_observed_ranges().items
 
 
 def wanted_items(
