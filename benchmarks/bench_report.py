@@ -16,7 +16,7 @@ from _measure import best_of, heading, report
 from icqf import ICQF
 from icqf.datasets.cohort import make_cohort
 from icqf.report import build_report, write_report
-from icqf.report.resampling import bootstrap
+from icqf.resampling.bootstrap import bootstrap
 
 RESAMPLES, FITS, SECONDS, MEGABYTES = 100, 15.0, 10.0, 2.0
 

@@ -23,10 +23,10 @@ import pandas as pd
 from icqf.datasets import demo_paths
 from icqf.datasets.demo import simulate
 from icqf.io import write_table
-from icqf.study.fit import fit_study
-from icqf.study.options import StudyOptions
-from icqf.study.results import DECIMALS, write_results
-from icqf.study.score import score_people
+from icqf.workflow.fit import fit_study
+from icqf.workflow.options import StudyOptions
+from icqf.workflow.results import DECIMALS, write_results
+from icqf.workflow.score import score_people
 
 PEOPLE = 100_000
 LIMIT = 5.0

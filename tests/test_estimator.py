@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 from icqf import ICQF
-from icqf.answers import RangeWarning
+from icqf.data.answers import RangeWarning
 from icqf.datasets import make_synthetic
 
 NUMPY_ONLY = "check_array_api_input"  # skipped by scikit-learn unless SCIPY_ARRAY_API is set
@@ -48,7 +48,7 @@ def precise(k=4, **options):
 # --- scikit-learn's own checks ---------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore::icqf.answers.RangeWarning")
+@pytest.mark.filterwarnings("ignore::icqf.data.answers.RangeWarning")
 @pytest.mark.parametrize(
     ("dtype", "expected_failures"),
     [

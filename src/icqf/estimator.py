@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from icqf.answers import (
+from icqf.data.answers import (
     check_items,
     item_ranges,
     numeric_table,
@@ -21,10 +21,10 @@ from icqf.answers import (
     warn_of_empty_rows,
     working_matrix,
 )
-from icqf.confounds import ConfoundEncoder
+from icqf.data.confounds import ConfoundEncoder
+from icqf.data.inputs import check_same_rows, design_of, row_names, validated, weights_of
+from icqf.data.parameters import check_parameters, check_start
 from icqf.errors import InputError
-from icqf.inputs import check_same_rows, design_of, row_names, validated, weights_of
-from icqf.parameters import check_parameters, check_start
 from icqf.solvers.finish import solve_scores_inside
 from icqf.solvers.loop import Callback, score_tolerance
 from icqf.solvers.problem import Bounds, Penalty, Problem

@@ -122,7 +122,7 @@ def test_parameters_and_clone():
     assert all(L1NMF().get_params()[name] == defaults[name] for name in names)
 
 
-@pytest.mark.filterwarnings("ignore::icqf.answers.RangeWarning")
+@pytest.mark.filterwarnings("ignore::icqf.data.answers.RangeWarning")
 def test_check_estimator():
     """Solved closely: weights and repeated rows start a little apart and meet at the solution."""
     model = L1NMF(1, dtype="float64", tol=1e-10, max_iter=20000)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from icqf.cli.app import cli
+from icqf.cli.program import cli
 from small_study import codebook, table
 
 

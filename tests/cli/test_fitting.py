@@ -10,7 +10,7 @@ import pytest
 
 from icqf import ICQF
 from icqf.io import read_table
-from icqf.study import results as results_module
+from icqf.workflow import results as results_module
 
 NAMES = [
     "config.toml",

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from icqf.cli.progress import Meter
+from icqf.cli.support.progress import Meter
 from icqf.selection import run as running
 
 SEARCH = ("--n-components", "1-3", "--beta", "0.1", "0.5", "--n-splits", "4")
@@ -104,7 +104,7 @@ def test_interrupted_before_any_fit(run, study, tmp_path, monkeypatch, left_behi
 
 
 def test_interrupted_while_reading(run, study, tmp_path, monkeypatch, left_behind):
-    from icqf.study import read
+    from icqf.workflow import read
 
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
@@ -132,7 +132,7 @@ def test_a_real_ctrl_c(study, tmp_path):
 
 def test_plain_lines_tell_the_time_left(capsys, monkeypatch):
     clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr("icqf.cli.progress.time.monotonic", lambda: clock.now)
+    monkeypatch.setattr("icqf.cli.support.progress.time.monotonic", lambda: clock.now)
     with Meter() as meter:
         for done in (40, 50, 60, 100):  # 40 were done by an earlier run
             meter(SimpleNamespace(done=done, total=100, best="8 factors"))

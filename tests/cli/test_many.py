@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icqf.cli.many import repeated
+from icqf.cli.support.many import repeated
 
 word = st.text("abc19._*", min_size=1, max_size=4)
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from icqf.cli.app import COMMANDS
+from icqf.cli.program import COMMANDS
 
 HEAVY = ("numpy", "pandas", "scipy", "sklearn", "matplotlib", "rich", "joblib")
 
@@ -22,7 +22,7 @@ def test_help_starts_at_once():
 
 def test_help_imports_nothing_heavy():
     program = (
-        "import sys; from click.testing import CliRunner; from icqf.cli.app import cli\n"
+        "import sys; from click.testing import CliRunner; from icqf.cli.program import cli\n"
         f"assert CliRunner().invoke(cli, ['fit', '--help']).exit_code == 0\n"
         f"print([name for name in {HEAVY} if name in sys.modules])"
     )

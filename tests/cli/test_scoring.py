@@ -63,7 +63,7 @@ def test_order_of_columns_and_people_does_not_matter(run, model, results, tmp_pa
 
 
 def test_many_people_are_scored_in_parts(run, model, tmp_path, monkeypatch, results):
-    from icqf.study import score
+    from icqf.workflow import score
 
     monkeypatch.setattr(score, "ROWS_AT_A_TIME", 7)
     table().to_csv(tmp_path / "new.csv", index=False)

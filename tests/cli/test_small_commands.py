@@ -89,7 +89,7 @@ def test_compare_refuses_what_shares_no_items(run, results, usual, tmp_path):
 
 @pytest.fixture
 def quick_demo(monkeypatch):
-    from icqf.study import demo
+    from icqf.workflow import demo
 
     monkeypatch.setattr(demo, "SEARCH", {"n_components": 2, "beta": 0.1})
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from icqf.data.questionnaire import Item
 from icqf.errors import InputError
 from icqf.io import Table, codebook_from, read_codebook, read_questionnaire, write_codebook
-from icqf.questionnaire import Item
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Zl", "Zp")), max_size=15).map(
     str.strip

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from icqf.errors import InputError
-from icqf.io.studies import ABCD_DIAGNOSES, HBN_DIAGNOSES, SYNDROME_OF, read_abcd, read_hbn
+from icqf.io.readers.studies import ABCD_DIAGNOSES, HBN_DIAGNOSES, SYNDROME_OF, read_abcd, read_hbn
 
 DX = "Diagnosis_ClinicianConsensus"
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 from icqf import ICQF
-from icqf.answers import EmptyRowsWarning
+from icqf.data.answers import EmptyRowsWarning
 from icqf.solvers.solve import solve
 from reference import Plain
 

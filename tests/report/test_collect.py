@@ -132,7 +132,7 @@ def test_somebody_silent_and_weights(model, questionnaire):
 def test_a_factor_alone_no_confounds_no_names():
     rng = np.random.default_rng(0)
     values = np.clip(np.rint(rng.random((40, 1)) * 3 + rng.normal(0, 0.5, (40, 6))), 0, 3)
-    from icqf.questionnaire import Item, Questionnaire
+    from icqf.data.questionnaire import Item, Questionnaire
 
     table = pd.DataFrame(values, columns=list("abcdef"))
     plain = Questionnaire(table, tuple(Item(name) for name in table))

@@ -249,7 +249,7 @@ def test_groups_that_cannot_be_used(data, groups, message):
 # --- manners ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore::icqf.answers.RangeWarning")
+@pytest.mark.filterwarnings("ignore::icqf.data.answers.RangeWarning")
 @pytest.mark.filterwarnings("ignore:.*same answer from everybody")
 def test_check_estimator():
     model = ICQFCV([1, 2], betas=[0.1], n_splits=2, dtype="float64")

@@ -1,5 +1,5 @@
 """The command line: each command parses, makes one call to the library, and writes what comes back."""
 
-from icqf.cli.app import main
+from icqf.cli.program import main
 
 __all__ = ["main"]

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from icqf.data.questionnaire import Item, Questionnaire
 from icqf.datasets.demo import demo_items
 from icqf.errors import InputError, did_you_mean, listed
-from icqf.questionnaire import Item, Questionnaire
 
 SYNDROMES = {
     "Worry": "Anxious/Depressed",

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from icqf.data.questionnaire import Item, Questionnaire
 from icqf.io.codebook import format_codebook
-from icqf.io.questionnaires import read_questionnaire
-from icqf.questionnaire import Item, Questionnaire
+from icqf.io.readers.questionnaires import read_questionnaire
 
 NOT_ANSWERED = 9
 LABELS = ((0.0, "not true"), (1.0, "somewhat true"), (2.0, "very true"))

@@ -14,10 +14,10 @@ from string import ascii_uppercase
 import numpy as np
 import pandas as pd
 
+from icqf.data.questionnaire import Item, Questionnaire
 from icqf.errors import InputError
-from icqf.io.questionnaires import read_questionnaire
-from icqf.io.tables import Table
-from icqf.questionnaire import Item, Questionnaire
+from icqf.io.readers.questionnaires import read_questionnaire
+from icqf.io.readers.tables import Table
 
 CESD = tuple(f"F1{letter}" for letter in ascii_uppercase[:20])
 CESD_REVERSED = ("F1D", "F1H", "F1L", "F1P")

@@ -1,6 +1,5 @@
 """How good factors are: whether they agree between fits, samples and studies, and what they tell."""
 
-from icqf.evaluation.matching import Match, match_factors
 from icqf.evaluation.methods import (
     FactorAnalysisMethod,
     Fitted,
@@ -13,6 +12,7 @@ from icqf.evaluation.prediction import DiagnosticAUC, diagnostic_auc
 from icqf.evaluation.replication import Replication, replication
 from icqf.evaluation.stability import Stability, agreement, stability
 from icqf.evaluation.wilcoxon import compare_methods
+from icqf.resampling.matching import Match, match_factors
 
 __all__ = [
     "DiagnosticAUC",

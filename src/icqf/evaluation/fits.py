@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError, counted, listed
 from icqf.evaluation.classify import classified
 from icqf.evaluation.methods import Method, trained
-from icqf.evaluation.splits import FULL, make_splits
-from icqf.questionnaire import Questionnaire
-from icqf.runner import Progress, run_all
+from icqf.jobs.parallel import Progress, run_all
+from icqf.resampling.splits import FULL, make_splits
 
 Array = NDArray[Any]
 Callback = Callable[[Progress], object]

@@ -13,9 +13,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from icqf.baselines import FactorAnalysis, parallel_analysis
+from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError, did_you_mean, listed
 from icqf.estimator import ICQF
-from icqf.questionnaire import Questionnaire
 from icqf.selection.estimator import ICQFCV
 
 Array = NDArray[Any]

@@ -9,13 +9,13 @@ from typing import Any
 
 import pandas as pd
 
+from icqf.data.questionnaire import Questionnaire
 from icqf.evaluation.fits import Callback, fit_parts
 from icqf.evaluation.methods import FACTORIZATIONS, Method, resolve
-from icqf.evaluation.splits import FULL
 from icqf.evaluation.stability import MEASURES, agreement, failures
 from icqf.evaluation.summaries import summarised
 from icqf.evaluation.wilcoxon import compare_methods
-from icqf.questionnaire import Questionnaire
+from icqf.resampling.splits import FULL
 
 
 @dataclass(frozen=True, eq=False)

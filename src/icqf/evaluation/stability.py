@@ -8,13 +8,13 @@ from typing import Any
 
 import pandas as pd
 
+from icqf.data.questionnaire import Questionnaire
 from icqf.evaluation.fits import Callback, Part, fit_parts
-from icqf.evaluation.matching import match_factors
 from icqf.evaluation.methods import FACTORIZATIONS, Method, resolve
-from icqf.evaluation.splits import FULL
 from icqf.evaluation.summaries import summarised
 from icqf.evaluation.wilcoxon import compare_methods
-from icqf.questionnaire import Questionnaire
+from icqf.resampling.matching import match_factors
+from icqf.resampling.splits import FULL
 
 SIZES = (0.8, 0.6, 0.4, 0.2)
 MEASURES = ("pearson", "pearson_optimal", "congruence")

@@ -2,9 +2,9 @@
 
 from icqf.errors import InputError
 from icqf.io.codebook import codebook_from, format_codebook, read_codebook, write_codebook
-from icqf.io.questionnaires import read_questionnaire
-from icqf.io.studies import Study, read_abcd, read_hbn
-from icqf.io.tables import Table, read_table
+from icqf.io.readers.questionnaires import read_questionnaire
+from icqf.io.readers.studies import Study, read_abcd, read_hbn
+from icqf.io.readers.tables import Table, read_table
 from icqf.io.write import write_table
 
 __all__ = [

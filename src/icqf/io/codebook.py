@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from icqf.data.questionnaire import Item, number
 from icqf.errors import InputError, did_you_mean
-from icqf.io.codes import suspicious_codes
-from icqf.io.delimited import read_delimited
-from icqf.io.tables import Table, require_file
+from icqf.io.readers.codes import suspicious_codes
+from icqf.io.readers.delimited import read_delimited
+from icqf.io.readers.tables import Table, require_file
 from icqf.io.write import harmless, unharmed
-from icqf.questionnaire import Item, number
 
 COLUMNS = ("name", "wording", "min", "max", "direction", "subscale", "missing", "labels")
 SPELLINGS = {
@@ -84,8 +84,8 @@ def format_codebook(items: Iterable[Item], *, format: str = "csv") -> str:
 
     Examples
     --------
-    >>> from icqf import questionnaire
-    >>> print(format_codebook([questionnaire.Item("q1", min=0, max=2, missing_codes=(9,))]).strip())
+    >>> from icqf.data.questionnaire import Item
+    >>> print(format_codebook([Item("q1", min=0, max=2, missing_codes=(9,))]).strip())
     name,wording,min,max,direction,subscale,missing,labels
     q1,,0,2,,,9,
     """

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from icqf.confounds import ConfoundEncoder
+from icqf.data.confounds import ConfoundEncoder
+from icqf.data.questionnaire import Item
 from icqf.errors import InputError
 from icqf.estimator import ICQF
-from icqf.questionnaire import Item
 from icqf.solvers.result import Certificate
 
 FORMAT = "icqf-model"
@@ -188,7 +188,7 @@ def load_codebook(path: str | os.PathLike[str]) -> StoredCodebook:
     --------
     >>> import tempfile, pathlib
     >>> from icqf import ICQF
-    >>> from icqf.questionnaire import Item
+    >>> from icqf.data.questionnaire import Item
     >>> model = ICQF(1, item_range=(0, 2)).fit([[0, 1], [2, 2], [0, 0]])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save_model(model, pathlib.Path(folder, "m.icqf"), items=[Item("q1", reverse=True)])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from icqf import __version__
 
 if TYPE_CHECKING:
-    from icqf.study.fit import StudyFit
+    from icqf.workflow.fit import StudyFit
 
 PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "joblib")
 _CHUNK = 2**20

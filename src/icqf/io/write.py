@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from icqf.errors import InputError
-from icqf.io.tables import require_package
+from icqf.io.readers.tables import require_package
 
 FORMATS = ("csv", "parquet", "xlsx", "sav")
 RISKY = re.compile(r"^'*[=+\-@\t\r]")

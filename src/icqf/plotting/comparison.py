@@ -12,7 +12,6 @@ from matplotlib.colors import Normalize
 from matplotlib.patches import Rectangle
 
 from icqf.errors import InputError
-from icqf.evaluation.matching import match_factors
 from icqf.evaluation.summaries import bands
 from icqf.plotting.style import (
     BOTH_WAYS,
@@ -28,7 +27,8 @@ from icqf.plotting.style import (
     readable_on,
     shortened,
 )
-from icqf.selection.stability import correlations
+from icqf.resampling.halves import correlations
+from icqf.resampling.matching import match_factors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

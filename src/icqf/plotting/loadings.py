@@ -11,7 +11,8 @@ import pandas as pd
 from matplotlib.colors import Normalize
 from matplotlib.patches import Rectangle
 
-from icqf.confounds import INTERCEPT
+from icqf.data.confounds import INTERCEPT
+from icqf.data.questionnaire import Item
 from icqf.errors import InputError, did_you_mean
 from icqf.plotting.style import (
     FACTOR,
@@ -27,7 +28,6 @@ from icqf.plotting.style import (
     muted,
     shortened,
 )
-from icqf.questionnaire import Item
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

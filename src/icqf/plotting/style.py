@@ -13,8 +13,8 @@ import matplotlib as mpl
 from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure
 
+from icqf.data.questionnaire import Item
 from icqf.errors import InputError, did_you_mean
-from icqf.questionnaire import Item
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,18 +10,18 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError, counted
 from icqf.estimator import ICQF
 from icqf.plotting.style import factor_names
-from icqf.questionnaire import Questionnaire
 from icqf.report import words
 from icqf.report.compare import eigenvalues, with_factor_analysis
 from icqf.report.describe import describe_items, describe_sample, participants
 from icqf.report.methods import describe_methods
 from icqf.report.people import describe_people
-from icqf.report.resampling import bootstrap, predict_hidden
 from icqf.report.tree import Agreement, Candidate, Count, Fit, Report
 from icqf.report.views import factor_splits, model_view
+from icqf.resampling.bootstrap import bootstrap, predict_hidden
 from icqf.summary import Summary
 
 FOLDS = 10

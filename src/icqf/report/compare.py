@@ -9,10 +9,10 @@ import pandas as pd
 
 from icqf.baselines import FactorAnalysis, parallel_analysis
 from icqf.estimator import ICQF
-from icqf.evaluation.matching import match_factors
 from icqf.report import words
 from icqf.report.tree import Comparison, Eigenvalue, Pair
-from icqf.selection.stability import correlations
+from icqf.resampling.halves import correlations
+from icqf.resampling.matching import match_factors
 
 _RANDOM_SETS = 20
 _CLOSE = 0.8

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from icqf.data.questionnaire import Questionnaire
 from icqf.estimator import ICQF
-from icqf.questionnaire import Questionnaire
 from icqf.report import words
 from icqf.report.tree import Bin, Covariate, ItemRow, Participant, Sample
 from icqf.summary import Summary

@@ -18,10 +18,10 @@ import pandas as pd
 from matplotlib.colors import Colormap, LinearSegmentedColormap, to_hex
 from matplotlib.figure import Figure
 
+from icqf.data.questionnaire import Item
 from icqf.plotting import convergence, cv_curve, scree, split_tree
 from icqf.plotting.loadings import grouped_order
 from icqf.plotting.style import BLUES, ORANGES, readable_on
-from icqf.questionnaire import Item
 from icqf.report.tree import ModelView, Report
 from icqf.selection.count import FactorCount
 

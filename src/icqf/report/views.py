@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from icqf.confounds import INTERCEPT
+from icqf.data.confounds import INTERCEPT
 from icqf.estimator import ICQF
 from icqf.plotting.comparison import split_links
 from icqf.report import words
-from icqf.report.resampling import Resamples
 from icqf.report.tree import Confound, Factor, Loading, ModelView, Split, Stability
+from icqf.resampling.bootstrap import Resamples
 from icqf.summary import Summary
 
 N_TOP = 10

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from icqf.selection.count import FactorCount
 
 if TYPE_CHECKING:
-    from icqf.runner import Progress
+    from icqf.jobs.parallel import Progress
     from icqf.selection.consensus import consensus
     from icqf.selection.criteria import bic, cophenetic, dispersion
     from icqf.selection.estimator import ICQFCV
@@ -17,7 +17,7 @@ __all__ = ["FactorCount", "ICQFCV", "Progress", "bic", "consensus", "cophenetic"
 
 _HOMES = {
     "ICQFCV": "icqf.selection.estimator",
-    "Progress": "icqf.runner",
+    "Progress": "icqf.jobs.parallel",
     "bic": "icqf.selection.criteria",
     "consensus": "icqf.selection.consensus",
     "cophenetic": "icqf.selection.criteria",

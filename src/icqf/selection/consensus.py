@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from icqf.errors import InputError
 from icqf.estimator import ICQF
-from icqf.selection.stability import aligned, correlations, fit_loadings
+from icqf.resampling.halves import aligned, correlations, fit_loadings
 from icqf.solvers import start as starts
 from icqf.solvers.finish import finish
 from icqf.solvers.loop import score_tolerance

@@ -14,18 +14,18 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from icqf.answers import ConstantItemsWarning, EmptyRowsWarning, RangeWarning, numeric_table
+from icqf.data.answers import ConstantItemsWarning, EmptyRowsWarning, RangeWarning, numeric_table
+from icqf.data.inputs import validated
 from icqf.errors import InputError
 from icqf.estimator import ICQF
-from icqf.inputs import validated
-from icqf.runner import Progress
+from icqf.jobs.parallel import Progress
+from icqf.resampling.folds import make_folds, strata_of
+from icqf.resampling.halves import stability_curve
 from icqf.selection.count import FactorCount
-from icqf.selection.folds import make_folds, strata_of
 from icqf.selection.journal import SearchJournal, fingerprint
 from icqf.selection.rules import Choice, Rule, best_by_k, choose, error_table, resampled_choice
 from icqf.selection.run import as_table, first_candidates, further_candidates, run_search
 from icqf.selection.search import Plan
-from icqf.selection.stability import stability_curve
 from icqf.solvers.problem import Problem
 
 Array = NDArray[Any]

@@ -11,7 +11,7 @@ from dataclasses import asdict
 import numpy as np
 
 from icqf.errors import InputError
-from icqf.journal import Journal
+from icqf.jobs.journal import Journal
 from icqf.selection.search import Plan, Trial
 
 

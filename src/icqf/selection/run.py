@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed, effective_n_jobs
 
-from icqf.runner import Progress, ended_quietly
+from icqf.jobs.parallel import Progress, ended_quietly
 from icqf.selection.journal import SearchJournal
 from icqf.selection.rules import best_row, error_table
 from icqf.selection.search import Plan, Task, Trial, run_task, tasks

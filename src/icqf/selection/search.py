@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from icqf.errors import InputError
-from icqf.selection.folds import Folds
+from icqf.resampling.folds import Folds
 from icqf.solvers import start as starts
 from icqf.solvers.fast import FastIteration
 from icqf.solvers.loop import iterate

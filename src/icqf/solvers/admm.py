@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from icqf.solvers.boxlasso import INNER, penalized_sweeps
 from icqf.solvers.problem import Array, Problem
 from icqf.solvers.result import Factors, Move, Trace
+from icqf.solvers.sweeps import INNER, penalized_sweeps
 
 SMALLEST_RHO = math.sqrt(2.0)  # from here on the augmented Lagrangian is known not to rise
 _INNER_TOL = 1e-7

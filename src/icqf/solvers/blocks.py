@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from icqf.solvers.boxlasso import penalized_sweeps, penalized_sweeps_each
 from icqf.solvers.problem import Array, Block, Problem, half_square
+from icqf.solvers.sweeps import penalized_sweeps, penalized_sweeps_each
 
 _NONE = np.zeros(0, dtype=np.intp)
 _SCORE_SWEEPS = 1

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from icqf.solvers.blocks import Loadings, Pass, Pressing, Sums, into_box, unpack, update_multipliers
-from icqf.solvers.boxlasso import penalized_sweeps, penalized_sweeps_each
 from icqf.solvers.problem import Array, Problem
 from icqf.solvers.result import Factors, Move, Trace
+from icqf.solvers.sweeps import penalized_sweeps, penalized_sweeps_each
 
 _LOADING_SWEEPS = 3
 _EXACT_MOVES_EVERY = 3

@@ -16,9 +16,9 @@ from icqf.solvers.blocks import (
     rows_above,
     unpack,
 )
-from icqf.solvers.boxlasso import penalized_sweeps, penalized_sweeps_each
 from icqf.solvers.problem import Array, Problem
-from icqf.solvers.rowqp import solve_rows
+from icqf.solvers.row_problem import solve_rows
+from icqf.solvers.sweeps import penalized_sweeps, penalized_sweeps_each
 
 _SWEEPS = 6
 _MAX_ROUNDS = 500

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from icqf.solvers.boxlasso import cd_sweeps
 from icqf.solvers.problem import Array, Problem
 from icqf.solvers.result import Factors
+from icqf.solvers.sweeps import cd_sweeps
 
 _VECTORS_AT_A_TIME = 8
 _SETTLE_SWEEPS = 8  # of the loadings (confounds included) for the scores of the start

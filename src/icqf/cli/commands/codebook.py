@@ -1,0 +1,44 @@
+"""``icqf codebook``: a first codebook to edit by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from icqf.cli.support.options import FILE
+
+
+@click.command(
+    "codebook",
+    short_help="A first codebook, to edit by hand.",
+    context_settings={"show_default": True},
+    epilog="""\b
+Examples:
+  icqf codebook answers.sav > items.csv
+  icqf codebook redcap.csv --dictionary dictionary.csv --out items.toml""",
+)
+@click.argument("answers", type=FILE)
+@click.option("--dictionary", type=FILE, help="REDCap data dictionary (CSV) or BIDS sidecar (JSON).")
+@click.option("--out", type=FILE, help="File to write, .csv or .toml.  [default: standard output]")
+@click.option(
+    "--format", "form", type=click.Choice(["csv", "toml"]), help="[default: by the ending of --out, or csv]"
+)
+@click.option("--force", is_flag=True, help="Replace an existing file.")
+def command(answers: Path, dictionary: Path | None, out: Path | None, form: str | None, force: bool) -> None:
+    """Make a codebook from ANSWERS: what the file says about its columns, or what they look like.
+
+    Ranges and missing codes that were guessed from the answers are to be read over.
+    """
+    from icqf.io import codebook_from, format_codebook, read_table
+    from icqf.workflow.results import new_file
+
+    items = codebook_from(read_table(answers, dictionary=dictionary))
+    form = form or ("toml" if out is not None and out.suffix.lower() == ".toml" else "csv")
+    text = format_codebook(items, format=form)
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    with new_file(out, force=force) as place:
+        place.write_text(text, encoding="utf-8", newline="")
+    click.echo(f"{len(items)} items are described in {out}; read their ranges over.", err=True)

@@ -1,0 +1,54 @@
+"""``icqf compare``: match the factors of two studies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from icqf.cli.support.options import FILE
+
+
+@click.command(
+    "compare",
+    short_help="Match the factors of two studies.",
+    context_settings={"show_default": True},
+    epilog="""\b
+Example:
+  icqf compare study1/model.icqf study2/model.icqf --out pairs.csv""",
+)
+@click.argument("first", type=FILE)
+@click.argument("second", type=FILE)
+@click.option(
+    "--method", type=click.Choice(["greedy", "optimal"]), default="greedy", help="How pairs are formed."
+)
+@click.option(
+    "--similarity",
+    type=click.Choice(["pearson", "congruence"]),
+    default="pearson",
+    help="What pairs are formed by.",
+)
+@click.option("--out", type=FILE, help="Table of the pairs, .csv, .sav, .parquet or .xlsx.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
+def command(first: Path, second: Path, method: str, similarity: str, out: Path | None, force: bool) -> None:
+    """Pair the factors of two models by their loadings on the items they share."""
+    from icqf.io import write_table
+    from icqf.resampling.matching import match_factors
+    from icqf.workflow.results import new_file, refuse_file
+    from icqf.workflow.score import model_items
+
+    if out is not None:
+        refuse_file(out, force=force)
+    (a, items_a), (b, items_b) = model_items(first), model_items(second)
+    match = match_factors(a, b, method=method, similarity=similarity)  # type: ignore[arg-type]
+    turned = {item.name for item in items_a if item.reverse} ^ {item.name for item in items_b if item.reverse}
+    shared = [name for name in a.loadings_.index if name in turned and name in b.loadings_.index]
+    if shared:
+        click.echo(
+            f"Note: turned in one study and not in the other: {', '.join(map(str, shared))}.", err=True
+        )
+    click.echo(match)
+    if out is not None:
+        with new_file(out, force=force) as place:
+            write_table(match.pairs, place)
+        click.echo(f"The pairs are in {out}.", err=True)

@@ -1,0 +1,57 @@
+"""``icqf demo``: the whole job on data that come with the program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from icqf.cli.support.job import announce, say
+from icqf.cli.support.options import FILE
+from icqf.cli.support.progress import Meter
+from icqf.cli.support.text import choice_text, model_text
+
+REAL = ("help", "bfi", "phq9")
+
+
+@click.command(
+    "demo",
+    short_help="The whole job on embedded data, in under a minute.",
+    context_settings={"show_default": True},
+    epilog="""\b
+Examples:
+  icqf demo
+  icqf demo --data bfi --out bfi-demo""",
+)
+@click.option(
+    "--data",
+    type=click.Choice(["children", *REAL]),
+    default="children",
+    help="children: simulated and embedded; the others are real and need pip install 'icqf[examples]'.",
+)
+@click.option("--out", type=FILE, default=Path("icqf-demo"), help="Folder for the data and the results.")
+@click.option("--force", is_flag=True, help="Replace the demo's data files if they were edited.")
+@click.option("--quiet", "-q", is_flag=True, help="Say nothing on standard error.")
+def command(data: str, out: Path, force: bool, quiet: bool) -> None:
+    """Run everything once: put a study's files into a folder, check them, choose, fit and write results.
+
+    The files are then treated exactly as your own would be.
+    """
+    from icqf.workflow.demo import run_demo
+
+    with Meter(quiet=quiet) as meter:
+        fit, names = run_demo(
+            data, out, force=force, callback=meter, begin=lambda study: announce(study, quiet=quiet)
+        )
+    say(fit.warnings, quiet=quiet)
+    if fit.search is not None:
+        click.echo(choice_text(fit.search, fit.options.rule) + "\n")
+    click.echo(model_text(fit.model, fit.study.items, top=4))
+    click.echo(f"\nResults are in {out / 'results'}: {', '.join(names)}")
+    answers, codebook = fit.options.answers, fit.options.codebook
+    click.echo(
+        "\nTry next:\n"
+        f"  icqf check {answers} --codebook {codebook} --confounds age sex\n"
+        f"  icqf show {out / 'results' / 'model.icqf'} --all\n"
+        f"  icqf score {out / 'results' / 'model.icqf'} {answers} --out new-scores.csv"
+    )

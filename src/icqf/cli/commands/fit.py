@@ -1,0 +1,57 @@
+"""``icqf fit``: from a study's files to a folder of results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from icqf.cli.support.job import announce, job, journal_for, say
+from icqf.cli.support.many import ManyCommand
+from icqf.cli.support.options import FILE, options_of, study_options
+from icqf.cli.support.text import choice_text, model_text
+
+
+@click.command(
+    "fit",
+    short_help="From answers to factors, scores, a model and a report.",
+    cls=ManyCommand,
+    context_settings={"show_default": True},
+    epilog="""\b
+Examples:
+  icqf fit answers.csv --codebook items.csv --id record_id --confounds age sex --out results
+  icqf fit answers.sav --n-components 8 --beta 0.5 --out results
+  icqf fit --config results/config.toml --out again""",
+)
+@study_options("columns", "model", "format", "report")
+@click.option("--out", type=FILE, default=Path("results"), help="Folder for the results.")
+@click.option("--force", is_flag=True, help="Replace earlier results in that folder.")
+@click.option("--resume", is_flag=True, help="Go on where an interrupted run stopped.")
+@click.option("--top", type=click.IntRange(1), default=5, help="Items shown for each factor.")
+@click.option("--quiet", "-q", is_flag=True, help="Say nothing on standard error.")
+@click.pass_context
+def command(
+    ctx: click.Context, out: Path, force: bool, resume: bool, top: int, quiet: bool, **_: Any
+) -> None:
+    """Factorize ANSWERS and write scores, loadings, the model and where all of it comes from.
+
+    The number of factors and the penalty are chosen by cross-validation unless both are given.
+    """
+    from icqf.workflow.fit import fit_study
+    from icqf.workflow.read import read_study
+    from icqf.workflow.results import refuse_existing, write_results
+
+    options = options_of(ctx)
+    refuse_existing(out, force=force)
+    journal = journal_for(out, options, resume=resume)
+    study = read_study(options)
+    announce(study, quiet=quiet)
+    with job(ctx, journal, quiet=quiet) as meter:
+        fit = fit_study(options, study=study, checkpoint=journal, callback=meter)
+        names = write_results(fit, out, force=force)
+    say(fit.warnings, quiet=quiet)
+    if fit.search is not None:
+        click.echo(choice_text(fit.search, fit.options.rule) + "\n")
+    click.echo(model_text(fit.model, study.items, top=top))
+    click.echo(f"\nResults are in {out}{'/' if out.suffix == '' else ''}: {', '.join(names)}")

@@ -1,0 +1,249 @@
+"""``icqf reproduce``: the paper's experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from icqf.cli.support.job import resumable, typed
+from icqf.cli.support.many import ManyCommand, ManyOption
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from icqf.cli.support.progress import Meter
+    from icqf.reproduce.design import Design
+    from icqf.reproduce.studies import NamedStudy
+
+FILE = click.Path(path_type=Path)
+STUDIES = ("hbn", "abcd", "help", "phq9", "bfi", "msq")
+Command = Callable[..., Any]
+
+
+@click.group(
+    "reproduce",
+    short_help="Repeat an experiment of the paper.",
+    epilog="""\b
+Examples:
+  icqf reproduce table1 --jobs 2
+  icqf reproduce diagnosis --study hbn --jobs 2
+  icqf reproduce diagnosis --study hbn --hbn CBCL.csv Demos.csv Diagnosis.csv --jobs 2
+  icqf reproduce replication --quick""",
+)
+def command() -> None:
+    """Repeat an experiment of the paper; results are tables, figures and a page of text.
+
+    table1 uses synthetic questionnaires. The others use studies: hbn and abcd are simulated unless you give
+    the files of the real ones, which need an application; help, phq9, bfi and msq are public and come with
+    other packages. A run that was broken off goes on when the same command is given again.
+    """
+
+
+@command.command(
+    "table1",
+    short_help="Which scheme finds the number of factors (Table 1).",
+    cls=ManyCommand,
+    context_settings={"show_default": True},
+    epilog="""\b
+Example:
+  icqf reproduce table1 --datasets 30 --noise 0.1 0.3 --jobs 2 --out table1""",
+)
+@click.option("--datasets", default=30, type=click.IntRange(1), help="Synthetic data sets for each noise.")
+@click.option(
+    "--noise",
+    cls=ManyOption,
+    metavar="SHARE",
+    type=click.FloatRange(0, 1),
+    default=(0.1, 0.2, 0.3, 0.4, 0.5),
+    help="Shares of noisy answers.",
+)
+@click.option("--factors", default=10, type=click.IntRange(2), help="True number of factors.")
+@click.option("--missing", default=0.0, type=click.FloatRange(0, 0.9), help="Share of missing answers.")
+@click.option("--confounds", is_flag=True, help="Let age and sex move some items.")
+@click.option("--scheme", "schemes", multiple=True, help='Only these rows, such as "ICQF (BCV)".')
+@click.option("--jobs", type=int, help="Processes to use.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("table1"), help="Folder for results.")
+@click.option("--quiet", "-q", is_flag=True, help="Say nothing on standard error.")
+@click.pass_context
+def table1_command(
+    ctx: click.Context,
+    datasets: int,
+    noise: tuple[float, ...],
+    factors: int,
+    missing: float,
+    confounds: bool,
+    schemes: tuple[str, ...],
+    jobs: int | None,
+    out: Path,
+    quiet: bool,
+) -> None:
+    """Which scheme finds the number of factors: all eleven rows, beside the paper's numbers.
+
+    A run that was broken off goes on where it stopped when the same command is given again.
+    """
+    from icqf.errors import InputError, did_you_mean
+    from icqf.reproduce import table1
+
+    for scheme in schemes:
+        if scheme not in table1.PAPER:
+            raise InputError(f"There is no scheme {scheme!r}.{did_you_mean(scheme, table1.PAPER)}")
+    design = table1.Design(
+        datasets=datasets,
+        noise=tuple(noise),
+        k=factors,
+        missing=missing,
+        confounded=confounds,
+        rows=tuple(schemes) or tuple(table1.PAPER),
+    )
+    out.mkdir(parents=True, exist_ok=True)
+    with resumable(ctx, out, quiet=quiet) as meter:
+        results = table1.table1(design, n_jobs=jobs, checkpoint=out / "table1.journal", callback=meter)
+    table = table1.errors(results, design)
+    text = table1.as_text(table)
+    results.to_csv(out / "table1_runs.csv", index=False)
+    table.to_csv(out / "table1.csv", index=False)
+    (out / "table1.txt").write_text(text + "\n", encoding="utf-8")
+    _figures(out, table)
+    click.echo(text)
+    click.echo("Mean |found k − true k| (standard error); the paper's, where it has any, in square brackets.")
+    if not quiet:
+        click.echo(f"Written to {out}.", err=True)
+
+
+def _study_options(default: Sequence[str]) -> Callable[[Command], Command]:
+    """Add the options of the experiments on studies."""
+    chosen = [
+        click.option(
+            "--study",
+            "studies",
+            cls=ManyOption,
+            metavar="NAME",
+            type=click.Choice(STUDIES),
+            default=tuple(default),
+            help=f"Studies: {', '.join(STUDIES)}.",
+        ),
+        click.option(
+            "--hbn", cls=ManyOption, metavar="FILE", type=FILE, help="The real HBN: its CSV exports."
+        ),
+        click.option(
+            "--abcd", cls=ManyOption, metavar="FILE", type=FILE, help="The real ABCD: its text files."
+        ),
+        click.option("--quick", is_flag=True, help="Few splits, candidates and participants: minutes."),
+        click.option("--splits", default=30, type=click.IntRange(1), help="How often a study is divided."),
+        click.option("--seed", default=0, type=click.IntRange(0), help="Seed of all random numbers."),
+        click.option("--jobs", type=int, help="Processes to use."),
+        click.option("--out", type=FILE, default=Path("reproduced"), help="Folder for results."),
+        click.option("--quiet", "-q", is_flag=True, help="Say nothing on standard error."),
+    ]
+
+    def decorate(command: Command) -> Command:
+        for add in reversed(chosen):
+            command = add(command)
+        return click.pass_context(command)
+
+    return decorate
+
+
+def _run(
+    ctx: click.Context, work: Callable[[list[NamedStudy], Design], Path], options: dict[str, Any]
+) -> None:
+    """Load the studies, run the experiment, and print its page."""
+    from icqf.reproduce.design import QUICK_PARTICIPANTS
+    from icqf.reproduce.studies import load_study
+
+    files = {"hbn": options["hbn"], "abcd": options["abcd"]}
+    for name, given in files.items():
+        if given and name not in options["studies"]:
+            raise click.UsageError(f"--{name} names files, but --study does not name {name}.", ctx)
+    most = QUICK_PARTICIPANTS if options["quick"] else None
+    studies = [load_study(name, files=files.get(name, ()), most=most) for name in options["studies"]]
+    with resumable(ctx, options["out"], quiet=options["quiet"]) as meter:
+        page = work(studies, _design(ctx, options, meter))
+    click.echo(page.read_text(encoding="utf-8"))
+    if not options["quiet"]:
+        click.echo(f"Written to {options['out']}: {page.name}, tables and figures.", err=True)
+
+
+def _design(ctx: click.Context, options: dict[str, Any], meter: Meter) -> Design:
+    from icqf.reproduce.design import Design
+
+    design = Design(
+        options["out"],
+        n_splits=options["splits"],
+        random_state=options["seed"],
+        n_jobs=options["jobs"],
+        callback=meter,
+        command=typed(ctx),
+    )
+    return design.quickly() if options["quick"] else design
+
+
+@command.command(
+    "loadings",
+    short_help="Loadings of three methods side by side (experiment 1).",
+    cls=ManyCommand,
+    context_settings={"show_default": True},
+)
+@_study_options(["hbn"])
+def loadings_command(ctx: click.Context, **options: Any) -> None:
+    """Experiment 1: loadings of ICQF, ℓ1-NMF and factor analysis side by side, with their chosen k."""
+    from icqf.reproduce.loadings import loadings
+
+    _run(ctx, loadings, options)
+
+
+@command.command(
+    "diagnosis",
+    short_help="How well scores tell diagnoses (experiment 2).",
+    cls=ManyCommand,
+    context_settings={"show_default": True},
+)
+@_study_options(["hbn"])
+def diagnosis_command(ctx: click.Context, **options: Any) -> None:
+    """Experiment 2: how well scores tell diagnoses, as training sets get smaller."""
+    from icqf.reproduce.diagnosis import diagnosis
+
+    _run(ctx, diagnosis, options)
+
+
+@command.command(
+    "stability",
+    short_help="Whether smaller samples give the same factors (experiment 3).",
+    cls=ManyCommand,
+    context_settings={"show_default": True},
+)
+@_study_options(["hbn"])
+def stability_command(ctx: click.Context, **options: Any) -> None:
+    """Experiment 3: do smaller samples give the same factors? The first rows of the paper's Table 2."""
+    from icqf.reproduce.stability import stability_experiment
+
+    _run(ctx, stability_experiment, options)
+
+
+@command.command(
+    "replication",
+    short_help="Whether two studies give the same factors (experiment 3).",
+    cls=ManyCommand,
+    context_settings={"show_default": True},
+)
+@_study_options(["hbn", "abcd"])
+def replication_command(ctx: click.Context, **options: Any) -> None:
+    """Experiment 3: do two studies give the same factors? The last row of the paper's Table 2."""
+    from icqf.reproduce.replication import replication_experiment
+
+    if len(options["studies"]) != 2:
+        raise click.UsageError("Name two studies to compare.", ctx)
+    _run(ctx, replication_experiment, options)
+
+
+def _figures(out: Path, table: pd.DataFrame) -> None:
+    from icqf.reproduce import figures
+
+    figures.table1_figure(table).savefig(out / "table1.png", dpi=150)
+    figures.recovery_figure().savefig(out / "recovered_factors.png", dpi=150)
+    errors = figures.score_errors(range(2, 21))
+    errors.to_csv(out / "proposition2.csv", index=False)
+    figures.proposition2_figure(errors).savefig(out / "proposition2.png", dpi=150)

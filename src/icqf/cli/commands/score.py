@@ -1,0 +1,70 @@
+"""``icqf score``: scores of new people."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from icqf.cli.support.job import say
+from icqf.cli.support.many import ManyCommand, ManyOption
+from icqf.cli.support.options import FILE
+from icqf.workflow.options import FORMATS
+
+
+@click.command(
+    "score",
+    short_help="Scores of new people from a model.",
+    cls=ManyCommand,
+    context_settings={"show_default": True},
+    epilog="""\b
+Examples:
+  icqf score results/model.icqf new.csv --out scores.csv
+  icqf score results/model.icqf new.sav > scores.csv""",
+)
+@click.argument("model", type=FILE)
+@click.argument("answers", type=FILE)
+@click.option("--out", type=FILE, help="Table to write.  [default: CSV on standard output]")
+@click.option("--format", "form", type=click.Choice(FORMATS), help="[default: by the ending of --out]")
+@click.option("--codebook", type=FILE, help="Directions and missing codes instead of the model file's.")
+@click.option("--dictionary", type=FILE, help="REDCap data dictionary (CSV) or BIDS sidecar (JSON).")
+@click.option("--id", metavar="COLUMN", help="Column of participant ids.  [default: that of the fit]")
+@click.option("--missing-codes", cls=ManyOption, metavar="VALUE", help="Further values that mean no answer.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
+@click.option("--quiet", "-q", is_flag=True, help="Say nothing on standard error.")
+def command(
+    model: Path,
+    answers: Path,
+    out: Path | None,
+    form: str | None,
+    codebook: Path | None,
+    dictionary: Path | None,
+    id: str | None,
+    missing_codes: tuple[str, ...],
+    force: bool,
+    quiet: bool,
+) -> None:
+    """Score the people in ANSWERS with a fitted MODEL.
+
+    The table needs the model's items and confounds, under the same names. Ranges, directions and missing
+    codes are those of the fit. Who answered nothing is kept, with empty scores.
+    """
+    from icqf.io.write import csv_text, write_table
+    from icqf.workflow.options import StudyOptions
+    from icqf.workflow.results import DECIMALS, new_file, refuse_file
+    from icqf.workflow.score import score_people
+
+    if out is not None:
+        refuse_file(out, force=force, format=form)
+    codes = StudyOptions.of({"answers": answers, "missing_codes": missing_codes}).missing_codes
+    done = score_people(model, answers, codebook=codebook, dictionary=dictionary, id=id, missing_codes=codes)
+    say(done.notes, quiet=quiet)
+    if out is None:
+        sys.stdout.write(csv_text(done.scores, decimals=DECIMALS))
+        return
+    with new_file(out, force=force) as place:
+        write_table(done.scores, place, format=form, decimals=DECIMALS)
+    if not quiet:
+        silent = f" ({done.n_silent} answered nothing and have empty scores)" if done.n_silent else ""
+        click.echo(f"Scores of {len(done.scores)} participants{silent} are in {out}.", err=True)

@@ -1,0 +1,78 @@
+"""``icqf select``: cross-validation alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from icqf.cli.support.job import announce, job, journal_for
+from icqf.cli.support.many import ManyCommand
+from icqf.cli.support.options import FILE, options_of, study_options
+from icqf.cli.support.text import choice_text
+
+
+@click.command(
+    "select",
+    short_help="How many factors: cross-validation alone.",
+    cls=ManyCommand,
+    context_settings={"show_default": True},
+    epilog="""\b
+Examples:
+  icqf select answers.csv --codebook items.csv --n-components 2-16 --jobs 4 --out cv.csv
+  icqf select answers.csv --codebook items.csv --n-components 2-16 --jobs 4 --out cv.csv --resume""",
+)
+@study_options("columns", "model")
+@click.option("--out", type=FILE, help="Table of all fits, .csv, .sav, .parquet or .xlsx.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
+@click.option("--resume", is_flag=True, help="Go on where an interrupted run stopped.")
+@click.option("--quiet", "-q", is_flag=True, help="Say nothing on standard error.")
+@click.pass_context
+def command(ctx: click.Context, out: Path | None, force: bool, resume: bool, quiet: bool, **_: Any) -> None:
+    """Choose the number of factors and the penalty for ANSWERS by cross-validation.
+
+    Prints the mean error of each candidate and how often each would win if the folds were drawn again.
+    """
+    from icqf.io import write_table
+    from icqf.workflow.fit import select_study
+    from icqf.workflow.read import read_study
+    from icqf.workflow.results import new_file, refuse_file
+
+    options = options_of(ctx)
+    if not options.searches:
+        raise click.UsageError(
+            "One number of factors and one penalty leave nothing to choose; give several.", ctx
+        )
+    if out is not None:
+        refuse_file(out, force=force)
+    journal = journal_for(Path(options.answers.stem) if out is None else out, options, resume=resume)
+    study = read_study(options)
+    announce(study, quiet=quiet)
+    with job(ctx, journal, quiet=quiet) as meter:
+        search = select_study(options, study, checkpoint=journal, callback=meter)
+        if out is not None:
+            with new_file(out, force=force) as temporary:
+                write_table(search.cv_results_, temporary)
+    click.echo(error_table(search.cv_results_))
+    if search.stability_ is not None:
+        click.echo(f"\nAgreement of the factors between halves of the sample:\n{stability_table(search)}")
+    click.echo("\n" + choice_text(search, options.rule))
+    if out is not None:
+        click.echo(f"All fits are in {out}.", err=True)
+
+
+def stability_table(search: Any) -> str:
+    """Return the agreement by number of factors."""
+    table = search.stability_.set_index("n_components").rename_axis("k")[["agreement", "low", "high"]]
+    return str(table.to_string(float_format="{:.3f}".format))
+
+
+def error_table(results: Any) -> str:
+    """Return the mean error by number of factors and penalty, weighted by the hidden answers."""
+    weighted = results.assign(total=results["error"] * results["n_hidden"])
+    sums = weighted.groupby(["n_components", "beta"])[["total", "n_hidden"]].sum()
+    table = (sums["total"] / sums["n_hidden"]).unstack("beta")
+    table.columns = [f"{beta:g}" for beta in table.columns]
+    title = "Mean squared error of hidden answers, by k (down) and beta (across):"
+    return f"{title}\n{table.rename_axis('k').to_string(float_format='{:.5f}'.format)}"

@@ -1,0 +1,102 @@
+"""The program ``icqf``: finds its commands, and turns whatever goes wrong into one message and an exit code.
+
+A new command is a file ``icqf/cli/commands/<name>.py`` with a click command called ``command``, and its name
+in `COMMANDS`. Commands import what is heavy inside their functions, so that ``icqf --help`` starts at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from icqf import __version__
+from icqf.cli.support.words import in_command_words
+from icqf.errors import InputError, concerns_users
+
+COMMANDS = (
+    *("demo", "check", "codebook", "fit", "select", "score", "show", "compare"),
+    *("stability", "diagnosis", "reproduce"),
+)
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+
+class Refusal(click.ClickException):
+    """Input that cannot be used: one message, exit code 2."""
+
+    exit_code = BAD_INPUT
+
+
+class Program(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands in the order of a newcomer's first day."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"icqf.cli.commands.{cmd_name}").command
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; bad input ends it with code 2, an interrupt with 130."""
+        try:
+            with _warnings_as_messages():
+                return super().invoke(ctx)
+        except InputError as error:
+            raise Refusal(in_command_words(str(error))) from error
+        except KeyboardInterrupt:
+            click.echo("Stopped. Nothing was written.", err=True)
+            ctx.exit(INTERRUPTED)
+        except MemoryError as error:
+            raise Refusal("This machine's memory does not suffice for these data.") from error
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            place = f"{error.filename}: " if error.filename else ""
+            raise Refusal(f"{place}{error.strerror or error}.") from error
+
+
+@contextmanager
+def _warnings_as_messages() -> Iterator[None]:
+    def show(message: Any, category: Any, *place: Any, **more: Any) -> None:
+        if concerns_users(category):
+            click.echo(f"Note: {in_command_words(str(message))}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = show
+        yield
+
+
+@click.command(
+    cls=Program,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="""\b
+Begin with:
+  icqf demo
+  icqf check answers.csv
+  icqf fit answers.csv --codebook items.csv --confounds age sex --out results""",
+)
+@click.version_option(__version__, prog_name="icqf")
+def cli() -> None:
+    """Interpretable factors from questionnaires.
+
+    Takes a study's own files (CSV, Excel, SPSS, Stata, SAS, Parquet, REDCap, BIDS), with missing answers, and
+    gives back tables keyed by participant and item. Everything stays on this machine.
+
+    Exit codes: 0 done, 1 something must be fixed (check), 2 bad input or usage, 130 interrupted.
+    """
+
+
+def main() -> None:
+    """Run the program."""
+    cli()

@@ -1,0 +1,101 @@
+"""What `icqf stability` and `icqf diagnosis` share: one's own study, divided again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from icqf.cli.support.job import announce, resumable, typed
+from icqf.cli.support.many import ManyOption
+from icqf.cli.support.options import FILE, options_of, study_options
+from icqf.workflow.options import BETAS
+
+if TYPE_CHECKING:
+    from icqf.reproduce.design import Design
+    from icqf.reproduce.studies import NamedStudy
+
+Command = Callable[..., Any]
+
+
+def evaluation_options(methods: Sequence[str], *, out: str, labels: str) -> Callable[[Command], Command]:
+    """Add the options of a command that divides a study again and again."""
+    chosen = [
+        click.option("--labels", cls=ManyOption, metavar="COLUMN", help=labels),
+        click.option(
+            "--methods",
+            cls=ManyOption,
+            metavar="NAME",
+            type=click.Choice(list(methods)),
+            default=tuple(methods),
+            help=f"Methods to compare: {', '.join(methods)}.",
+        ),
+        click.option(
+            "--n-components",
+            cls=ManyOption,
+            metavar="K",
+            help="Numbers of factors to choose from, such as 2-16; one fixes it.  [default: 2-16]",
+        ),
+        click.option(
+            "--beta",
+            cls=ManyOption,
+            metavar="NUMBER",
+            help=f"Penalties to choose from.  [default: {' '.join(f'{beta:g}' for beta in BETAS)}]",
+        ),
+        click.option(
+            "--sizes",
+            cls=ManyOption,
+            metavar="SHARE",
+            type=click.FloatRange(0, 0.8, min_open=True),
+            default=(0.8, 0.6, 0.4, 0.2),
+            help="Training sets, as shares of the development set.",
+        ),
+        click.option("--splits", default=30, type=click.IntRange(1), help="How often the study is divided."),
+        click.option("--seed", type=int, default=0, help="Seed of all random numbers."),
+        click.option("--jobs", type=int, default=1, help="Processes; -1 uses all processors."),
+        click.option("--out", type=FILE, default=Path(out), help="Folder for the results."),
+        click.option("--quiet", "-q", is_flag=True, help="Say nothing on standard error."),
+    ]
+
+    def decorate(command: Command) -> Command:
+        for add in reversed(chosen):
+            command = add(command)
+        return click.pass_context(study_options("columns")(command))
+
+    return decorate
+
+
+def evaluate(
+    ctx: click.Context, work: Callable[[Sequence[NamedStudy], Design], Path], given: dict[str, Any]
+) -> None:
+    """Read the study, run the work on it, and print its page."""
+    from icqf.reproduce.design import Design
+    from icqf.reproduce.studies import own_study
+    from icqf.workflow.read import read_study
+
+    options = options_of(ctx)
+    labels = tuple(given["labels"])
+    read = read_study(replace(options, confounds=(*options.confounds, *labels)))
+    study = own_study(read.questionnaire, labels)
+    announce(read, quiet=given["quiet"])
+    out = given["out"]
+    design = Design(
+        out,
+        n_splits=given["splits"],
+        sizes=tuple(given["sizes"]),
+        betas=options.beta,
+        random_state=options.seed,
+        n_jobs=options.jobs,
+        command=typed(ctx),
+        names=tuple(given["methods"]),
+    )
+    if options.n_components:
+        design = replace(design, n_components=options.n_components)
+    with resumable(ctx, out, quiet=given["quiet"]) as meter:
+        page = work([study], replace(design, callback=meter))
+    click.echo(page.read_text(encoding="utf-8"))
+    if not given["quiet"]:
+        click.echo(f"Written to {out}: {page.name}, tables and figures.", err=True)

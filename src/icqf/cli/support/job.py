@@ -1,0 +1,126 @@
+"""What the long commands share: what was read, progress, the journal, and how to go on after an interrupt."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from icqf.cli.support.many import RAW
+from icqf.cli.support.progress import Meter
+from icqf.cli.support.words import in_command_words
+from icqf.errors import InputError
+
+if TYPE_CHECKING:
+    from icqf.workflow.options import StudyOptions
+    from icqf.workflow.read import Study
+
+INTERRUPTED = 130
+
+
+def say(sentences: Iterable[str], *, quiet: bool = False) -> None:
+    """Write sentences to standard error, one a line."""
+    if not quiet:
+        for sentence in sentences:
+            click.echo(f"Note: {in_command_words(sentence)}", err=True)
+
+
+def announce(study: Study, *, quiet: bool = False) -> None:
+    """Say what was read, what was done to it, and what should have been fixed before."""
+    if quiet:
+        return
+    from icqf.data.check import check
+
+    questionnaire = study.questionnaire
+    click.echo(
+        f"Read {questionnaire.n_participants} participants and {questionnaire.n_items} items from "
+        f"{questionnaire.source}.",
+        err=True,
+    )
+    say(questionnaire.notes)
+    for finding in check(questionnaire):
+        if finding.severity == "error":
+            click.echo(f"Warning: {in_command_words(finding.sentence)}", err=True)
+
+
+def journal_for(out: Path, options: StudyOptions, *, resume: bool) -> Path | None:
+    """Return the place of the journal beside `out`; None when there is nothing to choose.
+
+    An old journal is refused unless the run is to be resumed.
+
+    Examples
+    --------
+    >>> from icqf.workflow.options import StudyOptions
+    >>> journal_for(Path("results"), StudyOptions(Path("answers.csv")), resume=False).name
+    'results.journal'
+    """
+    if not options.searches:
+        return None
+    journal = out.parent / f"{out.resolve().name}.journal"
+    if journal.exists() and not resume:
+        raise InputError(
+            f"{journal}: an earlier run was interrupted and left this journal. Add --resume to go on "
+            "with it, or delete it to begin again."
+        )
+    return journal
+
+
+@contextmanager
+def job(ctx: click.Context, journal: Path | None, *, quiet: bool) -> Iterator[Meter]:
+    """Run the work inside; an interrupt says how to go on, and success ends the journal."""
+    meter = Meter(quiet=quiet)
+    began_here = journal is not None and not journal.exists()
+    try:
+        try:
+            with meter:
+                yield meter
+        except BaseException:
+            if journal is not None and began_here and not _kept(journal):
+                journal.unlink(missing_ok=True)
+            raise
+    except KeyboardInterrupt:
+        if journal is None or not journal.exists():
+            click.echo("Stopped. Nothing was written.", err=True)
+        else:
+            words = [word for word in ctx.meta.get(RAW, []) if word != "--resume"]
+            command = shlex.join(["icqf", ctx.info_name or "", *words, "--resume"])
+            done = f"{_kept(journal)} of {meter.total} fits are kept" if meter.total else "The work is kept"
+            click.echo(f"Stopped. {done} in {journal}; go on with:\n  {command}", err=True)
+        ctx.exit(INTERRUPTED)
+    if journal is not None:
+        journal.unlink(missing_ok=True)
+
+
+def _kept(journal: Path) -> int:
+    """Finished fits in a journal, whose first line is its header."""
+    return max(journal.read_bytes().count(b"\n") - 1, 0) if journal.exists() else 0
+
+
+@contextmanager
+def resumable(ctx: click.Context, out: Path, *, quiet: bool) -> Iterator[Meter]:
+    """Run work that keeps a journal in `out`; after an interrupt the same command goes on."""
+    meter = Meter(quiet=quiet)
+    try:
+        with meter:
+            yield meter
+    except KeyboardInterrupt:
+        click.echo(
+            f"Stopped. {meter.done} of {meter.total} fits are kept in {out}; give the same command again to "
+            "go on.",
+            err=True,
+        )
+        ctx.exit(INTERRUPTED)
+
+
+def typed(ctx: click.Context) -> str:
+    """Return the command as it was typed."""
+    names = []
+    at: click.Context | None = ctx
+    while at is not None and at.parent is not None:
+        names.append(at.info_name or "")
+        at = at.parent
+    return shlex.join(["icqf", *reversed(names), *ctx.meta.get(RAW, [])])

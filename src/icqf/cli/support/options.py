@@ -1,0 +1,132 @@
+"""Options that several commands share, and how they become one `StudyOptions`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from icqf.cli.support.many import ManyOption
+from icqf.workflow.options import BETAS, FORMATS, PENALTIES, RULES, StudyOptions, read_config
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+FILE = click.Path(path_type=Path)
+
+_answers = [click.argument("answers", type=FILE, required=False)]
+
+_columns = [
+    click.option("--codebook", type=FILE, help="Codebook of the items, CSV or TOML."),
+    click.option("--dictionary", type=FILE, help="REDCap data dictionary (CSV) or BIDS sidecar (JSON)."),
+    click.option("--id", metavar="COLUMN", help="Column of participant ids.  [default: recognised by name]"),
+    click.option("--confounds", cls=ManyOption, metavar="COLUMN", help="Columns such as age and sex."),
+    click.option("--groups", metavar="COLUMN", help="Families or sites, never split between folds."),
+    click.option("--items", cls=ManyOption, help="Items to keep, by name or pattern such as 'q0*'."),
+    click.option("--subscales", cls=ManyOption, help="Items to keep, by the codebook's subscale."),
+    click.option("--missing-codes", cls=ManyOption, metavar="VALUE", help="Values that mean no answer."),
+    click.option(
+        "--config", type=FILE, help="TOML file with any of these options; the command line comes first."
+    ),
+]
+
+_model = [
+    click.option(
+        "--n-components",
+        cls=ManyOption,
+        metavar="K",
+        help="Number of factors; several, or a range such as 2-16, are compared.  [default: auto]",
+    ),
+    click.option(
+        "--beta",
+        cls=ManyOption,
+        metavar="NUMBER",
+        help=f"Penalty; several are compared.  [default: {' '.join(f'{beta:g}' for beta in BETAS)}]",
+    ),
+    click.option(
+        "--rule",
+        type=click.Choice(RULES),
+        default=StudyOptions.rule,
+        help="How the best one is chosen.",
+    ),
+    click.option("--n-splits", type=int, default=StudyOptions.n_splits, help="Folds of cross-validation."),
+    click.option("--n-repeats", type=int, default=StudyOptions.n_repeats, help="Repeats with new folds."),
+    click.option("--weights", metavar="COLUMN", help="Survey weights."),
+    click.option(
+        "--confound-ranges", cls=ManyOption, metavar="NAME=LOW:HIGH", help="Known ranges, as age=5:21."
+    ),
+    click.option(
+        "--missing-confounds",
+        type=click.Choice(["error", "mean"]),
+        default=StudyOptions.missing_confounds,
+        help="Refuse a missing confound, or use the sample's mean.",
+    ),
+    click.option(
+        "--intercept/--no-intercept",
+        default=StudyOptions.intercept,
+        help="Column of ones beside the confounds.",
+    ),
+    click.option("--n-init", type=int, default=StudyOptions.n_init, help="Starts; the best one is kept."),
+    click.option(
+        "--penalty", type=click.Choice(PENALTIES), default=StudyOptions.penalty, help="Kind of penalty."
+    ),
+    click.option("--tol", type=float, default=StudyOptions.tol, help="When a fit counts as settled."),
+    click.option("--max-iter", type=int, default=StudyOptions.max_iter, help="Most iterations of a fit."),
+    click.option("--seed", type=int, default=StudyOptions.seed, help="Seed of all random numbers."),
+    click.option("--jobs", type=int, default=StudyOptions.jobs, help="Processes; -1 uses all processors."),
+]
+
+_table_format = [
+    click.option(
+        "--format", type=click.Choice(FORMATS), default=StudyOptions.format, help="Format of the tables."
+    )
+]
+
+_report = [
+    click.option("--report/--no-report", default=StudyOptions.report, help="Write report.html."),
+    click.option("--names", cls=ManyOption, help="Names of the factors in the report, in their order."),
+    click.option(
+        "--bootstrap",
+        type=click.IntRange(0),
+        default=StudyOptions.bootstrap,
+        help="Resamples behind the report's intervals.",
+    ),
+    click.option("--with-participants", is_flag=True, help="Put the participants' scores into the report."),
+]
+
+
+def study_options(*groups: str) -> Callable[[Command], Command]:
+    """Add groups of options to a command: "columns", "model", "format", "report"."""
+    chosen = [
+        *_answers,
+        *(_columns if "columns" in groups else []),
+        *(_model if "model" in groups else []),
+        *(_table_format if "format" in groups else []),
+        *(_report if "report" in groups else []),
+    ]
+
+    def decorate(command: Command) -> Command:
+        for add in reversed(chosen):
+            command = add(command)
+        return command
+
+    return decorate
+
+
+def options_of(ctx: click.Context) -> StudyOptions:
+    """Return the options of a command: what was typed, then the TOML file, then the defaults."""
+    known = {field.name for field in fields(StudyOptions)}
+    typed = {
+        name: value
+        for name, value in ctx.params.items()
+        if name in known and ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+    }
+    config = ctx.params.get("config")
+    values = {**({} if config is None else read_config(config)), **typed}
+    if "answers" not in values:
+        many = [option for option in ctx.command.params if isinstance(option, ManyOption)]
+        used = [option.opts[0] for option in many if ctx.params.get(option.name or "")]
+        hint = f" ({used[-1]} takes all words up to the next option: put the file first.)" if used else ""
+        raise click.UsageError(f"No file of answers is named.{hint}", ctx)
+    return StudyOptions.of(values, where="command line")

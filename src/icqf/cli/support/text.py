@@ -1,0 +1,69 @@
+"""A fitted model in a terminal: what each factor looks like, in the questionnaire's own words."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from icqf.errors import counted
+
+if TYPE_CHECKING:
+    from icqf.data.questionnaire import Item
+    from icqf.estimator import ICQF
+
+LEAST_LOADING = 0.05
+
+
+def model_text(model: ICQF, items: Iterable[Item], *, top: int) -> str:
+    """Return a few lines about the model and a block for each factor with its strongest items."""
+    summary = model.summary()
+    head = [
+        f"{counted(len(summary.factors), 'factor')} behind {counted(len(summary.items), 'item')}, from "
+        f"{counted(summary.n_participants, 'participant')}; {summary.share_missing:.1%} of the answers "
+        "were missing.",
+        f"The model (beta {model.beta:g}) explains {summary.variance_explained:.1%} of the variance of the "
+        "answers.",
+    ]
+    if not model.converged_:
+        head.append(f"It had not settled after {model.n_iter_} iterations: read it with care.")
+    return "\n".join([*head, "", *_factors(model, {item.name: item for item in items}, top)])
+
+
+def choice_text(search: Any, rule: str) -> str:
+    """Return what cross-validation chose, and how sure it is."""
+    chosen = f"{counted(int(search.n_components_), 'factor')}, beta {search.beta_:g}"
+    return f"Chosen by cross-validation ({rule}): {chosen}. If the folds were drawn again: {search.choice_}."
+
+
+def _factors(model: ICQF, items: dict[str, Item], top: int) -> list[str]:
+    loadings, shares = model.loadings_, model.summary().factors
+    spans = model.item_range_["max"] - model.item_range_["min"]
+    width = shutil.get_terminal_size((100, 24)).columns
+    longest = max(len(str(name)) for name in loadings.index)
+    lines = []
+    for name in loadings.columns:
+        relative = (loadings[name] / spans).sort_values(ascending=False, kind="stable")
+        strong = [str(item) for item in relative.index[:top] if relative[item] > LEAST_LOADING]
+        share, n = float(shares["variance_explained"][name]), int(shares["n_items"][name])
+        lines.append(
+            f"{name}: {counted(n, 'item')}{_scale(strong, items)}; without it {share:.1%} less is explained"
+        )
+        for item in strong:
+            known = items.get(item)
+            words = "" if known is None else known.wording + (" (turned)" if known.reverse else "")
+            line = f"  {float(loadings[name][item]):5.2f} of {spans[item]:g}  {item:<{longest}}  {words}"
+            lines.append(line.rstrip() if len(line) <= width else line[: width - 1] + "…")
+        if not strong:
+            lines.append("  no item loads on it noticeably")
+        lines.append("")
+    return lines[:-1]
+
+
+def _scale(strong: list[str], items: dict[str, Item]) -> str:
+    scales = Counter(items[name].subscale for name in strong if name in items and items[name].subscale)
+    if not scales:
+        return ""
+    scale, n = scales.most_common(1)[0]
+    return f"; {n} of its {len(strong)} strongest belong to {scale!r}" if n > 1 else ""

@@ -1,0 +1,397 @@
+"""What is wrong with a table before a long run: a list of findings in plain sentences."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from icqf.data.questionnaire import Item, Questionnaire, number, observed_range, range_violations
+from icqf.errors import counted, listed
+from icqf.io.readers.cells import Problem
+from icqf.io.readers.codes import USUAL_CODES, suspicious_codes
+from icqf.io.readers.questionnaires import Codebook, Draft, assemble
+from icqf.io.readers.tables import Table, read_table, recognised_id
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+SEVERITIES = ("error", "warning", "note")
+NEARLY_EMPTY = 0.8
+MANY_MISSING = 0.2
+PERSON_MISSING = 0.5
+FEWEST_ANSWERS = 10
+FEWEST_PEOPLE = 30
+MOST_ALIKE = 3
+WIDER = 2
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing found: how serious it is, what kind, where, and a sentence that says it all."""
+
+    severity: str
+    code: str
+    sentence: str
+    item: str | None = None
+    row: str | None = None
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All that `check` found, the serious things first.
+
+    Examples
+    --------
+    >>> from icqf.data.check import Finding, Findings
+    >>> findings = Findings((Finding("error", "empty-item", "Nobody answered 'q1'.", item="q1"),))
+    >>> findings.must_fix, len(findings)
+    (True, 1)
+    >>> print(findings)
+    error    empty-item       Nobody answered 'q1'.
+    """
+
+    findings: tuple[Finding, ...]
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{f.severity:<8} {f.code:<16} {f.sentence}" for f in self) or "Nothing was found."
+
+    @property
+    def must_fix(self) -> bool:
+        """Whether anything must be fixed before a fit."""
+        return any(finding.severity == "error" for finding in self)
+
+    def of(self, code: str) -> tuple[Finding, ...]:
+        """Return the findings of one kind."""
+        return tuple(finding for finding in self if finding.code == code)
+
+    def to_json(self) -> str:
+        """Return the findings as JSON: ``{"must_fix": ..., "findings": [...]}``."""
+        return json.dumps(
+            {"must_fix": self.must_fix, "findings": [asdict(f) for f in self]}, indent=2, ensure_ascii=False
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the findings as a table."""
+        return pd.DataFrame(
+            [asdict(f) for f in self], columns=["severity", "code", "sentence", "item", "row"]
+        )
+
+    def __rich__(self) -> RichTable:
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        colours = {"error": "bold red", "warning": "yellow", "note": "dim"}
+        table = RichTable("severity", "code", "finding")
+        for finding in self:
+            table.add_row(
+                Text(finding.severity, style=colours[finding.severity]), finding.code, Text(finding.sentence)
+            )
+        return table
+
+
+def check(
+    source: Questionnaire | Table | pd.DataFrame | str | os.PathLike[str],
+    *,
+    codebook: Codebook = None,
+    id: str | None = None,
+    confounds: Iterable[str] = (),
+    groups: str | None = None,
+    items: Iterable[str] | None = None,
+    missing_codes: Iterable[float | str] = (),
+    dictionary: str | os.PathLike[str] | None = None,
+) -> Findings:
+    """Look for what would spoil a fit.
+
+    Found are suspicious codes and answers outside their range, text among numbers, items that look reversed
+    against their subscale, empty, nearly empty and constant items, straight-liners, duplicated and missing
+    ids, identical answer sheets, missing answers by item and person, and confounds with gaps. A file that
+    cannot be read at all raises `InputError`.
+
+    Parameters
+    ----------
+    source : Questionnaire, Table, DataFrame or path
+        What to look at. The other parameters are those of `icqf.io.read_questionnaire`; a questionnaire
+        needs none.
+
+    Returns
+    -------
+    Findings
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from icqf.data.check import check
+    >>> answers = pd.DataFrame({"q1": [0, 1, 2, 999], "q2": [1, 0, 2, 1]})
+    >>> [finding.item for finding in check(answers).of("suspicious-code")]
+    ['q1']
+    """
+    problems: list[Problem] = []
+    if isinstance(source, Questionnaire):
+        draft = _draft(source)
+    else:
+        table = _table(source, dictionary, [name for name in (id, groups) if name])
+        draft = assemble(
+            table,
+            codebook=codebook,
+            id=id,
+            confounds=confounds,
+            groups=groups,
+            items=items,
+            missing_codes=missing_codes,
+            problem=problems.append,
+        )
+    found = [Finding("error", p.code, p.sentence, p.item, p.row) for p in problems]
+    for look in (_codes, _items, _widths, _directions, _people, _twins, _missing, _confounds):
+        found.extend(look(draft))
+    found.extend(Finding("note", "reading", note) for note in draft.notes)
+    return Findings(tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))))
+
+
+def _table(source: Any, dictionary: str | os.PathLike[str] | None, text: list[str]) -> Table:
+    if isinstance(source, Table):
+        return source
+    if isinstance(source, pd.DataFrame):
+        frame = source.reset_index() if source.index.name else source.reset_index(drop=True)
+        return Table(frame, "table", np.arange(1, len(frame) + 1), id=recognised_id(frame.columns))
+    return read_table(source, dictionary=dictionary, text=text)
+
+
+def _draft(q: Questionnaire) -> Draft:
+    return Draft(
+        q.answers, q.items, q.confounds, q.groups, q.notes, q.structural, np.arange(1, q.n_participants + 1)
+    )
+
+
+def _codes(draft: Draft) -> Iterator[Finding]:
+    """Report each value outside the range, or standing apart; one that is in many items only once."""
+    found: dict[tuple[str, float], list[Finding]] = {}
+    for violation in range_violations(draft.answers, draft.items, rows=draft.rows):
+        code = "suspicious-code" if violation.value in USUAL_CODES else "outside-range"
+        row = str(draft.answers.index[violation.position])
+        finding = Finding("error", code, violation.sentence, violation.item, row)
+        found.setdefault((code, violation.value), []).append(finding)
+    for item in draft.items:
+        if item.declared:
+            continue
+        values = draft.answers[item.name].to_numpy(dtype=float)
+        for value in suspicious_codes(values):
+            hits = np.flatnonzero(values == value)
+            row, text = str(draft.answers.index[hits[0]]), number(value)
+            sentence = (
+                f"Item {item.name!r} holds {text} ({len(hits)} times, first in row {draft.rows[hits[0]]}, "
+                "participant "
+                f"{row!r}), far from its other answers. If {text} marks a missing answer, declare "
+                f"missing_codes=[{text}]; if not, declare the item's range."
+            )
+            few = 0 < value < 10 and np.isfinite(values).sum() < FEWEST_PEOPLE
+            finding = Finding("warning" if few else "error", "suspicious-code", sentence, item.name, row)
+            found.setdefault(("suspicious-code", value), []).append(finding)
+    for (code, value), group in found.items():
+        if len(group) <= MOST_ALIKE:
+            yield from group
+        else:
+            text = number(value)
+            sentence = (
+                f"{len(group)} items hold {text}, outside or far from their other answers: "
+                f"{listed(finding.item for finding in group)} (first in row {group[0].row!r}). "
+                f"If {text} marks a missing answer, declare missing_codes=[{text}]."
+            )
+            yield Finding(min(f.severity for f in group), code, sentence, group[0].item, group[0].row)
+
+
+def _items(draft: Draft) -> Iterator[Finding]:
+    n = len(draft.answers)
+    for item in draft.items:
+        answered = draft.answers[item.name].dropna()
+        if answered.empty:
+            yield Finding(
+                "error", "empty-item", f"Nobody answered item {item.name!r}. Leave it out.", item.name
+            )
+        elif answered.nunique() == 1:
+            text = (
+                f"Everybody who answered item {item.name!r} gave {number(answered.iloc[0])}. It carries "
+                "no information; leave it out."
+            )
+            yield Finding("warning", "constant-item", text, item.name)
+        if 0 < len(answered) <= (1 - NEARLY_EMPTY) * n:
+            text = (
+                f"Only {len(answered)} of {n} participants answered item {item.name!r}. Consider leaving "
+                "it out."
+            )
+            yield Finding("warning", "nearly-empty", text, item.name)
+
+
+def _widths(draft: Draft) -> Iterator[Finding]:
+    """Items with wide ranges outweigh narrow ones, as errors are squared."""
+    spans = [item.max - item.min for item in draft.items if item.min is not None and item.max is not None]
+    if not spans or max(spans) < WIDER * min(spans):
+        return
+    narrow, wide = min(spans), max(spans)
+    text = (
+        f"Answer ranges differ in width: {counted(spans.count(wide), 'item')} of {number(wide)} points, "
+        f"{counted(spans.count(narrow), 'item')} of {number(narrow)}. Squared errors of the widest count up "
+        f"to {(wide / narrow) ** 2:.0f} times as much, so these decide the factors; consider one range."
+    )
+    yield Finding("warning", "mixed-ranges", text)
+
+
+def _directions(draft: Draft) -> Iterator[Finding]:
+    """Compare each item with the mean of the others of its subscale, all turned as the codebook says."""
+    scales: dict[str, list[Item]] = {}
+    for item in draft.items:
+        scales.setdefault(item.subscale, []).append(item)
+    scales.pop("", None) if len(scales) > 1 else None
+    turned = _oriented(draft)
+    for scale, members in scales.items():
+        if len(members) < 3:
+            continue
+        block = turned[[item.name for item in members]].to_numpy(dtype=float)
+        total, count = np.nansum(block, axis=1), np.isfinite(block).sum(axis=1)
+        for j, item in enumerate(members):
+            answered = np.isfinite(block[:, j]) & (count > 1)
+            own = block[answered, j]
+            r, n = _correlation(own, (total[answered] - own) / (count[answered] - 1)), len(own)
+            if n >= FEWEST_PEOPLE and r < -max(0.1, 2.5 / np.sqrt(n)):
+                against = f"the other items of {scale!r}" if scale else "the other items"
+                state = (
+                    "although its direction is declared reversed"
+                    if item.reverse
+                    else "so it looks reverse-keyed"
+                )
+                yield Finding(
+                    "warning",
+                    "looks-reversed",
+                    f"Item {item.name!r} runs against {against} (correlation {r:.2f}), {state}. Check its "
+                    "direction in the codebook.",
+                    item.name,
+                )
+
+
+def _oriented(draft: Draft) -> pd.DataFrame:
+    lo, hi = observed_range(draft.answers, draft.items)
+    turned = {}
+    for item in draft.items:
+        a, b = (lo, hi) if item.min is None or item.max is None else (item.min, item.max)
+        values = draft.answers[item.name].to_numpy(dtype=float)
+        values = np.where((values >= a) & (values <= b) & np.isfinite(values), values, np.nan)
+        turned[item.name] = a + b - values if item.reverse else values
+    return pd.DataFrame(turned, index=draft.answers.index)
+
+
+def _correlation(x: np.ndarray, y: np.ndarray) -> float:
+    if len(x) < 3 or x.std() == 0 or y.std() == 0:
+        return 0.0
+    return float(np.corrcoef(x, y)[0, 1])
+
+
+def _people(draft: Draft) -> Iterator[Finding]:
+    values = draft.answers.to_numpy(dtype=float)
+    answered = np.isfinite(values)
+    count = answered.sum(axis=1)
+    high, low = (
+        np.where(answered, values, -np.inf).max(axis=1),
+        np.where(answered, values, np.inf).min(axis=1),
+    )
+    lowest = (
+        observed_range(draft.answers, draft.items)[0]
+        if not all(i.declared for i in draft.items)
+        else min(i.min or 0 for i in draft.items)
+    )
+    same = (high == low) & (count >= FEWEST_ANSWERS)
+    for lines, severity, what in (
+        (same & (low > lowest), "warning", "gave the same answer to every item"),
+        (same & (low == lowest), "note", "gave the lowest answer to every item"),
+    ):
+        ids = draft.answers.index[lines]
+        if len(ids):
+            yield Finding(
+                severity,
+                "straight-liner",
+                f"{counted(len(ids), 'participant')} {what}: {listed(ids)}.",
+                row=str(ids[0]),
+            )
+
+
+def _twins(draft: Draft) -> Iterator[Finding]:
+    values = draft.answers.to_numpy(dtype=float)
+    some = np.fmax.reduce(values, axis=1, initial=np.nan) > np.fmin.reduce(values, axis=1, initial=np.nan)
+    full = draft.answers[some & (np.isfinite(values).sum(axis=1) >= 2 * FEWEST_ANSWERS)]
+    again = full.index[pd.util.hash_pandas_object(full, index=False).duplicated(keep=False)]
+    if len(again):
+        text = (
+            f"{len(again)} participants share all their answers with somebody else: {listed(again)}. Were "
+            "they entered twice?"
+        )
+        yield Finding("warning", "same-answers", text, row=str(again[0]))
+
+
+def _missing(draft: Draft) -> Iterator[Finding]:
+    missing = draft.answers.isna()
+    if draft.structural is not None:
+        asked = ~draft.structural.to_numpy(dtype=bool)
+        by_item = pd.Series(
+            (missing & asked).to_numpy().sum(axis=0) / np.maximum(asked.sum(axis=0), 1), index=missing.columns
+        )
+    else:
+        by_item = missing.mean()
+    share = float(missing.to_numpy().mean()) if missing.size else 0.0
+    yield Finding("note", "missing", f"{100 * share:.1f} % of all answers are missing.")
+    often = by_item[(by_item > MANY_MISSING) & (by_item < NEARLY_EMPTY)].sort_values(ascending=False)
+    if len(often):
+        text = (
+            f"{len(often)} items were not answered by more than {100 * MANY_MISSING:.0f} % of those "
+            f"asked, most often {often.index[0]!r} ({100 * often.iloc[0]:.0f} %): {listed(often.index)}."
+        )
+        yield Finding("warning", "missing-items", text, str(often.index[0]))
+    by_person = missing.mean(axis=1)
+    silent = by_person.index[by_person == 1]
+    if len(silent):
+        text = (
+            f"{counted(len(silent), 'participant')} answered nothing and cannot be fitted: {listed(silent)}."
+        )
+        yield Finding("warning", "no-answers", text, row=str(silent[0]))
+    gaps = by_person.index[(by_person > PERSON_MISSING) & (by_person < 1)]
+    if len(gaps):
+        text = f"{counted(len(gaps), 'participant')} left out more than half of the items: {listed(gaps)}."
+        yield Finding("warning", "missing-people", text, row=str(gaps[0]))
+
+
+def _confounds(draft: Draft) -> Iterator[Finding]:
+    if draft.confounds is None:
+        return
+    for name, column in draft.confounds.items():
+        gaps = draft.confounds.index[column.isna()]
+        if len(gaps):
+            text = (
+                f"Confound {str(name)!r} is missing for {counted(len(gaps), 'participant')}: "
+                f"{listed(gaps)}. Fill it "
+                "in, or leave them out."
+            )
+            yield Finding("error", "confound-gaps", text, str(name), str(gaps[0]))
+        if column.nunique() == 1:
+            yield Finding(
+                "warning",
+                "constant-confound",
+                f"Confound {str(name)!r} is the same for everybody.",
+                str(name),
+            )
+        if pd.api.types.is_numeric_dtype(column.dtype):
+            for code in suspicious_codes(column.to_numpy(dtype=float, na_value=np.nan)):
+                if abs(code) >= 66 or code < 0:
+                    text = (
+                        f"Confound {str(name)!r} holds {number(code)}, far from its other values. If it "
+                        "marks a gap, declare it in the codebook."
+                    )
+                    yield Finding("warning", "suspicious-code", text, str(name))

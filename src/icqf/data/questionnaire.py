@@ -1,0 +1,381 @@
+"""Answers with their codebook: what was asked, on which scale, in which direction, and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+import numpy as np
+import pandas as pd
+
+from icqf.errors import InputError, did_you_mean, listed
+
+
+@dataclass(frozen=True)
+class Item:
+    """One question of a questionnaire.
+
+    Parameters
+    ----------
+    name : str
+        Column name of the item.
+    wording : str
+        The question as participants read it.
+    min, max : float or None
+        Lowest and highest possible answer; both or neither. None: not declared.
+    reverse : bool
+        True when a high answer means less of what the scale measures.
+    subscale : str
+        Name of the scale the item belongs to.
+    missing_codes : tuple of float or str
+        Values that mean "no answer" (refused, don't know, not asked).
+    labels : tuple of (float, str)
+        What each answer means, in order.
+
+    Examples
+    --------
+    >>> from icqf.data.questionnaire import Item
+    >>> Item("q07", wording="Sleeps badly", min=0, max=4, missing_codes=(9,)).declared
+    True
+    >>> Item("q07", min=4, max=0)
+    Traceback (most recent call last):
+    ...
+    icqf.errors.InputError: Item 'q07' has lowest answer 4 and highest answer 0; the lowest must be below the
+    highest.
+    """
+
+    name: str
+    wording: str = ""
+    min: float | None = None
+    max: float | None = None
+    reverse: bool = False
+    subscale: str = ""
+    missing_codes: tuple[float | str, ...] = ()
+    labels: tuple[tuple[float, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.min is None) != (self.max is None):
+            raise InputError(
+                f"Item {self.name!r} declares only one end of its range; give both min and max, or neither."
+            )
+        if self.min is None or self.max is None:
+            return
+        if not (np.isfinite(self.min) and np.isfinite(self.max)):
+            raise InputError(f"Item {self.name!r} has an infinite range; give the lowest and highest answer.")
+        if self.min >= self.max:
+            raise InputError(
+                f"Item {self.name!r} has lowest answer {number(self.min)} and highest answer "
+                f"{number(self.max)}; "
+                "the lowest must be below the highest."
+            )
+        inside = [
+            code for code in self.missing_codes if is_number(code) and self.min <= float(code) <= self.max
+        ]
+        if inside:
+            raise InputError(
+                f"Item {self.name!r} declares {number(inside[0])} as a missing code, but it lies inside the "
+                f"item's range {number(self.min)} to {number(self.max)}. Correct the range or the code."
+            )
+
+    @property
+    def declared(self) -> bool:
+        """Whether the answer range is declared."""
+        return self.min is not None
+
+
+@dataclass(frozen=True, eq=False)
+class Questionnaire:
+    """Answers of participants to items, checked against the codebook; treat the tables as read-only.
+
+    Parameters
+    ----------
+    answers : DataFrame of shape (n_participants, n_items)
+        Answers in each item's own units, indexed by participant id; a missing answer is NaN.
+    items : tuple of Item
+        One per column of `answers`, in the same order.
+    confounds : DataFrame or None
+        Covariates of the same participants, such as age and sex.
+    groups : Series or None
+        Family or site of the same participants.
+    notes : tuple of str
+        Plain sentences saying everything that was done to the data on the way here.
+    structural : DataFrame of bool or None
+        True where an answer is missing because the question was not asked (branching), when that is known.
+    source : str
+        Where the data come from; messages start with it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from icqf.data.questionnaire import Item, Questionnaire
+    >>> answers = pd.DataFrame({"calm": [0.0, 2.0], "sad": [2.0, None]}, index=["P1", "P2"])
+    >>> items = (Item("calm", min=0, max=2, reverse=True), Item("sad", min=0, max=2))
+    >>> questionnaire = Questionnaire(answers, items)
+    >>> questionnaire.oriented()
+        calm  sad
+    P1   2.0  2.0
+    P2   0.0  NaN
+    >>> questionnaire.ranges()
+          min  max
+    item
+    calm  0.0  2.0
+    sad   0.0  2.0
+    """
+
+    answers: pd.DataFrame
+    items: tuple[Item, ...]
+    confounds: pd.DataFrame | None = None
+    groups: pd.Series | None = None
+    notes: tuple[str, ...] = ()
+    structural: pd.DataFrame | None = None
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        where = f"{self.source}: " if self.source else ""
+        names = [item.name for item in self.items]
+        if list(self.answers.columns) != names:
+            raise InputError(
+                f"{where}The columns of the answers and the items differ; they must be the same, in order."
+            )
+        _refuse_duplicates(names, where, "Item {} is there twice; item names must be unique.")
+        _refuse_duplicates(
+            self.answers.index, where, "Participant {} is there twice; participant ids must be unique."
+        )
+        if bool(self.answers.index.isna().any()):
+            raise InputError(f"{where}A participant has no id.")
+        for column, dtype in self.answers.dtypes.items():
+            if not pd.api.types.is_numeric_dtype(dtype):
+                raise InputError(f"{where}Item {str(column)!r} is not numeric; code its answers as numbers.")
+        for table, name in (
+            (self.confounds, "confounds"),
+            (self.groups, "groups"),
+            (self.structural, "structural"),
+        ):
+            if table is not None and not table.index.equals(self.answers.index):
+                raise InputError(
+                    f"{where}The {name} are not for the same participants, in order, as the answers."
+                )
+        for violation in range_violations(self.answers, self.items):
+            raise InputError(where + violation.sentence)
+
+    @classmethod
+    def of(
+        cls,
+        answers: pd.DataFrame,
+        *,
+        item_range: tuple[float, float] | None = None,
+        subscales: Mapping[str, str] | None = None,
+        confounds: pd.DataFrame | None = None,
+        groups: pd.Series | None = None,
+    ) -> Questionnaire:
+        """Make a questionnaire of tables that are in memory already.
+
+        Parameters
+        ----------
+        answers : DataFrame
+            Answers, indexed by participant id; a missing answer is NaN.
+        item_range : (lowest, highest), optional
+            The answer range of all items. None: not declared.
+        subscales : mapping of str to str, optional
+            The subscale of items, by name.
+        confounds, groups
+            Of the same participants, in order.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from icqf.data.questionnaire import Questionnaire
+        >>> answers = pd.DataFrame({"sad": [0, 2], "tired": [1, None]}, index=["P1", "P2"])
+        >>> Questionnaire.of(answers, item_range=(0, 3)).items[0]
+        Item(name='sad', wording='', min=0, max=3, reverse=False, subscale='', missing_codes=(), labels=())
+        """
+        low, high = (None, None) if item_range is None else item_range
+        scales = subscales or {}
+        names = [str(name) for name in answers.columns]
+        items = tuple(Item(name, min=low, max=high, subscale=scales.get(name, "")) for name in names)
+        return cls(answers.set_axis(names, axis=1), items, confounds=confounds, groups=groups)
+
+    @property
+    def n_participants(self) -> int:
+        """Number of participants."""
+        return len(self.answers)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.items)
+
+    def ranges(self) -> pd.DataFrame:
+        """Return the lowest and highest answer of each item: columns ``min`` and ``max``, indexed by item.
+
+        Items without a declared range share the lowest and highest answer observed among them.
+        """
+        lo, hi = observed_range(self.answers, self.items)
+        table = [
+            (lo if item.min is None else item.min, hi if item.max is None else item.max)
+            for item in self.items
+        ]
+        index = pd.Index([item.name for item in self.items], name="item")
+        return pd.DataFrame(table, index=index, columns=["min", "max"], dtype=float)
+
+    def with_observed_ranges(self) -> Questionnaire:
+        """Return the questionnaire with the observed range declared wherever none was."""
+        ends = self.ranges().to_numpy().tolist()
+        items = (replace(item, min=low, max=high) for item, (low, high) in zip(self.items, ends, strict=True))
+        return replace(self, items=tuple(items))
+
+    def oriented(self) -> pd.DataFrame:
+        """Return the answers with every reverse-keyed item turned: ``min + max - answer``."""
+        turned = [item.name for item in self.items if item.reverse]
+        if not turned:
+            return self.answers
+        ends = self.ranges().loc[turned].sum(axis=1).to_numpy()
+        return self.answers.assign(
+            **dict(zip(turned, (ends - self.answers[turned].to_numpy()).T, strict=True))
+        )
+
+    def select(self, items: Iterable[str]) -> Questionnaire:
+        """Return the questionnaire with only the items named, by name or glob, in the order they are in.
+
+        Examples
+        --------
+        >>> from icqf.datasets import load_demo
+        >>> [item.name for item in load_demo().select(["q00*"]).items][:3]
+        ['q001', 'q002', 'q003']
+        """
+        chosen = match_names(
+            [items] if isinstance(items, str) else items, [item.name for item in self.items], self.source
+        )
+        return replace(
+            self,
+            answers=self.answers[chosen],
+            items=tuple(item for item in self.items if item.name in set(chosen)),
+            structural=None if self.structural is None else self.structural[chosen],
+            notes=(*self.notes, f"{len(chosen)} of {self.n_items} items were selected."),
+        )
+
+    def take(self, rows: Sequence[int] | np.ndarray) -> Questionnaire:
+        """Return the questionnaire of some participants only, by position.
+
+        Examples
+        --------
+        >>> from icqf.datasets import load_demo
+        >>> load_demo().take([0, 5]).n_participants
+        2
+        """
+        rows = np.asarray(rows)
+        return replace(
+            self,
+            answers=self.answers.iloc[rows],
+            confounds=None if self.confounds is None else self.confounds.iloc[rows],
+            groups=None if self.groups is None else self.groups.iloc[rows],
+            structural=None if self.structural is None else self.structural.iloc[rows],
+        )
+
+    def codebook(self) -> pd.DataFrame:
+        """Return the items as a table, one row per item."""
+        columns = ["name", "wording", "min", "max", "reverse", "subscale", "missing_codes", "labels"]
+        return pd.DataFrame(
+            [[getattr(item, name) for name in columns] for item in self.items], columns=columns
+        )
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One item's answers outside its declared range."""
+
+    item: str
+    value: float
+    position: int
+    count: int
+    sentence: str
+
+
+def range_violations(
+    answers: pd.DataFrame, items: Iterable[Item], *, rows: Iterable[int] | None = None
+) -> Iterator[Violation]:
+    """Yield, for each item with answers outside its range, one sentence in plain words.
+
+    `rows`, when given, are the rows of the file, named beside the participant's id.
+    """
+    items = tuple(items)
+    places = None if rows is None else list(rows)
+    table = answers[[item.name for item in items]].to_numpy(dtype=float, na_value=np.nan)
+    lowest = np.array([-np.finfo(float).max if item.min is None else item.min for item in items])
+    highest = np.array([np.finfo(float).max if item.max is None else item.max for item in items])
+    if (
+        not (np.fmin.reduce(table, initial=np.nan) < lowest).any()
+        and not (np.fmax.reduce(table, initial=np.nan) > highest).any()
+    ):
+        return
+    outside = (table < lowest) | (table > highest)
+    for j in np.flatnonzero(outside.any(axis=0)):
+        item, values, bad = items[j], table[:, j], outside[:, j]
+        first = int(np.flatnonzero(bad)[0])
+        value, others = float(values[first]), int(bad.sum()) - 1
+        more = f", and {others} more" if others else ""
+        file_row = "" if places is None else f"{places[first]}, participant "
+        place = f"(row {file_row}{str(answers.index[first])!r}{more})"
+        if np.isinf(value):
+            sentence = (
+                f"Item {item.name!r} holds an infinite value {place}. Correct it or leave the cell empty."
+            )
+        else:
+            above = item.max is not None and value > item.max
+            edge, end = ("above its highest", item.max) if above else ("below its lowest", item.min)
+            sentence = (
+                f"Item {item.name!r} holds {number(value)}, {edge} answer {number(end)} {place}. "
+                f"If {number(value)} marks a missing answer, declare missing_codes=[{number(value)}]."
+            )
+        yield Violation(item.name, value, first, others + 1, sentence)
+
+
+def observed_range(answers: pd.DataFrame, items: Iterable[Item]) -> tuple[float, float]:
+    """Return the lowest and highest answer over all items without a declared range (0 and 1 when there is
+    none).
+    """
+    open_ended = [item.name for item in items if not item.declared]
+    values = answers[open_ended].to_numpy(dtype=float, na_value=np.nan)
+    if not np.isfinite(values).any():
+        return 0.0, 1.0
+    return float(np.nanmin(values)), float(np.nanmax(values))
+
+
+def match_names(wanted: Iterable[str], names: list[str], source: str = "") -> list[str]:
+    """Return the names that equal or match (``*``, ``?``) any of those wanted, in the order of `names`."""
+    chosen: set[str] = set()
+    for pattern in wanted:
+        hits = [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
+        if not hits:
+            where = f"{source}: " if source else ""
+            raise InputError(
+                f"{where}No item is named or matches {pattern!r}.{did_you_mean(pattern, names)} "
+                f"There are {len(names)}: {listed(names)}."
+            )
+        chosen.update(hits)
+    return [name for name in names if name in chosen]
+
+
+def number(value: object) -> str:
+    """Write a number without a needless ``.0``; anything else as it is.
+
+    Examples
+    --------
+    >>> number(9.0), number(0.5)
+    ('9', '0.5')
+    """
+    if isinstance(value, (int, float, np.number)):
+        return str(int(value)) if float(value).is_integer() else repr(float(value))
+    return str(value)
+
+
+def is_number(value: object) -> bool:
+    """Whether a missing code is a number rather than a text."""
+    return isinstance(value, (int, float, np.number))
+
+
+def _refuse_duplicates(names: Iterable[object], where: str, sentence: str) -> None:
+    index = pd.Index(list(names))
+    if not index.is_unique:
+        raise InputError(where + sentence.format(repr(str(index[index.duplicated()][0]))))

@@ -1,0 +1,325 @@
+"""From a raw table and a codebook to a Questionnaire."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from icqf.data.questionnaire import (
+    Item,
+    Questionnaire,
+    match_names,
+    range_violations,
+)
+from icqf.errors import InputError, counted, did_you_mean, listed
+from icqf.io.codebook import answer_columns, merged, read_codebook
+from icqf.io.readers.cells import (
+    Problem,
+    covariates_of,
+    item_numbers,
+    raise_problem,
+    range_notes,
+    without_codes,
+)
+from icqf.io.readers.tables import Table, read_table
+
+Codebook = Sequence[Item] | str | os.PathLike[str] | None
+VISITS = (
+    "redcap_event_name",
+    "redcap_repeat_instance",
+    "session_id",
+    "session",
+    "visit",
+    "wave",
+    "timepoint",
+    "eventname",
+)
+
+
+def read_questionnaire(
+    path: str | os.PathLike[str] | Table,
+    *,
+    codebook: Codebook = None,
+    id: str | None = None,
+    confounds: Iterable[str] = (),
+    groups: str | None = None,
+    items: Iterable[str] | None = None,
+    missing_codes: Iterable[float | str] = (),
+    dictionary: str | os.PathLike[str] | None = None,
+) -> Questionnaire:
+    """Read a study's file into a questionnaire whose answers are checked against their ranges.
+
+    Parameters
+    ----------
+    path : path or Table
+        CSV, TSV, Excel, Parquet, SPSS, Stata or SAS file, or a table already read.
+    codebook : path or sequence of Item, optional
+        Names the items and their ranges. None: what the file says of its columns, and otherwise every column
+        that looks like answers, with observed ranges; the notes say so.
+    id : str, optional
+        Column of participant ids. None: a column with a usual name, or else participants are numbered.
+    confounds : iterable of str
+        Columns such as age and sex.
+    groups : str, optional
+        Column of families or sites.
+    items : iterable of str, optional
+        Names or globs of the items to keep.
+    missing_codes : iterable of float or str
+        Values that mean "no answer" in every item, except where they lie inside an item's declared range.
+    dictionary : path, optional
+        REDCap data dictionary (CSV) or BIDS sidecar (JSON).
+
+    Returns
+    -------
+    Questionnaire
+
+    Raises
+    ------
+    InputError
+        With one sentence naming file, row and column.
+
+    Examples
+    --------
+    >>> from icqf.datasets import demo_paths
+    >>> from icqf.io import read_questionnaire
+    >>> paths = demo_paths()
+    >>> demo = read_questionnaire(paths.answers, codebook=paths.codebook, confounds=["age", "sex"])
+    >>> demo.answers.shape, list(demo.confounds)
+    ((600, 119), ['age', 'sex'])
+    """
+    confounds = _names(confounds)
+    texts = [name for name in (id, groups) if name]
+    table = path if isinstance(path, Table) else read_table(path, dictionary=dictionary, text=texts)
+    draft = assemble(
+        table,
+        codebook=codebook,
+        id=id,
+        confounds=confounds,
+        groups=groups,
+        items=items,
+        missing_codes=missing_codes,
+    )
+    for violation in range_violations(draft.answers, draft.items, rows=draft.rows):
+        raise InputError(f"{table.source}: {violation.sentence}")
+    return Questionnaire(
+        draft.answers, draft.items, draft.confounds, draft.groups, draft.notes, draft.structural, table.source
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """A questionnaire whose answers are not yet checked against their ranges."""
+
+    answers: pd.DataFrame
+    items: tuple[Item, ...]
+    confounds: pd.DataFrame | None
+    groups: pd.Series | None
+    notes: tuple[str, ...]
+    structural: pd.DataFrame | None
+    rows: np.ndarray
+
+
+def assemble(
+    table: Table,
+    *,
+    codebook: Codebook = None,
+    id: str | None = None,
+    confounds: Iterable[str] = (),
+    groups: str | None = None,
+    items: Iterable[str] | None = None,
+    missing_codes: Iterable[float | str] = (),
+    problem: Callable[[Problem], None] = raise_problem,
+) -> Draft:
+    """Put ids, items, confounds and missing codes in place; whatever is wrong goes to `problem`."""
+    confounds = _names(confounds)
+    for name, role in ((id, "id"), (groups, "groups"), *((name, "confounds") for name in confounds)):
+        if name is not None:
+            require_column(table, name, role)
+    identity, codes = id or table.id, tuple(missing_codes)
+    entries = _entries(codebook)
+    table, dropped = _without_empty_rows(table, identity)
+    index, id_notes = _ids(table, identity, problem)
+    roles = {name for name in (identity, groups, *confounds) if name is not None}
+    chosen, item_notes = _choose(table, entries, roles, items, problem)
+    values, number_notes = item_numbers(table, chosen, codes, problem)
+    chosen, code_notes = without_codes(values, chosen, codes)
+    answers = pd.DataFrame(values, index=index, columns=[item.name for item in chosen], copy=False)
+    covariates, confound_notes = covariates_of(table, confounds, entries)
+    if covariates is not None:
+        covariates.index = index
+    structural = (
+        None
+        if table.structural is None
+        else table.structural[[item.name for item in chosen]].set_axis(index, axis=0)
+    )
+    notes = (*table.notes, *dropped, *id_notes, *item_notes, *number_notes, *code_notes, *confound_notes)
+    return Draft(
+        answers=answers,
+        items=chosen,
+        confounds=covariates,
+        groups=None
+        if groups is None
+        else pd.Series(table.frame[groups].to_numpy(), index=index, name=groups),
+        notes=(*notes, *range_notes(answers, chosen)),
+        structural=structural,
+        rows=table.rows,
+    )
+
+
+def require_column(table: Table, name: str, role: str) -> None:
+    """Refuse a column that is not there, suggesting the nearest one."""
+    if name not in table.frame.columns:
+        raise InputError(
+            f"{table.source}: there is no column {name!r} (named in "
+            f"{role}).{did_you_mean(name, table.frame.columns)} "
+            f"The columns are {listed(table.frame.columns, most=8)}."
+        )
+
+
+def _names(names: Iterable[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _entries(codebook: Codebook) -> tuple[Item, ...] | None:
+    if codebook is None:
+        return None
+    return read_codebook(codebook) if isinstance(codebook, (str, Path, os.PathLike)) else tuple(codebook)
+
+
+def _without_empty_rows(table: Table, identity: str | None) -> tuple[Table, list[str]]:
+    if identity is not None and table.frame[identity].notna().all():
+        return table, []
+    empty = table.frame.isna().all(axis=1).to_numpy()
+    if not empty.any():
+        return table, []
+    kept = table.frame.loc[~empty].reset_index(drop=True)
+    structural = None if table.structural is None else table.structural.loc[~empty].reset_index(drop=True)
+    first = table.rows[int(np.flatnonzero(empty)[0])]
+    note = f"Left out {counted(int(empty.sum()), 'empty row')} (the first is row {first})."
+    return replace(table, frame=kept, rows=table.rows[~empty], structural=structural), [note]
+
+
+def _ids(
+    table: Table, identity: str | None, problem: Callable[[Problem], None]
+) -> tuple[pd.Index, list[str]]:
+    if identity is None:
+        numbered = pd.Index([str(i) for i in range(1, len(table.frame) + 1)], name="participant")
+        return numbered, [
+            "No id column was named or recognised: participants are numbered from 1 in file order."
+        ]
+    column = table.frame[identity]
+    if pd.api.types.is_float_dtype(column.dtype) and bool((column.dropna() % 1 == 0).all()):
+        column = column.astype("Int64")
+    cells = column.astype(object).where(column.notna(), "")
+    texts: pd.Series = pd.Series([str(cell).strip() for cell in cells], dtype=object)
+    blank = np.flatnonzero(texts == "")
+    if blank.size:
+        row = table.rows[blank[0]]
+        more = f" (and {blank.size - 1} more)" if blank.size > 1 else ""
+        problem(
+            Problem(
+                "missing-id",
+                f"{table.source}: row {row}{more} has no id in column {identity!r}. Fill it in or delete "
+                "the row.",
+                row=str(row),
+            )
+        )
+        texts.iloc[blank] = [f"row {table.rows[i]}" for i in blank]
+    again = np.flatnonzero(texts.duplicated())
+    if again.size:
+        second = int(again[0])
+        first = int(np.flatnonzero(texts == texts.iloc[second])[0])
+        visits = [name for name in VISITS if name in table.frame.columns]
+        hint = (
+            f"Keep one row per participant (the column {visits[0]!r} tells visits apart)."
+            if visits
+            else "Keep one row per participant."
+        )
+        more = f", and {again.size - 1} more rows repeat an id" if again.size > 1 else ""
+        problem(
+            Problem(
+                "duplicate-id",
+                f"{table.source}: the id {texts.iloc[second]!r} in column {identity!r} stands in rows "
+                f"{table.rows[first]} and {table.rows[second]}{more}. {hint}",
+                row=texts.iloc[second],
+            )
+        )
+        texts.iloc[again] = [f"{texts.iloc[i]} (row {table.rows[i]})" for i in again]
+    note = [] if table.id != identity else [f"Column {identity!r} holds the participant ids."]
+    return pd.Index(texts, name=identity), note
+
+
+def _choose(
+    table: Table,
+    entries: tuple[Item, ...] | None,
+    roles: set[str],
+    wanted: Iterable[str] | None,
+    problem: Callable[[Problem], None],
+) -> tuple[tuple[Item, ...], list[str]]:
+    """Return the items to read, each with all that is known of it."""
+    described = table.described
+    columns = [str(name) for name in table.frame.columns]
+    if wanted is not None:
+        wanted = _names(wanted)
+        for name in wanted:
+            if name in roles:
+                raise InputError(
+                    f"{table.source}: the column {name!r} is named as an item and as id, confound or "
+                    "group. Choose one."
+                )
+    if entries is not None:
+        there = [merged(item, described.get(item.name)) for item in entries if item.name not in roles]
+        names = [item.name for item in there]
+        kept = set(names if wanted is None else match_names(wanted, names, table.source))
+        for item in there:
+            if item.name in kept and item.name not in columns:
+                hint = did_you_mean(item.name, columns)
+                problem(
+                    Problem(
+                        "missing-column",
+                        f"{table.source}: the codebook's item {item.name!r} is no column of the table.{hint}",
+                        item.name,
+                    )
+                )
+        chosen = [item for item in there if item.name in kept and item.name in columns]
+        rest = [name for name in columns if name not in roles and name not in set(names)]
+        note = f"Left out, as the codebook does not name it: {listed(rest)}." if rest else ""
+    elif wanted is not None:
+        names = match_names(wanted, [name for name in columns if name not in roles], table.source)
+        chosen, note = [described.get(name, Item(name)) for name in names], ""
+    else:
+        guess = list(table.candidates) if table.candidates is not None else _guessed(table, roles)
+        chosen = [described.get(name, Item(name)) for name in guess if name not in roles]
+        taken = {item.name for item in chosen}
+        rest = [name for name in columns if name not in roles and name not in taken]
+        note = f"Left out, as it does not look like answers: {listed(rest)}." if rest else ""
+    if not chosen:
+        raise InputError(
+            f"{table.source}: no column looks like answers to a questionnaire. Name the items, or give a "
+            "codebook."
+        )
+    return tuple(chosen), [note] if note else []
+
+
+def _guessed(table: Table, roles: set[str]) -> list[str]:
+    """Return the columns that look like answers, and those that would but for some text among the numbers."""
+    clean = set(answer_columns(table, leave_out=roles))
+    mixed = set()
+    for name in table.frame.columns:
+        column = table.frame[name]
+        if (
+            name in roles
+            or pd.api.types.is_numeric_dtype(column.dtype)
+            or pd.api.types.is_datetime64_any_dtype(column.dtype)
+        ):
+            continue
+        texts = column.dropna().astype(str).str.strip()
+        numeric = pd.to_numeric(texts, errors="coerce").notna()
+        if len(texts) and numeric.mean() > 0.5:
+            mixed.add(name)
+    return [str(name) for name in table.frame.columns if name in clean or name in mixed]

@@ -1,0 +1,158 @@
+"""REDCap: a raw export (CSV) with its data dictionary (CSV)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from icqf.data.questionnaire import Item
+from icqf.errors import InputError, listed
+from icqf.io.readers.branching import NotUnderstood, shown
+from icqf.io.readers.delimited import read_delimited
+from icqf.io.readers.statistical import label_notes, labelled_item
+from icqf.io.readers.tables import Table, require_file
+
+COLUMNS = {
+    "field": ("Variable / Field Name", "field_name"),
+    "form": ("Form Name", "form_name"),
+    "kind": ("Field Type", "field_type"),
+    "label": ("Field Label", "field_label"),
+    "choices": ("Choices, Calculations, OR Slider Labels", "select_choices_or_calculations"),
+    "lowest": ("Text Validation Min", "text_validation_min"),
+    "highest": ("Text Validation Max", "text_validation_max"),
+    "logic": ("Branching Logic (Show field only if...)", "branching_logic"),
+    "matrix": ("Matrix Group Name", "matrix_group_name"),
+}
+FIXED = {"yesno": {0.0: "No", 1.0: "Yes"}, "truefalse": {0.0: "False", 1.0: "True"}}
+
+
+def apply_dictionary(table: Table, dictionary: Path) -> Table:
+    """Add what the data dictionary says: wordings, choices, and where branching logic left a question out.
+
+    A field of type radio, dropdown, yesno, truefalse, slider or checkbox is a question. A cell is
+    structurally missing when it is empty and the field's branching logic hides it.
+    """
+    require_file(dictionary)
+    fields = _read_dictionary(dictionary)
+    known = [name for name in fields["field"] if name in table.frame.columns]
+    if not known:
+        raise InputError(
+            f"{dictionary.name}: none of its fields is a column of {table.source}. Export the data raw, "
+            "with field names as header."
+        )
+    items: list[Item] = []
+    hidden: dict[str, np.ndarray] = {}
+    notes: list[str] = []
+    for _, entry in fields.iterrows():
+        new = [item for item in _items(entry, dictionary.name) if item.name in table.frame.columns]
+        items.extend(new)
+        if entry["logic"] and new:
+            _branch(entry["logic"], new, table.frame, hidden, notes)
+    structural = (
+        pd.DataFrame(False, index=table.frame.index, columns=table.frame.columns).assign(**hidden)
+        if hidden
+        else None
+    )
+    asked = tuple(item.name for item in items if item.declared)
+    return replace(
+        table,
+        items=tuple(items),
+        candidates=asked or None,
+        id=known[0] if known[0] == fields["field"].iloc[0] else table.id,
+        structural=structural,
+        notes=(*table.notes, f"Columns are described by {dictionary.name}.", *notes, *label_notes(items)),
+    )
+
+
+def _branch(
+    logic: str, items: list[Item], frame: pd.DataFrame, hidden: dict[str, np.ndarray], notes: list[str]
+) -> None:
+    names = [item.name for item in items]
+    try:
+        not_asked = ~shown(logic, frame)
+    except NotUnderstood as error:
+        notes.append(
+            f"The branching logic of {listed(names)} was not understood ({error}); empty cells count as "
+            "not answered."
+        )
+        return
+    for name in names:
+        empty = frame[name].isna().to_numpy()
+        hidden[name] = not_asked & empty
+        answered = int((not_asked & ~empty).sum())
+        if answered and "___" not in name:
+            notes.append(
+                f"{name!r} has {answered} answers where its branching logic hides it; they are kept."
+            )
+    count = int(sum(hidden[name].sum() for name in names))
+    notes.append(f"{count} empty cells of {listed(names)} are structurally missing (not shown: {logic}).")
+
+
+def _read_dictionary(path: Path) -> pd.DataFrame:
+    raw = read_delimited(path).frame
+    chosen = {}
+    for key, spellings in COLUMNS.items():
+        found = next((name for name in spellings if name in raw.columns), None)
+        if found is None and key in ("field", "kind", "label"):
+            raise InputError(
+                f"{path.name}: the column {spellings[0]!r} of a REDCap data dictionary is not there."
+            )
+        texts = (
+            pd.Series("", index=raw.index)
+            if found is None
+            else raw[found].astype(object).where(raw[found].notna(), "")
+        )
+        chosen[key] = texts.astype(str).str.strip()
+    return pd.DataFrame(chosen)
+
+
+def _items(entry: pd.Series, source: str) -> list[Item]:
+    name, kind = entry["field"], entry["kind"].lower()
+    wording = _plain(entry["label"])
+    scale = entry["matrix"] or entry["form"]
+    if kind == "checkbox":
+        return [
+            replace(_box(f"{name}___{code.replace('-', '_').lower()}", f"{wording}: {text}"), subscale=scale)
+            for code, text in _choices(entry, source)
+        ]
+    if kind in ("radio", "dropdown"):
+        labels = {float(code): text for code, text in _choices(entry, source) if _is_numeric(code)}
+    else:
+        labels = FIXED.get(kind, {})
+    item = replace(labelled_item(name, wording, labels), subscale=scale)
+    if kind == "slider":
+        ends = [
+            float(entry[key]) if _is_numeric(entry[key]) else end
+            for key, end in (("lowest", 0.0), ("highest", 100.0))
+        ]
+        item = replace(item, min=ends[0], max=ends[1])
+    return [item]
+
+
+def _box(name: str, wording: str) -> Item:
+    return labelled_item(name, wording, {0.0: "Unchecked", 1.0: "Checked"})
+
+
+def _choices(entry: pd.Series, source: str) -> list[tuple[str, str]]:
+    pairs = []
+    for choice in filter(None, (part.strip() for part in entry["choices"].split("|"))):
+        code, comma, text = choice.partition(",")
+        if not comma:
+            raise InputError(
+                f"{source}: the field {entry['field']!r} has the choice {choice!r} without a value. Write "
+                "choices as '0, Never | 1, Often'."
+            )
+        pairs.append((code.strip(), _plain(text)))
+    return pairs
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", text).split())
+
+
+def _is_numeric(text: str) -> bool:
+    return bool(re.fullmatch(r"-?\d+(\.\d+)?", text))

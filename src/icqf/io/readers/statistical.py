@@ -1,0 +1,145 @@
+"""SPSS, Stata and SAS files, with their labels and user-missing values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from icqf.data.questionnaire import Item, is_number, number
+from icqf.io.readers.tables import Table, check_header, guarded, recognised_id, require_package
+
+KINDS = {
+    ".sav": ("read_sav", "an SPSS file"),
+    ".zsav": ("read_sav", "an SPSS file"),
+    ".por": ("read_por", "an SPSS portable file"),
+    ".dta": ("read_dta", "a Stata file"),
+    ".sas7bdat": ("read_sas7bdat", "a SAS file"),
+    ".xpt": ("read_xport", "a SAS transport file"),
+}
+NO_ANSWER = re.compile(
+    r"refus|missing|don.?t (want|know)|not (answered|asked|applicable|available|done)|no (answer|response)|"
+    r"prefer not|skipped|unknown|^\s*n\.?/?a\.?\s*$",
+    re.IGNORECASE,
+)
+
+
+def read_statistical(path: Path) -> Table:
+    """Read an SPSS, Stata or SAS file; user-missing values stay in the cells and become the items' missing
+    codes.
+    """
+    require_package("pyreadstat", "pyreadstat", path)
+    import pyreadstat
+
+    function, what = KINDS[path.suffix.lower()]
+    keep = {"user_missing": True} if function in ("read_sav", "read_dta", "read_sas7bdat") else {}
+    frame, meta = guarded(lambda: getattr(pyreadstat, function)(str(path), **keep), path, what)
+    frame = frame.reset_index(drop=True)
+    check_header([str(name) for name in frame.columns], path.name)
+    frame, notes = _without_letters(frame, meta.missing_user_values or {})
+    items = tuple(_item(name, frame[name], meta) for name in frame.columns)
+    labelled = [item.name for item in items if item.labels and not _is_text(frame[item.name])]
+    return Table(
+        frame=frame,
+        source=path.name,
+        rows=np.arange(1, len(frame) + 1),
+        items=items,
+        candidates=tuple(labelled) if len(labelled) > 1 else None,
+        id=recognised_id(frame.columns),
+        notes=notes + tuple(label_notes(items)),
+    )
+
+
+def _item(name: str, column: pd.Series, meta: Any) -> Item:
+    labels = meta.variable_value_labels.get(name, {})
+    codes = user_missing(column, labels, (meta.missing_ranges or {}).get(name, []))
+    return labelled_item(name, (meta.column_names_to_labels or {}).get(name) or "", labels, codes)
+
+
+def user_missing(
+    column: pd.Series, labels: Mapping[Any, str], ranges: Iterable[Mapping[str, Any]]
+) -> list[float | str]:
+    """Return the values in the column or among its labels that fall in the declared user-missing ranges."""
+    found: set[float | str] = set()
+    for span in ranges:
+        lo, hi = span["lo"], span["hi"]
+        if not is_number(lo):
+            found.add(str(lo))
+            continue
+        present = column if pd.api.types.is_numeric_dtype(column.dtype) else pd.Series([], dtype=float)
+        within = present[(present >= lo) & (present <= hi)].dropna().unique()
+        found.update(float(value) for value in within)
+        found.update(float(value) for value in labels if is_number(value) and lo <= value <= hi)
+        if lo == hi:
+            found.add(float(lo))
+    return sorted(found, key=lambda code: (isinstance(code, str), code))
+
+
+def labelled_item(
+    name: str, wording: str, labels: Mapping[Any, str], codes: Iterable[float | str] = ()
+) -> Item:
+    """Make an item whose range is that of its labelled answers.
+
+    A labelled value beyond the others whose label says "refused" or the like is a missing code.
+
+    Examples
+    --------
+    >>> item = labelled_item("q1", "Sleeps badly", {0: "never", 1: "often", 9: "refused"})
+    >>> item.min, item.max, item.missing_codes
+    (0.0, 1.0, (9.0,))
+    """
+    missing = list(codes)
+    values = {
+        float(value): str(text) for value, text in labels.items() if is_number(value) and np.isfinite(value)
+    }
+    silent = {value for value, text in values.items() if NO_ANSWER.search(text) and value not in missing}
+    answers = sorted(value for value in values if value not in missing and value not in silent)
+    if answers:
+        missing += sorted(value for value in silent if not answers[0] <= value <= answers[-1])
+    ends = (answers[0], answers[-1]) if len(answers) > 1 else (None, None)
+    if ends[0] is not None and ends[1] is not None:
+        missing = [code for code in missing if not is_number(code) or not ends[0] <= float(code) <= ends[1]]
+    return Item(
+        name=name,
+        wording=wording.strip(),
+        min=ends[0],
+        max=ends[1],
+        missing_codes=tuple(missing),
+        labels=tuple(sorted(values.items())),
+    )
+
+
+def label_notes(items: Iterable[Item]) -> list[str]:
+    """Say which codes were taken from labels and user-missing declarations."""
+    by_code: dict[float | str, list[str]] = {}
+    for item in items:
+        for code in item.missing_codes:
+            by_code.setdefault(code, []).append(item.name)
+    return [
+        f"The file declares or labels {number(code)} as no answer in {len(names)} "
+        f"column{'s' * (len(names) > 1)}."
+        for code, names in by_code.items()
+    ]
+
+
+def _without_letters(
+    frame: pd.DataFrame, letters: Mapping[str, list[str]]
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Turn Stata and SAS special missing values (.a to .z) into plain missing ones, counting them."""
+    notes, plain = [], {}
+    for name, codes in letters.items():
+        marked = frame[name].isin(list(codes))
+        if marked.any():
+            counts = frame.loc[marked, name].value_counts().sort_index()
+            each = ", ".join(f".{letter} ({count})" for letter, count in counts.items())
+            notes.append(f"Column {name!r}: special missing values {each} were read as missing.")
+        plain[name] = pd.to_numeric(frame[name].mask(marked))
+    return frame.assign(**plain), tuple(notes)
+
+
+def _is_text(column: pd.Series) -> bool:
+    return not pd.api.types.is_numeric_dtype(column.dtype)

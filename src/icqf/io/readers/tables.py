@@ -1,0 +1,302 @@
+"""Reading a study's file, whatever its format, into one raw table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import pandas as pd
+
+from icqf.data.questionnaire import Item
+from icqf.errors import InputError, listed
+
+Result = TypeVar("Result")
+
+TEXT = (".csv", ".tsv", ".txt", ".tab", ".dat")
+EXCEL = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+PARQUET = (".parquet", ".pq")
+STATISTICAL = (".sav", ".zsav", ".por", ".dta", ".sas7bdat", ".xpt")
+LARGEST = 2**30
+ID_NAMES = (
+    *("record_id", "participant_id", "subject_id", "subjectkey", "src_subject_id", "child_id", "person_id"),
+    *(
+        "id",
+        "subject",
+        "participant",
+        "subj",
+        "subjectid",
+        "participantid",
+        "eid",
+        "caseid",
+        "case_id",
+        "respid",
+    ),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A file as it was read, with what the file itself says about its columns.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Cells as they stand; missing-answer codes are still in place.
+    source : str
+        Name of the file; messages start with it.
+    rows : ndarray of int, shape (n,)
+        Where each record stands in the file, counted as a spreadsheet does.
+    items : tuple of Item
+        Columns the file describes (labels, ranges, user-missing values).
+    candidates : tuple of str or None
+        Columns the file says are questions; None when it does not say.
+    id : str or None
+        The column that holds participant ids, when known or recognised.
+    structural : DataFrame of bool or None
+        True where the question was not asked.
+    notes : tuple of str
+        What was done while reading.
+    """
+
+    frame: pd.DataFrame
+    source: str
+    rows: np.ndarray
+    items: tuple[Item, ...] = ()
+    candidates: tuple[str, ...] | None = None
+    id: str | None = None
+    structural: pd.DataFrame | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def described(self) -> dict[str, Item]:
+        """The described columns by name."""
+        return {item.name: item for item in self.items}
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    *,
+    dictionary: str | os.PathLike[str] | None = None,
+    text: Iterable[str] = (),
+) -> Table:
+    """Read one file of answers; the format follows from the name's ending.
+
+    Parameters
+    ----------
+    path : path
+        CSV, TSV, Excel, Parquet, SPSS, Stata or SAS file.
+    dictionary : path, optional
+        A REDCap data dictionary (CSV) or a BIDS sidecar (JSON). A JSON file of the same name beside a
+        ``.tsv`` is used by itself.
+    text : iterable of str
+        Columns to read as text, so that ``007`` stays ``007``; recognised id columns always are.
+
+    Returns
+    -------
+    Table
+
+    Examples
+    --------
+    >>> from icqf.datasets import demo_paths
+    >>> from icqf.io import read_table
+    >>> read_table(demo_paths().answers).frame.shape
+    (600, 124)
+    """
+    path = Path(path)
+    require_file(path)
+    suffix = path.suffix.lower()
+    if suffix in TEXT:
+        from icqf.io.readers.delimited import read_delimited
+
+        table = read_delimited(path, text=text)
+    elif suffix in STATISTICAL:
+        from icqf.io.readers.statistical import read_statistical
+
+        table = read_statistical(path)
+    elif suffix in EXCEL:
+        table = _read_excel(path)
+    elif suffix in PARQUET:
+        table = _read_parquet(path)
+    else:
+        known = ", ".join((*TEXT, *EXCEL, *PARQUET, *STATISTICAL))
+        raise InputError(f"{path.name}: the ending {suffix!r} is not one of a readable file ({known}).")
+    return _described(table, path, dictionary)
+
+
+def _described(table: Table, path: Path, dictionary: str | os.PathLike[str] | None) -> Table:
+    sidecar = Path(dictionary) if dictionary is not None else path.with_suffix(".json")
+    if dictionary is None and not (path.suffix.lower() == ".tsv" and sidecar.is_file()):
+        return table
+    if sidecar.suffix.lower() == ".json":
+        from icqf.io.readers.bids import apply_sidecar
+
+        return apply_sidecar(table, sidecar)
+    from icqf.io.readers.redcap import apply_dictionary
+
+    return apply_dictionary(table, sidecar)
+
+
+def require_file(path: Path) -> None:
+    """Refuse a path that is missing, a folder, empty, or too large for this machine's memory."""
+    if path.is_dir():
+        inside = sorted(
+            p.name for p in path.glob("*") if p.suffix.lower() in (*TEXT, *EXCEL, *PARQUET, *STATISTICAL)
+        )
+        hint = f" It holds {listed(inside)}." if inside else ""
+        raise InputError(f"{path.name or path}: this is a folder; name one file in it.{hint}")
+    if not path.is_file():
+        beside = [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else []
+        from icqf.errors import did_you_mean
+
+        raise InputError(
+            f"{path.name}: there is no such file in {str(path.parent)!r}.{did_you_mean(path.name, beside)}"
+        )
+    size, most = path.stat().st_size, largest_file()
+    if size == 0:
+        raise InputError(f"{path.name}: the file is empty.")
+    if size > most:
+        raise InputError(
+            f"{path.name}: the file has {size / 2**30:.1f} GB, more than the {most / 2**30:.1f} GB that "
+            "are read on this "
+            "machine. Keep only the columns that are needed, or split it by participants and use `score` "
+            "on each part."
+        )
+
+
+def largest_file() -> int:
+    """Bytes of the largest file that is read: 1 GB, or an eighth of the memory where that is less."""
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return LARGEST
+    return min(LARGEST, memory // 8)
+
+
+def recognised_id(columns: Iterable[object]) -> str | None:
+    """Return the column that by its name holds participant ids, or None.
+
+    Examples
+    --------
+    >>> recognised_id(["age", "Record_ID", "q1"])
+    'Record_ID'
+    """
+    names = [str(column) for column in columns]
+    lower = {name.lower().replace(" ", "_"): name for name in reversed(names)}
+    return next((lower[name] for name in ID_NAMES if name in lower), None)
+
+
+def check_header(names: list[str], source: str) -> None:
+    """Refuse a header with a name twice; `names` are the cells of the header in order."""
+    seen: dict[str, int] = {}
+    for position, name in enumerate(names, start=1):
+        if name and name in seen:
+            raise InputError(
+                f"{source}: row 1 names the column {name!r} twice (columns {seen[name]} and {position}). "
+                "Rename one of them."
+            )
+        seen[name] = position
+
+
+def without_unnamed(
+    frame: pd.DataFrame, names: list[str], source: str
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Give `frame` its names; drop empty columns without a name, refuse filled ones."""
+    unnamed = [i for i, name in enumerate(names) if not name]
+    for i in unnamed:
+        filled = np.flatnonzero(frame.iloc[:, i].notna())
+        if filled.size and not (i == 0 and frame.iloc[:, i].is_unique):
+            raise InputError(
+                f"{source}: column {i + 1} has no name in row 1, but holds values. Name it or delete it."
+            )
+    index_like = 0 in unnamed and bool(frame.iloc[:, 0].notna().any()) if len(frame) else False
+    kept = [i for i in range(len(names)) if names[i]]
+    frame = frame.iloc[:, kept].set_axis([names[i] for i in kept], axis=1)
+    if not unnamed:
+        return frame, ()
+    what = (
+        "The first column has no name and was left out."
+        if index_like
+        else "Empty columns without a name were left out."
+    )
+    return frame, (what,)
+
+
+def refuse_second_header(frame: pd.DataFrame, rows: np.ndarray, source: str) -> None:
+    """Refuse a table in which the header comes back further down (two files glued together)."""
+    texts = [column for column, dtype in frame.dtypes.items() if not pd.api.types.is_numeric_dtype(dtype)]
+    if not texts:
+        return
+    again = np.flatnonzero(frame[texts[0]].isin([texts[0]]))
+    for column in texts[1:]:
+        again = again[frame[column].iloc[again].isin([column]).to_numpy()]
+    if len(again):
+        row = rows[int(again[0])]
+        raise InputError(
+            f"{source}: the header comes again in row {row}. Delete that row (were two files joined?)."
+        )
+
+
+def _read_excel(path: Path) -> Table:
+    require_package("python_calamine", "python-calamine", path)
+
+    def load() -> tuple[pd.DataFrame, list[str]]:
+        with pd.ExcelFile(path, engine="calamine") as book:
+            names = [str(name) for name in book.sheet_names]
+            sheets = ((name, pd.read_excel(book, sheet_name=name, header=None)) for name in names)
+            first = next(((name, sheet) for name, sheet in sheets if len(sheet)), None)
+            return (
+                (pd.DataFrame(), names)
+                if first is None
+                else (first[1], [first[0], *(n for n in names if n != first[0])])
+            )
+
+    raw, names = guarded(load, path, "an Excel workbook")
+    if raw.empty:
+        raise InputError(f"{path.name}: the workbook is empty.")
+    header = ["" if pd.isna(cell) else str(cell).strip() for cell in raw.iloc[0]]
+    check_header(header, path.name)
+    body = raw.iloc[1:].reset_index(drop=True)
+    body = body.apply(lambda column: column.infer_objects())
+    frame, notes = without_unnamed(body, header, path.name)
+    if len(names) > 1:
+        notes += (f"Sheet {names[0]!r} was read; the workbook also has {listed(names[1:])}.",)
+    rows = np.arange(2, len(frame) + 2)
+    refuse_second_header(frame, rows, path.name)
+    return Table(frame, path.name, rows, id=recognised_id(frame.columns), notes=notes)
+
+
+def _read_parquet(path: Path) -> Table:
+    require_package("pyarrow", "pyarrow", path)
+    frame = guarded(lambda: pd.read_parquet(path, engine="pyarrow"), path, "a Parquet file")
+    if frame.index.name is not None:
+        frame = frame.reset_index()
+    frame = frame.reset_index(drop=True).set_axis([str(name) for name in frame.columns], axis=1)
+    check_header(list(frame.columns), path.name)
+    rows = np.arange(1, len(frame) + 1)
+    return Table(frame, path.name, rows, id=recognised_id(frame.columns))
+
+
+def require_package(module: str, package: str, path: Path) -> None:
+    """Say which package is needed to read or write a file when it is not installed."""
+    if find_spec(module) is None:
+        raise InputError(
+            f"{path.name}: a {path.suffix} file needs the package {package}; pip install 'icqf[io]'."
+        )
+
+
+def guarded(load: Callable[[], Result], path: Path, what: str) -> Result:
+    """Run a third-party reader; whatever it raises on a damaged file becomes one sentence."""
+    try:
+        return load()
+    except MemoryError:
+        raise InputError(f"{path.name}: the file is too large for this machine's memory.") from None
+    except Exception as error:  # parsers raise undocumented classes on damaged files
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise InputError(
+            f"{path.name}: this cannot be read as {what} ({reason}). Is the file damaged or misnamed?"
+        ) from error

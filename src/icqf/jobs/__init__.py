@@ -1,0 +1,1 @@
+"""Resumable work: the journal, the parallel map, and progress."""

@@ -1,0 +1,85 @@
+"""Many jobs in parallel, each finished one on disk, so that a broken run goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from icqf.jobs.journal import Journal
+
+Work = Callable[..., dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback is told.
+
+    Attributes
+    ----------
+    done, total : int
+        Jobs finished and jobs planned.
+    best : str
+        The best candidate so far, in words; empty where there is none.
+    """
+
+    done: int
+    total: int
+    best: str = ""
+
+
+def run_all(
+    jobs: Mapping[str, tuple[Any, ...]],
+    work: Work,
+    *,
+    identity: str,
+    n_jobs: int | None = None,
+    checkpoint: Any = None,
+    callback: Callable[[Progress], object] | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Call `work` with each job's arguments, on one BLAS thread; the results by the jobs' names.
+
+    Results are plain JSON. With `checkpoint`, those of an earlier run with the same `identity` (data and
+    settings that all jobs share) are taken from the journal, whichever other jobs it had.
+    """
+    digest = hashlib.sha256(identity.encode()).hexdigest()
+    journal = None if checkpoint is None else Journal(checkpoint, digest)
+    known = {record["job"]: record["result"] for record in (journal.records if journal else [])}
+    results = {name: known[name] for name in jobs if name in known}
+    _tell(callback, len(results), len(jobs))
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    todo = (delayed(_one)(name, work, job) for name, job in jobs.items() if name not in known)
+    with ended_quietly(parallel(todo)) as finished:
+        for name, result in finished:
+            if journal is not None:
+                journal.append([{"job": name, "result": result}])
+            results[name] = result
+            _tell(callback, len(results), len(jobs))
+    return {name: results[name] for name in jobs}
+
+
+@contextmanager
+def ended_quietly(results: Any) -> Iterator[Any]:
+    """Ends work under way when an error comes, without joblib's warning that it did: the error says why."""
+    try:
+        yield results
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            results.close()
+
+
+def _one(name: str, work: Work, job: tuple[Any, ...]) -> tuple[str, dict[str, Any]]:
+    with threadpool_limits(limits=1):
+        return name, work(*job)
+
+
+def _tell(callback: Callable[[Progress], object] | None, done: int, total: int) -> None:
+    if callback is not None:
+        callback(Progress(done, total))

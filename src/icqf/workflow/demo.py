@@ -1,0 +1,93 @@
+"""The demo: a study's files in a folder, and the same job on them as on anybody's files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from icqf.data.questionnaire import Questionnaire
+from icqf.datasets import demo_paths, load_bfi, load_help, load_phq9
+from icqf.errors import InputError
+from icqf.io.codebook import format_codebook
+from icqf.io.write import csv_text
+from icqf.workflow.fit import Callback, StudyFit, fit_study
+from icqf.workflow.options import StudyOptions
+from icqf.workflow.read import Study, read_study
+from icqf.workflow.results import refuse_existing, write_results
+
+LOADERS: dict[str, Callable[[], Questionnaire]] = {
+    "help": load_help,
+    "bfi": load_bfi,
+    "phq9": load_phq9,
+}
+SEARCH: dict[str, Any] = {}  # the defaults: everything is chosen
+
+
+def run_demo(
+    data: str,
+    folder: Path,
+    *,
+    force: bool = False,
+    callback: Callback | None = None,
+    begin: Callable[[Study], object] | None = None,
+) -> tuple[StudyFit, list[str]]:
+    """Write the demo's files into `folder`, fit them, and write the results into its folder ``results``.
+
+    Parameters
+    ----------
+    data : {"children", "help", "bfi", "phq9"}
+        Which data.
+    folder : Path
+        Where; made if it is not there.
+    force : bool
+        Whether data files that were edited since an earlier demo are replaced.
+    callback : callable, optional
+        Told about the progress.
+    begin : callable, optional
+        Called with the study when its files have been read.
+
+    Returns
+    -------
+    fit : StudyFit
+    names : list of str
+        Names of the files of results.
+    """
+    results = folder / "results"
+    if folder.is_dir():
+        refuse_existing(results, force=True)
+    answers, codebook = _write_files(data, folder, force=force)
+    extra = {"groups": "family"} if data == "children" else {}
+    options = StudyOptions.of(
+        {"answers": answers, "codebook": codebook, "confounds": ["age", "sex"], **SEARCH, **extra}
+    )
+    study = read_study(options)
+    if begin is not None:
+        begin(study)
+    fit = fit_study(options, study=study, callback=callback)
+    return fit, write_results(fit, results, force=True)
+
+
+def _write_files(data: str, folder: Path, *, force: bool) -> tuple[Path, Path]:
+    if data == "children":
+        texts = {path.name: path.read_text(encoding="utf-8") for path in demo_paths()}
+    else:
+        study = LOADERS[data]()
+        table = study.answers if study.confounds is None else study.confounds.join(study.answers)
+        texts = {
+            f"{data}_answers.csv": csv_text(table),
+            f"{data}_codebook.csv": format_codebook(study.items),
+        }
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: this is a file; name a folder.")
+    for name, text in texts.items():
+        path = folder / name
+        if path.exists() and not force and path.read_bytes() != text.encode():
+            raise InputError(
+                f"{path}: the file was edited. Add --force to replace it, or name another --out."
+            )
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8", newline="")
+    answers, codebook = (folder / name for name in texts)
+    return answers, codebook

@@ -1,0 +1,156 @@
+"""Fit a study: choose the number of factors and β where that is left open, factorize, and score."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from icqf.data.answers import EmptyRowsWarning
+from icqf.errors import concerns_users
+from icqf.estimator import ICQF
+from icqf.workflow.options import StudyOptions
+from icqf.workflow.read import Study, read_study
+
+Callback = Callable[[Any], object]
+
+
+@dataclass(frozen=True, eq=False)
+class StudyFit:
+    """A fitted study.
+
+    Parameters
+    ----------
+    options : StudyOptions
+        What was asked for.
+    study : Study
+        What was read.
+    model : ICQF
+        The model, fitted to all participants.
+    scores : DataFrame of shape (n_participants, k)
+        Scores by participant id, empty for who answered nothing.
+    search : ICQFCV or None
+        The cross-validation, where there was anything to choose.
+    warnings : tuple of str
+        What the fit had to say.
+    started : datetime
+        When the run began.
+    seconds : float
+        How long it took.
+    """
+
+    options: StudyOptions
+    study: Study
+    model: ICQF
+    scores: pd.DataFrame
+    search: Any
+    warnings: tuple[str, ...]
+    started: datetime
+    seconds: float
+
+
+def fit_study(
+    options: StudyOptions,
+    *,
+    study: Study | None = None,
+    checkpoint: Path | None = None,
+    callback: Callback | None = None,
+) -> StudyFit:
+    """Read, choose, fit and score.
+
+    Parameters
+    ----------
+    options : StudyOptions
+        What to do.
+    study : Study, optional
+        The data, when they are already read.
+    checkpoint : Path, optional
+        Journal of the cross-validation.
+    callback : callable, optional
+        Told about the progress of the cross-validation, or of the fit when there is nothing to choose.
+
+    Examples
+    --------
+    >>> from icqf.datasets import demo_paths
+    >>> from icqf.workflow.fit import fit_study
+    >>> from icqf.workflow.options import StudyOptions
+    >>> answers, codebook = demo_paths()
+    >>> asked = {"answers": answers, "codebook": codebook, "n_components": 2, "beta": 0.1}
+    >>> fit_study(StudyOptions.of(asked)).scores.shape
+    (600, 2)
+    """
+    started, clock = datetime.now(UTC), time.perf_counter()
+    study = read_study(options) if study is None else study
+    answers, confounds = study.questionnaire.oriented(), study.questionnaire.confounds
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if options.searches:
+            search = select_study(options, study, checkpoint=checkpoint, callback=callback)
+            model = search.best_estimator_
+        else:
+            search = None
+            (k,), (beta,) = options.n_components, options.beta
+            model = ICQF(k, beta=beta, callback=callback, **model_parameters(options, study))
+            model.fit(answers, confounds=confounds, sample_weight=study.weights)
+    said = _sentences(caught)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EmptyRowsWarning)
+        values = model.transform(answers, confounds=confounds)
+    scores = pd.DataFrame(values, index=answers.index, columns=model.get_feature_names_out())
+    return StudyFit(options, study, model, scores, search, said, started, time.perf_counter() - clock)
+
+
+def select_study(
+    options: StudyOptions,
+    study: Study,
+    *,
+    checkpoint: Path | None = None,
+    callback: Callback | None = None,
+) -> Any:
+    """Choose the number of factors and β by cross-validation; returns the fitted `ICQFCV`."""
+    from icqf.selection.estimator import ICQFCV
+
+    search = ICQFCV(
+        options.n_components or "auto",
+        betas=options.beta,
+        n_splits=options.n_splits,
+        n_repeats=options.n_repeats,
+        rule=options.rule,  # type: ignore[arg-type]
+        n_jobs=options.jobs,
+        checkpoint=checkpoint,
+        callback=callback,
+        **model_parameters(options, study),
+    )
+    return search.fit(
+        study.questionnaire.oriented(),
+        confounds=study.questionnaire.confounds,
+        sample_weight=study.weights,
+        groups=study.questionnaire.groups,
+    )
+
+
+def model_parameters(options: StudyOptions, study: Study) -> dict[str, Any]:
+    """Return the parameters of `ICQF`, other than k and β, that the options ask for."""
+    return {
+        "item_range": study.questionnaire.ranges(),
+        "confound_ranges": {name: (low, high) for name, low, high in options.confound_ranges} or None,
+        "intercept": options.intercept,
+        "n_init": options.n_init,
+        "penalty": options.penalty,
+        "tol": options.tol,
+        "max_iter": options.max_iter,
+        "missing_confounds": options.missing_confounds,
+        "random_state": options.seed,
+    }
+
+
+def _sentences(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
+    """Return what was warned of, once each; what concerns programmers only is left out."""
+    told = [str(each.message) for each in caught if concerns_users(each.category)]
+    return tuple(dict.fromkeys(told))

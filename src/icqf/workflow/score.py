@@ -1,0 +1,125 @@
+"""Score new people with a fitted model, from file to table."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from threadpoolctl import threadpool_limits
+
+from icqf.data.questionnaire import Item, Questionnaire
+from icqf.errors import InputError, did_you_mean
+from icqf.estimator import ICQF
+from icqf.io.codebook import read_codebook
+from icqf.io.modelfile import load_codebook
+from icqf.io.readers.questionnaires import read_questionnaire
+from icqf.io.readers.tables import Table, read_table
+
+ROWS_AT_A_TIME = 16384
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Scores by participant id, and what was done to the data on the way."""
+
+    scores: pd.DataFrame
+    notes: tuple[str, ...]
+    n_silent: int
+
+
+def score_people(
+    model: str | os.PathLike[str],
+    answers: str | os.PathLike[str],
+    *,
+    codebook: str | os.PathLike[str] | None = None,
+    dictionary: str | os.PathLike[str] | None = None,
+    id: str | None = None,
+    missing_codes: Iterable[float | str] = (),
+) -> Scored:
+    """Score the participants of a file with the model of another.
+
+    Parameters
+    ----------
+    model : path
+        A model file. The ranges, directions and missing codes of its items are used.
+    answers : path
+        A table with the model's items and confounds.
+    codebook : path, optional
+        Directions and missing codes, for a model file that holds none, or instead of those it holds.
+    dictionary, id, missing_codes
+        As in `icqf.io.read_questionnaire`.
+
+    Returns
+    -------
+    Scored
+        People who answered nothing are kept, with empty scores.
+    """
+    fitted = ICQF.load(model)
+    known = load_codebook(model)
+    items = _items(fitted, known.items, codebook)
+    id = id or known.id
+    table = read_table(answers, dictionary=dictionary, text=[id] if id else [])
+    if id not in table.frame.columns:
+        id = table.id
+    confounds = [column.name for column in fitted._encoder.columns]
+    _require_columns(table, [item.name for item in items], "item")
+    _require_columns(table, confounds, "confound")
+    people = read_questionnaire(
+        table, codebook=items, id=id, confounds=confounds, missing_codes=missing_codes
+    )
+    scores = transform_in_threads(fitted, people)
+    silent = int(scores.iloc[:, 0].isna().sum()) if scores.shape[1] else 0
+    left_out = "Left out, as the codebook does not name it"
+    notes = tuple(note for note in people.notes if not note.startswith(left_out))
+    return Scored(scores, notes, silent)
+
+
+def transform_in_threads(model: ICQF, people: Questionnaire) -> pd.DataFrame:
+    """Return the scores (n, k); people are independent of each other, so every processor takes some."""
+    answers, confounds = people.oriented(), people.confounds
+    # All that can be said about the confounds is said here, once for everybody.
+    model._encoder.transform(confounds, n_rows=len(answers))
+
+    def scores_of(start: int) -> np.ndarray:
+        rows = slice(start, start + ROWS_AT_A_TIME)
+        part = None if confounds is None else confounds.iloc[rows]
+        return np.asarray(model.transform(answers.iloc[rows], confounds=part))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        # Without the limit every thread would start threads of its own for its small products.
+        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
+            parts = list(pool.map(scores_of, range(0, len(answers), ROWS_AT_A_TIME)))
+    return pd.DataFrame(np.concatenate(parts), index=answers.index, columns=model.get_feature_names_out())
+
+
+def _items(model: ICQF, stored: tuple[Item, ...], codebook: str | os.PathLike[str] | None) -> list[Item]:
+    """Return the model's items: ranges from the model, the rest from the codebook given or stored."""
+    described = {item.name: item for item in stored}
+    if codebook is not None:
+        described |= {item.name: item for item in read_codebook(codebook)}
+    ranges = zip(model.item_range_.index, model.item_range_.to_numpy().tolist(), strict=True)
+    return [
+        replace(described.get(str(name), Item(str(name))), min=low, max=high) for name, (low, high) in ranges
+    ]
+
+
+def _require_columns(table: Table, names: list[str], kind: str) -> None:
+    absent = [name for name in names if name not in table.frame.columns]
+    if absent:
+        more = f", nor are {len(absent) - 1} more" if len(absent) > 1 else ""
+        raise InputError(
+            f"{table.source}: the model's {kind} {absent[0]!r} is no column of the table{more}."
+            f"{did_you_mean(absent[0], table.frame.columns)}"
+        )
+
+
+def model_items(model: str | os.PathLike[str]) -> tuple[ICQF, tuple[Item, ...]]:
+    """Load a model and what its file says about the items."""
+    return ICQF.load(model), load_codebook(Path(model)).items

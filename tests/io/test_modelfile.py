@@ -1,0 +1,408 @@
+"""The model file: same fit, same bytes; the same answers after loading; and no harm from bad files."""
+
+import io
+import json
+import pickle
+import re
+import warnings
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from icqf import ICQF
+from icqf.data.questionnaire import Item
+from icqf.datasets import make_synthetic
+from icqf.errors import InputError
+from icqf.io.modelfile import VERSION, load_codebook, save_model
+
+IDS = [f"participant-{i:03d}" for i in range(37)]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_synthetic(37, 12, 3, noise=0.1, missing=0.05, confounded=True, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def answers(data):
+    return pd.DataFrame(data.answers, columns=[f"q{j}" for j in range(12)], index=IDS)
+
+
+@pytest.fixture(scope="module")
+def people(data):
+    age, sex = data.confounds.T
+    return pd.DataFrame({"age": age, "sex": np.where(sex > 0, "Female", "Male")}, index=IDS)
+
+
+@pytest.fixture(scope="module")
+def model(answers, people):
+    model = ICQF(3, item_range=(0, 100), confound_ranges={"age": (5, 20)}, random_state=0)
+    return model.fit(answers, confounds=people)
+
+
+@pytest.fixture(scope="module")
+def content(model, tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "model.icqf"
+    model.save(path)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def load(tmp_path):
+    def from_bytes(content):
+        path = tmp_path / "some.icqf"
+        path.write_bytes(content)
+        return ICQF.load(path)
+
+    return from_bytes
+
+
+def entries(content):
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def zipped(parts, **options):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, **options) as archive:
+        for name, part in parts.items():
+            archive.writestr(name, part)
+    return stream.getvalue()
+
+
+def with_header(content, **changes):
+    parts = entries(content)
+    header = json.loads(parts["model.json"]) | changes
+    return zipped(parts | {"model.json": json.dumps(header)})
+
+
+def refused(load, content, match="some.icqf: "):
+    """One sentence about the file, and nothing else."""
+    with pytest.raises(InputError, match=match) as caught:
+        load(content)
+    message = str(caught.value)
+    assert "some.icqf: " in message and "\n" not in message and message.endswith(".")
+    return message
+
+
+def same_model(a, b):
+    return (
+        a.components_.tobytes() == b.components_.tobytes()
+        and a.confound_loadings_.equals(b.confound_loadings_)
+        and a.loadings_.equals(b.loadings_)
+        and a.item_range_.equals(b.item_range_)
+        and a.trace_.equals(b.trace_)
+        and a.certificate_ == b.certificate_
+        and a.objective_ == b.objective_
+        and (a.converged_, a.n_iter_, a.n_participants_) == (b.converged_, b.n_iter_, b.n_participants_)
+    )
+
+
+# --- a good file -----------------------------------------------------------------------------------
+
+
+def test_the_same_fit_has_the_same_bytes(model, answers, people, content, tmp_path):
+    again = ICQF(3, item_range=(0, 100), confound_ranges={"age": (5, 20)}, random_state=0)
+    again.fit(answers, confounds=people).save(tmp_path / "again.icqf")
+    assert (tmp_path / "again.icqf").read_bytes() == content
+
+
+def test_loading_and_saving_gives_the_same_bytes(load, content, tmp_path):
+    load(content).save(tmp_path / "again.icqf")
+    assert (tmp_path / "again.icqf").read_bytes() == content
+
+
+def test_a_loaded_model_does_the_same(model, load, content, answers, people):
+    loaded = load(content)
+    assert same_model(model, loaded)
+    new, who = answers.iloc[5:20] * 0.9, people.iloc[5:20]
+    np.testing.assert_array_equal(loaded.transform(new, confounds=who), model.transform(new, confounds=who))
+    scores = model.transform(new, confounds=who)
+    np.testing.assert_array_equal(
+        loaded.inverse_transform(scores, confounds=who), model.inverse_transform(scores, confounds=who)
+    )
+    assert loaded.score(new, confounds=who) == model.score(new, confounds=who)
+    assert str(loaded.summary()) == str(model.summary())
+    pd.testing.assert_frame_equal(loaded.summary().items, model.summary().items)
+    assert list(loaded.feature_names_in_) == list(answers.columns)
+    with pytest.raises(InputError, match="'Diverse' for participant 'participant-005'"):
+        loaded.transform(new, confounds=who.assign(sex="Diverse"))
+
+
+def test_a_loaded_model_keeps_its_parameters_and_can_be_fitted_again(model, load, content, answers, people):
+    loaded = load(content)
+    ours, theirs = loaded.get_params(), model.get_params()
+    for name in set(ours) - {"item_range", "confound_ranges", "random_state"}:
+        assert ours[name] == theirs[name], name
+    assert loaded.fit(answers, confounds=people).components_.tobytes() == model.components_.tobytes()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"solver": "admm", "max_iter": 2000},
+        {"penalty": "l21", "beta": np.float64(0.5), "max_iter": 2000},
+        {"score_max": None, "loading_max": None, "reconstruction_max": None, "intercept": False},
+        {"dtype": np.float64, "init": "rotated", "n_init": 2},
+        {"missing_confounds": "mean"},
+    ],
+)
+def test_every_kind_of_model_comes_back(data, options, tmp_path):
+    model = ICQF(2, item_range=(0, 100), **options).fit(data.answers, confounds=data.confounds)
+    model.save(tmp_path / "m.icqf")
+    loaded = ICQF.load(tmp_path / "m.icqf")
+    assert same_model(model, loaded)
+    assert not hasattr(loaded, "feature_names_in_")
+    np.testing.assert_array_equal(
+        loaded.transform(data.answers, confounds=data.confounds),
+        model.transform(data.answers, confounds=data.confounds),
+    )
+
+
+def test_a_start_from_arrays_and_a_callback_are_left_out(data, tmp_path):
+    """They are objects of the running program, and the scores of a start are participants' data."""
+    model = ICQF(3, item_range=(0, 100), init=(data.scores, data.loadings), callback=lambda progress: None)
+    model.fit(data.answers).save(tmp_path / "m.icqf")
+    loaded = ICQF.load(tmp_path / "m.icqf")
+    assert loaded.init == "nndsvd" and loaded.callback is None
+    assert same_model(model, loaded)
+
+
+def test_items_with_all_sorts_of_names(data, tmp_path):
+    names = [
+        "Schläft schlecht",
+        "睡眠",
+        "a/b\\c",
+        "../x",
+        "q\n1",
+        "'quoted\"",
+        " ",
+        "=1+1",
+        "n",
+        "o",
+        "p",
+        "q",
+    ]
+    model = ICQF(2, item_range=(0, 100)).fit(pd.DataFrame(data.answers, columns=names))
+    model.save(tmp_path / "m.icqf")
+    assert list(ICQF.load(tmp_path / "m.icqf").feature_names_in_) == names
+
+
+def test_the_file_holds_no_participants_data(content, answers, people):
+    parts = entries(content)
+    assert not any(IDS[0][:-3].encode() in part for part in (content, *parts.values()))
+    header = json.loads(parts["model.json"])
+    numbers = set(re.findall(rb"-?\d+\.\d+", parts["model.json"]))
+    ages = {repr(float(age)).encode() for age in people["age"]}
+    ages -= {repr(float(people["age"].mean())).encode()}
+    assert not numbers & ages
+    assert header["n_participants"] == 37
+    for name, part in parts.items():
+        if name.endswith(".npy") and not name.startswith("trace_"):
+            array = np.load(io.BytesIO(part), allow_pickle=False)
+            assert 37 not in array.shape, name
+            single = {float(x) for x in answers.to_numpy().ravel() if 0 < x < 100}
+            assert not single & set(array.ravel()), name
+
+
+def test_the_file_is_json_and_plain_arrays(content):
+    parts = entries(content)
+    assert {name.rsplit(".", 1)[1] for name in parts} == {"json", "npy"}
+    for name, part in parts.items():
+        if name.endswith(".npy"):
+            assert np.load(io.BytesIO(part), allow_pickle=False).dtype == np.float64
+        else:
+            json.loads(part)
+
+
+def test_the_codebook_travels_with_the_model(model, tmp_path):
+    items = [Item("q0", reverse=True, min=0, max=4, missing_codes=(9,)), Item("q1")]
+    save_model(model, tmp_path / "m.icqf", items=items, id="code")
+    stored = load_codebook(tmp_path / "m.icqf")
+    assert stored.items == tuple(items) and stored.id == "code"
+    assert same_model(model, ICQF.load(tmp_path / "m.icqf"))
+
+
+def test_an_unwritable_place_leaves_nothing_behind(model, tmp_path):
+    with pytest.raises(OSError, match="nowhere"):
+        model.save(tmp_path / "nowhere" / "m.icqf")
+    (tmp_path / "folder.icqf").mkdir()
+    with pytest.raises(OSError, match=r"folder\.icqf"):
+        model.save(tmp_path / "folder.icqf")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.icqf"]
+
+
+# --- bad files -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF])
+def test_a_damaged_file_is_refused_or_unharmed(model, load, content, flip):
+    """Some bytes of a zip file (dates, attributes) mean nothing; no other may be changed unnoticed."""
+    step, said, loaded = 5, [], []
+    for at in range(flip % step, len(content), step):
+        damaged = bytearray(content)
+        damaged[at] ^= flip
+        try:
+            loaded.append(load(bytes(damaged)))
+        except InputError as error:
+            said.append(str(error))
+    assert all(same_model(model, found) for found in loaded)
+    assert all("some.icqf: " in message and "\n" not in message for message in said)
+    assert len(said) > 0.6 * (len(said) + len(loaded))
+
+
+def test_a_truncated_file_is_refused(load, content):
+    for length in range(0, len(content), 11):
+        refused(load, content[:length])
+
+
+def test_a_damaged_codebook_is_refused(model, tmp_path):
+    path = tmp_path / "some.icqf"
+    save_model(model, path, items=[Item("q0", reverse=True)])
+    content, said = path.read_bytes(), []
+    for at in range(0, len(content), 7):
+        damaged = bytearray(content)
+        damaged[at] ^= 0xFF
+        path.write_bytes(bytes(damaged))
+        try:
+            load_codebook(path)
+        except InputError as error:
+            said.append(str(error))
+    assert said and all("some.icqf: " in message and "\n" not in message for message in said)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(InputError, match=r"gone\.icqf: there is no such file\."):
+        ICQF.load(tmp_path / "gone.icqf")
+    with pytest.raises(InputError, match="not an icqf model file"):
+        ICQF.load(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"id,q1\n1,2\n", b"PK\x03\x04", b"\x80\x04\x95" + bytes(50)])
+def test_a_file_of_another_kind(load, content):
+    refused(load, content, "this is not an icqf model file, or it is damaged .*Save the model again")
+
+
+def test_a_foreign_zip(load, content):
+    refused(
+        load,
+        zipped({"word/document.xml": "<x/>"}),
+        "this zip file is not an icqf model: it holds no model.json",
+    )
+    refused(load, zipped({"model.json": "{}"}), "this zip file is not an icqf model")
+    refused(load, zipped({"model.json": "[1, 2]"}), "this zip file is not an icqf model")
+    refused(load, zipped({"model.json": "{"}), "damaged")
+    refused(load, zipped({"model.json": b"\xff\xfe"}), "damaged")
+    refused(load, zipped({"model.json": "[" * 100_000}), "damaged")
+
+
+def test_a_newer_file(load, content):
+    message = refused(load, with_header(content, version=VERSION + 1))
+    assert f"file format {VERSION + 1}, and this icqf reads up to {VERSION}" in message
+    assert "Install a newer icqf" in message
+    refused(load, with_header(content, version="1"), "file format 1")
+
+
+def test_a_file_that_unpacks_to_too_much(load, content):
+    zeros = bytes(2**20)
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, part in entries(content).items():
+            archive.writestr(name, part)
+        with archive.open("more.npy", "w", force_zip64=True) as entry:
+            for _ in range(300):
+                entry.write(zeros)
+    bomb = stream.getvalue()
+    assert len(bomb) < 2**20
+    refused(load, bomb, "would unpack to 300 MB, more than any model needs; it is not an icqf model file")
+
+
+def test_an_entry_larger_than_it_says(load, content):
+    """A bomb whose directory lies about its size is read no further than that size."""
+    parts = entries(content)
+    big = zipped(parts | {"model.json": parts["model.json"] + b" " * 10_000_000})
+    true_size, claimed = len(parts["model.json"]) + 10_000_000, 1000
+    lying = big.replace(true_size.to_bytes(4, "little"), claimed.to_bytes(4, "little"))
+    assert lying != big
+    refused(load, lying)
+
+
+def test_a_pickle_inside_is_not_run(load, content, tmp_path):
+    ran = tmp_path / "ran"
+
+    class Harm:
+        def __reduce__(self):
+            return (ran.touch, ())
+
+    stream = io.BytesIO()
+    objects = np.empty((3, 12), dtype=object)
+    objects[:] = Harm()
+    np.lib.format.write_array(stream, objects, allow_pickle=True)
+    assert b"touch" in stream.getvalue()
+    for name in ("components.npy", "trace_objective.npy"):
+        parts = entries(content) | {name: stream.getvalue()}
+        refused(load, zipped(parts), "holds object instead of double precision numbers")
+    refused(load, zipped(entries(content) | {"components.npy": pickle.dumps(Harm())}), "damaged")
+    refused(load, pickle.dumps(Harm()), "not an icqf model file")
+    assert not ran.exists()
+
+
+def npy(array):
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, np.asarray(array), version=(1, 0))
+    return stream.getvalue()
+
+
+def test_arrays_that_do_not_fit(load, content):
+    parts = entries(content)
+    refused(
+        load, zipped(parts | {"components.npy": npy(np.ones((3, 5)))}), r"'components' has the shape \(3, 5\)"
+    )
+    refused(load, zipped(parts | {"components.npy": npy(np.full((3, 12), np.nan))}), "not a finite number")
+    refused(
+        load, zipped(parts | {"components.npy": npy(np.ones((3, 12), "f4"))}), "float32 instead of double"
+    )
+    refused(load, zipped(parts | {"item_range.npy": npy(np.ones((12, 2)))}), "range of an item")
+    refused(load, zipped(parts | {"sse.npy": npy(np.ones(3))}), "'sse' has the shape")
+    short = {name: part for name, part in parts.items() if name != "sst.npy"}
+    refused(load, zipped(short), "incomplete: it lacks sst.npy")
+    stream = io.BytesIO()
+    promise = {"descr": "<f8", "fortran_order": False, "shape": (10**14,)}  # more than any memory holds
+    np.lib.format.write_array_header_1_0(stream, promise)
+    refused(
+        load, zipped(parts | {"sse.npy": stream.getvalue() + bytes(96)}), "'sse' in the model file is damaged"
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"items": ["q0"]},
+        {"items": None},
+        {"parameters": {"n_components": 3, "unknown": 1}},
+        {"parameters": {"n_components": 3, "beta": "much"}},
+        {"parameters": []},
+        {"confounds": {}},
+        {"confounds": {"intercept": True, "missing": "error", "columns": [1]}},
+        {"certificate": {"gain": 1}},
+        {"certificate": None},
+        {"trace": [1]},
+        {"trace": None},
+        {"trace": ["objective", "nothing"]},
+        {"objective": "low"},
+        {"n_iter": None},
+    ],
+)
+def test_a_header_that_makes_no_sense(load, content, changes):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        refused(load, with_header(content, **changes))
+
+
+def test_an_encrypted_entry(load, content):
+    damaged = bytearray(content)
+    at = content.rindex(b"PK\x01\x02")
+    damaged[at + 8] |= 1  # the directory marks the entry as encrypted
+    refused(load, bytes(damaged), "encrypted")

@@ -1,0 +1,186 @@
+"""Folds: they partition the answers, keep groups whole, spread strata, and hide evenly."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from icqf.errors import InputError
+from icqf.resampling.folds import make_folds, strata_of
+
+
+@st.composite
+def tables(draw, grouped=None, labelled=None):
+    """Arguments of `make_folds` for a table that can be divided."""
+    n, m = draw(st.integers(2, 60)), draw(st.integers(2, 40))
+    groups = strata = None
+    if draw(st.booleans()) if grouped is None else grouped:
+        groups = np.array(draw(st.lists(st.integers(0, 12), min_size=n, max_size=n)))
+        groups[:2] = 0, 1
+    if draw(st.booleans()) if labelled is None else labelled:
+        strata = np.array(draw(st.lists(st.integers(0, 4), min_size=n, max_size=n)))
+    units = n if groups is None else len(np.unique(groups))
+    row_blocks = draw(st.none() | st.integers(2, 15))
+    col_blocks = draw(st.none() | st.integers(2, 15))
+    most = min(units, row_blocks or units) * min(m, col_blocks or m)
+    return {
+        "n": n,
+        "m": m,
+        "n_splits": draw(st.integers(2, min(12, most))),
+        "row_blocks": row_blocks,
+        "col_blocks": col_blocks,
+        "groups": groups,
+        "strata": strata,
+        "rng": np.random.default_rng(draw(st.integers(0, 100))),
+    }
+
+
+def cut(n, m, **options):
+    return make_folds(n, m, rng=options.pop("rng", np.random.default_rng(0)), **options)
+
+
+def possible(table):
+    """Whether as many blocks as folds come out: with as many blocks as folds, few units may not do."""
+    units = table["n"] if table["groups"] is None else len(np.unique(table["groups"]))
+    n_splits = table["n_splits"]
+    return min(units, table["row_blocks"] or n_splits) * min(table["m"], table["col_blocks"] or n_splits) >= (
+        n_splits
+    )
+
+
+@settings(deadline=None)
+@given(tables(), st.integers(0, 100))
+def test_every_observed_answer_is_hidden_exactly_once(table, seed):
+    if not possible(table):
+        with pytest.raises(InputError, match="cannot be dealt into"):
+            cut(**table)
+        return
+    folds = cut(**table)
+    masks = np.array([folds.mask(fold) for fold in range(folds.n_splits)])
+    assert masks.shape == (table["n_splits"], table["n"], table["m"])
+    assert (masks.sum(axis=0) == 1).all()
+    assert masks.any(axis=(1, 2)).all()  # no fold is empty
+    observed = np.random.default_rng(seed).random((table["n"], table["m"])) < 0.7
+    assert ((masks & observed).sum(axis=0) == observed).all()
+
+
+@settings(deadline=None)
+@given(tables(grouped=True))
+def test_groups_are_never_split(table):
+    if not possible(table):
+        return
+    folds = cut(**table)
+    for fold in range(folds.n_splits):
+        mask = folds.mask(fold)
+        for name in np.unique(table["groups"]):
+            own = mask[table["groups"] == name]
+            assert (own == own[0]).all()
+
+
+@settings(deadline=None)
+@given(tables(grouped=False, labelled=True))
+def test_strata_spread_evenly_over_the_blocks(table):
+    if not possible(table):
+        return
+    folds = cut(**table)
+    blocks = np.arange(folds.row_block.max() + 1)
+    for label in np.unique(table["strata"]):
+        block = folds.row_block[table["strata"] == label]
+        counts = (block[:, None] == blocks).sum(axis=0)
+        assert np.ptp(counts) <= 1
+
+
+@settings(deadline=None)
+@given(st.integers(2, 8), st.integers(1, 3), st.data())
+def test_groups_of_one_stratum_spread_evenly(n_blocks, size, data):
+    """Groups of equal size, all of one stratum each: no block is ahead by more than one group."""
+    stratum_of = data.draw(st.lists(st.sampled_from("abc"), min_size=n_blocks, max_size=40))
+    groups = np.repeat(np.arange(len(stratum_of)), size)
+    strata = np.array(stratum_of)[groups]
+    folds = cut(len(groups), 10, n_splits=2, row_blocks=n_blocks, groups=groups, strata=strata)
+    for label in np.unique(strata):
+        counts = np.bincount(folds.row_block[strata == label], minlength=n_blocks)
+        assert np.ptp(counts) <= size
+
+
+@settings(deadline=None)
+@given(st.integers(2, 8), st.integers(1, 3), st.integers(1, 3), st.integers(0, 30), st.integers(0, 30))
+def test_each_fold_hides_the_same_share_of_each_row_and_column(n_splits, across, down, extra_n, extra_m):
+    row_blocks, col_blocks = n_splits * down, n_splits * across
+    n, m = row_blocks + extra_n, col_blocks + extra_m
+    folds = cut(n, m, n_splits=n_splits, row_blocks=row_blocks, col_blocks=col_blocks)
+    for fold in range(n_splits):
+        mask = folds.mask(fold)
+        for counts, things, per_fold, blocks in (
+            (mask.sum(axis=1), m, across, col_blocks),
+            (mask.sum(axis=0), n, down, row_blocks),
+        ):
+            assert counts.min() >= per_fold * (things // blocks)
+            assert counts.max() <= per_fold * -(-things // blocks)
+
+
+@pytest.mark.parametrize(("n", "m"), [(100, 5), (200, 8), (5, 100), (8, 200)])
+def test_few_items_or_few_people_are_hidden_evenly_too(n, m):
+    """With fewer columns than folds, a fold still hides a tenth of every item it hides, not a half."""
+    folds = cut(n, m, n_splits=10)
+    few = 0 if m < n else 1  # the longer side: how much of each item (person) a fold hides
+    shares = np.array([folds.mask(fold).mean(axis=few) for fold in range(10)])
+    assert shares.max() <= 0.11
+    hidden = [folds.mask(fold).mean() for fold in range(10)]
+    np.testing.assert_allclose(hidden, 0.1, atol=0.01)
+
+
+@pytest.mark.parametrize("shape", [(40, 40, None, None), (40, 40, 20, 5), (40, 5, None, None)])
+def test_neighbouring_blocks_belong_to_different_folds(shape):
+    n, m, row_blocks, col_blocks = shape
+    fold_of = cut(n, m, n_splits=10, row_blocks=row_blocks, col_blocks=col_blocks).fold_of
+    assert (fold_of[:, 1:] != fold_of[:, :-1]).all() and (fold_of[1:] != fold_of[:-1]).all()
+
+
+def test_blocks_are_of_one_size():
+    folds = cut(103, 47)
+    assert np.ptp(np.bincount(folds.row_block)) <= 1 and np.ptp(np.bincount(folds.col_block)) <= 1
+    assert folds.fold_of.shape == (10, 10)
+
+
+def test_rows_and_columns_are_permuted_by_the_seed_alone():
+    first, again, other = (cut(60, 30, rng=np.random.default_rng(seed)) for seed in (1, 1, 2))
+    assert (first.row_block == again.row_block).all() and (first.col_block == again.col_block).all()
+    assert (first.row_block != other.row_block).any() and (first.col_block != other.col_block).any()
+    assert (np.diff(first.row_block) != 1).any()  # not just in the order of the table
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "options", "message"),
+    [
+        (20, 20, {"n_splits": 1}, "n_splits=1 is too few"),
+        (2, 3, {}, r"2 × 3 blocks cannot be dealt into 10 folds; use fewer folds"),
+        (20, 20, {"row_blocks": 2, "col_blocks": 2}, "2 × 2 blocks cannot be dealt into 10 folds"),
+        (20, 20, {"row_blocks": 0}, "0 × 10 blocks cannot be dealt"),
+        (1, 20, {}, r"\(1 sample\(s\), 20 feature\(s\)\) hide all answers"),
+        (20, 1, {}, r"\(20 sample\(s\), 1 feature\(s\)\) hide all answers"),
+        (20, 20, {"row_blocks": 1}, "at least 2 × 2 are needed"),
+        (20, 20, {"col_blocks": 1}, "at least 2 × 2 are needed"),
+        (20, 20, {"groups": np.zeros(20)}, r"\(1 group\(s\), 20 feature\(s\)\) hide all answers"),
+        (20, 2, {"groups": np.arange(20) % 2}, "2 × 2 blocks cannot be dealt"),
+    ],
+)
+def test_tables_too_small_to_divide(n, m, options, message):
+    with pytest.raises(InputError, match=message):
+        cut(n, m, **options)
+
+
+def test_strata_of_a_design():
+    """Sex by hand, age in four bands of equal size, and both together; the intercept is no stratum."""
+    rng = np.random.default_rng(0)
+    age, woman = rng.permutation(np.linspace(0, 1, 40)), rng.integers(0, 2, 40)
+    design = np.column_stack([age, 1 - age, woman, 1 - woman, np.ones(40)])
+    by_sex = strata_of(design, ((2, 3),))
+    assert len(set(zip(by_sex, woman, strict=True))) == 2
+    by_age = strata_of(design, ((0, 1),))
+    assert np.bincount(by_age).tolist() == [10, 10, 10, 10]
+    assert all(age[by_age == band].max() < age[by_age == band + 1].min() for band in range(3))
+    both = strata_of(design, ((0, 1), (2, 3)))
+    pairs = set(zip(both, by_age, by_sex, strict=True))
+    assert len(pairs) == len(set(both)) == len({pair[1:] for pair in pairs})
+    assert strata_of(design, ()) is None

@@ -1,0 +1,97 @@
+"""Agreement between halves: 1 when there is one answer to find, less when factors are made up."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from joblib import parallel_config
+
+from icqf import ICQF
+from icqf.datasets import make_synthetic
+from icqf.resampling.halves import aligned, correlations, stability_curve
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """Three factors without noise: nothing is above the range, so nothing was clipped."""
+    data = make_synthetic(120, 30, 3, random_state=0)
+    answers = data.scores @ data.loadings.T / 2
+    answers = answers[:, answers.max(axis=0) > 0]
+    return ICQF(1, item_range=(0, 100), dtype="float64").make_problem(answers)
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    data = make_synthetic(80, 30, 3, noise=0.2, missing=0.1, random_state=0)
+    return ICQF(1, item_range=(0, 100)).make_problem(data.answers)
+
+
+CANDIDATES = [(2, 0.1), (3, 0.1), (4, 0.2)]
+
+
+def curve(problem, candidates=CANDIDATES, seed=0, **options):
+    return stability_curve(
+        problem, candidates, rng=np.random.default_rng(seed), **({"n_splits": 3} | options)
+    )
+
+
+def test_the_true_number_is_found_again_in_every_half(problem):
+    found = curve(problem, [(k, 0.0) for k in (2, 3, 4, 5)], tol=1e-4, max_iter=3000)
+    agreement = found.set_index("n_components")["agreement"]
+    assert agreement[3] == pytest.approx(1, abs=1e-3)
+    assert (agreement.drop(3) < 0.97).all()
+    at = found.set_index("n_components").loc[3]
+    assert at["low"] > 0.999 and at["nndsvd"] > 0.999 and at["rotated"] > 0.999
+
+
+def test_the_table(noisy):
+    found = curve(noisy)
+    assert list(zip(found["n_components"], found["beta"], strict=True)) == CANDIDATES
+    columns = ["n_components", "beta", "agreement", "low", "high", "nndsvd", "rotated"]
+    assert list(found.columns) == columns
+    np.testing.assert_allclose(found["agreement"], (found["nndsvd"] + found["rotated"]) / 2)
+    assert (found["low"] <= found["high"]).all()
+    assert found[columns[2:]].to_numpy().min() >= -1 and found[columns[2:]].to_numpy().max() <= 1
+
+
+def test_same_seed_same_numbers_whatever_the_jobs(noisy):
+    one, again, two = curve(noisy), curve(noisy), curve(noisy, n_jobs=2)
+    with parallel_config(backend="threading", n_jobs=2):
+        threads = curve(noisy)
+    for other in (again, two, threads):
+        pd.testing.assert_frame_equal(one, other, check_exact=True)
+    assert (curve(noisy, seed=1)["agreement"] != one["agreement"]).all()
+
+
+def test_a_candidate_does_not_depend_on_the_others(noisy):
+    together = curve(noisy)
+    for at, candidate in enumerate(CANDIDATES):
+        alone = curve(noisy, [candidate])
+        pd.testing.assert_series_equal(alone.iloc[0], together.iloc[at], check_names=False, check_exact=True)
+
+
+def test_the_halves_can_be_given(noisy):
+    """Both halves hold the same answers: every start finds again what it found."""
+    doubled = ICQF(1, item_range=(0, 100)).make_problem(np.tile(noisy.answers, (2, 1)))
+    found = curve(doubled, partition=lambda rng: np.repeat([0, 1], noisy.n))
+    np.testing.assert_allclose(found["agreement"], 1, atol=1e-12)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 6), st.integers(0, 100))
+def test_matching_finds_a_permutation(k, seed):
+    rng = np.random.default_rng(seed)
+    reference, order = rng.random((k, 20)), rng.permutation(k)
+    found, agreement = aligned(reference, 3 * reference[order] + 1)
+    assert (order[found] == np.arange(k)).all()
+    assert agreement == pytest.approx(1)
+
+
+def test_correlations_are_pearsons_and_a_constant_has_none():
+    rng = np.random.default_rng(0)
+    a, b = rng.random((3, 12)), rng.random((4, 12))
+    np.testing.assert_allclose(correlations(a, b), np.corrcoef(a, b)[:3, 3:])
+    b[1] = 0.0
+    assert (correlations(a, b)[:, 1] == 0).all()
+    assert np.abs(correlations(a, a)).max() <= 1
