@@ -13,7 +13,7 @@ def main() -> None:
     heading("A converged ICQF fit with everything on against NMF(tol=1e-4, max_iter=400), one thread")
     for name, n in (("abcd", 11_681), ("hbn", 1_335)):
         questionnaire = make_cohort(name, n).questionnaire
-        answers = questionnaire.oriented()
+        answers = questionnaire.keyed_answers()
         complete = answers.fillna(0).to_numpy(np.float32)
         hidden = np.random.default_rng(0).random(complete.shape) < 0.1
         X = np.where(hidden | answers.isna(), np.nan, complete).astype(np.float32)

@@ -67,7 +67,7 @@ def first_within(run, X: np.ndarray, beta: float, width: float, steps, goal: flo
 def tables() -> dict[str, tuple[np.ndarray, float]]:
     """The paper's synthetic answers (0 to 100) at this size, and a simulated cohort's (0 to 2), complete."""
     synthetic = make_synthetic(11_681, 119, K, noise=0.3, random_state=0).answers
-    cohort = make_cohort("abcd", 11_681).questionnaire.oriented().fillna(0).to_numpy()
+    cohort = make_cohort("abcd", 11_681).questionnaire.keyed_answers().fillna(0).to_numpy()
     return {
         "the paper's synthetic data, 0 to 100": (synthetic.astype(np.float32), 100.0),
         "simulated community cohort, 0 to 2": (cohort.astype(np.float32), 2.0),

@@ -24,7 +24,7 @@ RESAMPLES, FITS, SECONDS, MEGABYTES = 100, 15.0, 10.0, 2.0
 def main() -> None:
     """Print the ratios."""
     people = make_cohort("abcd", random_state=0).questionnaire
-    answers, confounds = people.oriented(), people.confounds
+    answers, confounds = people.keyed_answers(), people.confounds
     heading(f"report of {len(answers)} x {people.n_items}, k = 8, beta = 0.1")
     model = ICQF(8, beta=0.1, item_range=people.ranges())
     fit, _ = best_of(3, lambda: model.fit(answers, confounds=confounds))

@@ -21,7 +21,7 @@ KS, BETAS = range(2, 17), (0.01, 0.05, 0.1, 0.2, 0.5)
 def main() -> None:
     heading("750 cross-validation fits at 1 335 × 119 (simulated care-seeking cohort)")
     study = make_cohort("hbn", 1_335).questionnaire
-    answers, people = study.oriented(), study.confounds
+    answers, people = study.keyed_answers(), study.confounds
     complete = answers.fillna(0).to_numpy(np.float32)
     ten, _ = best_of(2, lambda: [sklearn_nmf(8, 0.1, *complete.shape, 2.0).fit(complete) for _ in range(10)])
     sixty = 6 * ten

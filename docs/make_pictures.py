@@ -18,12 +18,12 @@ IMAGES = Path(__file__).parent / "images"
 
 def main() -> None:
     study = load_demo()
-    model = ICQF(8, beta=0.1, item_range=study.ranges()).fit(study.oriented(), confounds=study.confounds)
+    model = ICQF(8, beta=0.1, item_range=study.ranges()).fit(study.keyed_answers(), confounds=study.confounds)
     ax = plotting.loading_heatmap(model, items=study.items, form="wide")
     ax.figure.savefig(IMAGES / "loadings.png", dpi=110, bbox_inches="tight")
 
     search = ICQFCV(range(6, 11), betas=[0.1, 0.5], item_range=study.ranges(), random_state=0)
-    search.fit(study.oriented(), confounds=study.confounds)
+    search.fit(study.keyed_answers(), confounds=study.confounds)
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
         write_report(page, build_report(search.best_estimator_, study, search=search))

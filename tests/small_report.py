@@ -25,7 +25,7 @@ def search(questionnaire):
         item_range=questionnaire.ranges(),
         random_state=0,
     )
-    return search.fit(questionnaire.oriented(), confounds=questionnaire.confounds)
+    return search.fit(questionnaire.keyed_answers(), confounds=questionnaire.confounds)
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +35,7 @@ def model(search):
 
 @pytest.fixture(scope="session")
 def others(questionnaire, model):
-    answers, confounds = questionnaire.oriented(), questionnaire.confounds
+    answers, confounds = questionnaire.keyed_answers(), questionnaire.confounds
     ks = [k for k in (2, 5) if k != len(model.components_)]
     ranges = questionnaire.ranges()
     return [ICQF(k, beta=model.beta, item_range=ranges).fit(answers, confounds=confounds) for k in ks]

@@ -70,7 +70,7 @@ def axe():
 def study():
     """119 items of the demo, one worded like a script, with a search, names and two other fits."""
     questionnaire = nasty(load_demo())
-    answers, confounds = questionnaire.oriented(), questionnaire.confounds
+    answers, confounds = questionnaire.keyed_answers(), questionnaire.confounds
     ranges = questionnaire.ranges()
     search = ICQFCV([5, 6], betas=[0.2, 0.5], n_splits=4, item_range=ranges, random_state=0)
     search.fit(answers, confounds=confounds)

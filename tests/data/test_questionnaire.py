@@ -30,10 +30,10 @@ def make(rows, *, lo=0, hi=4, reverse=()):
 @given(tables())
 def test_turning_keeps_gaps_and_range_and_undoes_itself(rows):
     once = make(rows, reverse=("q0",))
-    turned = once.oriented()
-    assert turned.isna().equals(once.answers.isna())
-    assert turned.drop(columns="q0").equals(once.answers.drop(columns="q0"))
-    again = Questionnaire(turned, once.items).oriented()
+    keyed = once.keyed_answers()
+    assert keyed.isna().equals(once.answers.isna())
+    assert keyed.drop(columns="q0").equals(once.answers.drop(columns="q0"))
+    again = Questionnaire(keyed, once.items).keyed_answers()
     pd.testing.assert_frame_equal(again, once.answers)
 
 

@@ -33,9 +33,9 @@ def test_shape_and_codebook():
 
 def test_items_of_a_syndrome_go_together():
     demo = load_demo()
-    turned = demo.oriented()
+    keyed = demo.keyed_answers()
     scale = np.array([item.subscale for item in demo.items])
-    r = turned.corr().to_numpy()
+    r = keyed.corr().to_numpy()
     same = (scale[:, None] == scale) & ~np.eye(119, dtype=bool)
     assert r[same].min() > 0.1
     assert r[same].mean() > r[scale[:, None] != scale].mean() + 0.15

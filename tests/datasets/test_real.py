@@ -27,17 +27,17 @@ def test_help_scores_like_the_study():
     raw.index = raw.index.astype(str)
     complete = study.answers[cesd].notna().all(axis=1)
     assert (
-        study.oriented()[cesd].sum(axis=1)[complete] == raw["CES_D"].loc[study.answers.index][complete]
+        study.keyed_answers()[cesd].sum(axis=1)[complete] == raw["CES_D"].loc[study.answers.index][complete]
     ).all()
 
 
 def test_bfi():
     study = load_bfi()
     assert study.answers.shape == (2800, 25)
-    turned = study.oriented()
+    keyed = study.keyed_answers()
     for scale in {item.subscale for item in study.items}:
         names = [item.name for item in study.items if item.subscale == scale]
-        assert (turned[names].corr() > 0).all(axis=None)
+        assert (keyed[names].corr() > 0).all(axis=None)
 
 
 def test_phq9():

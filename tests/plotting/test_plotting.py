@@ -20,7 +20,7 @@ def demo():
 
 @pytest.fixture(scope="module")
 def models(demo):
-    answers, ranges = demo.oriented(), demo.ranges()
+    answers, ranges = demo.keyed_answers(), demo.ranges()
     return [ICQF(k, item_range=ranges).fit(answers, confounds=demo.confounds) for k in (2, 3, 4)]
 
 
@@ -31,7 +31,7 @@ def model(models):
 
 @pytest.fixture(scope="module")
 def scores(model, demo):
-    return model.transform(demo.oriented(), confounds=demo.confounds)
+    return model.transform(demo.keyed_answers(), confounds=demo.confounds)
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_every_plot_takes_and_returns_an_axes(ax, model, models, demo, scores):
         lambda ax: plots.loading_heatmap(model, items=demo.items, form="wide", ax=ax),
         lambda ax: plots.top_items(model, 1, items=demo.items, ax=ax),
         lambda ax: plots.cv_curve(errors, chosen=(3, 0.1), ax=ax),
-        lambda ax: plots.scree(parallel_analysis(demo.oriented(), n_iter=3, random_state=0), ax=ax),
+        lambda ax: plots.scree(parallel_analysis(demo.keyed_answers(), n_iter=3, random_state=0), ax=ax),
         lambda ax: plots.convergence(model, ax=ax),
         lambda ax: plots.score_distributions(scores, ax=ax),
         lambda ax: plots.score_correlations(scores, ax=ax),
@@ -60,7 +60,7 @@ def test_every_plot_takes_and_returns_an_axes(ax, model, models, demo, scores):
         mine = Figure(layout="constrained").add_subplot()
         assert call(mine) is mine
         mine.figure.canvas.draw()
-    made = plots.triptych(scores, model.loadings_, demo.oriented())
+    made = plots.triptych(scores, model.loadings_, demo.keyed_answers())
     made[0].figure.canvas.draw()
 
 
@@ -87,7 +87,7 @@ def test_reversed_items_are_marked(model, demo):
 
 
 def test_loadings_of_factor_analysis_are_drawn_in_two_colours(demo):
-    analysis = FactorAnalysis(3).fit(demo.oriented())
+    analysis = FactorAnalysis(3).fit(demo.keyed_answers())
     ax = plots.loading_heatmap(analysis, items=demo.items)
     assert ax.collections[0].get_cmap() is BOTH_WAYS
     np.testing.assert_allclose(

@@ -42,7 +42,7 @@ def test_other_models_follow(report, others):
 
 
 def test_sample(report, questionnaire):
-    answers = questionnaire.oriented()
+    answers = questionnaire.keyed_answers()
     assert report.sample.share_missing == answers.isna().to_numpy().mean()
     assert sum(bin.n for bin in report.sample.missing_by_person) == len(answers)
     assert sum(bin.n for bin in report.sample.covariates[1].categories) == len(answers)
@@ -65,7 +65,7 @@ def test_count(report, search):
 
 
 def test_people(report, model, questionnaire):
-    scores = model.transform(questionnaire.oriented(), confounds=questionnaire.confounds)
+    scores = model.transform(questionnaire.keyed_answers(), confounds=questionnaire.confounds)
     for r, factor in enumerate(report.people.factors):
         assert factor.mean == pytest.approx(scores[:, r].mean())
         assert factor.none == (scores[:, r] == 0).mean()
@@ -87,7 +87,7 @@ def test_fit_of_items(report, model):
 
 
 def test_comparison_is_the_factor_analysis(report, model, questionnaire):
-    answers = questionnaire.oriented()
+    answers = questionnaire.keyed_answers()
     analysis = FactorAnalysis(len(model.components_)).fit(answers)
     expected = np.corrcoef(model.components_, analysis.loadings_.T)
     k = len(model.components_)
@@ -106,7 +106,7 @@ def test_no_participant_unless_asked_for(report, model, questionnaire):
     assert not any(str(name) in text for text in texts for name in ids)
     told = build_report(model, questionnaire, n_bootstrap=0, compare=False, with_participants=True)
     assert [each.id for each in told.participants] == ids
-    scores = model.transform(questionnaire.oriented(), confounds=questionnaire.confounds)
+    scores = model.transform(questionnaire.keyed_answers(), confounds=questionnaire.confounds)
     np.testing.assert_array_equal([each.scores for each in told.participants], scores)
     assert all(ids[0] in text for text in (told.to_html(), told.to_markdown(), told.to_json()))
 
@@ -119,7 +119,7 @@ def test_somebody_silent_and_weights(model, questionnaire):
     weights[7] = 0
     with pytest.warns(UserWarning, match="answered nothing"):
         fitted = ICQF(2, item_range=silent.ranges()).fit(
-            silent.oriented(), confounds=silent.confounds, sample_weight=weights
+            silent.keyed_answers(), confounds=silent.confounds, sample_weight=weights
         )
     report = build_report(fitted, silent, n_bootstrap=4, sample_weight=weights, with_participants=True)
     assert (report.sample.n_participants, report.sample.n_fitted) == (len(answers), len(answers) - 2)
@@ -136,7 +136,7 @@ def test_a_factor_alone_no_confounds_no_names():
 
     table = pd.DataFrame(values, columns=list("abcdef"))
     plain = Questionnaire(table, tuple(Item(name) for name in table))
-    model = ICQF(1, item_range=(0, 3), intercept=False).fit(plain.oriented())
+    model = ICQF(1, item_range=(0, 3), intercept=False).fit(plain.keyed_answers())
     report = build_report(model, plain, n_bootstrap=5)
     assert report.model.confounds == ()
     assert report.comparison is not None and report.fit.variance_hidden is None
@@ -148,7 +148,7 @@ def test_a_factor_alone_no_confounds_no_names():
 def test_without_bounds_bars_stay_inside(questionnaire):
     free = {"score_max": None, "loading_max": None, "reconstruction_max": None, "penalty": "l2"}
     model = ICQF(2, item_range=questionnaire.ranges(), **free)
-    model.fit(questionnaire.oriented(), confounds=questionnaire.confounds)
+    model.fit(questionnaire.keyed_answers(), confounds=questionnaire.confounds)
     html = build_report(model, questionnaire, n_bootstrap=3).to_html()
     widths = [float(width) for width in re.findall(r"width:([\d.]+)%", html)]
     assert widths and max(widths) <= 100

@@ -12,7 +12,7 @@ from icqf.solvers.result import Factors
 
 
 def _pieces(model, questionnaire):
-    answers, confounds = questionnaire.oriented(), questionnaire.confounds
+    answers, confounds = questionnaire.keyed_answers(), questionnaire.confounds
     problem = clone(model).make_problem(answers, confounds=confounds)
     scores = model.transform(answers, confounds=confounds).T
     return problem, scores, np.concatenate([model.components_, model._confound_components])

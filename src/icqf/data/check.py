@@ -248,16 +248,16 @@ def _widths(draft: Draft) -> Iterator[Finding]:
 
 
 def _directions(draft: Draft) -> Iterator[Finding]:
-    """Compare each item with the mean of the others of its subscale, all turned as the codebook says."""
+    """Compare each item with the mean of the others of its subscale, all reversed as the codebook says."""
     scales: dict[str, list[Item]] = {}
     for item in draft.items:
         scales.setdefault(item.subscale, []).append(item)
     scales.pop("", None) if len(scales) > 1 else None
-    turned = _oriented(draft)
+    keyed = _keyed(draft)
     for scale, members in scales.items():
         if len(members) < 3:
             continue
-        block = turned[[item.name for item in members]].to_numpy(dtype=float)
+        block = keyed[[item.name for item in members]].to_numpy(dtype=float)
         total, count = np.nansum(block, axis=1), np.isfinite(block).sum(axis=1)
         for j, item in enumerate(members):
             answered = np.isfinite(block[:, j]) & (count > 1)
@@ -279,15 +279,15 @@ def _directions(draft: Draft) -> Iterator[Finding]:
                 )
 
 
-def _oriented(draft: Draft) -> pd.DataFrame:
+def _keyed(draft: Draft) -> pd.DataFrame:
     lo, hi = observed_range(draft.answers, draft.items)
-    turned = {}
+    keyed = {}
     for item in draft.items:
         a, b = (lo, hi) if item.min is None or item.max is None else (item.min, item.max)
         values = draft.answers[item.name].to_numpy(dtype=float)
         values = np.where((values >= a) & (values <= b) & np.isfinite(values), values, np.nan)
-        turned[item.name] = a + b - values if item.reverse else values
-    return pd.DataFrame(turned, index=draft.answers.index)
+        keyed[item.name] = a + b - values if item.reverse else values
+    return pd.DataFrame(keyed, index=draft.answers.index)
 
 
 def _correlation(x: np.ndarray, y: np.ndarray) -> float:

@@ -112,7 +112,7 @@ class Questionnaire:
     >>> answers = pd.DataFrame({"calm": [0.0, 2.0], "sad": [2.0, None]}, index=["P1", "P2"])
     >>> items = (Item("calm", min=0, max=2, reverse=True), Item("sad", min=0, max=2))
     >>> questionnaire = Questionnaire(answers, items)
-    >>> questionnaire.oriented()
+    >>> questionnaire.keyed_answers()
         calm  sad
     P1   2.0  2.0
     P2   0.0  NaN
@@ -225,14 +225,14 @@ class Questionnaire:
         items = (replace(item, min=low, max=high) for item, (low, high) in zip(self.items, ends, strict=True))
         return replace(self, items=tuple(items))
 
-    def oriented(self) -> pd.DataFrame:
-        """Return the answers with every reverse-keyed item turned: ``min + max - answer``."""
-        turned = [item.name for item in self.items if item.reverse]
-        if not turned:
+    def keyed_answers(self) -> pd.DataFrame:
+        """Return the answers with every reverse-keyed item reversed: ``min + max - answer``."""
+        reverse_keyed = [item.name for item in self.items if item.reverse]
+        if not reverse_keyed:
             return self.answers
-        ends = self.ranges().loc[turned].sum(axis=1).to_numpy()
+        ends = self.ranges().loc[reverse_keyed].sum(axis=1).to_numpy()
         return self.answers.assign(
-            **dict(zip(turned, (ends - self.answers[turned].to_numpy()).T, strict=True))
+            **dict(zip(reverse_keyed, (ends - self.answers[reverse_keyed].to_numpy()).T, strict=True))
         )
 
     def select(self, items: Iterable[str]) -> Questionnaire:

@@ -98,15 +98,15 @@ class ICQFMethod(Method):
         ks = [k for k in self.n_components if k <= min(training.answers.shape)]
         given = training.confounds if self.bounded else None
         if len(ks) == 1 and len(self.betas) == 1:
-            model = ICQF(ks[0], beta=self.betas[0], **options).fit(training.oriented(), confounds=given)
+            model = ICQF(ks[0], beta=self.betas[0], **options).fit(training.keyed_answers(), confounds=given)
         else:
             search = ICQFCV(ks, betas=self.betas, n_splits=self.n_splits, **options)
-            search.fit(training.oriented(), confounds=given, groups=training.groups)
+            search.fit(training.keyed_answers(), confounds=given, groups=training.groups)
             model = search.best_estimator_
 
         def features(others: Questionnaire) -> Array:
             beside = others.confounds if self.bounded else None
-            return np.asarray(model.transform(others.oriented(), confounds=beside))
+            return np.asarray(model.transform(others.keyed_answers(), confounds=beside))
 
         return Fitted(features, model.loadings_.shape[1], float(model.beta), model.loadings_, model)
 
@@ -132,7 +132,7 @@ class FactorAnalysisMethod(Method):
 
     def fit(self, training: Questionnaire, *, random_state: int) -> Fitted:
         """Find the number of factors and fit to the training participants."""
-        answers = training.oriented()
+        answers = training.keyed_answers()
         varying = list(answers.columns[answers.nunique() > 1])
         seen = answers[varying].astype(float)
         k = self.n_components
@@ -145,7 +145,7 @@ class FactorAnalysisMethod(Method):
         ).reindex(answers.columns, fill_value=0.0)
 
         def features(others: Questionnaire) -> Array:
-            return np.asarray(model.transform(others.oriented()[varying].astype(float)))
+            return np.asarray(model.transform(others.keyed_answers()[varying].astype(float)))
 
         return Fitted(features, k, None, loadings, model)
 
@@ -169,7 +169,7 @@ class SubscaleMethod(Method):
             )
 
         def features(others: Questionnaire) -> Array:
-            answers = others.oriented()
+            answers = others.keyed_answers()
             return np.column_stack(
                 [answers[names].mean(axis=1).to_numpy(dtype=float) * len(names) for names in scales.values()]
             )
@@ -185,7 +185,7 @@ class ItemsMethod(Method):
 
     def fit(self, training: Questionnaire, *, random_state: int) -> Fitted:
         """Learn nothing."""
-        return Fitted(lambda others: others.oriented().to_numpy(dtype=float), len(training.items))
+        return Fitted(lambda others: others.keyed_answers().to_numpy(dtype=float), len(training.items))
 
 
 METHODS: dict[str, Method] = {

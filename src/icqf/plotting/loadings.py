@@ -94,7 +94,7 @@ def loading_heatmap(
     >>> from icqf.datasets import load_demo
     >>> from icqf.plotting import loading_heatmap
     >>> demo = load_demo()
-    >>> model = ICQF(4, item_range=demo.ranges()).fit(demo.oriented(), confounds=demo.confounds)
+    >>> model = ICQF(4, item_range=demo.ranges()).fit(demo.keyed_answers(), confounds=demo.confounds)
     >>> ax = loading_heatmap(model, items=demo.items)
     >>> [label.get_text() for label in ax.get_xticklabels()][:5]
     ['Factor 1', 'Factor 2', 'Factor 3', 'Factor 4', 'Old']
@@ -299,7 +299,7 @@ def top_items(
     >>> from icqf.datasets import load_demo
     >>> from icqf.plotting import top_items
     >>> demo = load_demo()
-    >>> model = ICQF(4, item_range=demo.ranges()).fit(demo.oriented(), confounds=demo.confounds)
+    >>> model = ICQF(4, item_range=demo.ranges()).fit(demo.keyed_answers(), confounds=demo.confounds)
     >>> top_items(model, 1, items=demo.items, n=5).get_title(loc="left")
     'Factor 1'
     """

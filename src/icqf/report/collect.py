@@ -48,7 +48,7 @@ def build_report(
     ----------
     model : fitted ICQF
     questionnaire : Questionnaire
-        The answers the model was fitted to (``model.fit(questionnaire.oriented(), ...)``).
+        The answers the model was fitted to (``model.fit(questionnaire.keyed_answers(), ...)``).
     search : fitted ICQFCV, optional
         The cross-validation that chose the model.
     names : sequence or mapping, optional
@@ -76,7 +76,7 @@ def build_report(
     >>> from icqf.datasets import load_demo
     >>> from icqf.report import build_report
     >>> demo = load_demo().select(["q00*", "q01*"])
-    >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.oriented(), confounds=demo.confounds)
+    >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.keyed_answers(), confounds=demo.confounds)
     >>> report = build_report(model, demo, names=["Home", "School"], n_bootstrap=20)
     >>> [factor.name for factor in report.model.factors]
     ['Home', 'School']
@@ -116,7 +116,7 @@ def _build(
     random_state: int,
     other_models: Sequence[ICQF],
 ) -> Report:
-    answers, k = questionnaire.oriented(), len(model.components_)
+    answers, k = questionnaire.keyed_answers(), len(model.components_)
     again = clone(model)
     problem = again.make_problem(answers, confounds=questionnaire.confounds, sample_weight=sample_weight)
     if problem.n != model.n_participants_:

@@ -42,7 +42,7 @@ def write_report(path: str | os.PathLike[str], report: Report) -> tuple[Path, Pa
     >>> from icqf.datasets import load_demo
     >>> from icqf.report import build_report, write_report
     >>> demo = load_demo().select(["q00*", "q01*"])
-    >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.oriented(), confounds=demo.confounds)
+    >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.keyed_answers(), confounds=demo.confounds)
     >>> report = build_report(model, demo, n_bootstrap=0, compare=False)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     [path.name for path in write_report(f"{folder}/report.html", report)]

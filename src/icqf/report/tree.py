@@ -297,7 +297,7 @@ class Report:
     >>> from icqf.datasets import load_demo
     >>> from icqf.report import build_report
     >>> demo = load_demo().select(["q00*", "q01*"])
-    >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.oriented(), confounds=demo.confounds)
+    >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.keyed_answers(), confounds=demo.confounds)
     >>> report = build_report(model, demo, n_bootstrap=0, compare=False, title="The demo")
     >>> report.sample.n_participants, len(report.models[0].factors)
     (600, 2)

@@ -87,7 +87,7 @@ def fit_study(
     """
     started, clock = datetime.now(UTC), time.perf_counter()
     study = read_study(options) if study is None else study
-    answers, confounds = study.questionnaire.oriented(), study.questionnaire.confounds
+    answers, confounds = study.questionnaire.keyed_answers(), study.questionnaire.confounds
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if options.searches:
@@ -128,7 +128,7 @@ def select_study(
         **model_parameters(options, study),
     )
     return search.fit(
-        study.questionnaire.oriented(),
+        study.questionnaire.keyed_answers(),
         confounds=study.questionnaire.confounds,
         sample_weight=study.weights,
         groups=study.questionnaire.groups,

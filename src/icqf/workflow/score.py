@@ -82,7 +82,7 @@ def score_people(
 
 def transform_in_threads(model: ICQF, people: Questionnaire) -> pd.DataFrame:
     """Return the scores (n, k); people are independent of each other, so every processor takes some."""
-    answers, confounds = people.oriented(), people.confounds
+    answers, confounds = people.keyed_answers(), people.confounds
     # All that can be said about the confounds is said here, once for everybody.
     model._encoder.transform(confounds, n_rows=len(answers))
 
