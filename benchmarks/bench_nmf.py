@@ -13,9 +13,9 @@ import numpy as np
 from _measure import heading, report, sklearn_nmf
 from icqf.datasets import make_synthetic
 from icqf.datasets.cohort import make_cohort
-from icqf.solvers import start as starts
-from icqf.solvers.fast import FastIteration
+from icqf.engines.local import run
 from icqf.solvers.problem import Bounds, Penalty, Problem
+from icqf.solvers.start import Starts
 
 K, WITHIN = 8, 1e-3
 SKLEARN_STEPS = (5, 10, 20, 40, 80, 120, 180, 270, 400, 600, 900, 1400, 2000, 3000, 4500, 7000)
@@ -39,12 +39,9 @@ def ours(X: np.ndarray, beta: float, width: float, iterations: int) -> tuple[flo
         Bounds(),
         Penalty("l1", beta, n / m * width),
     )
-    start = starts.settle(problem, starts.nndsvd(starts.Spectrum(problem, centred=False), K))
-    iteration = FastIteration(problem, start)
-    for _ in range(iterations):
-        iteration.advance()
+    (found,) = run(problem, Starts(problem).make("nndsvd", K), tol=0.0, max_iter=iterations, exact=False)
     seconds = time.perf_counter() - clock
-    factors = iteration.factors()
+    factors = found.factors
     return seconds, objective(X, factors.scores.T, factors.loadings, beta, width)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -24,12 +26,12 @@ from icqf.data.answers import (
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.inputs import check_same_rows, design_of, row_names, validated, weights_of
 from icqf.data.parameters import check_parameters, check_start
+from icqf.engines.local import Callback, Solver, run
 from icqf.errors import InputError
-from icqf.solvers.finish import solve_scores_inside
-from icqf.solvers.loop import Callback, score_tolerance
+from icqf.solvers.finish import score_tolerance, solve_scores_inside
 from icqf.solvers.problem import Bounds, Penalty, Problem
-from icqf.solvers.result import Certificate, Factorization
-from icqf.solvers.solve import Options, solve
+from icqf.solvers.result import Certificate, Factorization, Factors
+from icqf.solvers.start import NAMES, Starts, settle
 from icqf.summary import Summary
 
 Array = NDArray[Any]
@@ -198,7 +200,7 @@ class ICQF(TransformerMixin, BaseEstimator):
         problem = self.make_problem(X, confounds=confounds, sample_weight=sample_weight)
         k = self._number_of_factors(problem)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        self._keep(problem, solve(problem, k, self._options(), rng))
+        self._keep(problem, self._solve(problem, k, rng))
         return self
 
     def fit_transform(
@@ -260,10 +262,37 @@ class ICQF(TransformerMixin, BaseEstimator):
             dtype=np.dtype(self.dtype),
         )
 
-    def _options(self) -> Options:
-        return Options(
-            self.solver, self.inner, self.rho, self.tol, self.max_iter, self.init, self.n_init, self.callback
+    def _solve(self, problem: Problem, k: int, rng: np.random.Generator) -> Factorization:
+        """The best of `n_init` starts: the one asked for, the other deterministic one, then random ones."""
+        named = self.init if isinstance(self.init, str) else ""
+        others = [name for name in NAMES if name not in (named, "random")]
+        inits = [self.init, *others, *["random"] * self.n_init][: self.n_init]
+        starts = Starts(problem)
+        found = run(
+            problem,
+            [self._start(starts, init, k, rng) for init in inits],
+            tol=self.tol,
+            max_iter=self.max_iter,
+            solver=Solver(self.solver, self.inner, self.rho),
+            callback=self.callback,
         )
+        best = min(found, key=lambda fit: fit.objective)
+        if not best.converged:
+            certificate = best.certificate
+            warnings.warn(
+                f"The fit stopped after {best.n_iter} iterations before it settled: a score would still move "
+                f"by {certificate.score_step:.2g} and a loading by {certificate.loading_step:.2g} of its "
+                f"item's range (tol={self.tol:g}). Raise max_iter, or loosen tol if that is close enough.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return best
+
+    def _start(self, starts: Starts, init: Any, k: int, rng: np.random.Generator) -> Factors:
+        if isinstance(init, str):
+            return starts.make(init, k, rng)
+        scores, loadings = (np.asarray(part, dtype=float).T for part in init)
+        return settle(starts.problem, Factors(scores, loadings), raw=False)
 
     def _keep(self, problem: Problem, found: Factorization) -> None:
         loadings = found.factors.loadings

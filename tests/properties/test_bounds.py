@@ -13,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from icqf import ICQF
 from icqf.data.answers import EmptyRowsWarning
-from icqf.solvers.solve import solve
 from reference import Plain
+from solving import solved_as
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -127,7 +127,7 @@ def test_the_certificate_hides_nothing(case):
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", message=".*same answer from everybody")
         problem = model.make_problem(case.answers, confounds=case.confounds, sample_weight=case.weights)
-        found = solve(problem, model.n_components, model._options(), np.random.default_rng(0))
+        found = solved_as(model, problem)
     plain = Plain.of(
         case.answers,
         case.low,

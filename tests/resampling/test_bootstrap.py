@@ -6,9 +6,8 @@ import numpy as np
 from sklearn.base import clone
 
 from icqf.resampling.bootstrap import _hidden_sums, bootstrap, predict_hidden
-from icqf.solvers.fast import FastIteration
-from icqf.solvers.loop import iterate
 from icqf.solvers.result import Factors
+from solving import settled
 
 
 def _pieces(model, questionnaire):
@@ -35,9 +34,8 @@ def test_loose_refits_are_close_to_tight_ones(model, questionnaire):
         counts = rng.multinomial(problem.n, np.full(problem.n, 1 / problem.n))
         rows = np.repeat(np.arange(problem.n), counts)
         drawn = replace(problem, answers=problem.answers[rows], design=problem.design[:, rows])
-        tight = FastIteration(drawn, Factors(scores[:, rows], solution))
-        iterate(tight, tol=1e-4, max_iter=2000)
-        gap = np.abs(refit - tight.Q) / problem.span
+        tight = settled(drawn, Factors(scores[:, rows], solution), tol=1e-4, max_iter=2000).factors
+        gap = np.abs(refit - tight.loadings) / problem.span
         assert gap.max() < 0.05
     spread = found.loadings.std(axis=0)
     assert spread.mean() > 0

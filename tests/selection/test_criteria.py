@@ -11,9 +11,8 @@ from icqf.datasets import make_synthetic
 from icqf.errors import InputError
 from icqf.selection import bic, cophenetic, dispersion
 from icqf.selection.criteria import consensus_curve
-from icqf.solvers import start as starts
-from icqf.solvers.fast import FastIteration
-from icqf.solvers.loop import iterate
+from icqf.solvers.start import Starts
+from solving import settled
 
 MODEL = ICQF(item_range=(0, 100), dtype="float64")
 
@@ -28,12 +27,6 @@ def small():
     return make_synthetic(14, 10, 3, noise=0.4, missing=0.1, random_state=0).answers
 
 
-def fitted(problem, start):
-    iteration = FastIteration(problem, starts.settle(problem, start))
-    iterate(iteration, tol=2e-3, max_iter=500)
-    return iteration
-
-
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 def test_bic_is_its_formula(missing):
     answers = make_synthetic(40, 20, 3, noise=0.2, missing=missing, random_state=0).answers
@@ -42,8 +35,8 @@ def test_bic_is_its_formula(missing):
     observed = int((~np.isnan(answers)).sum())
     for _, row in found.curve.iterrows():
         k = int(row["n_components"])
-        fit = fitted(problem, starts.nndsvd(starts.Spectrum(problem, centred=False), k))
-        R = fit.A.T @ fit.Q
+        fit = settled(problem, Starts(problem).make("nndsvd", k)).factors
+        R = problem.with_confounds(fit.scores).T @ fit.loadings
         squares = sum(
             (answers[i, j] - R[i, j]) ** 2
             for i in range(40)
@@ -70,10 +63,10 @@ def consensus_of_starts(answers, k, *, n_starts, random_state=0):
     rng = np.random.default_rng([seed, k])
     together = np.zeros((problem.n, problem.n))
     for _ in range(n_starts):
-        fit = fitted(problem, starts.random(problem, k, rng))
+        fit = settled(problem, Starts(problem).make("random", k, rng)).factors
         belongs = []
         for i in range(problem.n):
-            sizes = [fit.A[r, i] * np.sqrt((fit.Q[r] ** 2).sum()) for r in range(k)]
+            sizes = [fit.scores[r, i] * np.sqrt((fit.loadings[r] ** 2).sum()) for r in range(k)]
             belongs.append(max(range(k), key=lambda r, sizes=sizes: sizes[r]))
         for i in range(problem.n):
             for j in range(problem.n):
@@ -99,8 +92,8 @@ def test_consensus_measures_are_their_definitions(small, k):
 def test_starts_that_agree_give_one(monkeypatch, small):
     """All-or-nothing consensus: dispersion and cophenetic correlation are both 1."""
     problem = MODEL.make_problem(small)
-    one_start = starts.random(problem, 3, np.random.default_rng(0))
-    monkeypatch.setattr(starts, "random", lambda *_: one_start)
+    one_start = Starts(problem).make("random", 3, np.random.default_rng(0))
+    monkeypatch.setattr(Starts, "make", lambda *_: one_start)
     row = consensus_curve(problem, [3], n_starts=4).iloc[0]
     assert row["dispersion"] == 1 and row["cophenetic"] == pytest.approx(1)
 

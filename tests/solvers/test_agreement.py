@@ -12,9 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from icqf import ICQF
 from icqf.datasets import make_synthetic
 from icqf.evaluation import match_factors
-from icqf.solvers import start as starts
 from icqf.solvers.admm import ADMMIteration
-from icqf.solvers.solve import make_start
+from icqf.solvers.start import Starts
 from reference import Plain
 
 WITHIN = 1e-3  # 0.1 % of the objective
@@ -94,8 +93,8 @@ def lagrangians(rho, *, iterations=60):
     """The augmented Lagrangian along ADMM on the paper's data, subproblems solved to convergence."""
     data = paper(0.3)
     problem = ICQF(10, item_range=(0, 100), dtype="float64").make_problem(data.answers)
-    start = make_start(problem, 10, "nndsvd", np.random.default_rng(0))
-    iteration = ADMMIteration(problem, starts.settle(problem, start), rho=rho, inner="cd")
+    start = Starts(problem).make("nndsvd", 10)
+    iteration = ADMMIteration(problem, start, rho=rho, inner="cd")
     for _ in range(iterations):
         iteration.advance()
     return np.array(iteration.trace.lagrangian)

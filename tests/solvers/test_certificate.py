@@ -9,8 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 from icqf import ICQF
 from icqf.datasets import make_synthetic
 from icqf.solvers.finish import best_coordinate
-from icqf.solvers.solve import solve
 from reference import Plain, feasible_moves
+from solving import solved_as
 
 
 def likert(n=40, m=9, k=3, *, top=4, missing=0.0, seed=0):
@@ -30,7 +30,7 @@ def solution(model, answers, *, columns=None, confounds=None, weights=None):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         problem = model.make_problem(answers, confounds=confounds, sample_weight=weights)
-        found = solve(problem, model.n_components, model._options(), np.random.default_rng(0))
+        found = solved_as(model, problem)
     low, high = np.asarray(model.item_range, dtype=float).T
     plain = Plain.of(
         answers,

@@ -7,7 +7,8 @@ import pytest
 
 from icqf import ICQF
 from icqf.datasets import make_synthetic
-from icqf.solvers.solve import Options, make_start, solve
+from icqf.solvers.start import Starts
+from solving import solved
 
 
 @pytest.fixture
@@ -45,9 +46,8 @@ SPOILS = ["random", "huge", "missing", "negative", "infinite"]
 @pytest.mark.parametrize("how", SPOILS)
 @pytest.mark.parametrize("solver", ["fast", "admm"])
 def test_hidden_answers_never_matter(problem, mask, solver, how):
-    options = Options(solver=solver, max_iter=2000)
-    found = solve(problem.hide(mask), 4, options, np.random.default_rng(0))
-    other = solve(spoiled(problem, mask, how).hide(mask), 4, options, np.random.default_rng(0))
+    found = solved(problem.hide(mask), 4, name=solver)
+    other = solved(spoiled(problem, mask, how).hide(mask), 4, name=solver)
     assert same(found.factors.scores, other.factors.scores)
     assert same(found.factors.loadings, other.factors.loadings)
     assert found.objective == other.objective
@@ -59,7 +59,7 @@ def test_hidden_answers_never_matter(problem, mask, solver, how):
 @pytest.mark.parametrize("name", ["nndsvd", "rotated", "random"])
 def test_no_start_sees_hidden_answers(problem, mask, name, how):
     starts = [
-        make_start(p.hide(mask), 4, name, np.random.default_rng(0))
+        Starts(p.hide(mask)).make(name, 4, np.random.default_rng(0))
         for p in (problem, spoiled(problem, mask, how))
     ]
     assert same(starts[0].scores, starts[1].scores)
@@ -69,7 +69,7 @@ def test_no_start_sees_hidden_answers(problem, mask, name, how):
 def test_the_start_does_see_what_is_not_hidden(problem, mask):
     """Were the check blind, it would also pass here."""
     starts = [
-        make_start(p, 4, "nndsvd", np.random.default_rng(0))
+        Starts(p).make("nndsvd", 4, np.random.default_rng(0))
         for p in (problem, spoiled(problem, mask, "random"))
     ]
     assert not np.allclose(starts[0].loadings, starts[1].loadings, rtol=0.01)
@@ -77,9 +77,8 @@ def test_the_start_does_see_what_is_not_hidden(problem, mask):
 
 def test_hiding_is_the_same_as_missing(problem, mask):
     missing = spoiled(problem, mask, "missing")
-    options = Options(max_iter=2000)
-    hidden_fit = solve(problem.hide(mask), 4, options, np.random.default_rng(0))
-    missing_fit = solve(missing, 4, options, np.random.default_rng(0))
+    hidden_fit = solved(problem.hide(mask), 4)
+    missing_fit = solved(missing, 4)
     assert same(hidden_fit.factors.loadings, missing_fit.factors.loadings)
 
 
@@ -96,8 +95,7 @@ def test_hidden_answers_in_a_table_of_small_integers(problem, mask):
     """Integers are decoded block by block; 0 under the mask must not be taken for an answer."""
     whole = replace(problem, answers=problem.answers.astype(np.int8))
     zeroed = replace(whole, answers=np.where(mask, 0, whole.answers).astype(np.int8))
-    options = Options(max_iter=2000)
-    found = [solve(p.hide(mask), 4, options, np.random.default_rng(0)) for p in (whole, zeroed)]
+    found = [solved(p.hide(mask), 4) for p in (whole, zeroed)]
     assert same(found[0].factors.loadings, found[1].factors.loadings)
 
 

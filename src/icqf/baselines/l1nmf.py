@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from icqf.engines.local import Callback
 from icqf.estimator import ICQF
-from icqf.solvers.loop import Callback
 
 
 class L1NMF(ICQF):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,13 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from icqf.engines.local import run
 from icqf.resampling.folds import make_folds, strata_of
 from icqf.resampling.halves import aligned, correlations
-from icqf.solvers import start as starts
 from icqf.solvers.blocks import Pressing
-from icqf.solvers.fast import FastIteration
-from icqf.solvers.loop import iterate
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Factors
+from icqf.solvers.start import Starts, item_means
 
 Array = NDArray[Any]
 # Loose, because a resample's loadings differ from the model's by far more: at this tolerance the intervals'
@@ -56,16 +55,6 @@ class Resamples:
         return np.maximum(estimate - half, 0.0), high if top is None else np.minimum(high, top)
 
 
-@dataclass(frozen=True, eq=False)
-class _Warm:
-    """The fitted model as the start of a resample: scores, loadings and active bounds."""
-
-    problem: Problem
-    scores: Array  # (k, n)
-    loadings: Array  # (K, m)
-    pressing: Pressing
-
-
 def bootstrap(
     problem: Problem,
     scores: Array,
@@ -97,11 +86,14 @@ def bootstrap(
         Processes; the result does not depend on it.
     rng : Generator
     """
-    warm = _warm(problem, scores, loadings)
+    with threadpool_limits(limits=1):
+        (whole,) = run(problem, Factors(scores, loadings), tol=_SETTLE_TOL, max_iter=_MAX_ITER, exact=False)
     counts = [_draw(problem.n, groups, rng) for _ in range(n_resamples)]
     pieces = min(n_resamples, 4 * effective_n_jobs(n_jobs)) if effective_n_jobs(n_jobs) > 1 else 1
     parts = np.array_split(np.arange(n_resamples), pieces)
-    found = Parallel(n_jobs=n_jobs)(delayed(_refits)(warm, [counts[at] for at in part]) for part in parts)
+    found = Parallel(n_jobs=n_jobs)(
+        delayed(_refits)(problem, whole.factors, [counts[at] for at in part]) for part in parts
+    )
     k = len(scores)
     every, agreement = [], []
     for refit in (refit for part in found for refit in part):
@@ -112,13 +104,6 @@ def bootstrap(
     return Resamples(np.stack(every), np.stack(agreement))
 
 
-def _warm(problem: Problem, scores: Array, loadings: Array) -> _Warm:
-    with threadpool_limits(limits=1):
-        whole = FastIteration(problem, Factors(scores, loadings))
-        iterate(whole, tol=_SETTLE_TOL, max_iter=_MAX_ITER)
-    return _Warm(problem, whole.A[: whole.k].copy(), whole.Q.copy(), whole.pressing)
-
-
 def _draw(n: int, groups: Array | None, rng: np.random.Generator) -> Array:
     """How often each person is drawn."""
     if groups is None:
@@ -127,33 +112,26 @@ def _draw(n: int, groups: Array | None, rng: np.random.Generator) -> Array:
     return rng.multinomial(number, np.full(number, 1 / number))[groups]
 
 
-def _refits(warm: _Warm, draws: Sequence[Array]) -> list[Array]:
+def _refits(problem: Problem, start: Factors, draws: Sequence[Array]) -> list[Array]:
+    """Loadings (K, m) of each resample, from the fitted model on."""
     with threadpool_limits(limits=1):
-        return [_refit(warm, counts) for counts in draws]
+        found = run(
+            [problem.drawn(counts) for counts in draws],
+            [_drawn_start(start, counts) for counts in draws],
+            tol=_TOL,
+            max_iter=_MAX_ITER,
+            exact=False,
+        )
+    return [fit.factors.loadings.astype(np.float64) for fit in found]
 
 
-def _refit(warm: _Warm, counts: Array) -> Array:
+def _drawn_start(start: Factors, counts: Array) -> Factors:
     rows = np.flatnonzero(counts)
-    problem = warm.problem
-    weights = counts[rows].astype(float)
-    total = float(problem.n)
-    if problem.weights is not None:
-        weights, total = weights * problem.weights[rows], float(problem.weights.sum())
-    drawn = replace(
-        problem,
-        answers=problem.answers[rows],
-        design=np.ascontiguousarray(problem.design[:, rows]),
-        weights=weights,
-        hidden=None if problem.hidden is None else problem.hidden[rows],
-        penalty=replace(problem.penalty, gamma=problem.penalty.gamma * float(weights.sum()) / total),
+    kept = counts[start.pressing.rows] > 0
+    pressing = Pressing(
+        np.searchsorted(rows, start.pressing.rows[kept]), start.pressing.multipliers[kept].copy()
     )
-    iteration = FastIteration(drawn, Factors(warm.scores[:, rows], warm.loadings))
-    kept = counts[warm.pressing.rows] > 0
-    iteration.pressing = Pressing(
-        np.searchsorted(rows, warm.pressing.rows[kept]), warm.pressing.multipliers[kept].copy()
-    )
-    iterate(iteration, tol=_TOL, max_iter=_MAX_ITER)
-    return iteration.Q.astype(np.float64)
+    return Factors(start.scores[:, rows], start.loadings, pressing)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,25 +186,20 @@ def predict_hidden(
 
 
 def _hidden_sums(problem: Problem, mask: Array, k: int, init: str, seed: int) -> tuple[Array, Array]:
-    visible = problem.hide(mask)
-    visible = replace(visible, bounds=replace(visible.bounds, reconstruction=None))
+    visible = problem.hide(mask).without_reconstruction_bound()
     with threadpool_limits(limits=1):
-        if init == "random":
-            start = starts.random(visible, k, np.random.default_rng(seed))
-        else:
-            spectrum = starts.Spectrum(visible, centred=init == "rotated")
-            start = (starts.rotated if init == "rotated" else starts.nndsvd)(spectrum, k)
-        iteration = FastIteration(visible, starts.settle(visible, start))
-        iterate(iteration, tol=_HIDDEN_TOL, max_iter=_MAX_ITER)
-        means = starts.item_means(visible)
-        top = problem.span.astype(iteration.Q.dtype)
+        start = Starts(visible).make(init, k, np.random.default_rng(seed))
+        (found,) = run(visible, start, tol=_HIDDEN_TOL, max_iter=_MAX_ITER, exact=False)
+        means = item_means(visible)
+        A, Q = problem.with_confounds(found.factors.scores), found.factors.loadings
+        top = problem.span.astype(Q.dtype)
         sse, sst = np.zeros(problem.m), np.zeros(problem.m)
         for block in problem.blocks():
             hidden = mask[block.rows]
             if block.O is not None:
                 hidden = hidden & (block.O > 0)
             weights = np.ones(len(hidden)) if block.weights is None else block.weights
-            R = np.minimum(iteration.A[:, block.rows].T @ iteration.Q, top)
+            R = np.minimum(A[:, block.rows].T @ Q, top)
             sse += weights @ np.where(hidden, (block.X - R) ** 2, 0.0)
             sst += weights @ np.where(hidden, (block.X - means) ** 2, 0.0)
     return sse, sst

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,10 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from threadpoolctl import threadpool_limits
 
+from icqf.engines.local import run
 from icqf.resampling.folds import make_folds
-from icqf.selection.search import with_beta
-from icqf.solvers import start as starts
-from icqf.solvers.fast import FastIteration
-from icqf.solvers.loop import iterate
 from icqf.solvers.problem import Problem
+from icqf.solvers.start import Starts
 
 Array = NDArray[Any]
 STARTS = ("nndsvd", "rotated")
@@ -33,13 +31,6 @@ class _Split:
     candidates: tuple[tuple[int, float], ...]
     tol: float
     max_iter: int
-
-
-def fit_loadings(problem: Problem, start: Any, *, tol: float, max_iter: int) -> Array:
-    """Loadings (K, m) after the iterations, without the exact finish."""
-    iteration = FastIteration(problem, starts.settle(problem, start))
-    iterate(iteration, tol=tol, max_iter=max_iter)
-    return iteration.Q.astype(np.float64)
 
 
 def correlations(a: Array, b: Array) -> Array:
@@ -118,16 +109,17 @@ def _agreements(split: _Split) -> Array:
 
 def _half_fits(split: _Split, half: int) -> list[list[Array]]:
     problem = split.problem.of_rows(np.flatnonzero(split.half_of == half))
-    problem = replace(problem, bounds=replace(problem.bounds, reconstruction=None))
-    makers = (starts.nndsvd, starts.rotated)
-    spectra = [starts.Spectrum(problem, centred=centred) for centred in (False, True)]
+    problem = problem.without_reconstruction_bound()
+    shared = Starts(problem)
     fits = []
     for k, beta in split.candidates:
-        candidate = with_beta(problem, beta)
-        fits.append(
-            [
-                fit_loadings(candidate, make(spectrum, k), tol=split.tol, max_iter=split.max_iter)
-                for make, spectrum in zip(makers, spectra, strict=True)
-            ]
+        starts = shared.with_beta(beta)
+        found = run(
+            starts.problem,
+            [starts.make(name, k) for name in STARTS],
+            tol=split.tol,
+            max_iter=split.max_iter,
+            exact=False,
         )
+        fits.append([fit.factors.loadings.astype(np.float64) for fit in found])
     return fits

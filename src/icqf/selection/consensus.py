@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,15 +12,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
+from icqf.engines.local import run
 from icqf.errors import InputError
 from icqf.estimator import ICQF
-from icqf.resampling.halves import aligned, correlations, fit_loadings
-from icqf.solvers import start as starts
-from icqf.solvers.finish import finish
-from icqf.solvers.loop import score_tolerance
+from icqf.resampling.halves import aligned, correlations
+from icqf.solvers.finish import finish, score_tolerance
 from icqf.solvers.problem import Problem
-from icqf.solvers.result import Factorization, Factors, Trace
-from icqf.solvers.solve import solve
+from icqf.solvers.result import Factorization, Trace
+from icqf.solvers.start import Starts
 
 Array = NDArray[Any]
 
@@ -93,8 +91,7 @@ def consensus(
     if refit == "all":
         average = finish(problem, loadings, tol=score_tolerance(model.tol)).factors
         start = (average.scores.T, average.loadings[:k].T)
-        options = replace(result._options(), init=start, n_init=1)
-        result._keep(problem, solve(problem, k, options, rng))
+        result._keep(problem, clone(result).set_params(init=start, n_init=1)._solve(problem, k, rng))
     else:
         result._keep(problem, _with_loadings(problem, loadings, model.tol))
     result.agreement_ = _agreement(result.components_, [found[:k] for found, _ in fits])
@@ -107,8 +104,8 @@ def _resampled(
     """Loadings of one resample, started afresh, in the order of the reference."""
     with threadpool_limits(limits=1):
         drawn = problem.of_rows(rows)
-        start = starts.nndsvd(starts.Spectrum(drawn, centred=False), k)
-        found = fit_loadings(drawn, start, tol=tol, max_iter=max_iter)
+        (fit,) = run(drawn, Starts(drawn).make("nndsvd", k), tol=tol, max_iter=max_iter, exact=False)
+        found = fit.factors.loadings.astype(np.float64)
     order, agreement = aligned(reference[:k], found[:k])
     return np.concatenate([found[:k][order], found[k:]]), agreement
 
@@ -116,13 +113,13 @@ def _resampled(
 def _with_loadings(problem: Problem, loadings: Array, tol: float) -> Factorization:
     finished = finish(problem, loadings, tol=score_tolerance(tol))
     return Factorization(
-        Factors(finished.factors.scores, finished.factors.loadings),
-        finished.objective,
-        finished.certificate,
-        finished.fit,
+        finished.factors,
         Trace(),
         finished.certificate.holds(tol),
         0,
+        finished.objective,
+        finished.certificate,
+        finished.fit,
     )
 
 

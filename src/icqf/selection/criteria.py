@@ -15,13 +15,12 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
+from icqf.engines.local import run
 from icqf.errors import InputError
 from icqf.estimator import ICQF
 from icqf.selection.count import FactorCount
-from icqf.solvers import start as starts
-from icqf.solvers.fast import FastIteration
-from icqf.solvers.loop import iterate
 from icqf.solvers.problem import Problem
+from icqf.solvers.start import Starts
 
 Array = NDArray[Any]
 _TOL = 2e-3
@@ -156,12 +155,11 @@ def _prepared(model: ICQF, X: Any, confounds: Any, ks: Sequence[int]) -> tuple[P
 
 def _squared_error(problem: Problem, k: int, max_iter: int) -> float:
     with threadpool_limits(limits=1):
-        start = starts.nndsvd(starts.Spectrum(problem, centred=False), k)
-        iteration = FastIteration(problem, starts.settle(problem, start))
-        iterate(iteration, tol=_TOL, max_iter=max_iter)
-        A, total = iteration.A, 0.0
+        start = Starts(problem).make("nndsvd", k)
+        (found,) = run(problem, start, tol=_TOL, max_iter=max_iter, exact=False)
+        A, total = problem.with_confounds(found.factors.scores), 0.0
         for block in problem.blocks():
-            D = block.masked(block.X - A[:, block.rows].T @ iteration.Q)
+            D = block.masked(block.X - A[:, block.rows].T @ found.factors.loadings)
             total += float(np.vdot(D, D))
     return total
 
@@ -172,11 +170,10 @@ def _agreement_of_starts(
     rng = np.random.default_rng(seed)
     together = np.zeros((problem.n, problem.n))
     with threadpool_limits(limits=1):
-        for _ in range(n_starts):
-            start = starts.settle(problem, starts.random(problem, k, rng))
-            iteration = FastIteration(problem, start)
-            iterate(iteration, tol=_TOL, max_iter=max_iter)
-            scores = iteration.A[:k] * np.linalg.norm(iteration.Q[:k], axis=1)[:, None]
+        starts = Starts(problem)
+        random = [starts.make("random", k, rng) for _ in range(n_starts)]
+        for fit in run(problem, random, tol=_TOL, max_iter=max_iter, exact=False):
+            scores = fit.factors.scores * np.linalg.norm(fit.factors.loadings[:k], axis=1)[:, None]
             belongs = scores.argmax(axis=0)
             together += belongs[:, None] == belongs[None, :]
     together /= n_starts

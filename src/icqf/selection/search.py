@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from icqf.engines.local import run
 from icqf.errors import InputError
 from icqf.resampling.folds import Folds
-from icqf.solvers import start as starts
-from icqf.solvers.fast import FastIteration
-from icqf.solvers.loop import iterate
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Factors
+from icqf.solvers.start import Starts
 
 Array = NDArray[Any]
 
@@ -82,20 +81,25 @@ def _trials(plan: Plan, task: Task) -> Iterator[Trial]:
     problem, low = (visible, 0.0) if plan.given is None else _in_visible_range(visible, plan.given)
     # The bound on reconstructed answers is left to the clipping of the predictions: the errors of all
     # candidates move alike by it, and candidates cost several times less without it.
-    problem = replace(problem, bounds=replace(problem.bounds, reconstruction=None))
-    clock = time.perf_counter()
-    start_of = _starter(plan, problem, task)
+    problem = problem.without_reconstruction_bound()
+    starts = Starts(problem)
+    betas = sorted(plan.betas)
     for k in task.ks:
-        start = starts.settle(problem, start_of(k))
-        for beta in sorted(plan.betas):
-            candidate = with_beta(problem, beta)
-            iteration = FastIteration(candidate, start)
-            n_iter = iterate(iteration, tol=plan.tol, max_iter=plan.max_iter)
-            factors = iteration.factors()
-            error, n_hidden = hidden_error(plan.problem, mask, factors, low=low, span=problem.span)
-            now = time.perf_counter()
-            yield Trial(task.repeat, task.fold, k, beta, error, n_hidden, n_iter, now - clock)
-            start, clock = factors, now
+        clock = time.perf_counter()
+        # A generator for each k: a start does not depend on what else the task tries.
+        rng = np.random.default_rng([plan.seed, task.repeat, task.fold, k])
+        found = run(
+            [problem.with_beta(beta) for beta in betas],
+            starts.make(plan.init, k, rng),
+            tol=plan.tol,
+            max_iter=plan.max_iter,
+            exact=False,
+            chained=True,
+        )
+        seconds = (time.perf_counter() - clock) / len(betas)
+        for beta, fit in zip(betas, found, strict=True):
+            error, n_hidden = hidden_error(plan.problem, mask, fit.factors, low=low, span=problem.span)
+            yield Trial(task.repeat, task.fold, k, beta, error, n_hidden, fit.n_iter, seconds)
 
 
 def _in_visible_range(problem: Problem, given: Array) -> tuple[Problem, float]:
@@ -129,25 +133,6 @@ def _in_visible_range(problem: Problem, given: Array) -> tuple[Problem, float]:
         penalty=replace(problem.penalty, gamma=total / problem.m * float(span.max())),
     )
     return counted_anew, float(problem.answers[seen].min())
-
-
-def _starter(plan: Plan, problem: Problem, task: Task) -> Any:
-    if plan.init == "random":
-        # A generator for each k: a start does not depend on what else the task tries.
-        return lambda k: starts.random(
-            problem, k, np.random.default_rng([plan.seed, task.repeat, task.fold, k])
-        )
-    spectrum = starts.Spectrum(problem, centred=plan.init == "rotated")
-    make = starts.rotated if plan.init == "rotated" else starts.nndsvd
-    return lambda k: make(spectrum, k)
-
-
-def with_beta(problem: Problem, beta: float) -> Problem:
-    """The same problem (and its decoded answers) with another penalty."""
-    changed = replace(problem, penalty=replace(problem.penalty, beta=beta))
-    if problem._cached is not None:
-        changed.__dict__["_cached"] = problem._cached
-    return changed
 
 
 def hidden_error(

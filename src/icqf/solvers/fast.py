@@ -36,7 +36,7 @@ class FastIteration:
         self.previous = self.A[: self.k].copy()
         self.Q = start.loadings.astype(problem.dtype)
         self.Q_previous = self.Q.copy()
-        self.pressing = Pressing.none(problem.m, problem.dtype)
+        self.pressing = start.pressing or Pressing.none(problem.m, problem.dtype)
         self.trace = Trace()
         self._t = 1.0
         self._momentum = 0.0
@@ -46,7 +46,7 @@ class FastIteration:
 
     def factors(self) -> Factors:
         """The current scores (k, n) and loadings (K, m)."""
-        return Factors(self.A[: self.k], self.Q)
+        return Factors(self.A[: self.k], self.Q, self.pressing)
 
     def advance(self) -> Move:
         """One iteration."""

@@ -49,6 +49,11 @@ def finish(problem: Problem, Q: Array, *, tol: float) -> Finished:
     )
 
 
+def score_tolerance(tol: float) -> float:
+    """How exactly the scores are solved for given loadings."""
+    return max(1e-6, min(1e-4, tol / 100))
+
+
 def solve_scores_inside(problem: Problem, Q: Array, *, tol: float) -> Array:
     """Best scores W (k, n) for the loadings Q (K, m), with every reconstructed answer inside its range."""
     W = solve_scores(problem, Q, tol=tol)

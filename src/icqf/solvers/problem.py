@@ -134,6 +134,27 @@ class Problem:
             penalty=replace(self.penalty, gamma=self.penalty.gamma * share),
         )
 
+    def drawn(self, counts: Array) -> Problem:
+        """The problem of a resample: each participant counts as often as drawn, those never drawn are out."""
+        rows = np.flatnonzero(counts)
+        weights = counts[rows].astype(float)
+        total = float(self.n)
+        if self.weights is not None:
+            weights, total = weights * self.weights[rows], float(self.weights.sum())
+        gamma = self.penalty.gamma * float(weights.sum()) / total
+        return replace(self.of_rows(rows), weights=weights, penalty=replace(self.penalty, gamma=gamma))
+
+    def with_beta(self, beta: float) -> Problem:
+        """The same problem, its decoded answers included, with another penalty."""
+        changed = replace(self, penalty=replace(self.penalty, beta=beta))
+        if self._cached is not None:
+            changed.__dict__["_cached"] = self._cached
+        return changed
+
+    def without_reconstruction_bound(self) -> Problem:
+        """The same problem with the bound on reconstructed answers left to the clipping of predictions."""
+        return replace(self, bounds=replace(self.bounds, reconstruction=None))
+
     def blocks(self) -> Iterator[Block]:
         """The table as floats, a block of rows at a time."""
         yield from self._cached if self._cached is not None else self._decode(self.dtype)

@@ -13,10 +13,14 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Factors:
-    """Scores W (k, n) and loadings Q (k + c, m), the confounds' loadings last."""
+    """Scores W (k, n) and loadings Q (k + c, m), the confounds' loadings last.
+
+    `pressing`, where it is known, holds the multipliers of the bounds that are active there.
+    """
 
     scores: Array
     loadings: Array
+    pressing: Any = None
 
 
 @dataclass(frozen=True)
@@ -111,13 +115,19 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class Factorization:
-    """A finished fit."""
+class Iterated:
+    """Where the iterations ended: scores may still reach a little outside the bounds."""
 
     factors: Factors
-    objective: float
-    certificate: Certificate
-    fit: Fit
     trace: Trace
     converged: bool
     n_iter: int
+
+
+@dataclass(frozen=True)
+class Factorization(Iterated):
+    """A finished fit: exact scores, exact bounds, and the certificate."""
+
+    objective: float
+    certificate: Certificate
+    fit: Fit

@@ -67,6 +67,38 @@ class Spectrum:
         return block.X if block.O is None else block.X + (1 - block.O) * means
 
 
+NAMES = ("nndsvd", "rotated", "random")
+
+
+class Starts:
+    """Starts of one problem by name, settled inside its bounds; what is shared between them is kept.
+
+    Examples
+    --------
+    A start for eight factors: ``Starts(problem).make("nndsvd", 8)``.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._spectra: dict[bool, Spectrum] = {}
+
+    def with_beta(self, beta: float) -> Starts:
+        """The starts of the same problem with another penalty."""
+        other = Starts(self.problem.with_beta(beta))
+        other._spectra = self._spectra
+        return other
+
+    def make(self, name: str, k: int, rng: np.random.Generator | None = None) -> Factors:
+        """The start "nndsvd", "rotated" or "random"; only the last draws from `rng`."""
+        if name == "random":
+            return settle(self.problem, random(self.problem, k, rng or np.random.default_rng()))
+        centred = name == "rotated"
+        if centred not in self._spectra:
+            self._spectra[centred] = Spectrum(self.problem, centred=centred)
+        spectrum = self._spectra[centred]
+        return settle(self.problem, rotated(spectrum, k) if centred else nndsvd(spectrum, k))
+
+
 def nndsvd(spectrum: Spectrum, k: int) -> Factors:
     """Non-negative double SVD: of each singular pair, the heavier of its two signed halves."""
     problem = spectrum.problem

@@ -1,0 +1,166 @@
+"""The engine of this machine: the only place where an iteration object is made and advanced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, overload
+
+from icqf.solvers.admm import ADMMIteration
+from icqf.solvers.fast import FastIteration
+from icqf.solvers.finish import finish, score_tolerance
+from icqf.solvers.problem import Problem
+from icqf.solvers.result import Factorization, Factors, Iterated
+
+_MARGIN = 1.25  # iterations stop this much below the tolerance, so that the certificate rarely asks for more
+
+
+@dataclass(frozen=True)
+class Solver:
+    """Which solver runs, and ADMM's settings."""
+
+    name: Literal["fast", "admm"] = "fast"
+    inner: Literal["cd", "fista", "admm"] = "cd"
+    rho: float | Literal["adaptive"] = 3.0
+
+
+@dataclass(frozen=True)
+class IterationProgress:
+    """What a callback is told after each iteration."""
+
+    iteration: int
+    max_iter: int
+    objective: float
+    excess: float
+    step: float
+
+
+Callback = Callable[[IterationProgress], object]
+FAST = Solver()
+
+
+@overload
+def run(
+    problems: Problem | Sequence[Problem],
+    starts: Factors | Sequence[Factors],
+    *,
+    tol: float,
+    max_iter: int = ...,
+    solver: Solver = ...,
+    exact: Literal[True] = ...,
+    chained: bool = ...,
+    callback: Callback | None = ...,
+) -> list[Factorization]: ...
+
+
+@overload
+def run(
+    problems: Problem | Sequence[Problem],
+    starts: Factors | Sequence[Factors],
+    *,
+    tol: float,
+    max_iter: int = ...,
+    solver: Solver = ...,
+    exact: Literal[False],
+    chained: bool = ...,
+    callback: Callback | None = ...,
+) -> list[Iterated]: ...
+
+
+def run(
+    problems: Problem | Sequence[Problem],
+    starts: Factors | Sequence[Factors],
+    *,
+    tol: float,
+    max_iter: int = 500,
+    solver: Solver = FAST,
+    exact: bool = True,
+    chained: bool = False,
+    callback: Callback | None = None,
+) -> list[Factorization] | list[Iterated]:
+    """Factorize each problem from its start.
+
+    Parameters
+    ----------
+    problems : Problem or sequence of Problem
+        One, or a batch; problems that share answers and differ in mask, weights or β are made by
+        `Problem.hide`, `Problem.drawn` and `Problem.with_beta`.
+    starts : Factors or sequence of Factors
+        One for all, or one per problem; several starts of one problem are a batch as well.
+    tol : float
+        With `exact`, the tolerance of the certificate; otherwise, of an iteration's move.
+    exact : bool
+        Whether each fit ends with exact scores, exact bounds and a certificate that holds (a final fit), or
+        as soon as its moves have settled (fits that are compared with each other).
+    chained : bool
+        Whether each problem begins where the one before ended, the first at the start given.
+    callback : callable, optional
+        Called after each iteration.
+    """
+    if isinstance(problems, Problem):
+        problems = [problems] if isinstance(starts, Factors) else [problems] * len(starts)
+    if isinstance(starts, Factors):
+        starts = [starts] * len(problems)
+    found: list = []
+    for at, (problem, start) in enumerate(zip(problems, starts, strict=True)):
+        begin = found[-1].factors if chained and at else start
+        fit = _certified if exact else _settled
+        found.append(fit(problem, begin, solver, tol, max_iter, callback))
+    return found
+
+
+def _settled(
+    problem: Problem, start: Factors, solver: Solver, tol: float, max_iter: int, callback: Callback | None
+) -> Iterated:
+    iteration = _iteration(problem, start, solver)
+    n_iter, converged = _advance(iteration, tol, max_iter, 0, callback)
+    return Iterated(iteration.factors(), iteration.trace, converged, n_iter)
+
+
+def _certified(
+    problem: Problem, start: Factors, solver: Solver, tol: float, max_iter: int, callback: Callback | None
+) -> Factorization:
+    """Iterate, finish and certify; go on when the certificate does not hold yet."""
+    iteration = _iteration(problem, start, solver)
+    threshold, done = tol / _MARGIN, 0
+    while True:
+        done, _ = _advance(iteration, threshold, max_iter, done, callback)
+        finished = finish(problem, iteration.factors().loadings, tol=score_tolerance(tol))
+        converged = finished.certificate.holds(tol)
+        if converged or done >= max_iter:
+            break
+        threshold /= 2
+    return Factorization(
+        finished.factors,
+        iteration.trace,
+        converged,
+        done,
+        finished.objective,
+        finished.certificate,
+        finished.fit,
+    )
+
+
+def _iteration(problem: Problem, start: Factors, solver: Solver) -> ADMMIteration | FastIteration:
+    if solver.name == "admm":
+        return ADMMIteration(problem, start, rho=solver.rho, inner=solver.inner)
+    return FastIteration(problem, start)
+
+
+def _advance(
+    iteration: ADMMIteration | FastIteration,
+    tol: float,
+    max_iter: int,
+    done: int,
+    callback: Callback | None,
+) -> tuple[int, bool]:
+    """Advance until the move has settled to `tol`: the number of iterations so far, and whether it has."""
+    while done < max_iter:
+        move = iteration.advance()
+        done += 1
+        if callback is not None:
+            objective = iteration.trace.objective[-1]
+            callback(IterationProgress(done, max_iter, objective, move.excess, move.loading_step))
+        if move.settled(tol):
+            return done, True
+    return done, False
