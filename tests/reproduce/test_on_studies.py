@@ -12,11 +12,11 @@ from icqf.evaluation import (
     FactorAnalysisMethod,
     ICQFMethod,
     diagnostic_auc,
-    match_factors,
     replication,
     stability,
 )
 from icqf.evaluation.methods import resolve
+from icqf.resampling import match_factors
 
 FIXED = ICQFMethod((8,), (0.2,))
 SMALL = {"sizes": [0.8, 0.4], "n_splits": 2}

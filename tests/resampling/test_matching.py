@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icqf.errors import InputError
-from icqf.evaluation import match_factors
+from icqf.resampling import match_factors
 
 SEEDS = st.integers(0, 2**32 - 1)
 SIZES = st.integers(1, 5)

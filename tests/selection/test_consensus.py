@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 from icqf import ICQF, consensus
 from icqf.datasets import make_synthetic
 from icqf.errors import InputError
-from icqf.evaluation import match_factors
+from icqf.resampling import match_factors
 
 
 @pytest.fixture(scope="module")

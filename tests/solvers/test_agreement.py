@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from icqf import ICQF
 from icqf.datasets import make_synthetic
-from icqf.evaluation import match_factors
+from icqf.resampling import match_factors
 from icqf.solvers.admm import ADMMIteration
 from icqf.solvers.start import Starts
 from reference import Plain

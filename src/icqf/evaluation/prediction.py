@@ -10,9 +10,9 @@ import pandas as pd
 
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError, listed
+from icqf.evaluation.across_samples import SIZES, failures
 from icqf.evaluation.fits import Callback, fit_parts
 from icqf.evaluation.methods import METHODS, Method, resolve
-from icqf.evaluation.stability import SIZES, failures
 from icqf.evaluation.summaries import bands
 from icqf.evaluation.wilcoxon import compare_methods
 from icqf.resampling.splits import FULL

@@ -1,7 +1,5 @@
 """The report of a fitted model: one offline HTML page, and the same content as Markdown and JSON."""
 
-from icqf.report.collect import build_report
-from icqf.report.render import write_report
-from icqf.report.tree import Report
+import lazy_loader
 
-__all__ = ["Report", "build_report", "write_report"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

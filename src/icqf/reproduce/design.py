@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from icqf.evaluation.across_samples import SIZES
 from icqf.evaluation.methods import BETAS, FACTORS, METHODS, FactorAnalysisMethod, ICQFMethod, Method
-from icqf.evaluation.stability import SIZES
 from icqf.jobs.parallel import Progress
 
 QUICK_PARTICIPANTS = 400

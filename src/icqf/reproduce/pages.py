@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 
 from icqf import __version__
+from icqf.evaluation.across_samples import Stability
+from icqf.evaluation.across_studies import Replication
 from icqf.evaluation.prediction import DiagnosticAUC
-from icqf.evaluation.replication import Replication
-from icqf.evaluation.stability import Stability
 from icqf.report.markdown import markdown_table, safe
 from icqf.reproduce.design import Design
 from icqf.reproduce.studies import NamedStudy

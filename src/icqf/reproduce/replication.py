@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from icqf.evaluation.across_studies import replication
 from icqf.evaluation.methods import FACTORIZATIONS
-from icqf.evaluation.replication import replication
 from icqf.report.markdown import markdown_table, safe
 from icqf.reproduce.design import Design
 from icqf.reproduce.pages import (

@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
+from icqf.evaluation.across_samples import Stability, stability
 from icqf.evaluation.methods import FACTORIZATIONS
-from icqf.evaluation.stability import Stability, stability
 from icqf.report.markdown import safe
 from icqf.reproduce.design import Design
 from icqf.reproduce.pages import (

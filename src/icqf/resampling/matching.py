@@ -103,7 +103,7 @@ def match_factors(
     Examples
     --------
     >>> import pandas as pd
-    >>> from icqf.evaluation import match_factors
+    >>> from icqf.resampling import match_factors
     >>> items = ["sad", "tired", "angry", "loud", "shy"]
     >>> first = pd.DataFrame({"mood": [2.0, 1, 0, 0, 1], "temper": [0.0, 0, 2, 1, 0]}, index=items)
     >>> second = pd.DataFrame({"F1": [0.0, 0, 1, 1, 0], "F2": [2.0, 1, 0, 0, 1]}, index=items)

@@ -1,0 +1,15 @@
+from . import baselines as baselines
+from . import data as data
+from . import datasets as datasets
+from . import evaluation as evaluation
+from . import io as io
+from . import plotting as plotting
+from . import report as report
+from . import resampling as resampling
+from . import selection as selection
+from .errors import InputError as InputError
+from .estimator import ICQF as ICQF
+from .selection import ICQFCV as ICQFCV
+from .selection import consensus as consensus
+
+__version__: str

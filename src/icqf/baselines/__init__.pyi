@@ -1,0 +1,15 @@
+from .correlation import KMO as KMO
+from .correlation import Moments as Moments
+from .correlation import Sphericity as Sphericity
+from .correlation import bartlett_sphericity as bartlett_sphericity
+from .correlation import item_moments as item_moments
+from .correlation import kmo as kmo
+from .factor_analysis import FactorAnalysis as FactorAnalysis
+from .l1nmf import L1NMF as L1NMF
+from .retention import bic_factor_analysis as bic_factor_analysis
+from .retention import parallel_analysis as parallel_analysis
+from .retention import velicer_map as velicer_map
+from .rotation import Rotation as Rotation
+from .rotation import oblimin as oblimin
+from .rotation import promax as promax
+from .rotation import varimax as varimax

@@ -1,0 +1,14 @@
+from .across_samples import Stability as Stability
+from .across_samples import agreement as agreement
+from .across_samples import stability as stability
+from .across_studies import Replication as Replication
+from .across_studies import replication as replication
+from .methods import FactorAnalysisMethod as FactorAnalysisMethod
+from .methods import Fitted as Fitted
+from .methods import ICQFMethod as ICQFMethod
+from .methods import ItemsMethod as ItemsMethod
+from .methods import Method as Method
+from .methods import SubscaleMethod as SubscaleMethod
+from .prediction import DiagnosticAUC as DiagnosticAUC
+from .prediction import diagnostic_auc as diagnostic_auc
+from .wilcoxon import compare_methods as compare_methods

@@ -1,0 +1,1 @@
+from .parallel import Progress as Progress
