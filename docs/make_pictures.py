@@ -19,7 +19,13 @@ IMAGES = Path(__file__).parent / "images"
 def main() -> None:
     study = load_demo()
     model = ICQF(8, beta=0.1, item_range=study.ranges()).fit(study.keyed_answers(), confounds=study.confounds)
-    ax = plotting.loading_heatmap(model, items=study.items, form="wide")
+    ax = plotting.loading_heatmap(
+        model.loadings_,
+        confounds=model.confound_loadings_,
+        ranges=model.item_range_,
+        items=study.item_table(),
+        form="wide",
+    )
     ax.figure.savefig(IMAGES / "loadings.png", dpi=110, bbox_inches="tight")
 
     search = ICQFCV(range(6, 11), betas=[0.1, 0.5], item_range=study.ranges(), random_state=0)

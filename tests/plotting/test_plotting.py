@@ -1,5 +1,8 @@
 """Plots show the numbers they were given, in the Axes they were given."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +13,9 @@ from icqf import plotting as plots
 from icqf.baselines import FactorAnalysis, parallel_analysis
 from icqf.datasets import load_demo, make_synthetic
 from icqf.errors import InputError
+from icqf.evaluation import factor_lineage
 from icqf.plotting.style import BLUES, BOTH_WAYS, ORANGES, readable_on
+from icqf.resampling import match_factors
 
 
 @pytest.fixture(scope="module")
@@ -34,78 +39,112 @@ def scores(model, demo):
     return model.transform(demo.keyed_answers(), confounds=demo.confounds)
 
 
+@pytest.fixture(scope="module")
+def items(demo):
+    return demo.item_table()
+
+
 @pytest.fixture
 def ax():
     return Figure(layout="constrained").add_subplot()
 
 
-def test_every_plot_takes_and_returns_an_axes(ax, model, models, demo, scores):
+def heatmap(model, **options):
+    return plots.loading_heatmap(
+        model.loadings_, confounds=model.confound_loadings_, ranges=model.item_range_, **options
+    )
+
+
+def test_every_plot_takes_and_returns_an_axes(model, models, demo, items, scores):
     errors = pd.DataFrame({"n_components": [2, 3], "beta": 0.1, "error": [0.5, 0.4], "standard_error": 0.01})
-    auc = pd.DataFrame({"method": "ICQF", "size": [0.2, 0.2, 1.0, 1.0], "auc": [0.6, 0.7, 0.7, 0.8]})
+    auc = pd.DataFrame({"method": "ICQF", "size": [0.2, 1.0], "auc": [0.6, 0.7], "low": 0.5, "high": 0.8})
+    halves = errors[["n_components", "beta"]].assign(agreement=0.9, low=0.8, high=1.0)
+    answers, loadings = demo.keyed_answers(), [each.loadings_ for each in models]
+    match = match_factors(loadings[1], loadings[2])
     calls = [
-        lambda ax: plots.loading_heatmap(model, items=demo.items, ax=ax),
-        lambda ax: plots.loading_heatmap(model, items=demo.items, form="wide", ax=ax),
-        lambda ax: plots.top_items(model, 1, items=demo.items, ax=ax),
+        lambda ax: heatmap(model, items=items, ax=ax),
+        lambda ax: heatmap(model, items=items, form="wide", ax=ax),
+        lambda ax: plots.top_items(loadings[1]["factor1"], ranges=model.item_range_, items=items, ax=ax),
         lambda ax: plots.cv_curve(errors, chosen=(3, 0.1), ax=ax),
-        lambda ax: plots.scree(parallel_analysis(demo.keyed_answers(), n_iter=3, random_state=0), ax=ax),
-        lambda ax: plots.convergence(model, ax=ax),
+        lambda ax: plots.count_curve(errors, chosen=3, value="error", ax=ax),
+        lambda ax: plots.error_and_stability(errors, halves, chosen=3, ax=ax),
+        lambda ax: plots.scree(parallel_analysis(answers, n_iter=3, random_state=0).curve, ax=ax),
+        lambda ax: plots.convergence(model.trace_, tol=model.tol, ax=ax),
         lambda ax: plots.score_distributions(scores, ax=ax),
-        lambda ax: plots.score_correlations(scores, ax=ax),
-        lambda ax: plots.missingness_map(demo.answers, items=demo.items, ax=ax),
-        lambda ax: plots.auc_by_sample_size(auc, ax=ax),
-        lambda ax: plots.factor_match(model, models[2], ax=ax),
-        lambda ax: plots.split_tree(models, ax=ax),
+        lambda ax: plots.score_correlations(pd.DataFrame(scores).corr(), ax=ax),
+        lambda ax: plots.missingness_map(demo.answers, items=items, ax=ax),
+        lambda ax: plots.by_sample_size(auc, "auc", ax=ax),
+        lambda ax: plots.by_method(auc, "auc", ax=ax),
+        lambda ax: plots.factor_match(match.similarities, pairs=match.pairs, ax=ax),
+        lambda ax: plots.split_tree(factor_lineage(loadings), ax=ax),
     ]
+    assert len(calls) == len(plots.__all__)  # one of them twice, and triptych below
     for call in calls:
         mine = Figure(layout="constrained").add_subplot()
         assert call(mine) is mine
         mine.figure.canvas.draw()
-    made = plots.triptych(scores, model.loadings_, demo.keyed_answers())
+    made = plots.triptych(scores, model.loadings_, answers)
     made[0].figure.canvas.draw()
+
+
+def test_plots_need_no_model():
+    """What plots import, and what they take, are tables: nothing of the package but errors."""
+    folder = Path(plots.__file__).parent
+    imports = [line for path in folder.glob("*.py") for line in path.read_text().splitlines()]
+    found = {line.split()[1] for line in imports if re.match(r"\s*from icqf", line)}
+    assert {name for name in found if not name.startswith("icqf.plotting")} == {"icqf.errors"}
 
 
 def test_no_window_is_opened(model):
     from matplotlib import pyplot
 
-    plots.top_items(model)
+    plots.top_items(model.loadings_["factor1"])
     assert pyplot.get_fignums() == []
 
 
-def test_heatmap_shows_shares_of_the_range_by_subscale(ax, model, demo):
-    plots.loading_heatmap(model, items=demo.items, wording=False, ax=ax)
+def test_heatmap_shows_shares_of_the_range_by_subscale(ax, model, items):
+    heatmap(model, items=items, wording=False, ax=ax)
     factors, confounds = (np.asarray(mesh.get_array()) for mesh in ax.collections)
     order = [label.get_text() for label in ax.get_yticklabels()]
     np.testing.assert_allclose(factors, model.loadings_.loc[order] / 2)
     np.testing.assert_allclose(confounds, model.confound_loadings_.loc[order] / 2)
-    scales = pd.Series({item.name: item.subscale for item in demo.items})[order]
+    scales = items["subscale"][order]
     assert (scales != scales.shift()).sum() == scales.nunique()
 
 
-def test_reversed_items_are_marked(model, demo):
-    labels = [label.get_text() for label in plots.loading_heatmap(model, items=demo.items).get_yticklabels()]
+def test_heatmap_in_a_given_order(ax, model, items):
+    order = list(model.loadings_.index[::-1])
+    heatmap(model, items=items, wording=False, order=order, ax=ax)
+    assert [label.get_text() for label in ax.get_yticklabels()] == order
+    np.testing.assert_allclose(np.asarray(ax.collections[0].get_array()), model.loadings_.loc[order] / 2)
+    with pytest.raises(InputError, match="every item of the loadings once"):
+        heatmap(model, order=order[1:])
+
+
+def test_reversed_items_are_marked(model, items):
+    labels = [label.get_text() for label in heatmap(model, items=items).get_yticklabels()]
     assert "Makes friends easily (reversed)" in labels
 
 
-def test_loadings_of_factor_analysis_are_drawn_in_two_colours(demo):
+def test_loadings_of_factor_analysis_are_drawn_in_two_colours(demo, items):
     analysis = FactorAnalysis(3).fit(demo.keyed_answers())
-    ax = plots.loading_heatmap(analysis, items=demo.items)
+    ax = plots.loading_heatmap(analysis.loadings_, items=items)
     assert ax.collections[0].get_cmap() is BOTH_WAYS
     np.testing.assert_allclose(
         sorted(np.ravel(ax.collections[0].get_array())), sorted(analysis.loadings_.ravel())
     )
 
 
-def test_top_items_come_in_order(ax, model, demo):
-    low, high = model.components_[0] * 0.9, model.components_[0] * 1.1
-    plots.top_items(model, 1, items=demo.items, n=5, intervals=(low, high), ax=ax)
+def test_top_items_come_in_order(ax, model, items):
+    first, ranges = model.loadings_["factor1"], model.item_range_
+    plots.top_items(first, ranges=ranges, items=items, n=5, intervals=(first * 0.9, first * 1.1), ax=ax)
     widths = [bar.get_width() for bar in ax.patches]
     assert widths == sorted(model.components_[0])[::-1][:5]
-    names = plots.top_items(model, "Old", n=3).get_yticklabels()
-    assert [name.get_text() for name in names] == list(model.confound_loadings_["Old"].nlargest(3).index)
-    with pytest.raises(InputError, match="factors 1 to 3"):
-        plots.top_items(model, 4)
-    with pytest.raises(InputError, match="Did you mean 'Old'"):
-        plots.top_items(model, "old")
+    old = model.confound_loadings_["Old"]
+    names = plots.top_items(old, ranges=ranges, n=3, confound=True).get_yticklabels()
+    assert [name.get_text() for name in names] == list(old.nlargest(3).index)
+    with pytest.raises(InputError, match="loadings of one factor"):
+        plots.top_items(model.loadings_)
 
 
 def test_cv_curve_rings_the_choice(ax):
@@ -125,32 +164,58 @@ def test_cv_curve_rings_the_choice(ax):
 def test_match_puts_pairs_on_the_diagonal(ax):
     rng = np.random.default_rng(0)
     loadings = rng.random((30, 4))
-    plots.factor_match(loadings, loadings[:, [2, 0, 3, 1]], ax=ax)
+    match = match_factors(loadings, loadings[:, [2, 0, 3, 1]], method="optimal")
+    plots.factor_match(match.similarities, pairs=match.pairs, ax=ax)
     values = np.asarray(ax.collections[0].get_array())
     np.testing.assert_allclose(np.diag(values), 1.0)
+    assert sorted((patch.get_x(), patch.get_y()) for patch in ax.patches) == [(r, r) for r in range(4)]
 
 
-def test_auc_bands_are_t_intervals():
-    values = [0.70, 0.74, 0.78]
-    table = pd.DataFrame({"method": "ICQF", "size": 0.5, "auc": values})
-    band = plots.auc_by_sample_size(table).collections[0].get_paths()[0].vertices[:, 1]
-    half = 4.302652729911275 * np.std(values, ddof=1) / np.sqrt(3)
-    assert (band.min(), band.max()) == (pytest.approx(0.74 - half), pytest.approx(0.74 + half))
+def test_bands_are_drawn_as_given():
+    table = pd.DataFrame({"method": "ICQF", "size": 0.5, "auc": [0.74], "low": 0.6, "high": 0.9})
+    band = plots.by_sample_size(table, "auc").collections[0].get_paths()[0].vertices[:, 1]
+    assert (band.min(), band.max()) == (0.6, 0.9)
+
+
+def test_split_tree_draws_every_link(ax, models):
+    links = factor_lineage([each.loadings_ for each in models])
+    plots.split_tree(links, names=["a", "b", "c", "d"], ax=ax)
+    assert len(ax.lines) == len(links)
+    assert [text.get_text() for text in ax.texts[-4:]] == ["a", "b", "c", "d"]
+    assert len({(x, y) for points in ax.collections for x, y in points.get_offsets()}) == 2 + 3 + 4
+
+
+@pytest.mark.parametrize("spread", [None, "se"])
+@pytest.mark.parametrize("reference", [None, "chance"])
+def test_count_curve(ax, spread, reference):
+    curve = pd.DataFrame({"n_components": [1, 2], "error": [0.9, 0.4], "se": 0.1, "chance": [0.8, 0.5]})
+    options = {"spread": spread, "reference": reference, "better": "lower", "title": "CV"}
+    plots.count_curve(curve, chosen=1, **options, ax=ax)
+    words = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert "chosen: 1 factor" in words and ("chance" in words) == (reference is not None)
+    assert ax.get_ylabel() == "error (lower is better)" and ax.get_title(loc="left") == "CV: 1 factor"
+    none = plots.count_curve(curve, chosen=0, title="CV")
+    assert none.get_title(loc="left") == "CV: 0 factors"
+    assert not any(text.get_text().startswith("chosen") for text in none.get_legend().get_texts())
 
 
 def test_constant_scores_have_no_correlation(ax):
     scores = np.column_stack([np.zeros(20), np.linspace(0, 1, 20)])
-    plots.score_correlations(scores, ax=ax)
+    plots.score_correlations(pd.DataFrame(scores).corr(), ax=ax)
     assert [text.get_text() for text in ax.texts] == ["1"]
 
 
-def test_wrong_input_is_explained(model, models):
+def test_wrong_input_is_explained(model):
     with pytest.raises(InputError, match="'tall' or 'wide'"):
-        plots.loading_heatmap(model, form="long")
+        plots.loading_heatmap(model.loadings_, form="long")
     with pytest.raises(InputError, match="at least two"):
-        plots.split_tree(models[:1])
+        plots.split_tree(pd.DataFrame(columns=["k", "factor", "next_k", "next_factor", "correlation"]))
     with pytest.raises(InputError, match="lacks the column 'auc'"):
-        plots.auc_by_sample_size(pd.DataFrame({"method": [], "size": []}))
+        plots.by_sample_size(pd.DataFrame({"method": [], "size": [], "low": [], "high": []}), "auc")
+    with pytest.raises(InputError, match="no random eigenvalues"):
+        plots.scree(pd.DataFrame({"eigenvalue": [1.0]}))
+    with pytest.raises(InputError, match="no trace"):
+        plots.convergence(model.trace_.iloc[:0])
     data = make_synthetic(n=20, m=10, k=2)
     with pytest.raises(InputError, match="do not fit together"):
         plots.triptych(data.scores, data.loadings, data.answers.T)
@@ -172,14 +237,21 @@ def test_text_on_every_shade_is_readable():
 def test_error_and_stability_draws_both_curves_and_the_choice(ax):
     answers = make_synthetic(n=80, m=30, k=3, noise=0.1, random_state=0).answers
     search = ICQFCV(
-        [2, 3, 4], betas=[0.1], n_splits=4, stability=True, n_halves=2, item_range=(0, 100), random_state=0
+        [2, 3, 4],
+        betas=[0.1, 0.5],
+        n_splits=4,
+        stability=True,
+        n_halves=2,
+        item_range=(0, 100),
+        random_state=0,
     ).fit(answers)
-    plots.error_and_stability(search, ax=ax)
+    plots.error_and_stability(search.errors_, search.stability_, chosen=search.n_components_, ax=ax)
     (right,) = [other for other in ax.figure.axes if other is not ax]
     np.testing.assert_allclose(right.lines[0].get_ydata(), search.stability_["agreement"])
+    best = search.errors_.groupby("n_components")["error"].min()
+    np.testing.assert_allclose(np.asarray(ax.lines[0].get_ydata(), dtype=float), best)
     assert f"chosen: {search.n_components_} factors" in [
         text.get_text() for text in ax.get_legend().get_texts()
     ]
-    search.stability_ = None
-    with pytest.raises(InputError, match="fit it with stability=True"):
-        plots.error_and_stability(search)
+    with pytest.raises(InputError, match="fit the search with stability=True"):
+        plots.error_and_stability(search.errors_, None)

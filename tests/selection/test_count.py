@@ -1,11 +1,9 @@
-"""FactorCount: what it accepts, says and draws."""
+"""FactorCount: what it accepts and says."""
 
 import dataclasses
 
-import matplotlib
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 
 from icqf.selection.count import FactorCount
 
@@ -24,28 +22,6 @@ def test_words():
 def test_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         FactorCount("BIC", 1, CURVE, "One.").n_components = 2
-
-
-@pytest.mark.parametrize("spread", [None, "se"])
-@pytest.mark.parametrize("reference", [None, "chance"])
-def test_plot_takes_and_returns_axes(spread, reference):
-    ax = Figure().add_subplot()
-    count = FactorCount("CV", 2, CURVE, "Two.", better="lower", spread=spread, reference=reference)
-    assert count.plot(ax) is ax
-    words = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert "chosen" in words and ("chance" in words) == (reference is not None)
-    assert ax.get_ylabel() == "error (lower is better)"
-
-
-def test_plot_without_axes_makes_some_and_shows_nothing(monkeypatch):
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    monkeypatch.setattr(plt, "show", lambda *_, **__: pytest.fail("show was called"))
-    ax = FactorCount("CV", 0, CURVE, "None.").plot()
-    assert ax.get_title() == "CV: 0 factors"
-    assert "chosen" not in [text.get_text() for text in ax.get_legend().get_texts()]
-    plt.close(ax.figure)
 
 
 @pytest.mark.parametrize(

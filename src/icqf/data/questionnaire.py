@@ -273,12 +273,9 @@ class Questionnaire:
             structural=None if self.structural is None else self.structural.iloc[rows],
         )
 
-    def codebook(self) -> pd.DataFrame:
-        """Return the items as a table, one row per item."""
-        columns = ["name", "wording", "min", "max", "reverse", "subscale", "missing_codes", "labels"]
-        return pd.DataFrame(
-            [[getattr(item, name) for name in columns] for item in self.items], columns=columns
-        )
+    def item_table(self) -> pd.DataFrame:
+        """Return the items as a table indexed by name, as plots take it."""
+        return pd.DataFrame([vars(item) for item in self.items]).set_index("name")
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@ from .across_samples import agreement as agreement
 from .across_samples import stability as stability
 from .across_studies import Replication as Replication
 from .across_studies import replication as replication
+from .lineage import factor_lineage as factor_lineage
 from .methods import FactorAnalysisMethod as FactorAnalysisMethod
 from .methods import Fitted as Fitted
 from .methods import ICQFMethod as ICQFMethod
@@ -11,4 +12,5 @@ from .methods import Method as Method
 from .methods import SubscaleMethod as SubscaleMethod
 from .prediction import DiagnosticAUC as DiagnosticAUC
 from .prediction import diagnostic_auc as diagnostic_auc
+from .summaries import bands as bands
 from .wilcoxon import compare_methods as compare_methods

@@ -68,16 +68,6 @@ class Stability:
         """Is a method's agreement better than the others'? See `compare_methods`."""
         return compare_methods(self.table, measure, method=method)
 
-    def plot(self, measure: str = "pearson", *, ax: Any = None) -> Any:
-        """Draw the agreement against the size of the sample, a band for each method."""
-        from icqf.plotting.comparison import by_sample_size
-
-        names = {"congruence": "mean congruence of loadings", "truth": "mean correlation with true loadings"}
-        label = names.get(measure, "mean correlation of loadings")
-        ax = by_sample_size(self.table, measure, label=label, ax=ax)
-        ax.set_xlabel("part, as a share of the development set")
-        return ax
-
 
 def stability(
     questionnaire: Questionnaire,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -41,12 +40,6 @@ class Replication:
     def tests(self, method: str = "ICQF", *, measure: str = "pearson") -> pd.DataFrame:
         """Is a method's agreement better than the others'? See `compare_methods`."""
         return compare_methods(self.table.assign(size=FULL), measure, method=method)
-
-    def plot(self, measure: str = "pearson", *, ax: Any = None) -> Any:
-        """Draw the agreement in every split, a column for each method."""
-        from icqf.plotting.comparison import by_method
-
-        return by_method(self.table, measure, label="mean correlation of loadings", ax=ax)
 
 
 def replication(

@@ -57,14 +57,6 @@ class DiagnosticAUC:
             return compare_methods(self.table, "auc", method=method, by=("size", "label"))
         return compare_methods(self.over_labels(), "auc", method=method)
 
-    def plot(self, *, ax: Any = None) -> Any:
-        """Draw the mean area against the size of the training set, with 95 % bands."""
-        from icqf.plotting.comparison import auc_by_sample_size
-
-        ax = auc_by_sample_size(self.over_labels(), ax=ax)
-        ax.set_xlabel("training set, as a share of the development set")
-        return ax
-
 
 def diagnostic_auc(
     questionnaire: Questionnaire,

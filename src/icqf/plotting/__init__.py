@@ -1,4 +1,4 @@
-"""Plots of answers, fitted models and comparisons: each takes a matplotlib Axes and returns it."""
+"""Plots of tables: each draws into the matplotlib Axes it is given (or new ones) and returns it."""
 
 import lazy_loader
 

@@ -1,4 +1,3 @@
-from .comparison import auc_by_sample_size as auc_by_sample_size
 from .comparison import by_method as by_method
 from .comparison import by_sample_size as by_sample_size
 from .comparison import factor_match as factor_match
@@ -6,10 +5,11 @@ from .comparison import split_tree as split_tree
 from .loadings import loading_heatmap as loading_heatmap
 from .loadings import top_items as top_items
 from .matrices import triptych as triptych
-from .people import missingness_map as missingness_map
-from .people import score_correlations as score_correlations
-from .people import score_distributions as score_distributions
+from .participants import missingness_map as missingness_map
+from .participants import score_correlations as score_correlations
+from .participants import score_distributions as score_distributions
 from .search import convergence as convergence
+from .search import count_curve as count_curve
 from .search import cv_curve as cv_curve
 from .search import error_and_stability as error_and_stability
 from .search import scree as scree

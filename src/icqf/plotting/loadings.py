@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -11,15 +12,15 @@ import pandas as pd
 from matplotlib.colors import Normalize
 from matplotlib.patches import Rectangle
 
-from icqf.data.confounds import INTERCEPT
-from icqf.data.questionnaire import Item
-from icqf.errors import InputError, did_you_mean
+from icqf.errors import InputError
 from icqf.plotting.style import (
     FACTOR,
     ORANGES,
+    Names,
     axes_or_new,
     bare,
     factor_names,
+    factor_table,
     faint,
     guides,
     ink,
@@ -32,13 +33,12 @@ from icqf.plotting.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Names = Sequence[str] | Mapping[str, str] | None
 _GAP = 0.6  # between factors and confounds, in cells
 
 
 @dataclass(frozen=True, eq=False)
 class _Cells:
-    """What a heatmap shows: loadings as shares of each item's range, grouped by subscale."""
+    """What a heatmap shows: loadings, as shares of the range where that is known, grouped by subscale."""
 
     values: np.ndarray  # (m, k + c)
     k: int
@@ -48,36 +48,40 @@ class _Cells:
 
 
 def loading_heatmap(
-    model: Any,
+    loadings: Any,
     *,
-    items: Sequence[Item] | None = None,
+    confounds: pd.DataFrame | None = None,
+    ranges: pd.DataFrame | None = None,
+    items: pd.DataFrame | None = None,
     names: Names = None,
     form: Literal["tall", "wide"] = "tall",
-    confounds: bool = True,
     wording: bool = True,
     most: int = 44,
     bar: bool = True,
     order: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw all loadings, items grouped by subscale, the confounds' beside the factors'.
+    """Draw all loadings, with items grouped by subscale and the confounds' loadings beside the factors'.
 
-    Colour is the loading as a share of the item's answer range, so that items with different ranges can be
-    compared. Within a subscale, items of the same factor stand together, the strongest first.
+    With `ranges`, colour is the loading as a share of the item's answer range, so that items with different
+    ranges can be compared. Within a subscale, items of the same factor stand together, the strongest first.
 
     Parameters
     ----------
-    model : fitted ICQF, or DataFrame (m, k)
-        A model with `loadings_`, or loadings alone, such as those of a factor analysis; these are shown as
-        they are, in two colours when some are negative.
-    items : sequence of Item, optional
-        For wording and subscales, such as ``questionnaire.items``.
+    loadings : DataFrame or array (m, k)
+        Such as ``model.loadings_``. Negative ones, as in a factor analysis, get a colour of their own.
+    confounds : DataFrame (m, c), optional
+        Loadings of the confounds, such as ``model.confound_loadings_``.
+    ranges : DataFrame (m, 2), optional
+        Lowest and highest answer, columns ``min`` and ``max``, such as ``model.item_range_``. Without it
+        loadings are drawn as they are.
+    items : DataFrame, optional
+        Indexed by item, with columns ``wording``, ``subscale`` and ``reverse``, such as
+        ``questionnaire.item_table()``.
     names : sequence or mapping, optional
         Names of the factors.
     form : {"tall", "wide"}
         Items down the side, or along the bottom.
-    confounds : bool
-        Whether to show the confounds' loadings.
     wording : bool
         Whether items are labelled with their wording; the wide form always shows names.
     most : int
@@ -95,14 +99,16 @@ def loading_heatmap(
     >>> from icqf.plotting import loading_heatmap
     >>> demo = load_demo()
     >>> model = ICQF(4, item_range=demo.ranges()).fit(demo.keyed_answers(), confounds=demo.confounds)
-    >>> ax = loading_heatmap(model, items=demo.items)
+    >>> ax = loading_heatmap(model.loadings_, confounds=model.confound_loadings_,
+    ...                      ranges=model.item_range_, items=demo.item_table())
     >>> [label.get_text() for label in ax.get_xticklabels()][:5]
     ['Factor 1', 'Factor 2', 'Factor 3', 'Factor 4', 'Old']
     """
     if form not in ("tall", "wide"):
         raise InputError(f"form is {form!r}; choose 'tall' or 'wide'.")
-    cells = _cells(model, items, names, confounds, wording and form == "tall", most, order)
+    cells = _cells(factor_table(loadings), confounds, ranges, items, names, order)
     m, wide = len(cells.values), form == "wide"
+    labels = cells.rows if wide or not wording else _labels(cells.rows, items)
     n_columns = len(cells.columns)
     height = 0.9 + 0.155 * m
     size = (0.1 * m + 2.2, 0.32 * n_columns + 1.7) if wide else (0.44 * n_columns + 4.6, height)
@@ -127,24 +133,23 @@ def loading_heatmap(
         ax.add_patch(
             Rectangle(frame[:2], *frame[2:], fill=False, edgecolor=muted(), linewidth=0.6, clip_on=False)
         )
-    _label(ax, cells, wide=wide)
+    _annotate(ax, cells, [shortened(text, most) for text in labels], wide=wide)
     if bar and drawn is not None and ax.figure is not None:
         where: dict[str, Any] = (
             {"shrink": 0.8} if wide else {"shrink": min(1.0, 2.4 / height), "anchor": (0, 1)}
         )
-        own = hasattr(model, "item_range_")
         colourbar = ax.figure.colorbar(drawn, ax=ax, pad=0.02, aspect=16, **where)
-        colourbar.set_label("share of the answer range" if own else "loading")
+        colourbar.set_label("loading" if ranges is None else "share of the answer range")
         colourbar.outline.set_visible(False)
     return ax
 
 
-def _label(ax: Axes, cells: _Cells, *, wide: bool) -> None:
+def _annotate(ax: Axes, cells: _Cells, labels: list[str], *, wide: bool) -> None:
     m, n = len(cells.rows), len(cells.columns)
     at_columns = np.arange(n) + 0.5 + _GAP * (np.arange(n) >= cells.k)
     across, along = (ax.yaxis, ax.xaxis) if wide else (ax.xaxis, ax.yaxis)
     across.set_ticks(at_columns, cells.columns)
-    along.set_ticks(np.arange(m) + 0.5, cells.rows)
+    along.set_ticks(np.arange(m) + 0.5, labels)
     ax.tick_params(length=0)
     small = 6.0 if wide else 7.0
     end = n + (_GAP if n > cells.k else 0.0)
@@ -181,94 +186,93 @@ def _label(ax: Axes, cells: _Cells, *, wide: bool) -> None:
 
 
 def _cells(
-    model: Any,
-    items: Sequence[Item] | None,
+    table: pd.DataFrame,
+    confounds: pd.DataFrame | None,
+    ranges: pd.DataFrame | None,
+    items: pd.DataFrame | None,
     names: Names,
-    confounds: bool,
-    wording: bool,
-    most: int,
     wanted: Sequence[str] | None,
 ) -> _Cells:
-    table = getattr(model, "loadings_", model)
-    if not isinstance(table, pd.DataFrame):
-        array = np.asarray(table, dtype=float)
-        table = pd.DataFrame(
-            array,
-            index=[f"item{j + 1}" for j in range(len(array))],
-            columns=[f"factor{r + 1}" for r in range(array.shape[1])],
-        )
     values, columns, k = table.to_numpy(dtype=float), factor_names(table.columns, names), table.shape[1]
-    if confounds and len(getattr(model, "confound_names_", [])):
-        beside = model.confound_loadings_
-        values = np.column_stack([values, beside.to_numpy()])
-        columns += [str(name) for name in beside.columns]
-    if hasattr(model, "item_range_"):
-        span = (model.item_range_["max"] - model.item_range_["min"]).to_numpy()
-        values = values / span[:, None]
+    if confounds is not None:
+        values = np.column_stack([values, confounds.to_numpy(dtype=float)])
+        columns += [str(name) for name in confounds.columns]
+    if ranges is not None:
+        values = values / _span(ranges)[:, None]
     own = [str(name) for name in table.index]
+    scales = subscales_of(own, items)
     if wanted is None:
-        order, groups = grouped_order(own, items, values[:, :k])
+        order, groups = grouped_order(scales, values[:, :k])
     else:
-        order = _given_order(own, wanted)
-        groups = _runs([own[j] for j in order], items)
-    known = {item.name: item for item in items or ()}
-    rows = []
-    for j in order:
-        name = str(table.index[j])
-        rows.append(shortened(item_label(name, known.get(name)), most) if wording else name)
-    return _Cells(values[order], k, columns, rows, groups)
+        if sorted(own) != sorted(wanted):
+            raise InputError("order must hold every item of the loadings once.")
+        order = [own.index(name) for name in wanted]
+        groups = _runs([scales[j] for j in order])
+    return _Cells(values[order], k, columns, [own[j] for j in order], groups)
+
+
+def _span(ranges: pd.DataFrame) -> np.ndarray:
+    span: np.ndarray = (ranges["max"] - ranges["min"]).to_numpy(dtype=float)
+    return span
+
+
+def _labels(names: Iterable[Any], items: pd.DataFrame | None) -> list[str]:
+    if items is None:
+        return [str(name) for name in names]
+    known = {
+        name: (row.wording, row.reverse) for name, row in zip(items.index, items.itertuples(), strict=True)
+    }
+    return [item_label(str(name), *known.get(name, ())) for name in names]
+
+
+def subscales_of(names: Iterable[Any], items: pd.DataFrame | None) -> list[str]:
+    """The subscale of each item, "" where it has none."""
+    known = {} if items is None else items["subscale"].to_dict()
+    return [str(known.get(name, "")) for name in names]
 
 
 def grouped_order(
-    names: Sequence[str], items: Sequence[Item] | None, values: np.ndarray
+    subscales: Sequence[str], values: np.ndarray | None = None
 ) -> tuple[list[int], list[tuple[str, int, int]]]:
     """Order of the items by subscale, then by strongest factor; and where each subscale begins and ends.
 
     Subscales come in the order in which they first appear; without any, there are no groups.
+
+    Parameters
+    ----------
+    subscales : sequence of str (m,)
+    values : array (m, k), optional
+        Loadings; without them items keep their order within a subscale.
+
+    Examples
+    --------
+    >>> grouped_order(["Mood", "Sleep", "Mood"], np.array([[0.2], [0.5], [0.9]]))
+    ([2, 0, 1], [('Mood', 0, 2), ('Sleep', 2, 3)])
     """
-    known = {item.name: item.subscale for item in items or ()}
-    scales = [known.get(name, "") for name in names]
-    place = {scale: at for at, scale in enumerate(dict.fromkeys(scales))}
-    strongest, strength = np.abs(values).argmax(axis=1), np.abs(values).max(axis=1)
-    order = sorted(range(len(names)), key=lambda j: (place[scales[j]], strongest[j], -strength[j], j))
-    groups: list[tuple[str, int, int]] = []
-    if any(scales):
-        for scale in place:
-            rows = [at for at, j in enumerate(order) if scales[j] == scale]
-            groups.append((scale or "no subscale", rows[0], rows[-1] + 1))
-    return order, groups
+    sizes = np.zeros((len(subscales), 1)) if values is None else np.abs(values)
+    strongest, strength = sizes.argmax(axis=1), sizes.max(axis=1)
+    place = {scale: at for at, scale in enumerate(dict.fromkeys(subscales))}
+    order = sorted(range(len(subscales)), key=lambda j: (place[subscales[j]], strongest[j], -strength[j], j))
+    return order, _runs([subscales[j] for j in order])
 
 
-def _given_order(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    place = {name: at for at, name in enumerate(names)}
-    if sorted(place) != sorted(wanted):
-        raise InputError("order must hold every item of the loadings once.")
-    return [place[name] for name in wanted]
-
-
-def _runs(names: Sequence[str], items: Sequence[Item] | None) -> list[tuple[str, int, int]]:
+def _runs(scales: Sequence[str]) -> list[tuple[str, int, int]]:
     """Neighbouring items of the same subscale: its name, first row, last row + 1."""
-    known = {item.name: item.subscale for item in items or ()}
-    runs: list[tuple[str, int, int]] = []
-    for at, name in enumerate(names):
-        scale = known.get(name, "")
-        if runs and runs[-1][0] == scale:
-            runs[-1] = (scale, runs[-1][1], at + 1)
-        else:
-            runs.append((scale, at, at + 1))
-    return (
-        [(scale or "no subscale", first, last) for scale, first, last in runs] if any(known.values()) else []
-    )
+    if not any(scales):
+        return []
+    starts = [at for at in range(len(scales)) if at == 0 or scales[at] != scales[at - 1]]
+    return [(scales[a] or "no subscale", a, b) for a, b in pairwise([*starts, len(scales)])]
 
 
 def top_items(
-    model: Any,
-    factor: int | str = 1,
+    loadings: pd.Series,
     *,
-    items: Sequence[Item] | None = None,
+    ranges: pd.DataFrame | None = None,
+    items: pd.DataFrame | None = None,
     n: int = 10,
     intervals: tuple[Any, Any] | None = None,
-    name: str | None = None,
+    confound: bool = False,
+    title: str | None = None,
     most: int = 60,
     ax: Axes | None = None,
 ) -> Axes:
@@ -276,19 +280,22 @@ def top_items(
 
     Parameters
     ----------
-    model : fitted ICQF, or DataFrame (m, k)
-        A model, or loadings alone, such as those of a factor analysis; of these the largest are drawn, the
-        negative ones included.
-    factor : int or str
-        Number of the factor, counted from 1, or the name of a factor or confound column.
-    items : sequence of Item, optional
-        For the wording.
+    loadings : Series (m,)
+        Loadings of one factor or confound by item, such as ``model.loadings_["factor1"]``.
+    ranges : DataFrame (m, 2), optional
+        Lowest and highest answer, columns ``min`` and ``max``, such as ``model.item_range_``: items are then
+        ranked by the share of their range. Without it the largest loadings are drawn, negative ones
+        included, as for a factor analysis.
+    items : DataFrame, optional
+        Indexed by item, with columns ``wording`` and ``reverse``, such as ``questionnaire.item_table()``.
     n : int
         How many items.
     intervals : (low, high), optional
-        Ends of an interval for each item (m,), in the order of the model's items.
-    name : str, optional
-        What to call the factor in the title.
+        Ends of an interval for each item (m,), in the order of the loadings.
+    confound : bool
+        Whether these are the loadings of a confound, which are drawn in orange.
+    title : str, optional
+        What to call the factor; by default the name of the Series.
     most : int
         Longest wording in characters.
     ax : Axes, optional
@@ -300,32 +307,22 @@ def top_items(
     >>> from icqf.plotting import top_items
     >>> demo = load_demo()
     >>> model = ICQF(4, item_range=demo.ranges()).fit(demo.keyed_answers(), confounds=demo.confounds)
-    >>> top_items(model, 1, items=demo.items, n=5).get_title(loc="left")
+    >>> ax = top_items(model.loadings_["factor1"], ranges=model.item_range_, items=demo.item_table(), n=5)
+    >>> ax.get_title(loc="left")
     'Factor 1'
     """
-    alone = isinstance(model, pd.DataFrame)
-    factors = model if alone else model.loadings_
-    table = factors if alone else factors.join(model.confound_loadings_)
-    if isinstance(factor, int):
-        if not 1 <= factor <= factors.shape[1]:
-            raise InputError(f"factor is {factor}; the model has factors 1 to {factors.shape[1]}.")
-        factor = str(factors.columns[factor - 1])
-    if factor not in table.columns:
-        raise InputError(
-            f"There is no factor or confound {factor!r}.{did_you_mean(str(factor), table.columns)}"
-        )
-    values = table[factor].to_numpy()
-    if alone:
+    if not isinstance(loadings, pd.Series):
+        raise InputError('Give the loadings of one factor, such as model.loadings_["factor1"].')
+    values = loadings.to_numpy(dtype=float)
+    if ranges is None:
         span = np.full(len(values), max(float(np.abs(values).max(initial=0)), 1e-9))
         order = [j for j in np.argsort(-np.abs(values), kind="stable")[:n] if values[j] != 0]
     else:
-        span = (model.item_range_["max"] - model.item_range_["min"]).to_numpy()
+        span = _span(ranges)
         order = [j for j in np.argsort(-values / span, kind="stable")[:n] if values[j] > 0]
     ax = axes_or_new(ax, size=(7.2, 0.9 + 0.3 * max(len(order), 1)))
-    known = {item.name: item for item in items or ()}
-    labels = [shortened(item_label(str(table.index[j]), known.get(str(table.index[j]))), most) for j in order]
+    labels = [shortened(text, most) for text in _labels(loadings.index[order], items)]
     rows = np.arange(len(order))
-    confound = factor not in factors.columns
     ax.barh(rows, values[order], height=0.66, color=ORANGES(0.62) if confound else FACTOR)
     if intervals is not None and len(order):
         low, high = (np.asarray(end, dtype=float)[order] for end in intervals)
@@ -339,15 +336,7 @@ def top_items(
     bare(ax, keep=("bottom",))
     ax.axvline(0, color=faint(), linewidth=1)
     guides(ax, "x")
-    ax.set_xlabel(
-        "loading"
-        if alone
-        else "answer added, in points above the lowest answer"
-        if factor == INTERCEPT
-        else "answer added when the score is 1, in points"
-        if not confound
-        else "answer added, in points"
-    )
-    shown = name or (factor_names([factor], None)[0] if not confound else str(factor))
-    ax.set_title(shown, loc="left", fontweight="bold")
+    points = "points added to the answer" + ("" if confound else " when the score is 1")
+    ax.set_xlabel("loading" if ranges is None else points)
+    ax.set_title(title or factor_names([loadings.name], None)[0], loc="left", fontweight="bold")
     return ax

@@ -1,4 +1,4 @@
-"""Scores, loadings and answers side by side."""
+"""The matrices of the model side by side: scores, loadings and answers."""
 
 from __future__ import annotations
 

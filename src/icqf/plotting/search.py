@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 from matplotlib.ticker import MaxNLocator
 
-from icqf.errors import InputError
+from icqf.errors import InputError, counted
 from icqf.plotting.style import (
     CHOSEN,
     MARKERS,
@@ -20,24 +20,24 @@ from icqf.plotting.style import (
     muted,
     palette,
 )
-from icqf.selection.count import FactorCount
-from icqf.selection.rules import best_by_k
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def cv_curve(search: Any, *, chosen: tuple[int, float] | None = None, ax: Axes | None = None) -> Axes:
-    """Draw the cross-validated error over the number of factors, a line for each penalty.
+def cv_curve(
+    errors: pd.DataFrame, *, chosen: tuple[int, float] | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draw the cross-validated error against the number of factors, one line per penalty.
 
     Bars are standard errors; the choice is ringed.
 
     Parameters
     ----------
-    search : fitted ICQFCV, or DataFrame
-        A table needs the columns n_components, beta, error and standard_error.
+    errors : DataFrame
+        Columns ``n_components``, ``beta``, ``error`` and ``standard_error``, such as ``search.errors_``.
     chosen : (int, float), optional
-        The choice (n_components, beta), when a table is given.
+        The choice, such as ``(search.n_components_, search.beta_)``.
     ax : Axes, optional
 
     Examples
@@ -49,14 +49,11 @@ def cv_curve(search: Any, *, chosen: tuple[int, float] | None = None, ax: Axes |
     >>> cv_curve(errors, chosen=(2, 0.1)).get_xlabel()
     'number of factors'
     """
-    table: pd.DataFrame = getattr(search, "errors_", search)
-    if hasattr(search, "n_components_"):
-        chosen = (int(search.n_components_), float(search.beta_))
     ax = axes_or_new(ax)
-    betas = sorted(table["beta"].unique())
+    betas = sorted(errors["beta"].unique())
     shift = 0.24 / max(len(betas) - 1, 1)
     for at, (beta, colour) in enumerate(zip(betas, palette(len(betas)), strict=True)):
-        rows = table[table["beta"] == beta].sort_values("n_components")
+        rows = errors[errors["beta"] == beta].sort_values("n_components")
         x = rows["n_components"].to_numpy(dtype=float) + (shift * at - 0.12 if len(betas) > 1 else 0.0)
         ax.errorbar(
             x, rows["error"], yerr=rows["standard_error"], color=colour, marker=MARKERS[at % len(MARKERS)],
@@ -64,10 +61,7 @@ def cv_curve(search: Any, *, chosen: tuple[int, float] | None = None, ax: Axes |
         )  # fmt: skip
         if chosen is not None and beta == chosen[1]:
             here = rows["n_components"].to_numpy() == chosen[0]
-            ax.plot(
-                x[here], rows["error"].to_numpy()[here], "o", markersize=13, fillstyle="none",
-                color=ink(), markeredgewidth=1.4, label=f"chosen: {chosen[0]} factors",
-            )  # fmt: skip
+            _ring(ax, x[here], rows["error"].to_numpy()[here], int(chosen[0]))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel("number of factors")
     ax.set_ylabel("squared error of hidden answers")
@@ -77,7 +71,16 @@ def cv_curve(search: Any, *, chosen: tuple[int, float] | None = None, ax: Axes |
     return ax
 
 
-def error_and_stability(search: Any, *, ax: Axes | None = None) -> Axes:
+def _ring(ax: Axes, x: Any, y: Any, k: int) -> None:
+    ax.plot(
+        x, y, "o", markersize=13, fillstyle="none", color=ink(), markeredgewidth=1.4,
+        label=f"chosen: {counted(k, 'factor')}",
+    )  # fmt: skip
+
+
+def error_and_stability(
+    errors: pd.DataFrame, stability: pd.DataFrame, *, chosen: int | None = None, ax: Axes | None = None
+) -> Axes:
     """Draw the error of each number of factors at its best penalty, and the stability of its factors.
 
     The error (left axis, bars are standard errors) says how well hidden answers are predicted; the
@@ -86,35 +89,37 @@ def error_and_stability(search: Any, *, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    search : ICQFCV
-        Fitted with ``stability=True`` or ``rule="stable"``.
+    errors : DataFrame
+        Columns ``n_components``, ``beta``, ``error`` and ``standard_error``, such as ``search.errors_``.
+    stability : DataFrame
+        Columns ``n_components``, ``beta``, ``agreement``, ``low`` and ``high``, one row per number of
+        factors, such as ``search.stability_``. The errors of these candidates are drawn.
+    chosen : int, optional
+        The number of factors chosen.
     ax : Axes, optional
 
     Examples
     --------
-    >>> from icqf import ICQFCV
-    >>> from icqf.datasets import make_synthetic
+    >>> import pandas as pd
     >>> from icqf.plotting import error_and_stability
-    >>> answers = make_synthetic(n=80, m=30, k=3, noise=0.1, random_state=0).answers
-    >>> search = ICQFCV([2, 3, 4], betas=[0.1], n_splits=4, stability=True, n_halves=2,
-    ...                 item_range=(0, 100), random_state=0).fit(answers)
-    >>> error_and_stability(search).get_ylabel()
+    >>> errors = pd.DataFrame({"n_components": [1, 2, 3], "beta": 0.1, "error": [0.9, 0.4, 0.5],
+    ...                        "standard_error": 0.05})
+    >>> halves = errors[["n_components", "beta"]].assign(agreement=[0.9, 0.95, 0.7], low=0.6, high=1.0)
+    >>> error_and_stability(errors, halves, chosen=2).get_ylabel()
     'squared error of hidden answers'
     """
-    if search.stability_ is None:
-        raise InputError("This search has no stability; fit it with stability=True.")
-    errors, stability = best_by_k(search.errors_), search.stability_
+    if stability is None:
+        raise InputError("There is no stability to draw; fit the search with stability=True.")
+    errors = errors.merge(stability[["n_components", "beta"]]).sort_values("n_components")
     ax = axes_or_new(ax)
     first, second = palette(2)
     ax.errorbar(
         errors["n_components"], errors["error"], yerr=errors["standard_error"], color=first, marker="o",
         markersize=4, linewidth=1.4, elinewidth=0.9, capsize=2, label="error (left)",
     )  # fmt: skip
-    chosen = errors[errors["n_components"] == search.n_components_]
-    ax.plot(
-        chosen["n_components"], chosen["error"], "o", markersize=13, fillstyle="none", color=ink(),
-        markeredgewidth=1.4, label=f"chosen: {search.n_components_} factors",
-    )  # fmt: skip
+    if chosen is not None:
+        here = errors[errors["n_components"] == chosen]
+        _ring(ax, here["n_components"], here["error"], chosen)
     right = ax.twinx()
     right.plot(stability["n_components"], stability["agreement"], color=second, marker="s", markersize=4,
                linewidth=1.4, label="agreement between halves (right)")  # fmt: skip
@@ -137,13 +142,18 @@ def error_and_stability(search: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def scree(count: FactorCount, *, most: int | None = None, ax: Axes | None = None) -> Axes:
+def scree(
+    curve: pd.DataFrame, *, kept: int | None = None, most: int | None = None, ax: Axes | None = None
+) -> Axes:
     """Draw the eigenvalues beside those of unrelated answers (parallel analysis).
 
     Parameters
     ----------
-    count : FactorCount
-        What `icqf.baselines.parallel_analysis` returned.
+    curve : DataFrame
+        Columns ``n_components``, ``eigenvalue`` and ``random_eigenvalue``, such as the `curve` of what
+        `icqf.baselines.parallel_analysis` returns.
+    kept : int, optional
+        How many factors stand out.
     most : int, optional
         How many eigenvalues to draw. Default: somewhat more than are kept.
     ax : Axes, optional
@@ -155,15 +165,14 @@ def scree(count: FactorCount, *, most: int | None = None, ax: Axes | None = None
     >>> from icqf.plotting import scree
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 2)) @ np.kron(np.eye(2), np.full((1, 5), 0.8)) + rng.normal(size=(300, 10))
-    >>> scree(parallel_analysis(X, n_iter=5, random_state=0)).get_ylabel()
+    >>> found = parallel_analysis(X, n_iter=5, random_state=0)
+    >>> scree(found.curve, kept=found.n_components).get_ylabel()
     'eigenvalue'
     """
-    if not {"eigenvalue", "random_eigenvalue"} <= set(count.curve.columns):
-        raise InputError("scree draws what parallel_analysis returns; this curve has no random eigenvalues.")
+    if not {"eigenvalue", "random_eigenvalue"} <= set(curve.columns):
+        raise InputError("scree draws the curve of parallel_analysis; this one has no random eigenvalues.")
     ax = axes_or_new(ax)
-    kept = count.n_components
-    most = most or max(10, int(1.5 * kept) + 2)
-    curve = count.curve.head(most)
+    curve = curve.head(most or max(10, int(1.5 * (kept or 0)) + 2))
     x = curve["n_components"].to_numpy()
     ax.plot(x, curve["eigenvalue"], color=SERIES[0], marker="o", markersize=4, label="these answers")
     ax.plot(
@@ -171,10 +180,10 @@ def scree(count: FactorCount, *, most: int | None = None, ax: Axes | None = None
     )
     if kept:
         ax.axvline(kept + 0.5, color=CHOSEN, linewidth=1.2, linestyle=":")
-        unit = "factor" if kept == 1 else "factors"
+        stand = "stands" if kept == 1 else "stand"
         ax.annotate(
-            f" {kept} {unit} stand out", (kept + 0.5, 0.72), xycoords=("data", "axes fraction"), color=ink(),
-            fontsize=8,
+            f" {counted(kept, 'factor')} {stand} out", (kept + 0.5, 0.72),
+            xycoords=("data", "axes fraction"), color=ink(), fontsize=8,
         )  # fmt: skip
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel("factor")
@@ -185,12 +194,73 @@ def scree(count: FactorCount, *, most: int | None = None, ax: Axes | None = None
     return ax
 
 
-def convergence(model: Any, *, ax: Axes | None = None) -> Axes:
+def count_curve(
+    curve: pd.DataFrame,
+    *,
+    chosen: int | None = None,
+    value: str | None = None,
+    reference: str | None = None,
+    spread: str | None = None,
+    better: Literal["lower", "higher"] | None = None,
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw what a rule for the number of factors looks at, and its choice.
+
+    Parameters
+    ----------
+    curve : DataFrame
+        The `curve` of a `FactorCount`: column ``n_components`` and one or more columns of values.
+    chosen : int, optional
+        The number of factors chosen.
+    value, reference, spread : str, optional
+        Columns of the values (by default the first one), of what they are held against, and of their
+        uncertainty.
+    better : {"lower", "higher"}, optional
+        Which values are better.
+    title : str
+        Such as the name of the rule.
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from icqf.plotting import count_curve
+    >>> curve = pd.DataFrame({"n_components": [1, 2, 3], "error": [0.9, 0.4, 0.5]})
+    >>> count_curve(curve, chosen=2, better="lower", title="Cross-validation").get_title(loc="left")
+    'Cross-validation: 2 factors'
+    """
+    ax = axes_or_new(ax)
+    value = value or str(next(name for name in curve.columns if name != "n_components"))
+    label = value.replace("_", " ")
+    k, y = curve["n_components"], curve[value]
+    bars = None if spread is None else curve[spread]
+    ax.errorbar(k, y, yerr=bars, color=SERIES[0], marker="o", markersize=4, capsize=2, label=label)
+    if reference is not None:
+        ax.plot(k, curve[reference], linestyle="--", color=muted(), label=reference.replace("_", " "))
+    if (k == chosen).any():
+        _ring(ax, k[k == chosen], y[k == chosen], int(chosen or 0))
+    if title:
+        found = "" if chosen is None else f": {counted(chosen, 'factor')}"
+        ax.set_title(title + found, loc="left")
+    ax.set_xlabel("number of factors")
+    ax.set_ylabel(label if better is None else f"{label} ({better} is better)")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    bare(ax)
+    guides(ax)
+    ax.legend(frameon=False, fontsize=8)
+    return ax
+
+
+def convergence(trace: pd.DataFrame, *, tol: float | None = None, ax: Axes | None = None) -> Axes:
     """Draw how far any loading still moved in each iteration, and the tolerance.
 
     Parameters
     ----------
-    model : fitted ICQF
+    trace : DataFrame
+        Column ``step``, one row per iteration, such as ``model.trace_``.
+    tol : float, optional
+        The tolerance, such as ``model.tol``.
     ax : Axes, optional
 
     Examples
@@ -199,20 +269,22 @@ def convergence(model: Any, *, ax: Axes | None = None) -> Axes:
     >>> from icqf.datasets import make_synthetic
     >>> from icqf.plotting import convergence
     >>> answers = make_synthetic(n=60, m=20, k=2, random_state=0).answers
-    >>> convergence(ICQF(2, item_range=(0, 100)).fit(answers)).get_yscale()
+    >>> model = ICQF(2, item_range=(0, 100)).fit(answers)
+    >>> convergence(model.trace_, tol=model.tol).get_yscale()
     'log'
     """
+    if "step" not in trace or not len(trace):
+        raise InputError("There is no trace of iterations to draw.")
     ax = axes_or_new(ax)
-    if "step" not in model.trace_ or not len(model.trace_):
-        raise InputError("The model has no trace of iterations to draw.")
-    step = np.maximum(model.trace_["step"].to_numpy(dtype=float), 1e-12)
+    step = np.maximum(trace["step"].to_numpy(dtype=float), 1e-12)
     x = np.arange(1, len(step) + 1)
     ax.plot(x, step, color=SERIES[0], linewidth=1.6, marker="o" if len(x) <= 60 else None, markersize=3)
-    ax.axhline(model.tol, color=CHOSEN, linestyle="--", linewidth=1.2)
-    ax.annotate(
-        f"tolerance {model.tol:g}", (1, model.tol), (0, 4), textcoords="offset points",
-        xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8, color=ink(),
-    )  # fmt: skip
+    if tol is not None:
+        ax.axhline(tol, color=CHOSEN, linestyle="--", linewidth=1.2)
+        ax.annotate(
+            f"tolerance {tol:g}", (1, tol), (0, 4), textcoords="offset points",
+            xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8, color=ink(),
+        )  # fmt: skip
     ax.set_yscale("log")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel("iteration")

@@ -10,19 +10,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
-from matplotlib.colors import Colormap, LinearSegmentedColormap
+import numpy as np
+import pandas as pd
+from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize, to_rgb
 from matplotlib.figure import Figure
 
-from icqf.data.questionnaire import Item
 from icqf.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Names = Sequence[str] | Mapping[str, str] | None
+
 # Okabe and Ito's colours without the yellow and the black, which vanish on white or on dark paper.
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 MARKERS = ("o", "s", "^", "D", "v", "P")
-FACTOR, CONFOUND = SERIES[0], SERIES[1]
+FACTOR = SERIES[0]
 CHOSEN = "#D55E00"
 
 BLUES = LinearSegmentedColormap.from_list(
@@ -42,7 +45,7 @@ def ink() -> str:
 
 
 def muted() -> str:
-    """Colour of what is said in passing."""
+    """Colour of secondary text and lines."""
     return str(mpl.rcParams["xtick.color"])
 
 
@@ -57,7 +60,7 @@ def axes_or_new(ax: Axes | None, *, size: tuple[float, float] = (6.4, 4.0)) -> A
 
 
 def bare(ax: Axes, *, keep: Sequence[str] = ("left", "bottom")) -> None:
-    """Take away the sides of the frame that carry no scale."""
+    """Hide the sides of the frame that carry no scale."""
     for side, spine in ax.spines.items():
         spine.set_visible(side in keep)
 
@@ -76,28 +79,24 @@ def readable_on(colour: Any) -> str:
     >>> readable_on("#0b3f7e"), readable_on("#f7fafd")
     ('white', 'black')
     """
-    from matplotlib.colors import to_rgb
-
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     return "white" if 1.05 / (luminance + 0.05) >= (luminance + 0.05) / 0.05 else "black"
 
 
 def palette(n: int) -> list[Any]:
-    """n colours for lines of a series that has an order (such as β), light to dark but never pale."""
+    """n colours for the lines of an ordered series (such as β), none of them too pale to see."""
     if n <= len(SERIES):
         return list(SERIES[:n])
     return [mpl.colormaps["cividis"](0.9 * at / (n - 1)) for at in range(n)]
 
 
 def map_for(low: float) -> Colormap:
-    """The blue map for loadings from 0 up, the two-sided one when some are negative."""
+    """The blue map for loadings from 0 up, the diverging one when some are negative."""
     return BOTH_WAYS if low < 0 else BLUES
 
 
-def factor_names(
-    keys: Iterable[Any], names: Sequence[str] | Mapping[str, str] | None, *, short: bool = False
-) -> list[str]:
+def factor_names(keys: Iterable[Any], names: Names) -> list[str]:
     """Names to show for factors: those given, and "Factor 1" for "factor1" where none is.
 
     Parameters
@@ -105,9 +104,7 @@ def factor_names(
     keys : iterable
         The factors' own names, such as ``model.get_feature_names_out()``.
     names : sequence, mapping or None
-        One name a factor, or names by the factors' own names.
-    short : bool
-        Whether to write "F1" instead of "Factor 1".
+        One name per factor, or names by the factors' own names.
 
     Examples
     --------
@@ -115,22 +112,35 @@ def factor_names(
     ['Factor 1', 'Temper']
     """
     own = [str(key) for key in keys]
-    head = "F" if short else "Factor "
-    shown = [head + key[6:] if key.startswith("factor") and key[6:].isdigit() else key for key in own]
+    shown = ["Factor " + key[6:] if key.startswith("factor") and key[6:].isdigit() else key for key in own]
     if names is None:
         return shown
     if isinstance(names, Mapping):
         strange = [str(key) for key in names if str(key) not in own]
         if strange:
-            raise InputError(f"names has {strange[0]!r}, which is no factor.{did_you_mean(strange[0], own)}")
+            raise InputError(
+                f"names has {strange[0]!r}, which is not a factor.{did_you_mean(strange[0], own)}"
+            )
         return [str(names.get(key) or text) for key, text in zip(own, shown, strict=True)]
     if isinstance(names, str) or len(names) != len(own):
         raise InputError(f"names must hold one name for each of the {len(own)} factors.")
     return [str(name) if name else text for name, text in zip(names, shown, strict=True)]
 
 
+def factor_table(values: Any) -> pd.DataFrame:
+    """A table with one column per factor; the factors and rows of an array are numbered."""
+    if isinstance(values, pd.DataFrame):
+        return values
+    array = np.asarray(values, dtype=float)
+    return pd.DataFrame(
+        array,
+        index=[f"item{j + 1}" for j in range(len(array))],
+        columns=[f"factor{r + 1}" for r in range(array.shape[1])],
+    )
+
+
 def shortened(text: str, most: int) -> str:
-    """A text cut at a word's end, with an ellipsis where something is missing.
+    """A text cut at the end of a word, with an ellipsis where it was cut.
 
     Examples
     --------
@@ -143,16 +153,30 @@ def shortened(text: str, most: int) -> str:
     return (cut[: cut.rfind(" ")] if cut.rfind(" ") > most // 2 else cut).rstrip(" ,;:") + "…"
 
 
-def item_label(name: str, item: Item | None) -> str:
-    """What an item is called in a plot: its wording, and whether its answers were turned round.
+def item_label(name: str, wording: str = "", reverse: bool = False) -> str:
+    """What an item is called: its wording, or its name where there is none, and whether it was reversed.
 
     Examples
     --------
-    >>> item_label("q1", Item("q1", wording="Makes friends easily", reverse=True))
+    >>> item_label("q1", "Makes friends easily", True)
     'Makes friends easily (reversed)'
-    >>> item_label("q2", None)
+    >>> item_label("q2")
     'q2'
     """
-    if item is None:
-        return name
-    return (item.wording or name) + (" (reversed)" if item.reverse else "")
+    return (wording or name) + (" (reversed)" if reverse else "")
+
+
+def correlation_cells(ax: Axes, values: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> None:
+    """Draw correlations as coloured squares with their numbers; NaN stays empty."""
+    mesh = ax.pcolormesh(values, cmap=BOTH_WAYS, norm=Normalize(-1, 1), edgecolors="face", linewidth=0.2)
+    for i, j in np.argwhere(np.isfinite(values)):
+        colour = readable_on(mesh.cmap(mesh.norm(values[i, j])))
+        text = f"{values[i, j]:.2f}".replace("0.", ".", 1)
+        text = {"1.00": "1", "-.00": ".00"}.get(text, text)
+        ax.text(j + 0.5, i + 0.5, text, ha="center", va="center", fontsize=8, color=colour)
+    ax.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=45, ha="right", rotation_mode="anchor")
+    ax.set_yticks(np.arange(len(rows)) + 0.5, rows)
+    ax.tick_params(length=0)
+    ax.set_ylim(len(rows), 0)
+    ax.set_aspect("equal")
+    bare(ax, keep=())

@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
@@ -18,12 +17,10 @@ import pandas as pd
 from matplotlib.colors import Colormap, LinearSegmentedColormap, to_hex
 from matplotlib.figure import Figure
 
-from icqf.data.questionnaire import Item
 from icqf.plotting import convergence, cv_curve, scree, split_tree
 from icqf.plotting.loadings import grouped_order
 from icqf.plotting.style import BLUES, ORANGES, readable_on
-from icqf.report.tree import ModelView, Report
-from icqf.selection.count import FactorCount
+from icqf.report.tree import Report
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,26 +96,20 @@ def figures(report: Report) -> dict[str, str]:
                 "random_eigenvalue": [row.unrelated for row in count.eigenvalues],
             }
         )
-        kept = FactorCount("Parallel analysis", count.parallel, curve, "", reference="random_eigenvalue")
-        drawn["scree"] = svg("scree", lambda ax: scree(kept, ax=ax))
+        drawn["scree"] = svg("scree", lambda ax: scree(curve, kept=count.parallel, ax=ax))
     if report.fit.trace:
-        model = SimpleNamespace(trace_=pd.DataFrame({"step": report.fit.trace}), tol=report.fit.tol)
-        drawn["convergence"] = svg("convergence", lambda ax: convergence(model, ax=ax), size=(4.7, 2.6))
-    if len(report.models) > 1:
-        models = [_stand_in(view) for view in report.models]
-        names = None
+        trace, tol = pd.DataFrame({"step": report.fit.trace}), report.fit.tol
+        drawn["convergence"] = svg(
+            "convergence", lambda ax: convergence(trace, tol=tol, ax=ax), size=(4.7, 2.6)
+        )
+    if report.splits:
+        links, names = pd.DataFrame([vars(split) for split in report.splits]), None
         largest = max(report.models, key=lambda view: view.n_components)
         if largest is report.model:
             names = [factor.name for factor in largest.factors]
         size = (5.4, 0.38 * largest.n_components + 1.0)
-        drawn["splits"] = svg("splits", lambda ax: split_tree(models, names=names, ax=ax), size=size)
+        drawn["splits"] = svg("splits", lambda ax: split_tree(links, names=names, ax=ax), size=size)
     return drawn
-
-
-def _stand_in(view: ModelView) -> SimpleNamespace:
-    components = np.array([[loading.value for loading in factor.loadings] for factor in view.factors])
-    keys = [factor.key for factor in view.factors]
-    return SimpleNamespace(components_=components, get_feature_names_out=lambda: keys)
 
 
 def svg(name: str, draw: Callable[[Axes], Axes], *, size: tuple[float, float] = (4.7, 3.1)) -> str:
@@ -150,7 +141,6 @@ def svg(name: str, draw: Callable[[Axes], Axes], *, size: tuple[float, float] = 
 
 def item_order(report: Report) -> tuple[list[int], set[int]]:
     """Order in which items are shown (by subscale, then strongest factor); where a subscale begins."""
-    items = [Item(row.name, subscale=row.subscale) for row in report.items]
     shares = np.array([[loading.share for loading in factor.loadings] for factor in report.model.factors]).T
-    order, groups = grouped_order([item.name for item in items], items, shares)
+    order, groups = grouped_order([row.subscale for row in report.items], shares)
     return order, {first for _, first, _ in groups}

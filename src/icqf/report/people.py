@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 
-from icqf.plotting.people import correlation_matrix
 from icqf.report import words
 from icqf.report.tree import Bin, FactorScores, People
 
@@ -35,7 +35,7 @@ def describe_people(scores: np.ndarray, names: Sequence[str], *, top: float = 1.
         )
         for r, name in enumerate(names)
     )
-    correlations = correlation_matrix(scores)
+    correlations = pd.DataFrame(scores).corr().to_numpy()
     said = [
         f"A score runs from 0 (nothing of the factor) to {top:g} (all of it): a participant with a score of "
         f"{top:g} is expected to answer with the factor's loadings added."

@@ -12,10 +12,11 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from icqf.plotting.style import item_label
 from icqf.report import words
 from icqf.report.figures import figures, heat_css, item_order, level
 from icqf.report.markdown import as_markdown
-from icqf.report.tree import ItemRow, Report
+from icqf.report.tree import Report
 
 __all__ = ["as_html", "as_json", "as_markdown", "write_report"]
 _DIGITS = 6
@@ -98,7 +99,7 @@ def as_html(report: Report) -> str:
         style=Markup(_file(environment, source, "style.css") + heat_css()),
         script=Markup(_file(environment, source, "script.js")),
         rows=[(at in begins and at > 0, j, report.items[j]) for at, j in enumerate(order)],
-        label=_label,
+        label=lambda row: item_label(row.name, row.wording, row.reverse),
         histogram=_histogram,
         loaded=lambda factor: [each for each in factor.loadings if each.share >= 0.1],
         by_name={row.name: row for row in report.items},
@@ -109,10 +110,6 @@ def _file(environment: Environment, loader: Any, name: str) -> str:
     """A file of the package as it is, without the template language."""
     text: str = loader.get_source(environment, name)[0]
     return text
-
-
-def _label(row: ItemRow) -> str:
-    return (row.wording or row.name) + (" (reversed)" if row.reverse else "")
 
 
 def _strength(value: float) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from icqf.data.confounds import INTERCEPT
 from icqf.estimator import ICQF
-from icqf.plotting.comparison import split_links
+from icqf.evaluation.lineage import factor_lineage
 from icqf.report import words
 from icqf.report.tree import Confound, Factor, Loading, ModelView, Split, Stability
 from icqf.resampling.bootstrap import Resamples
@@ -16,7 +16,6 @@ from icqf.summary import Summary
 
 N_TOP = 10
 WORTH_SHOWING = 0.05  # of the range: a smaller loading is not listed among the top items
-ALIKE = 0.4  # correlation of loadings from which a factor counts as descending from another
 
 
 def model_view(
@@ -123,11 +122,11 @@ def _confound_words(model: ICQF) -> list[str]:
 
 
 def factor_splits(models: Sequence[ICQF]) -> tuple[Split, ...]:
-    """The closest parent of every factor, model by model."""
-    ranked = sorted(models, key=lambda each: len(each.components_))
-    ks = [len(each.components_) for each in ranked]
+    """The predecessors of every factor, model by model; none for one model alone."""
+    if len(models) < 2:
+        return ()
+    table = factor_lineage([each.loadings_ for each in models])
     return tuple(
-        Split(ks[level], r + 1, ks[level + 1], s + 1, value)
-        for level, r, s, best, value in split_links(ranked)
-        if best or value >= ALIKE
+        Split(int(k), int(factor), int(next_k), int(next_factor), float(value))
+        for k, factor, next_k, next_factor, value in table.itertuples(index=False)
     )

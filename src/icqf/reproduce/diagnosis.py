@@ -9,6 +9,7 @@ from typing import Any
 from icqf.errors import counted
 from icqf.evaluation.methods import METHODS
 from icqf.evaluation.prediction import DiagnosticAUC, diagnostic_auc
+from icqf.plotting import by_sample_size
 from icqf.report.markdown import markdown_table, safe
 from icqf.reproduce.design import Design
 from icqf.reproduce.pages import (
@@ -74,7 +75,8 @@ def _section(study: NamedStudy, found: DiagnosticAUC, design: Design) -> list[st
     tests, summary = tests_of(found), found.summary()
     found.table.to_csv(f"{base}.csv", index=False, float_format="%.4g")
     tests.to_csv(f"{base}-tests.csv", index=False, float_format="%.6g")
-    ax = found.plot()
+    ax: Any = by_sample_size(summary, "auc", label="mean AUC")
+    ax.set_xlabel("training set, as a share of the development set")
     ax.set_title(study.title, loc="left")
     ax.figure.savefig(f"{base}.png", dpi=150)
 

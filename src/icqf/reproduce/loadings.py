@@ -15,6 +15,7 @@ from icqf.evaluation.fits import fit_part, identity_of
 from icqf.evaluation.methods import FACTORIZATIONS, FactorAnalysisMethod, Fitted, ICQFMethod, trained
 from icqf.jobs.parallel import run_all
 from icqf.plotting import loading_heatmap, top_items
+from icqf.plotting.loadings import grouped_order, subscales_of
 from icqf.report.markdown import markdown_table, safe
 from icqf.reproduce.design import QUICK_PARTICIPANTS, Design
 from icqf.reproduce.pages import about_simulations, candidates, made_by, write_page
@@ -199,11 +200,9 @@ def _in_one_order(fits: Mapping[str, Fitted]) -> dict[str, Fitted]:
 def _heatmaps(study: NamedStudy, usable: Mapping[str, Fitted]) -> Figure:
     from matplotlib.figure import Figure
 
-    from icqf.plotting.loadings import grouped_order
-
     first = next(iter(usable.values())).factors
-    items = study.questionnaire.items
-    order, _ = grouped_order([str(name) for name in first.index], items, first.to_numpy())
+    items = study.questionnaire.item_table()
+    order, _ = grouped_order(subscales_of(first.index, items), first.to_numpy())
     names = [str(first.index[j]) for j in order]
     lines = [_lines(fit) for fit in usable.values()]
     figure = Figure(
@@ -212,14 +211,21 @@ def _heatmaps(study: NamedStudy, usable: Mapping[str, Fitted]) -> Figure:
     )
     axes = np.atleast_1d(figure.subplots(len(lines), 1, height_ratios=lines))
     for ax, (name, fit) in zip(axes, usable.items(), strict=True):
-        shown = fit.model if name == "ICQF" else fit.factors
-        loading_heatmap(shown, items=items, form="wide", order=names, ax=ax)
+        beside = {"confounds": fit.model.confound_loadings_} if name == "ICQF" else {}
+        loading_heatmap(
+            fit.factors, **beside, ranges=_ranges(name, fit), items=items, form="wide", order=names, ax=ax
+        )
         ax.set_title(f"{name}, k = {fit.n_components}", loc="left", fontweight="bold", pad=18)
     return figure
 
 
 def _lines(fit: Fitted) -> int:
     return fit.n_components + len(getattr(fit.model, "confound_names_", ()))
+
+
+def _ranges(name: str, fit: Fitted) -> pd.DataFrame | None:
+    """Only ICQF's loadings are bounded by the answer ranges, and shown as shares of them."""
+    return fit.model.item_range_ if name == "ICQF" else None
 
 
 def _tops(study: NamedStudy, name: str, fit: Fitted) -> Figure:
@@ -230,10 +236,10 @@ def _tops(study: NamedStudy, name: str, fit: Fitted) -> Figure:
     figure = Figure(figsize=(13, 2.5 * rows), layout="constrained")
     axes = figure.subplots(rows, 2, squeeze=False).ravel()
     for at, column in enumerate(columns):
-        shown = fit.model if name == "ICQF" else fit.factors
         top_items(
-            shown, column, items=study.questionnaire.items, name=f"Factor {at + 1}", most=42, ax=axes[at]
-        )
+            fit.factors[column], ranges=_ranges(name, fit), items=study.questionnaire.item_table(),
+            title=f"Factor {at + 1}", most=42, ax=axes[at],
+        )  # fmt: skip
     for ax in axes[len(columns) :]:
         ax.set_axis_off()
     figure.suptitle(f"{name}: the ten strongest items of each factor", fontweight="bold")

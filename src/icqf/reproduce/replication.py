@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from icqf.evaluation.across_studies import replication
 from icqf.evaluation.methods import FACTORIZATIONS
+from icqf.plotting import by_method
 from icqf.report.markdown import markdown_table, safe
 from icqf.reproduce.design import Design
 from icqf.reproduce.pages import (
@@ -67,7 +69,7 @@ def replication_experiment(studies: Sequence[NamedStudy], design: Design) -> Pat
         "congruence",
         "paper (sd)",
     ]
-    ax = found.plot()
+    ax: Any = by_method(found.table, "pearson", label="mean correlation of loadings")
     ax.set_title(f"{a.title} ↔ {b.title}", loc="left")
     if published:
         for at, method in enumerate(dict.fromkeys(found.table["method"])):

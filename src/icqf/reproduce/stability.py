@@ -10,6 +10,8 @@ import pandas as pd
 
 from icqf.evaluation.across_samples import Stability, stability
 from icqf.evaluation.methods import FACTORIZATIONS
+from icqf.evaluation.summaries import bands
+from icqf.plotting import by_sample_size
 from icqf.report.markdown import safe
 from icqf.reproduce.design import Design
 from icqf.reproduce.pages import (
@@ -85,7 +87,9 @@ def _section(study: NamedStudy, found: Stability, design: Design) -> list[str]:
     tests, summary = tests_of(found), found.summary()
     found.table.to_csv(f"{base}.csv", index=False, float_format="%.6g")
     tests.to_csv(f"{base}-tests.csv", index=False, float_format="%.6g")
-    ax = found.plot()
+    label = "mean correlation of loadings"
+    ax: Any = by_sample_size(bands(found.table, "pearson"), "pearson", label=label)
+    ax.set_xlabel("part, as a share of the development set")
     ax.set_title(study.title, loc="left")
     ax.figure.savefig(f"{base}.png", dpi=150)
     paper = PAPER.get(study.name, {})

@@ -30,6 +30,8 @@ class Match:
         Number of items the loadings were compared on.
     method, similarity : str
         How pairs were formed, and by which measure.
+    similarities : DataFrame of shape (n_factors_a, n_factors_b)
+        Similarity of every factor of a with every factor of b, by that measure.
     """
 
     pairs: pd.DataFrame
@@ -38,6 +40,7 @@ class Match:
     n_items: int
     method: str
     similarity: str
+    similarities: pd.DataFrame
 
     @property
     def values(self) -> np.ndarray:
@@ -137,6 +140,7 @@ def match_factors(
         n_items=len(left),
         method=method,
         similarity=similarity,
+        similarities=pd.DataFrame(chosen, index=left.columns, columns=right.columns),
     )
 
 

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-import numpy as np
 import pandas as pd
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,52 +74,3 @@ class FactorCount:
     def __str__(self) -> str:
         unit = "factor" if self.n_components == 1 else "factors"
         return f"{self.method}: {self.n_components} {unit}. {self.reason}"
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the curve, its reference and the chosen number of factors.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure's Axes by default.
-
-        Returns
-        -------
-        matplotlib Axes
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from matplotlib.figure import Figure
-        >>> curve = pd.DataFrame({"n_components": [1, 2, 3], "error": [0.9, 0.4, 0.5]})
-        >>> count = FactorCount("Cross-validation", 2, curve, "Two predict best.", better="lower")
-        >>> count.plot(Figure().add_subplot()).get_title()
-        'Cross-validation: 2 factors'
-        """
-        from matplotlib.ticker import MaxNLocator
-
-        if ax is None:
-            from matplotlib import pyplot as plt
-
-            ax = plt.figure().add_subplot()
-        k = self.curve["n_components"].to_numpy()
-        y = self.curve[self.value].to_numpy(dtype=float)
-        label = self.value.replace("_", " ")
-        if self.spread is None:
-            ax.plot(k, y, marker="o", markersize=4, label=label)
-        else:
-            bars = self.curve[self.spread].to_numpy(dtype=float)
-            ax.errorbar(k, y, yerr=bars, marker="o", markersize=4, capsize=2, label=label)
-        if self.reference is not None:
-            line = self.curve[self.reference].to_numpy(dtype=float)
-            ax.plot(k, line, linestyle="--", color="0.4", label=self.reference.replace("_", " "))
-        chosen = np.flatnonzero(k == self.n_components)
-        if len(chosen):
-            ax.plot(k[chosen], y[chosen], "o", markersize=11, fillstyle="none", color="C3", label="chosen")
-        unit = "factor" if self.n_components == 1 else "factors"
-        ax.set_title(f"{self.method}: {self.n_components} {unit}")
-        ax.set_xlabel("number of factors")
-        ax.set_ylabel(label if self.better is None else f"{label} ({self.better} is better)")
-        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-        ax.legend()
-        return ax

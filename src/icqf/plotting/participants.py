@@ -1,0 +1,172 @@
+"""The participants' scores, and which answers are missing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.colors import ListedColormap
+
+from icqf.plotting.loadings import grouped_order, subscales_of
+from icqf.plotting.style import (
+    FACTOR,
+    Names,
+    axes_or_new,
+    bare,
+    correlation_cells,
+    factor_names,
+    factor_table,
+    faint,
+    ink,
+    muted,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def score_distributions(
+    scores: Any, *, names: Names = None, top: float = 1.0, bins: int = 40, ax: Axes | None = None
+) -> Axes:
+    """Draw how the scores of each factor are distributed, one row per factor.
+
+    The share of participants at exactly 0 is written at the right: a spike there would flatten all else.
+
+    Parameters
+    ----------
+    scores : DataFrame or array (n, k)
+    names : sequence or mapping, optional
+        Names of the factors.
+    top : float
+        Highest possible score.
+    bins : int
+        Number of bars.
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from icqf.plotting import score_distributions
+    >>> ax = score_distributions(np.random.default_rng(0).random((100, 3)))
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['Factor 1', 'Factor 2', 'Factor 3']
+    """
+    table = factor_table(scores).dropna()
+    k = table.shape[1]
+    ax = axes_or_new(ax, size=(6.4, 0.9 + 0.52 * k))
+    edges = np.linspace(0, max(top, float(table.to_numpy().max(initial=top))), bins + 1)
+    for row, column in enumerate(table.columns):
+        values = table[column].to_numpy()
+        above = values[values > 0]
+        heights = np.histogram(above, edges)[0].astype(float)
+        heights *= 0.82 / max(heights.max(initial=0.0), 1.0)
+        base = row + 0.42
+        ax.fill_between(
+            np.repeat(edges, 2)[1:-1],
+            base,
+            base - np.repeat(heights, 2),
+            color=FACTOR,
+            alpha=0.75,
+            linewidth=0,
+        )
+        ax.axhline(base, color=faint(), linewidth=0.8, zorder=0)
+        if len(above):
+            middle = float(np.median(values))
+            ax.plot([middle, middle], [base, base - 0.82], color=ink(), linewidth=1.4)
+        ax.annotate(
+            f"{np.mean(values <= 0):.0%} at 0", (1.01, base - 0.3), xycoords=("axes fraction", "data"),
+            fontsize=8, color=muted(), va="center", annotation_clip=False,
+        )  # fmt: skip
+    ax.set_yticks(np.arange(k), factor_names(table.columns, names))
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(k - 0.45, -0.6)
+    ax.set_xlim(0, edges[-1])
+    ax.set_xlabel("score (the line marks the median participant)")
+    bare(ax, keep=("bottom",))
+    return ax
+
+
+def score_correlations(correlations: pd.DataFrame, *, names: Names = None, ax: Axes | None = None) -> Axes:
+    """Draw the correlations between the participants' scores.
+
+    They describe these scores in this sample; they are not parameters of the model, as the factor
+    correlations of a factor analysis are.
+
+    Parameters
+    ----------
+    correlations : DataFrame (k, k)
+        Such as ``scores.corr()``.
+    names : sequence or mapping, optional
+        Names of the factors.
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from icqf.plotting import score_correlations
+    >>> scores = pd.DataFrame(np.random.default_rng(0).random((100, 3)))
+    >>> score_correlations(scores.corr()).get_title(loc="left")
+    'Correlations between scores'
+    """
+    k = len(correlations)
+    ax = axes_or_new(ax, size=(1.9 + 0.5 * k, 1.5 + 0.46 * k))
+    labels = factor_names(correlations.columns, names)
+    below = np.where(np.tri(k, dtype=bool), correlations.to_numpy(dtype=float), np.nan)
+    correlation_cells(ax, below, labels, labels)
+    ax.set_title("Correlations between scores", loc="left")
+    return ax
+
+
+def missingness_map(answers: Any, *, items: pd.DataFrame | None = None, ax: Axes | None = None) -> Axes:
+    """Draw which answers are missing: one row per participant, those with most missing at the top.
+
+    Parameters
+    ----------
+    answers : DataFrame or array (n, m)
+        NaN is missing.
+    items : DataFrame, optional
+        Indexed by item, with a column ``subscale``, such as ``questionnaire.item_table()``: items are then
+        grouped by subscale.
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from icqf.plotting import missingness_map
+    >>> answers = np.ones((50, 10))
+    >>> answers[:5, 2] = np.nan
+    >>> missingness_map(answers).get_title(loc="left")
+    '1.0% of the answers are missing'
+    """
+    table = pd.DataFrame(answers)
+    missing = table.isna().to_numpy()
+    groups: list[tuple[str, int, int]] = []
+    if items is not None:
+        order, groups = grouped_order(subscales_of(table.columns, items))
+        missing = missing[:, order]
+    by_participant = np.argsort(-missing.sum(axis=1), kind="stable")
+    ax = axes_or_new(ax)
+    image = missing[by_participant].astype(float)
+    colours = ListedColormap(["#f0f2f5", FACTOR])
+    ax.imshow(image, aspect="auto", interpolation="none", cmap=colours, vmin=0, vmax=1)
+    for number, (_, first, last) in enumerate(groups, 1):
+        if first:
+            ax.axvline(first - 0.5, color=muted(), linewidth=0.6)
+        ax.annotate(
+            str(number), ((first + last - 1) / 2, 0), (0, 3), fontsize=7,
+            textcoords="offset points", ha="center", va="bottom", annotation_clip=False, color=ink(),
+        )  # fmt: skip
+    ax.set_xticks([])
+    ax.set_xlabel(
+        "items by subscale: " + ", ".join(f"{at} {name}" for at, (name, *_) in enumerate(groups, 1))
+        if groups
+        else "items",
+        wrap=True,
+        fontsize=8 if groups else None,
+    )
+    ax.set_ylabel("participants, most missing first")
+    ax.set_title(f"{missing.mean():.1%} of the answers are missing", loc="left", pad=14 if groups else None)
+    bare(ax, keep=())
+    return ax
