@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-from sklearn.base import clone
 
 from _measure import best_of, heading, report
 from icqf import ICQF
@@ -29,9 +28,9 @@ def main() -> None:
     model = ICQF(8, beta=0.1, item_range=people.ranges())
     fit, _ = best_of(3, lambda: model.fit(answers, confounds=confounds))
 
-    problem = clone(model).make_problem(answers, confounds=confounds)
+    problem = model.state(answers, confounds=confounds).problem
     scores = model.transform(answers, confounds=confounds).T
-    solution = np.concatenate([model.components_, model._confound_components])
+    solution = np.concatenate([model.components_, model.confound_components_])
 
     def resample() -> object:
         rng = np.random.default_rng(0)

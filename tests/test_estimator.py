@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 from icqf import ICQF
-from icqf.data.answers import RangeWarning
+from icqf.data.answers import EmptyRowsWarning, RangeWarning
 from icqf.datasets import make_synthetic
 
 NUMPY_ONLY = "check_array_api_input"  # skipped by scikit-learn unless SCIPY_ARRAY_API is set
@@ -72,6 +72,42 @@ def test_check_estimator(dtype, expected_failures):
     assert by_status["skipped"] <= {NUMPY_ONLY}
     assert sum(check["status"] == "passed" for check in results) > 40
     assert len(by_status["passed"]) > 40
+
+
+# --- stating, solving and keeping ------------------------------------------------------------------
+
+
+def test_stating_and_solving_change_nothing_in_the_model(answers, people):
+    model = precise()
+    before = dict(vars(model))
+    stated = model.state(answers, confounds=people.set_index(answers.index))
+    found = model.solve(stated)
+    assert vars(model) == before
+    fitted = precise().fit(answers, confounds=people.set_index(answers.index))
+    kept = model.keep(stated, found)
+    assert kept is model and kept.objective_ == fitted.objective_
+    np.testing.assert_array_equal(kept.components_, fitted.components_)
+    np.testing.assert_array_equal(kept.confound_components_, fitted.confound_components_)
+    assert list(kept.feature_names_in_) == list(stated.items) == list(answers)
+
+
+def test_a_stated_problem_serves_any_number_of_factors_and_beta(data):
+    stated = precise().state(data.answers)
+    for k, beta in [(2, 0.0), (3, 0.5)]:
+        model = precise(k, beta=beta)
+        model.keep(stated, model.solve(stated))
+        assert model.objective_ == precise(k, beta=beta).fit(data.answers).objective_
+
+
+def test_who_takes_part(data):
+    table = data.answers.copy()
+    table[3] = np.nan
+    weights = np.ones(len(table))
+    weights[5] = 0
+    with pytest.warns(EmptyRowsWarning, match="1 participant answered nothing"):
+        stated = precise().state(table, sample_weight=weights)
+    assert list(np.flatnonzero(~stated.kept)) == [3, 5] and list(np.flatnonzero(~stated.answered)) == [3]
+    assert stated.problem.n == len(table) - 2 and stated.ranges.shape == (30, 2)
 
 
 # --- laws ------------------------------------------------------------------------------------------

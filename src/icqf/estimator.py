@@ -15,24 +15,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from icqf.data.answers import (
-    check_items,
-    item_ranges,
-    numeric_table,
-    observed_rows,
-    warn_of_empty_rows,
-    working_matrix,
-)
-from icqf.data.confounds import ConfoundEncoder
-from icqf.data.inputs import check_same_rows, design_of, row_names, validated, weights_of
+from icqf.data.answers import numeric_table, observed_rows, warn_of_empty_rows, working_matrix
+from icqf.data.inputs import check_same_rows, design_of, row_names, seen_items, weights_of
 from icqf.data.parameters import check_parameters, check_start
 from icqf.engines.local import Callback, Solver, run
 from icqf.errors import InputError
 from icqf.solvers.finish import score_tolerance, solve_scores_inside
-from icqf.solvers.problem import Bounds, Penalty, Problem
+from icqf.solvers.problem import Problem
 from icqf.solvers.result import Certificate, Factorization, Factors
 from icqf.solvers.start import NAMES, Starts, settle
-from icqf.summary import Summary
+from icqf.stated import StatedProblem, problem_of, state_problem
+from icqf.summary import FitStatistics, Summary
 
 Array = NDArray[Any]
 
@@ -105,7 +98,13 @@ class ICQF(TransformerMixin, BaseEstimator):
         The same, items × factors.
     confound_loadings_ : DataFrame (m, c)
         The answering pattern that goes with each confound.
+    confound_components_ : array (c, m)
+        The same, one row per confound column.
     confound_names_ : list of str
+    confound_encoder_ : ConfoundEncoder
+        How confounds become columns between 0 and 1.
+    fit_statistics_ : FitStatistics
+        Squared errors and missing answers of the fit, as `summary` reports them.
     item_range_ : DataFrame (m, 2)
     objective_ : float
     certificate_ : Certificate
@@ -192,16 +191,12 @@ class ICQF(TransformerMixin, BaseEstimator):
             Answers; NaN or NA is missing. pandas and polars tables are both taken.
         y : ignored
         confounds : table, optional
-            Age, sex and the like, a row a participant in the same order.
+            Age, sex and the like, one row per participant in the same order.
         sample_weight : array (n,), optional
             Survey weights; a weight of 2 is the same as the row twice.
         """
-        self._check_parameters()
-        problem = self.make_problem(X, confounds=confounds, sample_weight=sample_weight)
-        k = self._number_of_factors(problem)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        self._keep(problem, self._solve(problem, k, rng))
-        return self
+        stated = self.state(X, confounds=confounds, sample_weight=sample_weight)
+        return self.keep(stated, self.solve(stated))
 
     def fit_transform(
         self, X: Any, y: Any = None, *, confounds: Any = None, sample_weight: Any = None
@@ -211,59 +206,30 @@ class ICQF(TransformerMixin, BaseEstimator):
             X, confounds=confounds
         )
 
-    def make_problem(self, X: Any, *, confounds: Any = None, sample_weight: Any = None) -> Problem:
-        """Check the data of a fit, learn their names, ranges and confounds, and state the problem.
+    def state(self, X: Any, *, confounds: Any = None, sample_weight: Any = None) -> StatedProblem:
+        """State the problem of a fit: check parameters and data, learn names, ranges and confounds.
 
-        Participants who answered nothing are kept out, with a warning that names them.
+        The model itself does not change. Participants who answered nothing are left out, with a warning
+        that names them, and so are those with a weight of 0.
+
+        Examples
+        --------
+        >>> from icqf import ICQF
+        >>> stated = ICQF(item_range=(0, 2)).state([[0, 1], [2, 2], [0, 0]])
+        >>> stated.problem.n, stated.items
+        (3, ('item1', 'item2'))
         """
-        table = numeric_table(X)
-        answers = validated(self, table, reset=True)
-        items, rows = self._item_names(), row_names(table, len(answers))
-        ranges = item_ranges(self.item_range, items, answers, rows)
-        work = working_matrix(answers, ranges, items, rows, self.dtype)
-        check_same_rows(table, confounds)
-        encoder = ConfoundEncoder(
-            ranges=self.confound_ranges, intercept=self.intercept, missing=self.missing_confounds
-        ).fit(confounds)
-        design = design_of(encoder, confounds, len(answers))
-        weights = weights_of(sample_weight, answers)
-        filled = observed_rows(answers)
-        if not filled.all():
-            warn_of_empty_rows(rows, filled, consequence="kept out of the fit")
-        if weights is not None:
-            filled &= weights > 0
-        self._kept = filled
-        if not filled.all():
-            work, design = work[filled], design[filled]
-            weights = None if weights is None else weights[filled]
-        check_items(work, items)
-        self._encoder = encoder
-        self.confound_names_ = list(encoder.names)
-        self.item_range_ = pd.DataFrame(ranges, index=items, columns=["min", "max"])
-        return self._problem(work, design, weights)
+        check_parameters(self)
+        return state_problem(self, X, confounds=confounds, sample_weight=sample_weight)
 
-    def _problem(self, work: Array, design: Array, weights: Array | None) -> Problem:
-        span = (self.item_range_["max"] - self.item_range_["min"]).to_numpy()
-        loading = span if self.loading_max == "item_range" else self.loading_max
-        total = float(len(work)) if weights is None else float(weights.sum())
-        return Problem(
-            answers=work,
-            design=np.ascontiguousarray(design.T),  # in double precision: the bounds on R hold exactly
-            span=span,
-            bounds=Bounds(
-                score=self.score_max,
-                loading=None if loading is None else np.broadcast_to(np.asarray(loading, float), span.shape),
-                reconstruction=span if self.reconstruction_max == "item_range" else None,
-            ),
-            penalty=Penalty(self.penalty, float(self.beta), total / len(span) * float(span.max())),
-            partitions=self._encoder.partitions,
-            intercept=len(self.confound_names_) - 1 if self.intercept else None,
-            weights=weights,
-            dtype=np.dtype(self.dtype),
-        )
+    def solve(self, stated: StatedProblem) -> Factorization:
+        """The best factorization of a stated problem, with this model's number of factors, β and starts.
 
-    def _solve(self, problem: Problem, k: int, rng: np.random.Generator) -> Factorization:
-        """The best of `n_init` starts: the one asked for, the other deterministic one, then random ones."""
+        The first start is `init`, then come the other deterministic one and random ones.
+        """
+        problem = stated.problem.with_beta(float(self.beta))
+        k = self._number_of_factors(problem)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         named = self.init if isinstance(self.init, str) else ""
         others = [name for name in NAMES if name not in (named, "random")]
         inits = [self.init, *others, *["random"] * self.n_init][: self.n_init]
@@ -294,23 +260,30 @@ class ICQF(TransformerMixin, BaseEstimator):
         scores, loadings = (np.asarray(part, dtype=float).T for part in init)
         return settle(starts.problem, Factors(scores, loadings), raw=False)
 
-    def _keep(self, problem: Problem, found: Factorization) -> None:
-        loadings = found.factors.loadings
+    def keep(self, stated: StatedProblem, found: Factorization) -> ICQF:
+        """Set the fitted attributes from a stated problem and a factorization of it."""
+        problem, loadings = stated.problem, found.factors.loadings
         k = len(loadings) - problem.c
+        self.n_features_in_ = problem.m
+        if stated.named:
+            self.feature_names_in_ = np.array(stated.items, dtype=object)
+        elif hasattr(self, "feature_names_in_"):  # of an earlier fit
+            del self.feature_names_in_
+        self.item_range_ = pd.DataFrame(stated.ranges, index=list(stated.items), columns=["min", "max"])
+        self.confound_encoder_ = stated.encoder
+        self.confound_names_ = list(stated.encoder.names)
         self.components_ = loadings[:k]
-        self._confound_components = loadings[k:]
+        self.confound_components_ = loadings[k:]
         self.objective_ = found.objective
         self.certificate_: Certificate = found.certificate
         self.trace_ = pd.DataFrame(found.trace.columns()).rename_axis("iteration")
         self.converged_ = found.converged
         self.n_iter_ = found.n_iter
         self.n_participants_ = problem.n
-        self._fit_statistics = {
-            "sse": found.fit.sse,
-            "sst": found.fit.sst,
-            "removal": found.fit.removal[:k],
-            "missing": problem.n - _answer_counts(problem),
-        }
+        self.fit_statistics_ = FitStatistics(
+            found.fit.sse, found.fit.sst, found.fit.removal[:k], problem.n - _answer_counts(problem)
+        )
+        return self
 
     # --- using a fitted model ------------------------------------------------------------------------
 
@@ -329,19 +302,23 @@ class ICQF(TransformerMixin, BaseEstimator):
     def _new_people(self, X: Any, confounds: Any) -> tuple[Problem, Array]:
         """The problem of the participants who answered anything, and which those are."""
         table = numeric_table(X)
-        answers = validated(self, table, reset=False)
+        answers = seen_items(self, table)
         rows = row_names(table, len(answers))
-        work = working_matrix(answers, self.item_range_.to_numpy(), self._item_names(), rows, self.dtype)
+        work = working_matrix(
+            answers, self.item_range_.to_numpy(), list(self.item_range_.index), rows, self.dtype
+        )
         check_same_rows(table, confounds)
-        design = design_of(self._encoder, confounds, len(answers))
+        design = design_of(self.confound_encoder_, confounds, len(answers))
         filled = observed_rows(answers)
         if not filled.all():
             warn_of_empty_rows(rows, filled, consequence="their scores are NaN")
             work, design = work[filled], design[filled]
-        return self._problem(work, design, None), filled
+        return problem_of(
+            self, work, design, None, self.item_range_.to_numpy(), self.confound_encoder_
+        ), filled
 
     def _solve_scores(self, problem: Problem) -> Array:
-        loadings = np.concatenate([self.components_, self._confound_components])
+        loadings = np.concatenate([self.components_, self.confound_components_])
         return solve_scores_inside(problem, loadings, tol=score_tolerance(self.tol))
 
     def inverse_transform(self, X: Any, *, confounds: Any = None) -> Any:
@@ -362,14 +339,14 @@ class ICQF(TransformerMixin, BaseEstimator):
                 f"The scores have the shape {scores.shape}; the model has {len(self.components_)} factors, "
                 f"so give (participants, {len(self.components_)})."
             )
-        design = design_of(self._encoder, confounds, len(scores))
-        R = scores @ self.components_ + design @ self._confound_components
+        design = design_of(self.confound_encoder_, confounds, len(scores))
+        R = scores @ self.components_ + design @ self.confound_components_
         low, high = self.item_range_["min"].to_numpy(), self.item_range_["max"].to_numpy()
         answers = low + R
         if self.reconstruction_max == "item_range":
             answers = np.minimum(answers, high)
         if isinstance(X, pd.DataFrame):
-            return pd.DataFrame(answers, index=X.index, columns=self._item_names())
+            return pd.DataFrame(answers, index=X.index, columns=list(self.item_range_.index))
         return answers
 
     def score(self, X: Any, y: Any = None, *, confounds: Any = None, sample_weight: Any = None) -> float:
@@ -379,7 +356,7 @@ class ICQF(TransformerMixin, BaseEstimator):
         if not filled.any():
             raise InputError("Nobody in this table answered anything, so there is nothing to score.")
         weights = None if sample_weight is None else weights_of(sample_weight, filled)
-        loadings = np.concatenate([self.components_, self._confound_components])
+        loadings = np.concatenate([self.components_, self.confound_components_])
         A = problem.with_confounds(self._solve_scores(problem), np.float64)
         total, count = 0.0, 0.0
         for block in problem.precise_blocks():
@@ -396,7 +373,7 @@ class ICQF(TransformerMixin, BaseEstimator):
         """Loadings, items × factors."""
         check_is_fitted(self)
         return pd.DataFrame(
-            self.components_.T, index=self._item_names(), columns=self.get_feature_names_out()
+            self.components_.T, index=list(self.item_range_.index), columns=self.get_feature_names_out()
         )
 
     @property
@@ -404,7 +381,7 @@ class ICQF(TransformerMixin, BaseEstimator):
         """Loadings of the confounds, items × confound columns."""
         check_is_fitted(self)
         return pd.DataFrame(
-            self._confound_components.T, index=self._item_names(), columns=self.confound_names_
+            self.confound_components_.T, index=list(self.item_range_.index), columns=self.confound_names_
         )
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
@@ -433,12 +410,6 @@ class ICQF(TransformerMixin, BaseEstimator):
 
     # --- small things --------------------------------------------------------------------------------
 
-    def _item_names(self) -> list[str]:
-        names = getattr(self, "feature_names_in_", None)
-        if names is not None:
-            return [str(name) for name in names]
-        return [f"item{j}" for j in range(1, self.n_features_in_ + 1)]
-
     def _number_of_factors(self, problem: Problem) -> int:
         k = self.n_components
         if k is None:
@@ -451,9 +422,6 @@ class ICQF(TransformerMixin, BaseEstimator):
         if not isinstance(self.init, str):
             check_start(self.init, (problem.n, int(k)), (problem.m, int(k)))
         return int(k)
-
-    def _check_parameters(self) -> None:
-        check_parameters(self)
 
 
 def _answer_counts(problem: Problem) -> Array:

@@ -18,6 +18,26 @@ _LOADED = 0.1  # an item counts as loaded when the factor moves it by more than 
 
 
 @dataclass(frozen=True, eq=False)
+class FitStatistics:
+    """Sums over the participants of a fit.
+
+    Attributes
+    ----------
+    sse, sst : array (m,)
+        Squared error of each item, and its sum of squares around the item's mean.
+    removal : array (k, m)
+        By how much each item's squared error would grow without the factor.
+    missing : array (m,)
+        How many answers each item lacks.
+    """
+
+    sse: np.ndarray
+    sst: np.ndarray
+    removal: np.ndarray
+    missing: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
 class Summary:
     """The meaning of a fitted model's numbers.
 
@@ -46,9 +66,9 @@ class Summary:
     @classmethod
     def of(cls, model: ICQF, *, n_top: int = 5) -> Summary:
         """The summary of a fitted model."""
-        statistics = model._fit_statistics
-        sse, sst, removal = statistics["sse"], statistics["sst"], statistics["removal"]
-        missing = statistics["missing"].astype(int)
+        statistics = model.fit_statistics_
+        sse, sst, removal = statistics.sse, statistics.sst, statistics.removal
+        missing = statistics.missing.astype(int)
         span = (model.item_range_["max"] - model.item_range_["min"]).to_numpy()
         relative = model.components_ / span
         names, items = model.get_feature_names_out(), np.array(model.loadings_.index)

@@ -126,7 +126,7 @@ def test_the_certificate_hides_nothing(case):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", message=".*same answer from everybody")
-        problem = model.make_problem(case.answers, confounds=case.confounds, sample_weight=case.weights)
+        problem = model.state(case.answers, confounds=case.confounds, sample_weight=case.weights).problem
         found = solved_as(model, problem)
     plain = Plain.of(
         case.answers,

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-from sklearn.base import clone
 
 from icqf.resampling.bootstrap import _hidden_sums, bootstrap, predict_hidden
 from icqf.solvers.result import Factors
@@ -12,9 +11,9 @@ from solving import settled
 
 def _pieces(model, questionnaire):
     answers, confounds = questionnaire.keyed_answers(), questionnaire.confounds
-    problem = clone(model).make_problem(answers, confounds=confounds)
+    problem = model.state(answers, confounds=confounds).problem
     scores = model.transform(answers, confounds=confounds).T
-    return problem, scores, np.concatenate([model.components_, model._confound_components])
+    return problem, scores, np.concatenate([model.components_, model.confound_components_])
 
 
 def test_the_same_seed_gives_the_same_numbers_whatever_n_jobs(model, questionnaire):

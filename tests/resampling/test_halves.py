@@ -18,13 +18,13 @@ def problem():
     data = make_synthetic(120, 30, 3, random_state=0)
     answers = data.scores @ data.loadings.T / 2
     answers = answers[:, answers.max(axis=0) > 0]
-    return ICQF(1, item_range=(0, 100), dtype="float64").make_problem(answers)
+    return ICQF(1, item_range=(0, 100), dtype="float64").state(answers).problem
 
 
 @pytest.fixture(scope="module")
 def noisy():
     data = make_synthetic(80, 30, 3, noise=0.2, missing=0.1, random_state=0)
-    return ICQF(1, item_range=(0, 100)).make_problem(data.answers)
+    return ICQF(1, item_range=(0, 100)).state(data.answers).problem
 
 
 CANDIDATES = [(2, 0.1), (3, 0.1), (4, 0.2)]
@@ -73,7 +73,7 @@ def test_a_candidate_does_not_depend_on_the_others(noisy):
 
 def test_the_halves_can_be_given(noisy):
     """Both halves hold the same answers: every start finds again what it found."""
-    doubled = ICQF(1, item_range=(0, 100)).make_problem(np.tile(noisy.answers, (2, 1)))
+    doubled = ICQF(1, item_range=(0, 100)).state(np.tile(noisy.answers, (2, 1))).problem
     found = curve(doubled, partition=lambda rng: np.repeat([0, 1], noisy.n))
     np.testing.assert_allclose(found["agreement"], 1, atol=1e-12)
 

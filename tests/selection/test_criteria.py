@@ -30,7 +30,7 @@ def small():
 def test_bic_is_its_formula(missing):
     answers = make_synthetic(40, 20, 3, noise=0.2, missing=missing, random_state=0).answers
     found = bic(MODEL, answers, [1, 3, 4])
-    problem = MODEL.make_problem(answers)
+    problem = MODEL.state(answers).problem
     observed = int((~np.isnan(answers)).sum())
     for _, row in found.curve.iterrows():
         k = int(row["n_components"])
@@ -57,7 +57,7 @@ def test_bic_finds_the_number_of_factors(data):
 
 def consensus_of_starts(answers, k, *, n_starts, random_state=0):
     """Share of the starts in which two people belong together, in plain loops."""
-    problem = MODEL.make_problem(answers)
+    problem = MODEL.state(answers).problem
     seed = np.random.RandomState(random_state).randint(2**31 - 1)
     rng = np.random.default_rng([seed, k])
     together = np.zeros((problem.n, problem.n))
@@ -81,7 +81,7 @@ def test_consensus_measures_are_their_definitions(small, k):
     spread = sum(4 * (together[i, j] - 0.5) ** 2 for i in range(n) for j in range(n)) / n**2
     distances = 1 - together[np.triu_indices(n, 1)]
     expected = cophenet(linkage(distances, "average"), distances)[0]
-    row = consensus_curve(MODEL.make_problem(small), [k], n_starts=4).iloc[0]
+    row = consensus_curve(MODEL.state(small).problem, [k], n_starts=4).iloc[0]
     assert row["dispersion"] == pytest.approx(spread, abs=1e-12)
     assert row["cophenetic"] == pytest.approx(expected, abs=1e-12)
     for method, name in ((cophenetic, "cophenetic"), (dispersion, "dispersion")):
@@ -90,7 +90,7 @@ def test_consensus_measures_are_their_definitions(small, k):
 
 def test_starts_that_agree_give_one(monkeypatch, small):
     """All-or-nothing consensus: dispersion and cophenetic correlation are both 1."""
-    problem = MODEL.make_problem(small)
+    problem = MODEL.state(small).problem
     one_start = Starts(problem).make("random", 3, np.random.default_rng(0))
     monkeypatch.setattr(Starts, "make", lambda *_: one_start)
     row = consensus_curve(problem, [3], n_starts=4).iloc[0]
@@ -107,7 +107,7 @@ def test_the_most_consistent_number_is_chosen(method, data):
 
 
 def test_same_seed_same_curve_whatever_the_jobs(small):
-    problem = MODEL.make_problem(small)
+    problem = MODEL.state(small).problem
     one, two = (consensus_curve(problem, [2, 3], n_starts=3, n_jobs=jobs) for jobs in (1, 2))
     pd.testing.assert_frame_equal(one, two, check_exact=True)
     pd.testing.assert_frame_equal(

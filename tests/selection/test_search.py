@@ -23,7 +23,7 @@ def data():
 
 def plan_of(answers, *, confounds=None, weights=None, init="nndsvd", n_repeats=1, **options):
     model = ICQF(1, **({"item_range": (0, 100)} | options))
-    problem = model.make_problem(answers, confounds=confounds, sample_weight=weights)
+    problem = model.state(answers, confounds=confounds, sample_weight=weights).problem
     folds = tuple(
         make_folds(problem.n, problem.m, n_splits=4, rng=np.random.default_rng(seed))
         for seed in range(n_repeats)
@@ -148,7 +148,7 @@ def test_the_problem_of_a_fold_is_the_same_whatever_is_hidden(data, loading_max)
     for _ in range(40):
         table = answers.copy()
         table[mask] = rng.uniform(*np.sort(rng.uniform(-90, 90, 2)), mask.sum())
-        problem = ICQF(1, loading_max=loading_max, dtype="float64").make_problem(table)
+        problem = ICQF(1, loading_max=loading_max, dtype="float64").state(table).problem
         problems.append(search._in_visible_range(problem.hide(mask), table)[0])
     low, high = answers[seen].min(), answers[seen].max()
     for problem in problems:

@@ -92,7 +92,7 @@ def test_admm_by_another_way_agrees(options):
 def lagrangians(rho, *, iterations=60):
     """The augmented Lagrangian along ADMM on the paper's data, subproblems solved to convergence."""
     data = paper(0.3)
-    problem = ICQF(10, item_range=(0, 100), dtype="float64").make_problem(data.answers)
+    problem = ICQF(10, item_range=(0, 100), dtype="float64").state(data.answers).problem
     start = Starts(problem).make("nndsvd", 10)
     iteration = ADMMIteration(problem, start, rho=rho, inner="cd")
     for _ in range(iterations):

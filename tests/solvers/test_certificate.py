@@ -29,7 +29,7 @@ def solution(model, answers, *, columns=None, confounds=None, weights=None):
     """The returned point as the solver certified it: (Plain, W, Q, Factorization)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        problem = model.make_problem(answers, confounds=confounds, sample_weight=weights)
+        problem = model.state(answers, confounds=confounds, sample_weight=weights).problem
         found = solved_as(model, problem)
     low, high = np.asarray(model.item_range, dtype=float).T
     plain = Plain.of(

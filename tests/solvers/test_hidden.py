@@ -14,7 +14,7 @@ from solving import solved
 @pytest.fixture
 def problem():
     data = make_synthetic(60, 30, 4, noise=0.2, random_state=0)
-    return ICQF(4, item_range=(0, 100), dtype="float64").make_problem(np.rint(data.answers))
+    return ICQF(4, item_range=(0, 100), dtype="float64").state(np.rint(data.answers)).problem
 
 
 @pytest.fixture

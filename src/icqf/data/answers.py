@@ -109,7 +109,7 @@ def item_ranges(item_range: Any, items: list[str], answers: Array, rows: Any = N
             f"item_range is not declared: the lowest and the highest answer found, {low:g} and {high:g}, are "
             "taken as the range of every item. Declare item_range=(lowest, highest) to be sure.",
             RangeWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
         _check_width(items[0], low, high)
         return np.tile([low, high], (m, 1))
@@ -263,7 +263,7 @@ def check_items(answers: Array, items: list[str]) -> None:
             f"{counted(len(constant), 'item')} with the same answer from everybody: {listed(constant)}. "
             "Such an item says nothing about the factors; it is kept, and you may leave it out.",
             ConstantItemsWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
@@ -274,5 +274,5 @@ def warn_of_empty_rows(rows: Any, filled: Array, *, consequence: str) -> None:
         warnings.warn(
             f"{counted(len(empty), 'participant')} answered nothing ({listed(empty)}): {consequence}.",
             EmptyRowsWarning,
-            stacklevel=4,
+            stacklevel=5,
         )

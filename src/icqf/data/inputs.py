@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, _get_feature_names, check_array, validate_data
 
 from icqf.data.confounds import ConfoundEncoder
 from icqf.errors import InputError
@@ -15,12 +15,23 @@ from icqf.errors import InputError
 Array = NDArray[Any]
 
 
-def validated(model: Any, table: Any, *, reset: bool) -> Array:
-    """The answers (n, m) as numbers that can be counted in; remembers or checks the items' names."""
+def named_answers(model: Any, table: Any) -> tuple[Array, list[str], bool]:
+    """The answers (n, m) of a new table, its items' names, and whether the table gave them."""
+    names = _get_feature_names(table)
     try:
-        answers = validate_data(
-            model, table, reset=reset, dtype="numeric", ensure_all_finite=False, ensure_min_samples=1
+        answers = check_array(
+            table, dtype="numeric", ensure_all_finite=False, estimator=model, input_name="X"
         )
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    items = [f"item{j}" for j in range(1, answers.shape[1] + 1)] if names is None else list(map(str, names))
+    return _countable(answers), items, names is not None
+
+
+def seen_items(model: Any, table: Any) -> Array:
+    """The answers (n, m) of a table that must have the items of a fitted model."""
+    try:
+        answers = validate_data(model, table, reset=False, dtype="numeric", ensure_all_finite=False)
     except ValueError as error:
         if "feature names should match" not in str(error):
             raise InputError(str(error)) from None
@@ -28,6 +39,11 @@ def validated(model: Any, table: Any, *, reset: bool) -> Array:
             f"{str(error).rstrip()}\nGive the table exactly the model's items, in their order, as in "
             "table[model.feature_names_in_]."
         ) from None
+    return _countable(answers)
+
+
+def _countable(answers: Array) -> Array:
+    """Numbers that can be subtracted from each other."""
     if answers.dtype == bool:
         return answers.astype(np.int8)
     if np.issubdtype(answers.dtype, np.unsignedinteger):

@@ -18,10 +18,12 @@ import numpy as np
 import pandas as pd
 
 from icqf.data.confounds import ConfoundEncoder
+from icqf.data.parameters import check_parameters
 from icqf.data.questionnaire import Item
 from icqf.errors import InputError
 from icqf.estimator import ICQF
 from icqf.solvers.result import Certificate
+from icqf.summary import FitStatistics
 
 FORMAT = "icqf-model"
 VERSION = 1
@@ -75,15 +77,11 @@ def save_model(
     id : str
         Name of the id column.
     """
-    statistics = model._fit_statistics
     arrays = {
         "components": model.components_,
-        "confound_components": model._confound_components,
+        "confound_components": model.confound_components_,
         "item_range": model.item_range_.to_numpy(),
-        "sse": statistics["sse"],
-        "sst": statistics["sst"],
-        "removal": statistics["removal"],
-        "missing": statistics["missing"],
+        **vars(model.fit_statistics_),
     }
     arrays |= {f"trace_{name}": model.trace_[name].to_numpy() for name in model.trace_.columns}
     named = hasattr(model, "feature_names_in_")
@@ -92,9 +90,9 @@ def save_model(
         "version": VERSION,
         "model": type(model).__name__,
         "parameters": _plain_parameters(model),
-        "items": model._item_names(),
+        "items": list(model.item_range_.index),
         "items_named": named,
-        "confounds": model._encoder.to_dict(),
+        "confounds": model.confound_encoder_.to_dict(),
         "objective": model.objective_,
         "certificate": vars(model.certificate_),
         "trace": list(model.trace_.columns),
@@ -184,16 +182,17 @@ def _brief(error: BaseException) -> str:
 def load_codebook(path: str | os.PathLike[str]) -> StoredCodebook:
     """Read the codebook in a model file; one without items when the file has none.
 
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> from icqf import ICQF
-    >>> from icqf.data.questionnaire import Item
-    >>> model = ICQF(1, item_range=(0, 2)).fit([[0, 1], [2, 2], [0, 0]])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_model(model, pathlib.Path(folder, "m.icqf"), items=[Item("q1", reverse=True)])
-    ...     load_codebook(pathlib.Path(folder, "m.icqf")).items[0].reverse
-    True
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> from icqf import ICQF
+        >>> from icqf.data.parameters import check_parameters
+    from icqf.data.questionnaire import Item
+        >>> model = ICQF(1, item_range=(0, 2)).fit([[0, 1], [2, 2], [0, 0]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save_model(model, pathlib.Path(folder, "m.icqf"), items=[Item("q1", reverse=True)])
+        ...     load_codebook(pathlib.Path(folder, "m.icqf")).items[0].reverse
+        True
     """
     where = os.fspath(path)
     try:
@@ -309,14 +308,14 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, Any]) -> ICQF:
 
     ranges = pd.DataFrame(arrays["item_range"], index=items, columns=["min", "max"])
     model = _model_class(header.get("model", "ICQF"))(**header["parameters"], item_range=ranges)
-    model._encoder = encoder
+    model.confound_encoder_ = encoder
     model.confound_names_ = list(encoder.names)
     model.item_range_ = ranges
     model.n_features_in_ = len(items)
     if header["items_named"]:
         model.feature_names_in_ = np.array(items, dtype=object)
     model.components_ = components
-    model._confound_components = confounds
+    model.confound_components_ = confounds
     model.objective_ = float(header["objective"])
     model.certificate_ = Certificate(**{name: float(v) for name, v in header["certificate"].items()})
     trace = {str(name): arrays[f"trace_{name}"] for name in header["trace"]}
@@ -324,6 +323,8 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, Any]) -> ICQF:
     model.converged_ = bool(header["converged"])
     model.n_iter_ = int(header["n_iter"])
     model.n_participants_ = int(header["n_participants"])
-    model._fit_statistics = {name: arrays[name] for name in ("sse", "sst", "removal", "missing")}
-    model._check_parameters()
+    model.fit_statistics_ = FitStatistics(
+        **{name: arrays[name] for name in ("sse", "sst", "removal", "missing")}
+    )
+    check_parameters(model)
     return model

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from icqf.data.questionnaire import Questionnaire
@@ -117,15 +116,14 @@ def _build(
     other_models: Sequence[ICQF],
 ) -> Report:
     answers, k = questionnaire.keyed_answers(), len(model.components_)
-    again = clone(model)
-    problem = again.make_problem(answers, confounds=questionnaire.confounds, sample_weight=sample_weight)
+    stated = model.state(answers, confounds=questionnaire.confounds, sample_weight=sample_weight)
+    problem, kept = stated.problem, stated.kept
     if problem.n != model.n_participants_:
         raise InputError(
             f"The model was fitted to {counted(model.n_participants_, 'participant')}, but {problem.n} of "
             f"these "
             "have answers; give the questionnaire (and sample_weight) that the model was fitted to."
         )
-    kept = again._kept
     groups = _group_numbers(questionnaire, kept)
     scores = np.asarray(model.transform(answers, confounds=questionnaire.confounds), dtype=float)
     summary = model.summary()
@@ -133,7 +131,7 @@ def _build(
 
     resamples = None
     if n_bootstrap:
-        solution = np.concatenate([model.components_, model._confound_components])
+        solution = np.concatenate([model.components_, model.confound_components_])
         resamples = bootstrap(
             problem,
             scores[kept].T,
@@ -169,7 +167,7 @@ def _build(
             n=model.n_participants_,
             m=problem.m,
             k=k,
-            confounds=[column.name for column in model._encoder.columns],
+            confounds=[column.name for column in model.confound_encoder_.columns],
             variance=summary.variance_explained,
             hidden=None if hidden is None else hidden.overall,
             chosen=chosen,

@@ -49,7 +49,7 @@ def with_factor_analysis(
         for a, b, value in zip(found["factor_a"], found["factor_b"], found["pearson"], strict=True)
     )
     close = sum(pair.correlation >= _CLOSE for pair in pairs)
-    sst = model._fit_statistics["sst"][np.isin(answers.columns, varying.columns)]
+    sst = model.fit_statistics_.sst[np.isin(answers.columns, varying.columns)]
     variance = float(np.average(fit, weights=np.maximum(sst, 1e-300)))
     here = model.summary().variance_explained
     small, small_here = _share_small(analysis.loadings_), _share_small(model.components_.T)

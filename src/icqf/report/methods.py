@@ -106,7 +106,7 @@ def _model(model: ICQF) -> str:
 
 
 def _confounds(model: ICQF) -> str:
-    names = [column.name for column in model._encoder.columns]
+    names = [column.name for column in model.confound_encoder_.columns]
     if not names:
         return "No confounds were included; the model has an intercept." if model.intercept else ""
     verb = "was" if len(names) == 1 else "were"

@@ -25,7 +25,7 @@ def model_view(
     span = (model.item_range_["max"] - model.item_range_["min"]).to_numpy()
     low = high = None
     if resamples is not None:
-        estimate = np.concatenate([model.components_, model._confound_components])
+        estimate = np.concatenate([model.components_, model.confound_components_])
         low, high = resamples.interval(estimate, span if model.loading_max == "item_range" else None)
     items = [str(name) for name in model.loadings_.index]
     k = len(names)
@@ -61,7 +61,7 @@ def model_view(
     explained = _confound_words(model)
     confounds = []
     for c, name in enumerate(model.confound_names_):
-        mine = loadings(k + c, model._confound_components[c])
+        mine = loadings(k + c, model.confound_components_[c])
         confounds.append(Confound(str(name), explained[c], mine, _top(mine)))
     return ModelView(
         n_components=k,
@@ -99,7 +99,7 @@ def _stability(
 
 def _confound_words(model: ICQF) -> list[str]:
     said = []
-    for column in model._encoder.columns:
+    for column in model.confound_encoder_.columns:
         if column.categories is not None:
             said += [
                 f"Points added to the answers of participants with {column.name} {category}, whatever their "

@@ -83,7 +83,7 @@ def found_k(design: Design, noise: float, seed: int) -> dict[str, int]:
         schemes = [row for row in design.rows if row.startswith(name)]
         if not schemes:
             continue
-        problem = model.make_problem(data.answers, confounds=given)
+        problem = model.state(data.answers, confounds=given).problem
         if f"{name} (BCV)" in schemes:
             found[f"{name} (BCV)"] = _cross_validated(problem, ks, seed)
         if f"{name} (BIC1)" in schemes:

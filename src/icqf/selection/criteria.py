@@ -11,7 +11,6 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import average, cophenet
 from scipy.spatial.distance import squareform
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
@@ -142,9 +141,7 @@ def consensus_curve(
 
 
 def _prepared(model: ICQF, X: Any, confounds: Any, ks: Sequence[int]) -> tuple[Problem, list[int]]:
-    model = clone(model)
-    model._check_parameters()
-    problem = model.make_problem(X, confounds=confounds)
+    problem = model.state(X, confounds=confounds).problem
     numbers = sorted({int(k) for k in ks})
     if not numbers or numbers[0] < 1 or numbers[-1] > min(problem.n, problem.m):
         raise InputError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -14,8 +13,6 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from icqf.data.answers import ConstantItemsWarning, EmptyRowsWarning, RangeWarning, numeric_table
-from icqf.data.inputs import validated
 from icqf.errors import InputError
 from icqf.estimator import ICQF
 from icqf.jobs.parallel import Progress
@@ -185,17 +182,10 @@ tol, max_iter, init, missing_confounds, dtype
         self._check()
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         model = self._model(n_components=1, beta=0.0)
-        model._check_parameters()
-        problem = model.make_problem(X, confounds=confounds, sample_weight=sample_weight)
-        self.n_features_in_ = model.n_features_in_
-        if hasattr(model, "feature_names_in_"):
-            self.feature_names_in_ = model.feature_names_in_
-        together = _groups(groups, model._kept)
-
-        given = None
-        if self.item_range is None:
-            given = validated(model, numeric_table(X), reset=False)[model._kept]
-        plan = self._plan(problem, given, together, seed)
+        stated = model.state(X, confounds=confounds, sample_weight=sample_weight)
+        problem = stated.problem
+        together = _groups(groups, stated.kept)
+        plan = self._plan(problem, stated.given, together, seed)
         journal = None if self.checkpoint is None else SearchJournal(self.checkpoint, fingerprint(plan))
         ks = self._candidates(problem, seed)
         how: Any = {"journal": journal, "n_jobs": self.n_jobs, "callback": self.callback}
@@ -223,14 +213,14 @@ tol, max_iter, init, missing_confounds, dtype
             within=self.within,
         )
         self.count_ = self._count()
-        with warnings.catch_warnings():
-            # What there is to say about the data was said when the search began.
-            for kind in (RangeWarning, EmptyRowsWarning, ConstantItemsWarning):
-                warnings.simplefilter("ignore", kind)
-            self.best_estimator_ = self._model(n_components=self.n_components_, beta=self.beta_).fit(
-                X, confounds=confounds, sample_weight=sample_weight
-            )
-        self.n_iter_ = self.best_estimator_.n_iter_
+        best = self._model(n_components=self.n_components_, beta=self.beta_)
+        self.best_estimator_ = best.keep(stated, best.solve(stated))
+        self.n_iter_ = best.n_iter_
+        self.n_features_in_ = best.n_features_in_
+        if stated.named:
+            self.feature_names_in_ = best.feature_names_in_
+        elif hasattr(self, "feature_names_in_"):  # of an earlier fit
+            del self.feature_names_in_
         return self
 
     def _check(self) -> None:

@@ -73,15 +73,15 @@ def consensus(
         raise InputError(f"n_resamples must be at least 2, not {n_resamples}.")
     if refit not in ("scores", "all"):
         raise InputError(f"refit={refit!r} is not known; choose 'scores' or 'all'.")
-    result = clone(model)
-    problem = result.make_problem(X, confounds=confounds, sample_weight=sample_weight)
-    if result.confound_names_ != model.confound_names_:
+    stated = model.state(X, confounds=confounds, sample_weight=sample_weight)
+    problem, confound_names = stated.problem, list(stated.encoder.names)
+    if confound_names != model.confound_names_:
         raise InputError(
             f"The model was fitted with the confounds {model.confound_names_}, and these data give "
-            f"{result.confound_names_}; give the confounds it was fitted to."
+            f"{confound_names}; give the confounds it was fitted to."
         )
     k = len(model.components_)
-    reference = np.concatenate([model.components_, model._confound_components])
+    reference = np.concatenate([model.components_, model.confound_components_])
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     draws = [np.sort(rng.integers(0, problem.n, problem.n)) for _ in range(n_resamples)]
     fits = Parallel(n_jobs=n_jobs)(
@@ -91,9 +91,10 @@ def consensus(
     if refit == "all":
         average = finish(problem, loadings, tol=score_tolerance(model.tol)).factors
         start = (average.scores.T, average.loadings[:k].T)
-        result._keep(problem, clone(result).set_params(init=start, n_init=1)._solve(problem, k, rng))
+        found = clone(model).set_params(n_components=k, init=start, n_init=1).solve(stated)
     else:
-        result._keep(problem, _with_loadings(problem, loadings, model.tol))
+        found = _with_loadings(problem, loadings, model.tol)
+    result = clone(model).keep(stated, found)
     result.agreement_ = _agreement(result.components_, [found[:k] for found, _ in fits])
     return result
 

@@ -67,7 +67,7 @@ def score_people(
     table = read_table(answers, dictionary=dictionary, text=[id] if id else [])
     if id not in table.frame.columns:
         id = table.id
-    confounds = [column.name for column in fitted._encoder.columns]
+    confounds = [column.name for column in fitted.confound_encoder_.columns]
     _require_columns(table, [item.name for item in items], "item")
     _require_columns(table, confounds, "confound")
     people = read_questionnaire(
@@ -84,7 +84,7 @@ def transform_in_threads(model: ICQF, people: Questionnaire) -> pd.DataFrame:
     """Return the scores (n, k); people are independent of each other, so every processor takes some."""
     answers, confounds = people.keyed_answers(), people.confounds
     # All that can be said about the confounds is said here, once for everybody.
-    model._encoder.transform(confounds, n_rows=len(answers))
+    model.confound_encoder_.transform(confounds, n_rows=len(answers))
 
     def scores_of(start: int) -> np.ndarray:
         rows = slice(start, start + ROWS_AT_A_TIME)

@@ -1,0 +1,120 @@
+"""A stated problem: what a fit solves, and what it learned about the table on the way there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icqf.data.answers import (
+    check_items,
+    item_ranges,
+    numeric_table,
+    observed_rows,
+    warn_of_empty_rows,
+    working_matrix,
+)
+from icqf.data.confounds import ConfoundEncoder
+from icqf.data.inputs import check_same_rows, design_of, named_answers, row_names, weights_of
+from icqf.solvers.problem import Bounds, Penalty, Problem
+
+if TYPE_CHECKING:
+    from icqf.estimator import ICQF
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class StatedProblem:
+    """The problem of a fit, with the names, ranges and confounds of its table.
+
+    Attributes
+    ----------
+    problem : Problem
+        The answers of the participants who take part, counted from each item's lowest one.
+    kept : bool array (n,)
+        Which participants of the table take part: those who answered anything and have a weight above 0.
+    answered : bool array (n,)
+        Which participants answered anything.
+    rows : sequence (n,)
+        How the participants are called in messages.
+    items : tuple of str
+    named : bool
+        Whether the items' names are the table's own.
+    ranges : array (m, 2)
+        Lowest and highest answer of each item.
+    encoder : ConfoundEncoder
+    given : array or None
+        The answers that take part, in their own units, when their range was not declared.
+    """
+
+    problem: Problem
+    kept: Array
+    answered: Array
+    rows: Sequence[Any]
+    items: tuple[str, ...]
+    named: bool
+    ranges: Array
+    encoder: ConfoundEncoder
+    given: Array | None = None
+
+
+def state_problem(model: ICQF, X: Any, *, confounds: Any, sample_weight: Any) -> StatedProblem:
+    """The problem that the settings of `model` and these data make; see `ICQF.state`."""
+    table = numeric_table(X)
+    answers, items, named = named_answers(model, table)
+    rows = row_names(table, len(answers))
+    ranges = item_ranges(model.item_range, items, answers, rows)
+    work = working_matrix(answers, ranges, items, rows, model.dtype)
+    check_same_rows(table, confounds)
+    encoder = ConfoundEncoder(
+        ranges=model.confound_ranges, intercept=model.intercept, missing=model.missing_confounds
+    ).fit(confounds)
+    design = design_of(encoder, confounds, len(answers))
+    weights = weights_of(sample_weight, answers)
+    answered = observed_rows(answers)
+    if not answered.all():
+        warn_of_empty_rows(rows, answered, consequence="kept out of the fit")
+    kept = answered if weights is None else answered & (weights > 0)
+    if not kept.all():
+        work, design = work[kept], design[kept]
+        weights = None if weights is None else weights[kept]
+    check_items(work, items)
+    return StatedProblem(
+        problem_of(model, work, design, weights, ranges, encoder),
+        kept,
+        answered,
+        rows,
+        tuple(items),
+        named,
+        ranges,
+        encoder,
+        answers[kept] if model.item_range is None else None,
+    )
+
+
+def problem_of(
+    model: ICQF, work: Array, design: Array, weights: Array | None, ranges: Array, encoder: ConfoundEncoder
+) -> Problem:
+    """The problem of these answers (counted from 0), confound columns and weights."""
+    span = ranges[:, 1] - ranges[:, 0]
+    loading = span if model.loading_max == "item_range" else model.loading_max
+    total = float(len(work)) if weights is None else float(weights.sum())
+    return Problem(
+        answers=work,
+        design=np.ascontiguousarray(design.T),  # in double precision: the bounds on R hold exactly
+        span=span,
+        bounds=Bounds(
+            score=model.score_max,
+            loading=None if loading is None else np.broadcast_to(np.asarray(loading, float), span.shape),
+            reconstruction=span if model.reconstruction_max == "item_range" else None,
+        ),
+        penalty=Penalty(model.penalty, float(model.beta), total / len(span) * float(span.max())),
+        partitions=encoder.partitions,
+        intercept=len(encoder.names) - 1 if model.intercept else None,
+        weights=weights,
+        dtype=np.dtype(model.dtype),
+    )
