@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test quick oldest lint types bench clean
+.PHONY: demo test quick oldest prereleases lint types bench clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -35,6 +35,12 @@ oldest:
 	$(VENV)-oldest/bin/uv pip install --quiet --python $(VENV)-oldest/bin/python --resolution lowest-direct -e ".[test]"
 	$(ENV) $(VENV)-oldest/bin/python -m pytest -n $(WORKERS) -W ignore::DeprecationWarning
 
+# The newest versions, alphas and release candidates included.
+prereleases:
+	$(PYTHON) -m venv $(VENV)-prereleases
+	$(VENV)-prereleases/bin/python -m pip install --quiet --pre -e ".[test]"
+	$(ENV) $(VENV)-prereleases/bin/python -m pytest -n $(WORKERS)
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -46,4 +52,4 @@ bench: $(VENV)/.dev
 	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean:
-	rm -rf $(VENV) $(VENV)-oldest build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-prereleases build dist .pytest_cache .mypy_cache .ruff_cache

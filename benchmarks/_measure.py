@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -27,10 +28,21 @@ def best_of(times: int, work: Callable[[], Any]) -> tuple[float, Any]:
     return shortest, result
 
 
+missed: list[str] = []
+
+
 def report(claim: str, ratio: float, limit: float) -> None:
     """Say the ratio and whether the claim holds."""
+    if not ratio <= limit:
+        missed.append(claim.strip())
     verdict = "reached" if ratio <= limit else "NOT reached"
     print(f"{claim}: ratio {ratio:.3f} (limit {limit:g}) {verdict}")
+
+
+def run_script(main: Callable[[], object]) -> None:
+    """Run a whole script, then exit with 1 when any of its claims did not hold."""
+    main()
+    sys.exit(f"not reached: {'; '.join(missed)}" if missed else 0)
 
 
 def heading(text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from _measure import best_of, heading, report, sklearn_nmf
+from _measure import best_of, heading, report, run_script, sklearn_nmf
 from icqf import ICQF
 from icqf.datasets.cohort import make_cohort
 
@@ -29,4 +29,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -7,7 +7,7 @@ import resource
 import subprocess
 import sys
 
-from _measure import heading, report
+from _measure import heading, report, run_script
 
 ITERATIONS = 10
 CHILD = """
@@ -52,4 +52,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

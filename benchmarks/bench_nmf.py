@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 
-from _measure import heading, report, sklearn_nmf
+from _measure import heading, report, run_script, sklearn_nmf
 from icqf.datasets import make_synthetic
 from icqf.datasets.cohort import make_cohort
 from icqf.engines.local import run
@@ -87,4 +87,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from _measure import best_of, heading, report
+from _measure import best_of, heading, report, run_script
 from icqf import ICQF
 from icqf.datasets.cohort import make_cohort
 from icqf.report import build_report, write_report
@@ -51,4 +51,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -11,7 +11,7 @@ import time
 import numpy as np
 from joblib import Parallel, delayed
 
-from _measure import best_of, heading, report, sklearn_nmf
+from _measure import best_of, heading, report, run_script, sklearn_nmf
 from icqf import ICQFCV, consensus
 from icqf.datasets.cohort import make_cohort
 
@@ -50,4 +50,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -1,4 +1,4 @@
-"""Every Python block of the README and the docs runs."""
+"""Every Python block of the README and the docs runs, links lead somewhere, and versions agree."""
 
 import re
 import shutil
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import icqf
 from icqf.datasets import demo_paths
 
 ROOT = Path(__file__).parent.parent
@@ -36,3 +37,10 @@ def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)\)", text):
         if "://" not in target:
             assert (page.parent / target).exists(), target
+
+
+def test_one_version_everywhere():
+    cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
+    assert cited and cited[1] == icqf.__version__
+    latest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert latest and latest[1] == icqf.__version__
