@@ -12,7 +12,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from _measure import best_of, heading, report, run_script, sklearn_nmf
-from icqf import ICQFCV, consensus
+from icqf import ICQF, ICQFCV, consensus
 from icqf.datasets.cohort import make_cohort
 
 KS, BETAS = range(2, 17), (0.01, 0.05, 0.1, 0.2, 0.5)
@@ -27,7 +27,8 @@ def main() -> None:
     sixty = 6 * ten
 
     def search(n_jobs: int, **more: object) -> ICQFCV:
-        model = ICQFCV(KS, betas=BETAS, item_range=(0, 2), n_jobs=n_jobs, random_state=0, **more)
+        base = ICQF(item_range=(0, 2))
+        model = ICQFCV(base, n_components=KS, betas=BETAS, n_jobs=n_jobs, random_state=0, **more)
         return model.fit(answers, confounds=people)
 
     # The worker processes start, and import the package, before the clock does.

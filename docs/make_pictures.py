@@ -28,7 +28,8 @@ def main() -> None:
     )
     ax.figure.savefig(IMAGES / "loadings.png", dpi=110, bbox_inches="tight")
 
-    search = ICQFCV(range(6, 11), betas=[0.1, 0.5], item_range=study.ranges(), random_state=0)
+    model = ICQF(item_range=study.ranges())
+    search = ICQFCV(model, n_components=range(6, 11), betas=[0.1, 0.5], random_state=0)
     search.fit(study.keyed_answers(), confounds=study.confounds)
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"

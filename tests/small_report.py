@@ -17,12 +17,12 @@ def questionnaire():
 @pytest.fixture(scope="session")
 def search(questionnaire):
     search = ICQFCV(
-        [2, 3, 4],
+        ICQF(item_range=questionnaire.ranges()),
+        n_components=[2, 3, 4],
         betas=[0.1, 0.2],
         n_splits=5,
         stability=True,
         n_halves=2,
-        item_range=questionnaire.ranges(),
         random_state=0,
     )
     return search.fit(questionnaire.keyed_answers(), confounds=questionnaire.confounds)

@@ -72,7 +72,9 @@ def study():
     questionnaire = nasty(load_demo())
     answers, confounds = questionnaire.keyed_answers(), questionnaire.confounds
     ranges = questionnaire.ranges()
-    search = ICQFCV([5, 6], betas=[0.2, 0.5], n_splits=4, item_range=ranges, random_state=0)
+    search = ICQFCV(
+        ICQF(item_range=ranges), n_components=[5, 6], betas=[0.2, 0.5], n_splits=4, random_state=0
+    )
     search.fit(answers, confounds=confounds)
     others = [ICQF(k, beta=0.2, item_range=ranges).fit(answers, confounds=confounds) for k in (3, 8)]
     return questionnaire, search, others

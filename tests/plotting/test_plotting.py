@@ -237,12 +237,12 @@ def test_text_on_every_shade_is_readable():
 def test_error_and_stability_draws_both_curves_and_the_choice(ax):
     answers = make_synthetic(n=80, m=30, k=3, noise=0.1, random_state=0).answers
     search = ICQFCV(
-        [2, 3, 4],
+        ICQF(item_range=(0, 100)),
+        n_components=[2, 3, 4],
         betas=[0.1, 0.5],
         n_splits=4,
         stability=True,
         n_halves=2,
-        item_range=(0, 100),
         random_state=0,
     ).fit(answers)
     plots.error_and_stability(search.errors_, search.stability_, chosen=search.n_components_, ax=ax)

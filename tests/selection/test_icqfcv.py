@@ -8,21 +8,24 @@ import pytest
 import sklearn
 from joblib import parallel_config
 from sklearn.base import clone
+from sklearn.decomposition import NMF
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
 from icqf import ICQF, ICQFCV
+from icqf.baselines import L1NMF
 from icqf.datasets import make_synthetic
 from icqf.errors import InputError
 from icqf.selection import estimator as searching
 from icqf.selection import run as running
+from searches import search_for
 
 OPTIONS = {"betas": [0.1, 0.5], "n_splits": 5, "item_range": (0, 100), "random_state": 0, "max_iter": 2000}
 COLUMNS = ["repeat", "fold", "n_components", "beta", "error", "n_hidden", "n_iter", "seconds"]
 
 
 def search(ks=(2, 3, 4, 5), **options):
-    return ICQFCV(list(ks) if isinstance(ks, tuple) else ks, **(OPTIONS | options))
+    return search_for(list(ks) if isinstance(ks, tuple) else ks, **(OPTIONS | options))
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +83,6 @@ def test_the_count_tells(found):
 def test_the_final_fit_is_icqf_with_the_chosen_numbers(found, data):
     plain = ICQF(found.n_components_, beta=found.beta_, item_range=(0, 100), max_iter=2000, random_state=0)
     assert found.best_estimator_.components_.tobytes() == plain.fit(data.answers).components_.tobytes()
-    assert found.best_estimator_.get_params()["tol"] == found.tol
 
 
 @pytest.mark.parametrize("rule", ["one_se", "stable"])
@@ -250,7 +252,7 @@ def test_groups_that_cannot_be_used(data, groups, message):
 @pytest.mark.filterwarnings("ignore::icqf.data.answers.RangeWarning")
 @pytest.mark.filterwarnings("ignore:.*same answer from everybody")
 def test_check_estimator():
-    model = ICQFCV([1, 2], betas=[0.1], n_splits=2, dtype="float64")
+    model = ICQFCV(ICQF(dtype="float64"), n_components=[1, 2], betas=[0.1], n_splits=2)
     checks = check_estimator(model, on_fail=None, on_skip=None)
     by_status = {
         status: {check["check_name"] for check in checks if check["status"] == status}
@@ -264,33 +266,39 @@ def test_check_estimator():
 def test_clone_and_parameters(found):
     copy = clone(found)
     assert str(copy.get_params()) == str(found.get_params())
-    assert not hasattr(copy, "cv_results_")
-    assert found.set_params(tol=found.tol) is found
-    own, inner = set(found.get_params()), set(ICQF().get_params())
-    assert inner - own == {"beta", "solver", "inner", "rho"}  # the search runs the fast solver
-    for name in inner & own - {"n_components"}:
-        assert ICQFCV().get_params()[name] == ICQF().get_params()[name], name
+    assert not hasattr(copy, "cv_results_") and not hasattr(copy, "n_features_in_")
+    assert copy.set_params(estimator__tol=1e-2, betas=[0.3]) is copy
+    assert copy.estimator.tol == 1e-2 and found.estimator.tol == 1e-3 and copy.betas == [0.3]
+    own, inner = set(ICQFCV().get_params()), set(ICQF().get_params())
+    assert own & inner == {"n_components", "callback", "random_state"}
 
 
-def test_every_parameter_of_the_model_reaches_it():
-    options = {
-        "item_range": (0, 3),
-        "confound_ranges": {"age": (0, 9)},
-        "intercept": False,
-        "n_init": 3,
-        "penalty": "l2",
-        "score_max": 2.0,
-        "loading_max": 2.5,
-        "reconstruction_max": None,
-        "tol": 0.01,
-        "max_iter": 77,
-        "init": "rotated",
-        "missing_confounds": "mean",
-        "dtype": "float64",
-        "random_state": 9,
-    }
-    model = ICQFCV(**options)._model(n_components=3, beta=0.7)
-    assert model.get_params() == ICQF(3, beta=0.7, **options).get_params()
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        ICQF(item_range=(0, 100), penalty="l2", score_max=2.0, tol=0.01, init="rotated", dtype="float64"),
+        ICQF(item_range=(0, 100), solver="admm", inner="fista", intercept=False, loading_max=90.0, n_init=2),
+        L1NMF(item_range=(0, 100), max_iter=3000),
+    ],
+)
+def test_every_setting_of_the_estimator_reaches_the_final_fit(data, estimator):
+    model = ICQFCV(estimator, n_components=[3, 4], betas=[0.1, 0.5], n_splits=3, random_state=9)
+    before = estimator.get_params()
+    best = model.fit(data.answers).best_estimator_
+    assert type(best) is type(estimator) and estimator.get_params() == before
+    assert not hasattr(estimator, "components_")
+    chosen = {"n_components": model.n_components_, "beta": model.beta_, "random_state": 9}
+    assert best.get_params() == before | chosen
+    alone = clone(estimator).set_params(**chosen).fit(data.answers)
+    assert best.components_.tobytes() == alone.components_.tobytes()
+
+
+def test_the_problem_is_stated_once(data, monkeypatch):
+    calls = []
+    state = ICQF.state
+    monkeypatch.setattr(ICQF, "state", lambda *a, **o: calls.append(1) or state(*a, **o))
+    search((3, 4)).fit(data.answers)
+    assert len(calls) == 1
 
 
 def test_transform_is_that_of_the_chosen_model(found, data):
@@ -338,12 +346,12 @@ def test_groups_can_be_routed(data):
 @pytest.mark.parametrize("ks", [np.array([3, 4]), range(3, 5), (3, 4), {4, 3}, [4, 3, 3]])
 def test_numbers_of_factors_in_any_container(data, ks):
     ks = sorted(ks) if isinstance(ks, set) else ks
-    model = ICQFCV(ks, **OPTIONS).fit(data.answers)
+    model = search_for(ks, **OPTIONS).fit(data.answers)
     assert tried(model) == [3, 4]
 
 
 def test_one_number_leaves_only_the_penalty_to_choose(data):
-    model = ICQFCV(3, **OPTIONS).fit(data.answers)
+    model = search_for(3, **OPTIONS).fit(data.answers)
     assert tried(model) == [3] and model.n_components_ == 3
 
 
@@ -375,6 +383,11 @@ def test_an_error_in_the_callback_is_the_users_own(data):
             search(callback=stop, n_jobs=n_jobs).fit(data.answers)
 
 
+def test_an_estimator_of_another_kind_is_refused(data):
+    with pytest.raises(InputError, match="estimator must be an ICQF or L1NMF, not NMF"):
+        ICQFCV(NMF(2)).fit(data.answers)
+
+
 def test_nothing_works_before_fit(data):
     for use in (ICQFCV().transform, ICQFCV().inverse_transform, ICQFCV().score):
         with pytest.raises(NotFittedError):
@@ -394,9 +407,12 @@ def test_nothing_works_before_fit(data):
         ({"n_components": [0, 2]}, "cannot be tried: each number must lie between 1 and 30"),
         ({"n_components": [31]}, r"80 sample\(s\) and 30 feature\(s\)"),
         ({"penalty": "l3"}, "penalty='l3' is not known"),
+        ({"init": (np.ones((80, 2)), np.ones((30, 2)))}, "needs starts for any number of factors"),
         ({"row_blocks": 1}, "at least 2 × 2 are needed"),
     ],
 )
 def test_options_that_cannot_be(data, options, message):
+    options = {"n_components": [2]} | OPTIONS | options
+    model = search_for(options.pop("n_components"), **options)
     with pytest.raises(InputError, match=message):
-        ICQFCV(**({"n_components": [2]} | OPTIONS | options)).fit(data.answers)
+        model.fit(data.answers)

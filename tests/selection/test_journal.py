@@ -14,19 +14,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icqf import ICQFCV
 from icqf.datasets import make_synthetic
 from icqf.errors import InputError
 from icqf.selection import run as running
 from icqf.selection.journal import SearchJournal as Journal
 from icqf.selection.search import Trial
+from searches import search_for
 
 ANSWERS = make_synthetic(40, 16, 3, noise=0.2, random_state=0).answers
 OPTIONS = {"betas": [0.0, 0.1], "n_splits": 3, "item_range": (0, 100), "random_state": 0, "max_iter": 2000}
 
 
 def search(path=None, ks=(2, 3), **options):
-    return ICQFCV(list(ks), checkpoint=path, **(OPTIONS | options))
+    return search_for(list(ks), checkpoint=path, **(OPTIONS | options))
 
 
 def without_seconds(model):
@@ -66,7 +66,8 @@ search(sys.argv[1], callback=lambda progress: time.sleep(0.05)).fit(ANSWERS)
 
 
 def start_child(path, script=CHILD):
-    folders = [os.path.dirname(__file__), *filter(None, [os.environ.get("PYTHONPATH")])]
+    here = os.path.dirname(__file__)
+    folders = [here, os.path.dirname(here), *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.Popen(
         [sys.executable, "-c", script, str(path)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(folders), "OMP_NUM_THREADS": "1"},

@@ -5,13 +5,14 @@ from dataclasses import astuple, replace
 import numpy as np
 import pytest
 
-from icqf import ICQF, ICQFCV
+from icqf import ICQF
 from icqf.datasets import make_synthetic
 from icqf.errors import InputError
 from icqf.resampling.folds import make_folds
 from icqf.selection import search
 from icqf.selection.search import Plan, Task, hidden_error, run_task, tasks
 from icqf.solvers.result import Factors
+from searches import search_for
 
 BETAS = (0.0, 0.05, 0.2)
 
@@ -118,7 +119,7 @@ def test_hidden_answers_reach_no_fit_through_an_undeclared_range(data, fits, opt
     weights = np.linspace(0.5, 2.5, len(answers)) if options.pop("weighted", False) else None
 
     def searched(table):
-        model = ICQFCV([2, 3], betas=[0.0, 0.1], n_splits=3, random_state=0, max_iter=2000, **options)
+        model = search_for([2, 3], betas=[0.0, 0.1], n_splits=3, random_state=0, max_iter=2000, **options)
         return model.fit(table, sample_weight=weights).cv_results_, taken(fits)
 
     results, before = searched(answers)
@@ -165,7 +166,7 @@ def test_the_problem_of_a_fold_is_the_same_whatever_is_hidden(data, loading_max)
 def test_hidden_whole_numbers_reach_no_fit_through_an_undeclared_range(fits, dtype):
     rng = np.random.default_rng(0)
     answers = rng.integers(-90, 60, (40, 12)).astype(dtype)
-    model = ICQFCV([1, 2], betas=[0.1], n_splits=3, random_state=0, max_iter=2000)
+    model = search_for([1, 2], betas=[0.1], n_splits=3, random_state=0, max_iter=2000)
     model.fit(answers)
     before = taken(fits)
     mask = np.frombuffer(before[0][0], dtype=bool).reshape(answers.shape)
@@ -181,10 +182,10 @@ def test_an_undeclared_range_does_not_move_the_choice(data):
     """The same search, but for the range of a fold: the errors stay in the answers' own units."""
     answers = np.nan_to_num(data.answers, nan=50.0)
     options = {"betas": [0.1], "n_splits": 3, "random_state": 0}
-    declared = ICQFCV([2, 3, 4], item_range=(0, 100), **options).fit(answers)
-    found = ICQFCV([2, 3, 4], **options).fit(answers)
+    declared = search_for([2, 3, 4], item_range=(0, 100), **options).fit(answers)
+    found = search_for([2, 3, 4], **options).fit(answers)
     np.testing.assert_allclose(found.cv_results_["error"], declared.cv_results_["error"], rtol=1e-5)
-    shifted = ICQFCV([2, 3, 4], **options).fit(answers + 7)
+    shifted = search_for([2, 3, 4], **options).fit(answers + 7)
     np.testing.assert_allclose(shifted.cv_results_["error"], declared.cv_results_["error"], rtol=1e-3)
 
 
@@ -192,7 +193,7 @@ def test_an_undeclared_range_does_not_move_the_choice(data):
 def test_a_fold_that_leaves_one_answer_says_what_to_do():
     answers = np.zeros((6, 6))
     answers[0, 0] = 1.0
-    search_of_two = ICQFCV([1], betas=[0.1], n_splits=2, random_state=0)
+    search_of_two = search_for([1], betas=[0.1], n_splits=2, random_state=0)
     with (
         pytest.warns(UserWarning, match="same answer from everybody"),
         pytest.raises(InputError, match="all alike, so their range cannot be told; declare item_range"),

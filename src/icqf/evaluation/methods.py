@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from icqf.baselines import FactorAnalysis, parallel_analysis
+from icqf.baselines import L1NMF, FactorAnalysis, parallel_analysis
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError, did_you_mean, listed
 from icqf.estimator import ICQF
@@ -79,7 +79,7 @@ class ICQFMethod(Method):
     n_splits : int
         Folds of the cross-validation.
     bounded : bool
-        False leaves out the bounds, the confounds and the intercept, which makes it ℓ1-NMF.
+        False uses ℓ1-NMF instead: no bounds, no confounds and no intercept.
     name : str
     """
 
@@ -92,15 +92,16 @@ class ICQFMethod(Method):
     def fit(self, training: Questionnaire, *, random_state: int) -> Fitted:
         """Choose by cross-validation within the training participants, and fit to all of them."""
         options: dict[str, Any] = {"item_range": training.ranges(), "random_state": random_state}
-        if not self.bounded:
-            options |= {"score_max": None, "loading_max": None, "reconstruction_max": None}
-            options |= {"intercept": False}
+        model = ICQF(**options) if self.bounded else L1NMF(**options)
         ks = [k for k in self.n_components if k <= min(training.answers.shape)]
         given = training.confounds if self.bounded else None
         if len(ks) == 1 and len(self.betas) == 1:
-            model = ICQF(ks[0], beta=self.betas[0], **options).fit(training.keyed_answers(), confounds=given)
+            model.set_params(n_components=ks[0], beta=self.betas[0])
+            model.fit(training.keyed_answers(), confounds=given)
         else:
-            search = ICQFCV(ks, betas=self.betas, n_splits=self.n_splits, **options)
+            search = ICQFCV(
+                model, n_components=ks, betas=self.betas, n_splits=self.n_splits, random_state=random_state
+            )
             search.fit(training.keyed_answers(), confounds=given, groups=training.groups)
             model = search.best_estimator_
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -24,6 +24,7 @@ from icqf.selection.rules import Choice, Rule, best_by_k, choose, error_table, r
 from icqf.selection.run import as_table, first_candidates, further_candidates, run_search
 from icqf.selection.search import Plan
 from icqf.solvers.problem import Problem
+from icqf.stated import StatedProblem
 
 Array = NDArray[Any]
 
@@ -36,6 +37,11 @@ class ICQFCV(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
+    estimator : ICQF, optional
+        The model to choose for, with all settings that are not chosen, such as
+        ``ICQF(item_range=(0, 2), penalty="l2")`` or ``L1NMF()``; ``ICQF()`` by default. Its own
+        `n_components`, `beta` and `random_state` are not used; its `callback` hears of the final fit.
+        Candidates are compared with the fast solver, the final fit uses the estimator's.
     n_components : "auto", sequence of int, or int
         The numbers of factors to try. "auto" tries those around the number that parallel analysis
         suggests, and further ones while the best lies at the edge.
@@ -59,7 +65,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
     n_halves : int
         How often the sample is halved for that.
     search_tol : float
-        Tolerance of the fits that are compared; the final fit uses `tol`.
+        Tolerance of the fits that are compared; the final fit uses the estimator's `tol`.
     n_jobs : int, optional
         Processes to spread the fits over (joblib). The results do not depend on it.
     checkpoint : path, optional
@@ -67,9 +73,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
     callback : callable, optional
         Called with a `Progress` (done, total, best) as fits finish.
     random_state : int, RandomState or None
-    item_range, confound_ranges, intercept, n_init, penalty, score_max, loading_max, reconstruction_max, \
-tol, max_iter, init, missing_confounds, dtype
-        As for `ICQF`.
+        Folds, halves and random starts, also of the final fit.
 
     Attributes
     ----------
@@ -90,10 +94,11 @@ tol, max_iter, init, missing_confounds, dtype
 
     Examples
     --------
-    >>> from icqf import ICQFCV
+    >>> from icqf import ICQF, ICQFCV
     >>> from icqf.datasets import make_synthetic
     >>> answers = make_synthetic(n=100, m=40, k=4, noise=0.1, random_state=0).answers
-    >>> search = ICQFCV([3, 4, 5], betas=[0.1], n_splits=5, item_range=(0, 100), random_state=0).fit(answers)
+    >>> model = ICQF(item_range=(0, 100))
+    >>> search = ICQFCV(model, n_components=[3, 4, 5], betas=[0.1], n_splits=5, random_state=0).fit(answers)
     >>> search.n_components_
     4
     >>> search.choice_
@@ -102,8 +107,9 @@ tol, max_iter, init, missing_confounds, dtype
 
     def __init__(
         self,
-        n_components: Literal["auto"] | Sequence[int] | int = "auto",
+        estimator: ICQF | None = None,
         *,
+        n_components: Literal["auto"] | Sequence[int] | int = "auto",
         betas: Sequence[float] = (0.0, 0.01, 0.05, 0.1, 0.2, 0.5),
         n_splits: int = 10,
         row_blocks: int | None = None,
@@ -118,20 +124,8 @@ tol, max_iter, init, missing_confounds, dtype
         checkpoint: str | os.PathLike[str] | None = None,
         callback: Callable[[Progress], object] | None = None,
         random_state: Any = None,
-        item_range: Any = None,
-        confound_ranges: Mapping[str, tuple[float, float]] | None = None,
-        intercept: bool = True,
-        n_init: int = 1,
-        penalty: Literal["l1", "l2", "l21"] = "l1",
-        score_max: float | None = 1.0,
-        loading_max: float | Literal["item_range"] | None = "item_range",
-        reconstruction_max: Literal["item_range"] | None = "item_range",
-        tol: float = 1e-3,
-        max_iter: int = 500,
-        init: Literal["nndsvd", "rotated", "random"] = "nndsvd",
-        missing_confounds: Literal["error", "mean"] = "error",
-        dtype: Any = "float32",
     ) -> None:
+        self.estimator = estimator
         self.n_components = n_components
         self.betas = betas
         self.n_splits = n_splits
@@ -147,19 +141,6 @@ tol, max_iter, init, missing_confounds, dtype
         self.checkpoint = checkpoint
         self.callback = callback
         self.random_state = random_state
-        self.item_range = item_range
-        self.confound_ranges = confound_ranges
-        self.intercept = intercept
-        self.n_init = n_init
-        self.penalty = penalty
-        self.score_max = score_max
-        self.loading_max = loading_max
-        self.reconstruction_max = reconstruction_max
-        self.tol = tol
-        self.max_iter = max_iter
-        self.init = init
-        self.missing_confounds = missing_confounds
-        self.dtype = dtype
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
@@ -181,11 +162,11 @@ tol, max_iter, init, missing_confounds, dtype
         """
         self._check()
         seed = check_random_state(self.random_state).randint(2**31 - 1)
-        model = self._model(n_components=1, beta=0.0)
+        model = self._estimator()
         stated = model.state(X, confounds=confounds, sample_weight=sample_weight)
         problem = stated.problem
         together = _groups(groups, stated.kept)
-        plan = self._plan(problem, stated.given, together, seed)
+        plan = self._plan(model, stated, together, seed)
         journal = None if self.checkpoint is None else SearchJournal(self.checkpoint, fingerprint(plan))
         ks = self._candidates(problem, seed)
         how: Any = {"journal": journal, "n_jobs": self.n_jobs, "callback": self.callback}
@@ -201,7 +182,7 @@ tol, max_iter, init, missing_confounds, dtype
 
         self.stability_ = None
         if self.stability or self.rule == "stable":
-            self.stability_ = self._stability(problem, together, seed)
+            self.stability_ = self._stability(problem, together, model.max_iter, seed)
         self.n_components_, self.beta_ = choose(
             self.errors_, self.rule, stability=self.stability_, within=self.within
         )
@@ -213,14 +194,9 @@ tol, max_iter, init, missing_confounds, dtype
             within=self.within,
         )
         self.count_ = self._count()
-        best = self._model(n_components=self.n_components_, beta=self.beta_)
-        self.best_estimator_ = best.keep(stated, best.solve(stated))
-        self.n_iter_ = best.n_iter_
-        self.n_features_in_ = best.n_features_in_
-        if stated.named:
-            self.feature_names_in_ = best.feature_names_in_
-        elif hasattr(self, "feature_names_in_"):  # of an earlier fit
-            del self.feature_names_in_
+        model.set_params(n_components=self.n_components_, beta=self.beta_, random_state=self.random_state)
+        self.best_estimator_ = model.keep(stated, model.solve(stated))
+        self.n_iter_ = model.n_iter_
         return self
 
     def _check(self) -> None:
@@ -238,27 +214,21 @@ tol, max_iter, init, missing_confounds, dtype
                 "other folds and could not go on from the journal."
             )
 
-    def _model(self, *, n_components: int, beta: float) -> ICQF:
-        return ICQF(
-            n_components,
-            beta=beta,
-            item_range=self.item_range,
-            confound_ranges=self.confound_ranges,
-            intercept=self.intercept,
-            n_init=self.n_init,
-            penalty=self.penalty,
-            score_max=self.score_max,
-            loading_max=self.loading_max,
-            reconstruction_max=self.reconstruction_max,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            init=self.init,
-            missing_confounds=self.missing_confounds,
-            dtype=self.dtype,
-            random_state=self.random_state,
-        )
+    def _estimator(self) -> ICQF:
+        """The estimator to choose for, unfitted."""
+        if self.estimator is None:
+            return ICQF()
+        if not isinstance(self.estimator, ICQF):
+            raise InputError(f"estimator must be an ICQF or L1NMF, not {type(self.estimator).__name__}.")
+        if not isinstance(self.estimator.init, str):
+            raise InputError(
+                "A search needs starts for any number of factors: name one, as in init='nndsvd'."
+            )
+        model: ICQF = clone(self.estimator)
+        return model
 
-    def _plan(self, problem: Problem, given: Array | None, groups: Array | None, seed: int) -> Plan:
+    def _plan(self, model: ICQF, stated: StatedProblem, groups: Array | None, seed: int) -> Plan:
+        problem = stated.problem
         strata = strata_of(problem.design.T, problem.partitions)
         folds = tuple(
             make_folds(
@@ -277,11 +247,11 @@ tol, max_iter, init, missing_confounds, dtype
             problem,
             folds,
             tuple(sorted({float(beta) for beta in self.betas})),
-            self.init,
+            model.init,
             self.search_tol,
-            self.max_iter,
+            model.max_iter,
             seed=seed,
-            given=given,
+            given=stated.given,
         )
 
     def _candidates(self, problem: Problem, seed: int) -> list[int]:
@@ -296,7 +266,7 @@ tol, max_iter, init, missing_confounds, dtype
             )
         return ks
 
-    def _stability(self, problem: Problem, groups: Array | None, seed: int) -> pd.DataFrame:
+    def _stability(self, problem: Problem, groups: Array | None, max_iter: int, seed: int) -> pd.DataFrame:
         strata = strata_of(problem.design.T, problem.partitions)
 
         def halves(rng: np.random.Generator) -> Array:
@@ -311,7 +281,7 @@ tol, max_iter, init, missing_confounds, dtype
             [(int(k), float(beta)) for k, beta in zip(rows["n_components"], rows["beta"], strict=True)],
             n_splits=self.n_halves,
             tol=self.search_tol,
-            max_iter=self.max_iter,
+            max_iter=max_iter,
             n_jobs=self.n_jobs,
             rng=np.random.default_rng([seed, 1]),
             partition=halves,
@@ -361,6 +331,22 @@ tol, max_iter, init, missing_confounds, dtype
         """Minus the mean squared error of the chosen model on observed answers."""
         check_is_fitted(self)
         return self.best_estimator_.score(X, confounds=confounds, sample_weight=sample_weight)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of items."""
+        return self._fitted("n_features_in_")
+
+    @property
+    def feature_names_in_(self) -> Array:
+        """Names of the items, when the table gave them."""
+        return self._fitted("feature_names_in_")
+
+    def _fitted(self, name: str) -> Any:
+        # A property that raises AttributeError counts as absent, as scikit-learn expects before `fit`.
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError(f"ICQFCV has no {name!r} before it is fitted.")
+        return getattr(self.best_estimator_, name)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """The factors' names."""

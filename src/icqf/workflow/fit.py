@@ -117,7 +117,8 @@ def select_study(
     from icqf.selection.estimator import ICQFCV
 
     search = ICQFCV(
-        options.n_components or "auto",
+        ICQF(**model_parameters(options, study)),
+        n_components=options.n_components or "auto",
         betas=options.beta,
         n_splits=options.n_splits,
         n_repeats=options.n_repeats,
@@ -125,7 +126,7 @@ def select_study(
         n_jobs=options.jobs,
         checkpoint=checkpoint,
         callback=callback,
-        **model_parameters(options, study),
+        random_state=options.seed,
     )
     return search.fit(
         study.questionnaire.keyed_answers(),
