@@ -18,6 +18,7 @@ _MAX_ITER = 60
 _TOL = 1e-12
 _EXHAUSTED = 1e-15  # the arithmetic has no more to give
 _STEP_SHARE = 0.995
+_STALLED = 0.9  # a row whose complementarity falls by less than this share in an iteration
 _SNAP = 1e-6  # scores this close to 0 or to their top are there: interior points never quite arrive
 _quiet = np.errstate(all="ignore")  # singular systems are looked for and dealt with
 
@@ -170,7 +171,7 @@ def interior_points(H: Array, p: Array, loadings: Array, room: Array, top: float
     t = np.maximum(h - w @ G.T, 0.1)
     z = np.full_like(t, 0.1)
     strength = 1.0 + np.abs(p).max(axis=0)
-    left = np.arange(s)
+    left, last = np.arange(s), np.full(s, np.inf)
     for _ in range(_MAX_ITER):
         w_, t_, z_, H_ = w[left], t[left], z[left], H[:, :, left]
         dual = (np.einsum("rti,it->ri", H_, w_) - p[:, left]).T + z_ @ G
@@ -204,8 +205,11 @@ def interior_points(H: Array, p: Array, loadings: Array, room: Array, top: float
         dw, dt, dz = direction(-t_ * z_)
         reach = _reach(t_, dt, z_, dz)
         ahead = ((t_ + reach * dt) * (z_ + reach * dz)).mean(axis=1)
-        centre = (ahead / mu) ** 3 * mu
-        dw, dt, dz = direction(centre[:, None] - t_ * z_ - dt * dz)
+        # Predictor and corrector can go round in circles; a row that has stalled is led back to the middle.
+        stalled = (mu > _STALLED * last[left])[:, None]
+        last[left] = mu
+        centre = np.where(stalled, 0.5, ((ahead / mu) ** 3)[:, None]) * mu[:, None]
+        dw, dt, dz = direction(centre - t_ * z_ - np.where(stalled, 0.0, dt * dz))
         reach = _STEP_SHARE * _reach(t_, dt, z_, dz)
         sound = np.isfinite(dw).all(axis=1)  # a matrix that is singular in rounding ends its row
         left = left[sound]
