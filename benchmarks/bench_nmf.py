@@ -14,7 +14,8 @@ from _measure import heading, report, run_script, sklearn_nmf
 from icqf.datasets import make_synthetic
 from icqf.datasets.cohort import make_cohort
 from icqf.engines.local import run
-from icqf.solvers.problem import Bounds, Penalty, Problem
+from icqf.solvers.penalties import L1
+from icqf.solvers.problem import Observations, Problem
 from icqf.solvers.start import Starts
 
 K, WITHIN = 8, 1e-3
@@ -32,13 +33,8 @@ def ours(X: np.ndarray, beta: float, width: float, iterations: int) -> tuple[flo
     """Seconds and objective after some iterations, the start included."""
     n, m = X.shape
     clock = time.perf_counter()
-    problem = Problem(
-        X,
-        np.zeros((0, n), np.float32),
-        np.full(m, width),
-        Bounds(),
-        Penalty("l1", beta, n / m * width),
-    )
+    observations = Observations(X, np.zeros((0, n), np.float32))
+    problem = Problem(observations, np.full(m, width), penalty=L1(beta))
     (found,) = run(problem, Starts(problem).make("nndsvd", K), tol=0.0, max_iter=iterations, exact=False)
     seconds = time.perf_counter() - clock
     factors = found.factors

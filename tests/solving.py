@@ -1,5 +1,7 @@
 """Factorize a problem as `ICQF` does, for tests that begin with a problem."""
 
+from dataclasses import replace
+
 from icqf.engines.local import Solver, run
 from icqf.solvers.start import Starts
 
@@ -19,3 +21,8 @@ def solved_as(model, problem):
     """The finished fit with the settings of a model."""
     settings = {"tol": model.tol, "max_iter": model.max_iter, "inner": model.inner, "rho": model.rho}
     return solved(problem, model.n_components, init=model.init, name=model.solver, **settings)
+
+
+def with_answers(problem, answers):
+    """The same problem of other answers."""
+    return replace(problem, observations=replace(problem.observations, answers=answers))

@@ -19,7 +19,8 @@ from icqf.data.answers import (
 )
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.inputs import check_same_rows, design_of, named_answers, row_names, weights_of
-from icqf.solvers.problem import Bounds, Penalty, Problem
+from icqf.solvers.penalties import PENALTIES
+from icqf.solvers.problem import Bounds, Observations, Problem
 
 if TYPE_CHECKING:
     from icqf.estimator import ICQF
@@ -102,19 +103,21 @@ def problem_of(
     """The problem of these answers (counted from 0), confound columns and weights."""
     span = ranges[:, 1] - ranges[:, 0]
     loading = span if model.loading_max == "item_range" else model.loading_max
-    total = float(len(work)) if weights is None else float(weights.sum())
+    observations = Observations(
+        work,
+        np.ascontiguousarray(design.T),  # in double precision: the bounds on R hold exactly
+        weights,
+        dtype=np.dtype(model.dtype),
+    )
     return Problem(
-        answers=work,
-        design=np.ascontiguousarray(design.T),  # in double precision: the bounds on R hold exactly
-        span=span,
-        bounds=Bounds(
+        observations,
+        span,
+        Bounds(
             score=model.score_max,
             loading=None if loading is None else np.broadcast_to(np.asarray(loading, float), span.shape),
             reconstruction=span if model.reconstruction_max == "item_range" else None,
         ),
-        penalty=Penalty(model.penalty, float(model.beta), total / len(span) * float(span.max())),
+        PENALTIES[model.penalty](float(model.beta)),
         partitions=encoder.partitions,
         intercept=len(encoder.names) - 1 if model.intercept else None,
-        weights=weights,
-        dtype=np.dtype(model.dtype),
     )

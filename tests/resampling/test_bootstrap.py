@@ -1,12 +1,10 @@
 """Resampled fits: warm starts end where cold ones do, and the seed decides everything."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from icqf.resampling.bootstrap import _hidden_sums, bootstrap, predict_hidden
 from icqf.solvers.result import Factors
-from solving import settled
+from solving import settled, with_answers
 
 
 def _pieces(model, questionnaire):
@@ -32,7 +30,7 @@ def test_loose_refits_are_close_to_tight_ones(model, questionnaire):
     for refit in found.loadings:
         counts = rng.multinomial(problem.n, np.full(problem.n, 1 / problem.n))
         rows = np.repeat(np.arange(problem.n), counts)
-        drawn = replace(problem, answers=problem.answers[rows], design=problem.design[:, rows])
+        drawn = problem.of_rows(rows)
         tight = settled(drawn, Factors(scores[:, rows], solution), tol=1e-4, max_iter=2000).factors
         gap = np.abs(refit - tight.loadings) / problem.span
         assert gap.max() < 0.05
@@ -61,7 +59,7 @@ def test_hidden_answers_do_not_leak(model, questionnaire):
     errors = []
     for shift in (0.0, 1.0, 2.0):
         answers = np.where(mask, problem.answers + shift, problem.answers)
-        errors.append(_hidden_sums(replace(problem, answers=answers), mask, 2, "nndsvd", 0))
+        errors.append(_hidden_sums(with_answers(problem, answers), mask, 2, "nndsvd", 0))
     hidden = (mask & (problem.answers >= 0)).sum(axis=0)
     for first, second, third in zip(*errors, strict=True):
         np.testing.assert_allclose(first - 2 * second + third, 2 * hidden, rtol=1e-4)
@@ -69,6 +67,6 @@ def test_hidden_answers_do_not_leak(model, questionnaire):
 
 def test_unrelated_answers_are_not_predicted(model, questionnaire):
     problem, _, _ = _pieces(model, questionnaire)
-    shuffled = replace(problem, answers=np.random.default_rng(3).permuted(problem.answers, axis=0))
+    shuffled = with_answers(problem, np.random.default_rng(3).permuted(problem.answers, axis=0))
     assert predict_hidden(problem, 2, rng=np.random.default_rng(0)).overall > 0.1
     assert predict_hidden(shuffled, 2, rng=np.random.default_rng(0)).overall < 0.05

@@ -13,6 +13,7 @@ from icqf.selection import search
 from icqf.selection.search import Plan, Task, hidden_error, run_task, tasks
 from icqf.solvers.result import Factors
 from searches import search_for
+from solving import with_answers
 
 BETAS = (0.0, 0.05, 0.2)
 
@@ -79,7 +80,7 @@ def spoiled(answers, mask, how):
 def test_hidden_answers_reach_no_fit(data, fits, init, how):
     plan = plan_of(data.answers, confounds=data.confounds, init=init)
     mask = plan.folds[0].mask(2)
-    other = replace(plan, problem=replace(plan.problem, answers=spoiled(plan.problem.answers, mask, how)))
+    other = replace(plan, problem=with_answers(plan.problem, spoiled(plan.problem.answers, mask, how)))
     task = Task(0, 2, (2, 3))
     trials, before = run_task(plan, task), taken(fits)
     with np.errstate(invalid="ignore"):
@@ -93,7 +94,7 @@ def test_visible_answers_do_reach_the_fit(data, fits):
     """Were the record blind, it would also be the same here."""
     plan = plan_of(data.answers)
     answers = spoiled(plan.problem.answers, plan.folds[0].mask(1), "within the range")
-    other = replace(plan, problem=replace(plan.problem, answers=answers))
+    other = replace(plan, problem=with_answers(plan.problem, answers))
     run_task(plan, Task(0, 2, (2,)))
     before = taken(fits)
     run_task(other, Task(0, 2, (2,)))
@@ -156,7 +157,7 @@ def test_the_problem_of_a_fold_is_the_same_whatever_is_hidden(data, loading_max)
         assert (problem.hidden == ~seen).all()
         assert problem.answers[seen].tobytes() == (answers[seen] - low).tobytes()
         assert (problem.span == high - low).all()
-        assert problem.penalty.gamma == 60 / 24 * (high - low)
+        assert problem.gamma == 60 / 24 * (high - low)
         assert (problem.bounds.loading == problems[0].bounds.loading).all()
         assert (problem.bounds.loading <= high - low).all()
 

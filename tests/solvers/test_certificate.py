@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from icqf import ICQF
 from icqf.datasets import make_synthetic
-from icqf.solvers.finish import best_coordinate
+from icqf.solvers.penalties import PENALTIES
 from reference import Plain, feasible_moves
 from solving import solved_as
 
@@ -150,7 +150,9 @@ def coordinate(kind, h, p, others):
         penalty = {"l1": w, "l2": w**2 / 2, "l21": np.sqrt(w**2 + others)}[kind]
         return h * w**2 / 2 - p * w + penalty
 
-    return float(best_coordinate(kind, 1.0, np.array([h]), np.array([p]), np.array([others]))[0]), value
+    return float(
+        PENALTIES[kind](1.0).coordinate(np.array([h]), np.array([p]), np.array([others]), scale=1.0)[0]
+    ), value
 
 
 @pytest.mark.parametrize("kind", ["l1", "l2", "l21"])

@@ -1,14 +1,12 @@
 """A missing or hidden answer's value never matters: not to the start, not to the fit, not to the last bit."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from icqf import ICQF
 from icqf.datasets import make_synthetic
 from icqf.solvers.start import Starts
-from solving import solved
+from solving import solved, with_answers
 
 
 @pytest.fixture
@@ -33,7 +31,7 @@ def spoiled(problem, mask, how):
         "negative": -5.0,
         "infinite": np.inf,
     }[how]
-    return replace(problem, answers=answers)
+    return with_answers(problem, answers)
 
 
 def same(a, b):
@@ -93,8 +91,8 @@ def test_hiding_twice_hides_both_and_leaves_the_first_alone(problem, mask):
 
 def test_hidden_answers_in_a_table_of_small_integers(problem, mask):
     """Integers are decoded block by block; 0 under the mask must not be taken for an answer."""
-    whole = replace(problem, answers=problem.answers.astype(np.int8))
-    zeroed = replace(whole, answers=np.where(mask, 0, whole.answers).astype(np.int8))
+    whole = with_answers(problem, problem.answers.astype(np.int8))
+    zeroed = with_answers(whole, np.where(mask, 0, whole.answers).astype(np.int8))
     found = [solved(p.hide(mask), 4) for p in (whole, zeroed)]
     assert same(found[0].factors.loadings, found[1].factors.loadings)
 

@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from icqf.solvers.penalties import PENALTIES
 from icqf.solvers.sweeps import (
     INNER,
     cd_sweeps,
     cd_sweeps_each,
-    penalized_sweeps,
-    penalized_sweeps_each,
 )
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -81,14 +80,14 @@ def test_sweeps_on_strict_arrays_are_those_on_numpy(kind, hi):
     xp = array_api_strict
     x, G, P, top = box_lasso(np.random.default_rng(1), 4, 6, hi=hi)
     G_each = np.repeat(G[:, :, None], 6, axis=2) * np.linspace(0.5, 2, 6)
-    plain = penalized_sweeps(x.copy(), G, P, top, kind=kind, lam=0.3, sweeps=3)
-    plain_each = penalized_sweeps_each(x.copy(), P - 1, G_each, top, kind=kind, lam=0.3, sweeps=3)
+    plain = PENALTIES[kind](0.3).sweep(x.copy(), G, P, top, scale=1.0, sweeps=3)
+    plain_each = PENALTIES[kind](0.3).sweep_each(x.copy(), P - 1, G_each, top, scale=1.0, sweeps=3)
     strict_top = None if top is None else xp.asarray(top)
-    strict = penalized_sweeps(
-        xp.asarray(x.copy()), xp.asarray(G), xp.asarray(P), strict_top, kind=kind, lam=0.3, sweeps=3
+    strict = PENALTIES[kind](0.3).sweep(
+        xp.asarray(x.copy()), xp.asarray(G), xp.asarray(P), strict_top, scale=1.0, sweeps=3
     )
-    strict_each = penalized_sweeps_each(
-        xp.asarray(x.copy()), xp.asarray(P - 1), xp.asarray(G_each), strict_top, kind=kind, lam=0.3, sweeps=3
+    strict_each = PENALTIES[kind](0.3).sweep_each(
+        xp.asarray(x.copy()), xp.asarray(P - 1), xp.asarray(G_each), strict_top, scale=1.0, sweeps=3
     )
     assert type(strict).__module__.startswith("array_api_strict")
     np.testing.assert_allclose(np.asarray(strict), plain, rtol=1e-13, atol=1e-14)
@@ -110,12 +109,12 @@ def test_a_batch_is_its_problems_one_by_one(kind):
     batch = (2, 3)
     x, G, P, top = box_lasso(np.random.default_rng(3), 4, 6, batch=batch)
     G_each = G[..., None] * np.linspace(0.5, 2, 6)
-    together = penalized_sweeps(x.copy(), G, P, top, kind=kind, lam=0.3, sweeps=3)
-    together_each = penalized_sweeps_each(x.copy(), P - 1, G_each, top, kind=kind, lam=0.3, sweeps=3)
+    together = PENALTIES[kind](0.3).sweep(x.copy(), G, P, top, scale=1.0, sweeps=3)
+    together_each = PENALTIES[kind](0.3).sweep_each(x.copy(), P - 1, G_each, top, scale=1.0, sweeps=3)
     for at in np.ndindex(batch):
-        alone = penalized_sweeps(x[at].copy(), G[at], P[at], top, kind=kind, lam=0.3, sweeps=3)
-        alone_each = penalized_sweeps_each(
-            x[at].copy(), P[at] - 1, G_each[at], top, kind=kind, lam=0.3, sweeps=3
+        alone = PENALTIES[kind](0.3).sweep(x[at].copy(), G[at], P[at], top, scale=1.0, sweeps=3)
+        alone_each = PENALTIES[kind](0.3).sweep_each(
+            x[at].copy(), P[at] - 1, G_each[at], top, scale=1.0, sweeps=3
         )
         np.testing.assert_allclose(together[at], alone, rtol=1e-12, atol=1e-13)
         np.testing.assert_allclose(together_each[at], alone_each, rtol=1e-12, atol=1e-13)
@@ -137,7 +136,7 @@ def test_no_sweep_raises_the_objective(seed, k, kind, lam):
     x, G, P, top = box_lasso(rng, k, 5)
     before = value(x, G, P, lam, kind)
     for _ in range(5):
-        penalized_sweeps(x, G, P, top, kind=kind, lam=lam, sweeps=1)
+        PENALTIES[kind](lam).sweep(x, G, P, top, scale=1.0, sweeps=1)
         after = value(x, G, P, lam, kind)
         assert (after <= before + 1e-9 * (1 + np.abs(before))).all()
         before = after
@@ -152,7 +151,7 @@ def test_group_sweeps_reach_the_minimum(seed, k, lam):
     """
     rng = np.random.default_rng(seed)
     x, G, P, top = box_lasso(rng, k, 5)
-    penalized_sweeps(x, G, P, top, kind="l21", lam=lam, sweeps=600)
+    PENALTIES["l21"](lam).sweep(x, G, P, top, scale=1.0, sweeps=600)
     reached = value(x, G, P, lam, "l21")
     for size in (1e-3, 1e-2, 0.1):
         for _ in range(20):
@@ -162,7 +161,7 @@ def test_group_sweeps_reach_the_minimum(seed, k, lam):
 
 def test_a_group_that_belongs_at_zero_is_exactly_there():
     x, G, P = np.full((1, 1), 0.3), np.eye(1), np.full((1, 1), 0.5)
-    penalized_sweeps(x, G, P, 1.0, kind="l21", lam=1.0, sweeps=3)
+    PENALTIES["l21"](1.0).sweep(x, G, P, 1.0, scale=1.0, sweeps=3)
     assert x[0, 0] == 0
 
 

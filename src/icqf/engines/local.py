@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Literal, overload
 
+import numpy as np
+
 from icqf.solvers.admm import ADMMIteration
+from icqf.solvers.block_step import (
+    Loadings,
+    Multipliers,
+    Sums,
+    block_step,
+    extrapolated,
+    into_box,
+    updated_multipliers,
+)
 from icqf.solvers.fast import FastIteration
 from icqf.solvers.finish import finish, score_tolerance
-from icqf.solvers.problem import Problem
+from icqf.solvers.problem import Array, Problem
 from icqf.solvers.result import Factorization, Factors, Iterated
 
 _MARGIN = 1.25  # iterations stop this much below the tolerance, so that the certificate rarely asks for more
@@ -144,7 +157,7 @@ def _certified(
 def _iteration(problem: Problem, start: Factors, solver: Solver) -> ADMMIteration | FastIteration:
     if solver.name == "admm":
         return ADMMIteration(problem, start, rho=solver.rho, inner=solver.inner)
-    return FastIteration(problem, start)
+    return FastIteration(problem, start, LocalRows(problem, start))
 
 
 def _advance(
@@ -164,3 +177,51 @@ def _advance(
         if move.settled(tol):
             return done, True
     return done, False
+
+
+class LocalRows:
+    """All participants in this process: scores and multipliers of each block, and the blocks in turn."""
+
+    def __init__(self, problem: Problem, start: Factors) -> None:
+        self.problem, self.terms = problem, problem.terms
+        known = start.multipliers or Multipliers.none(problem.m, problem.dtype)
+        scores = start.scores.astype(problem.dtype)
+        self._scores = [scores[:, block.rows] for block in problem.blocks()]
+        self._previous = self._scores
+        self._multipliers = [known.within(block.rows) for block in problem.blocks()]
+
+    def step(self, loadings: Loadings, *, momentum: float, look: bool) -> Sums:
+        top, parts = self.terms.bounds.score, []
+        before, self._scores = self._scores, []
+        for block, W, previous, multipliers in zip(
+            self.problem.blocks(), before, self._previous, self._multipliers, strict=True
+        ):
+            y = extrapolated(W, previous, momentum, top, still=multipliers.rows)
+            parts.append(block_step(block, y, multipliers if look else None, loadings, self.terms))
+            self._scores.append(parts[-1][0])
+        self._previous = before
+        if look:
+            self._multipliers = [multipliers for _, multipliers, _ in parts if multipliers is not None]
+        return reduce(add, (sums for _, _, sums in parts))
+
+    def update_multipliers(self, Q: Array) -> int:
+        if not any(len(each.rows) for each in self._multipliers):
+            return 0
+        self._multipliers = [
+            updated_multipliers(block, W, multipliers, Q, self.terms)
+            for block, W, multipliers in zip(
+                self.problem.blocks(), self._scores, self._multipliers, strict=True
+            )
+        ]
+        return sum(len(each.rows) for each in self._multipliers)
+
+    def rescale(self, s: Array) -> None:
+        self._previous = [W * s[:, None] for W in self._previous]
+        self._scores = [into_box(W * s[:, None], self.terms.bounds.score) for W in self._scores]
+
+    def scores(self) -> Array:
+        return self._scores[0] if len(self._scores) == 1 else np.concatenate(self._scores, axis=1)
+
+    def multipliers(self) -> Multipliers:
+        firsts = [block.rows.start for block in self.problem.blocks()]
+        return Multipliers.joined(list(zip(firsts, self._multipliers, strict=True)))

@@ -14,7 +14,6 @@ from threadpoolctl import threadpool_limits
 from icqf.engines.local import run
 from icqf.resampling.folds import make_folds, strata_of
 from icqf.resampling.halves import aligned, correlations
-from icqf.solvers.blocks import Pressing
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Factors
 from icqf.solvers.start import Starts, item_means
@@ -126,12 +125,8 @@ def _refits(problem: Problem, start: Factors, draws: Sequence[Array]) -> list[Ar
 
 
 def _drawn_start(start: Factors, counts: Array) -> Factors:
-    rows = np.flatnonzero(counts)
-    kept = counts[start.pressing.rows] > 0
-    pressing = Pressing(
-        np.searchsorted(rows, start.pressing.rows[kept]), start.pressing.multipliers[kept].copy()
-    )
-    return Factors(start.scores[:, rows], start.loadings, pressing)
+    multipliers = None if start.multipliers is None else start.multipliers.drawn(counts)
+    return Factors(start.scores[:, counts > 0], start.loadings, multipliers)
 
 
 @dataclass(frozen=True, eq=False)

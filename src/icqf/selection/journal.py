@@ -34,7 +34,7 @@ def fingerprint(plan: Plan) -> str:
         "max_iter": plan.max_iter,
         "declared": plan.given is None,
         "seed": plan.seed,
-        "penalty": [problem.penalty.kind, problem.penalty.gamma],
+        "penalty": [problem.penalty.name, problem.gamma],
         "score_max": problem.bounds.score,
         "dtype": str(np.dtype(problem.dtype)),
         "intercept": problem.intercept,

@@ -123,14 +123,12 @@ def _in_visible_range(problem: Problem, given: Array) -> tuple[Problem, float]:
     else:
         answers = np.subtract(given, low).astype(problem.answers.dtype)
     span = np.full(problem.m, float(high) - float(low))
-    total = float(problem.n) if problem.weights is None else float(problem.weights.sum())
-    bounds = problem.bounds
+    bounds, visible_ones = problem.bounds, problem.hide(~seen).observations
     counted_anew = replace(
-        problem.hide(~seen),
-        answers=answers,
+        problem,
+        observations=replace(visible_ones, answers=answers),
         span=span,
         bounds=replace(bounds, loading=None if bounds.loading is None else np.minimum(bounds.loading, span)),
-        penalty=replace(problem.penalty, gamma=total / problem.m * float(span.max())),
     )
     return counted_anew, float(problem.answers[seen].min())
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from icqf.solvers.problem import Array, Problem
+from icqf.solvers.penalties import Penalty
+from icqf.solvers.problem import Array, Problem, half_square
 from icqf.solvers.result import Factors, Move, Trace
-from icqf.solvers.sweeps import INNER, penalized_sweeps
+from icqf.solvers.sweeps import INNER
 
 SMALLEST_RHO = math.sqrt(2.0)  # from here on the augmented Lagrangian is known not to rise
 _INNER_TOL = 1e-7
@@ -41,7 +42,7 @@ class ADMMIteration:
         self.Q = start.loadings.astype(problem.dtype)
         blocks = list(problem.blocks())
         self.X = np.concatenate([block.X for block in blocks])
-        self.O = np.concatenate([np.ones_like(b.X) if b.O is None else b.O for b in blocks])
+        self.O = np.concatenate([block.observed() for block in blocks])
         self.weights = None if problem.weights is None else problem.weights.astype(problem.dtype)
         self.R = self.A.T @ self.Q
         self.Z = self._inside(np.where(self.O > 0, self.X, self.R))
@@ -71,7 +72,7 @@ class ADMMIteration:
         excess = self._excess()
         primal, dual = float(np.linalg.norm(gap)), float(rho * np.linalg.norm(self.R - R))
         self.trace.add(
-            objective=self._misfit(self.R) + problem.penalty_of(self.A[: self.k], self.Q),
+            objective=self._objective(self.R),
             excess=excess,
             step=step,
             lagrangian=self.lagrangian(),
@@ -88,12 +89,12 @@ class ADMMIteration:
         gap = self.Z - self.R
         coupling = (self.alpha * gap + self.rho / 2 * gap**2).sum(axis=1, dtype=np.float64)
         coupled = coupling.sum() if self.weights is None else coupling @ self.weights
-        penalty = self.problem.penalty_of(self.A[: self.k], self.Q)
-        return self._misfit(self.Z) + float(coupled) + penalty
+        return self._objective(self.Z) + float(coupled)
 
-    def _misfit(self, Z: Array) -> float:
-        squares = ((self.O * (self.X - Z)) ** 2).sum(axis=1, dtype=np.float64)
-        return 0.5 * float(squares.sum() if self.weights is None else squares @ self.weights)
+    def _objective(self, Z: Array) -> float:
+        """F with Z in the place of the reconstruction."""
+        misfit = half_square((self.O * (self.X - Z)).astype(np.float64), self.problem.weights)
+        return self.problem.objective(self.A[: self.k], self.Q, misfit=misfit)
 
     def _inside(self, Z: Array) -> Array:
         return np.clip(Z, 0, self.problem.bounds.reconstruction).astype(self.problem.dtype)
@@ -106,31 +107,28 @@ class ADMMIteration:
         k, Q = self.k, self.Q
         own = Q[:k]
         P = own @ (target - self.A[k:].T @ Q[k:]).T
-        lam = self.problem.penalty.beta / self.rho
-        self.A[:k] = self._solve(self.A[:k], own @ own.T, P, self.problem.bounds.score, lam)
+        problem = self.problem
+        self.A[:k] = self._solve(self.A[:k], own @ own.T, P, problem.bounds.score, problem.penalty, 1.0)
 
     def _loading_step(self, target: Array) -> None:
         weighted = self.A if self.weights is None else self.A * self.weights
-        penalty = self.problem.penalty
-        lam = penalty.beta * penalty.gamma / self.rho
-        self.Q = self._solve(self.Q, weighted @ self.A.T, weighted @ target, self.problem.bounds.loading, lam)
+        problem = self.problem
+        G, P, penalty = weighted @ self.A.T, weighted @ target, problem.penalty_of_loadings
+        self.Q = self._solve(self.Q, G, P, problem.bounds.loading, penalty, problem.gamma)
 
-    def _solve(self, x: Array, G: Array, P: Array, top: Any, lam: float) -> Array:
-        kind = self.problem.penalty.kind
-        scale = 1.0 if top is None else float(np.max(top))
-        tol = _INNER_TOL * scale
-        if kind == "l21":
+    def _solve(self, x: Array, G: Array, P: Array, top: Any, penalty: Penalty, scale: float) -> Array:
+        tol, scale = _INNER_TOL * (1.0 if top is None else float(np.max(top))), scale / self.rho
+        if penalty.rounds > 1:
             x = x.copy()
             for _ in range(_INNER_ITER):
                 before = x.copy()
-                penalized_sweeps(x, G, P, top, kind=kind, lam=lam, sweeps=1, xp=np)
+                penalty.sweep(x, G, P, top, scale=scale, sweeps=1, xp=np)
                 if np.abs(x - before).max() <= tol:
                     break
             return x
-        if kind == "l2":
-            G, lam = G + lam * np.eye(len(G), dtype=G.dtype), 0.0
-        solved = INNER[self.inner](x, G, P, top, l1=lam, tol=tol, max_iter=_INNER_ITER)
-        return np.asarray(solved)
+        ridge, linear = penalty.quadratic(x, scale=scale)
+        G = G + ridge * np.eye(len(G), dtype=G.dtype)
+        return np.asarray(INNER[self.inner](x, G, P, top, l1=linear, tol=tol, max_iter=_INNER_ITER))
 
     def _balance_rho(self, primal: float, dual: float) -> None:
         done = len(self.trace.rho)

@@ -1,18 +1,19 @@
-"""What is minimised: the answers, the bounds, the penalty and the objective F."""
+"""What is minimised: the observations, the bounds, the penalty, and F and γ, each written once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from icqf.solvers.penalties import L1, Penalty
+
 Array = NDArray[Any]
-PenaltyKind = Literal["l1", "l2", "l21"]
 
 _CACHE_BYTES = 64 * 2**20  # tables up to this size are decoded to floats once, larger ones block by block
 _BLOCK_ROWS = 2048  # a block of answers and its residuals stay in the processor's cache
@@ -28,40 +29,13 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class Penalty:
-    """β ‖W‖ + βγ ‖Q‖; `l2` is ½‖·‖² and `l21` sums the Euclidean norms of the rows."""
-
-    kind: PenaltyKind = "l1"
-    beta: float = 0.0
-    gamma: float = 1.0
-
-    def of_scores(self, W: Array, weights: Array | None) -> float:
-        """Penalty of the scores W (k, n), each person counted with its weight."""
-        return self.beta * _norm(self.kind, W, weights)
-
-    def of_loadings(self, Q: Array) -> float:
-        """Penalty of the loadings Q (K, m)."""
-        return self.beta * self.gamma * _norm(self.kind, Q, None)
-
-
-def _norm(kind: PenaltyKind, x: Array, weights: Array | None) -> float:
-    if kind == "l1":
-        per_column = x.sum(axis=0) if weights is not None else x.sum(axis=1)
-    else:
-        per_column = np.einsum("ij,ij->j", x, x)
-        per_column = 0.5 * per_column if kind == "l2" else np.sqrt(per_column)
-    if weights is not None:
-        return float(np.dot(per_column.astype(np.float64), weights))
-    return float(per_column.sum(dtype=np.float64))
-
-
-@dataclass(frozen=True)
 class Block:
-    """Some rows of the table as floats, with 0 where an answer is missing."""
+    """Some participants as floats, with 0 where an answer is missing."""
 
     rows: slice
     X: Array  # (B, m)
     O: Array | None  # (B, m) ones and zeros; None when nothing is missing
+    C: Array  # (c, B)
     weights: Array | None  # (B,)
 
     def masked(self, V: Array) -> Array:
@@ -70,38 +44,116 @@ class Block:
             V *= self.O
         return V
 
+    def observed(self) -> Array:
+        """Ones where an answer was given (B, m)."""
+        return np.ones_like(self.X) if self.O is None else self.O
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Answers as stored, the confound design and the weights; read as blocks of floats.
+
+    Tables small enough are decoded once, and everything that shares the observations shares that. The decoded
+    table is left behind when the observations travel to another process.
+    """
+
+    answers: Array  # (n, m), integer or float; a negative number or NaN is missing
+    design: Array  # (c, n), each entry in [0, 1]
+    weights: Array | None = None  # (n,)
+    hidden: Array | None = None  # (n, m), True where an answer is treated as missing
+    dtype: Any = np.float32
+
+    def hide(self, mask: Array) -> Observations:
+        """With more answers held out."""
+        return replace(self, hidden=mask if self.hidden is None else self.hidden | mask)
+
+    def take(self, rows: Array) -> Observations:
+        """Those of some participants."""
+        return replace(
+            self,
+            answers=self.answers[rows],
+            design=np.ascontiguousarray(self.design[:, rows]),
+            weights=None if self.weights is None else self.weights[rows],
+            hidden=None if self.hidden is None else self.hidden[rows],
+        )
+
+    def blocks(self) -> Iterator[Block]:
+        """The table as floats, one block of participants at a time."""
+        yield from self._cached if self._cached is not None else self._decode()
+
+    @cached_property
+    def _cached(self) -> tuple[Block, ...] | None:
+        floats = 2 * self.answers.size * np.dtype(self.dtype).itemsize
+        return tuple(self._decode()) if floats <= _CACHE_BYTES else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_cached"}
+
+    def _decode(self) -> Iterator[Block]:
+        n = len(self.answers)
+        edges = np.linspace(0, n, max(1, round(n / _BLOCK_ROWS)) + 1).astype(int)
+        for start, stop in pairwise(edges):
+            rows = slice(int(start), int(stop))
+            raw = self.answers[rows]
+            observed = raw >= 0  # NaN compares as False
+            if self.hidden is not None:
+                observed &= ~self.hidden[rows]
+            C = self.design[:, rows].astype(self.dtype)
+            weights = None if self.weights is None else self.weights[rows].astype(self.dtype)
+            if observed.all():
+                yield Block(rows, raw.astype(self.dtype), None, C, weights)
+            else:
+                X = np.where(observed, raw, 0).astype(self.dtype)
+                yield Block(rows, X, observed.astype(self.dtype), C, weights)
+
 
 @dataclass(frozen=True)
 class Problem:
     """A factorization problem, in units where 0 is each item's lowest answer.
 
+    Problems that share their observations and differ in penalty or bounds share the decoded table.
+
     Parameters
     ----------
-    answers : array (n, m)
-        As stored, integer or float. A negative number or NaN is a missing answer.
-    design : array (c, n)
-        The confound columns, each in [0, 1].
+    observations : Observations
     span : array (m,)
         Highest minus lowest answer of each item.
+    bounds : Bounds
+    penalty : Penalty
+        Of the scores, and of the loadings unless `loading_penalty` is given.
     partitions : tuple of tuples
         Confound columns that add up to one for everybody (Old and Young, Female and Male).
     intercept : int or None
         The position of the column of ones in the design.
-    weights : array (n,) or None
-    hidden : bool array (n, m) or None
-        Answers to be treated as missing (held out).
     """
 
-    answers: Array
-    design: Array
+    observations: Observations
     span: Array
-    bounds: Bounds
-    penalty: Penalty
+    bounds: Bounds = field(default_factory=Bounds)
+    penalty: Penalty = field(default_factory=L1)
+    loading_penalty: Penalty | None = None
     partitions: tuple[tuple[int, ...], ...] = ()
     intercept: int | None = None
-    weights: Array | None = None
-    hidden: Array | None = None
-    dtype: Any = np.float32
+
+    @property
+    def answers(self) -> Array:
+        return self.observations.answers
+
+    @property
+    def design(self) -> Array:
+        return self.observations.design
+
+    @property
+    def weights(self) -> Array | None:
+        return self.observations.weights
+
+    @property
+    def hidden(self) -> Array | None:
+        return self.observations.hidden
+
+    @property
+    def dtype(self) -> Any:
+        return self.observations.dtype
 
     @property
     def n(self) -> int:
@@ -115,49 +167,42 @@ class Problem:
     def c(self) -> int:
         return int(self.design.shape[0])
 
+    # --- problems like this one ----------------------------------------------------------------------
+
     def hide(self, mask: Array) -> Problem:
         """The same problem with more answers held out."""
-        return replace(self, hidden=mask if self.hidden is None else self.hidden | mask)
+        return replace(self, observations=self.observations.hide(mask))
 
     def of_rows(self, rows: Array) -> Problem:
-        """The problem of some of the people; γ follows their number (or weight)."""
-        weights, share = None, len(rows) / self.n
-        if self.weights is not None:
-            weights = self.weights[rows]
-            share = float(weights.sum() / self.weights.sum())
-        return replace(
-            self,
-            answers=self.answers[rows],
-            design=np.ascontiguousarray(self.design[:, rows]),
-            weights=weights,
-            hidden=None if self.hidden is None else self.hidden[rows],
-            penalty=replace(self.penalty, gamma=self.penalty.gamma * share),
-        )
+        """The problem of some participants; γ follows their number (or weight)."""
+        return replace(self, observations=self.observations.take(rows))
 
     def drawn(self, counts: Array) -> Problem:
         """The problem of a resample: each participant counts as often as drawn, those never drawn are out."""
         rows = np.flatnonzero(counts)
         weights = counts[rows].astype(float)
-        total = float(self.n)
         if self.weights is not None:
-            weights, total = weights * self.weights[rows], float(self.weights.sum())
-        gamma = self.penalty.gamma * float(weights.sum()) / total
-        return replace(self.of_rows(rows), weights=weights, penalty=replace(self.penalty, gamma=gamma))
+            weights *= self.weights[rows]
+        return replace(self, observations=replace(self.observations.take(rows), weights=weights))
 
     def with_beta(self, beta: float) -> Problem:
-        """The same problem, its decoded answers included, with another penalty."""
-        changed = replace(self, penalty=replace(self.penalty, beta=beta))
-        if self._cached is not None:
-            changed.__dict__["_cached"] = self._cached
-        return changed
+        """The same problem with another strength of the penalty."""
+        loadings = self.loading_penalty
+        return replace(
+            self,
+            penalty=replace(self.penalty, beta=beta),
+            loading_penalty=None if loadings is None else replace(loadings, beta=beta),
+        )
 
     def without_reconstruction_bound(self) -> Problem:
         """The same problem with the bound on reconstructed answers left to the clipping of predictions."""
         return replace(self, bounds=replace(self.bounds, reconstruction=None))
 
+    # --- the table -----------------------------------------------------------------------------------
+
     def blocks(self) -> Iterator[Block]:
-        """The table as floats, a block of rows at a time."""
-        yield from self._cached if self._cached is not None else self._decode(self.dtype)
+        """The table as floats, one block of participants at a time."""
+        return self.observations.blocks()
 
     def precise_blocks(self) -> Iterator[Block]:
         """The same in double precision."""
@@ -166,47 +211,38 @@ class Problem:
                 block.rows,
                 block.X.astype(np.float64),
                 None if block.O is None else block.O.astype(np.float64),
+                self.design[:, block.rows].astype(np.float64),
                 None if self.weights is None else self.weights[block.rows],
             )
-
-    @cached_property
-    def _cached(self) -> tuple[Block, ...] | None:
-        floats = 2 * self.n * self.m * np.dtype(self.dtype).itemsize
-        return tuple(self._decode(self.dtype)) if floats <= _CACHE_BYTES else None
-
-    def _decode(self, dtype: Any) -> Iterator[Block]:
-        n_blocks = max(1, round(self.n / _BLOCK_ROWS))
-        edges = np.linspace(0, self.n, n_blocks + 1).astype(int)
-        for start, stop in pairwise(edges):
-            rows = slice(int(start), int(stop))
-            raw = self.answers[rows]
-            observed = raw >= 0  # NaN compares as False
-            if self.hidden is not None:
-                observed &= ~self.hidden[rows]
-            weights = None if self.weights is None else self.weights[rows].astype(dtype)
-            if observed.all():
-                yield Block(rows, raw.astype(dtype), None, weights)
-            else:
-                yield Block(rows, np.where(observed, raw, 0).astype(dtype), observed.astype(dtype), weights)
 
     def with_confounds(self, W: Array, dtype: Any = None) -> Array:
         """[W, C] as (k + c, n)."""
         return np.concatenate([W, self.design]).astype(dtype or self.dtype)
 
-    def objective(self, W: Array, Q: Array) -> float:
-        """F(W, Q): half the squared error on observed answers plus the penalty.
+    # --- the objective -------------------------------------------------------------------------------
 
-        Parameters
-        ----------
-        W : array (k, n)
-        Q : array (k + c, m)
-        """
-        misfit = 0.0
-        A = self.with_confounds(W, np.float64)
-        for block in self.precise_blocks():
-            D = block.masked(block.X - A[:, block.rows].T @ Q)
-            misfit += half_square(D, block.weights)
-        return misfit + self.penalty_of(W, Q)
+    @cached_property
+    def gamma(self) -> float:
+        """γ = (Σω / m) · max b: what a loading costs beside a score."""
+        total = float(self.n) if self.weights is None else float(self.weights.sum())
+        return total / self.m * float(self.span.max())
+
+    def total(self, misfit: float, score_penalty: float, Q: Array) -> float:
+        """F = misfit + β Σ_i ω_i ‖W_i‖ + βγ ‖Q‖, its first two parts being added up over participants."""
+        return misfit + score_penalty + self.penalty_of_loadings.value(Q, scale=self.gamma)
+
+    def objective(self, W: Array, Q: Array, *, misfit: float | None = None) -> float:
+        """F(W, Q), of scores (k, n) and loadings (k + c, m); `misfit` where it is known already."""
+        if misfit is None:
+            misfit = 0.0
+            for block in self.precise_blocks():
+                A = np.concatenate([W[:, block.rows], block.C])
+                misfit += half_square(block.masked(block.X - A.T @ Q), block.weights)
+        return self.total(misfit, self.penalty.value(W, self.weights), Q)
+
+    @property
+    def penalty_of_loadings(self) -> Penalty:
+        return self.penalty if self.loading_penalty is None else self.loading_penalty
 
     def units(self, peaks: Array, Q: Array) -> tuple[Array, Array]:
         """What a step of a score (k,) and of a loading (K, m) is measured by.
@@ -219,13 +255,32 @@ class Problem:
             return scores, np.broadcast_to(self.span, Q.shape)
         return scores, np.broadcast_to(np.maximum(Q.max(axis=1, keepdims=True), 1e-12), Q.shape)
 
-    def penalty_of(self, W: Array, Q: Array) -> float:
-        """The part of F that does not see the answers."""
-        return self.penalty.of_scores(W, self.weights) + self.penalty.of_loadings(Q)
+    @property
+    def terms(self) -> Terms:
+        """What a block of participants needs to know of the problem."""
+        return Terms(self.bounds, self.penalty, max(1.0, 0.1 * self.m))
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a block of participants needs to know of the problem beside the loadings.
+
+    `sigma` is the stiffness σ of the augmented Lagrangian: a tenth of the number of items, so that an active
+    bound weighs about as much as the answers that pull against it.
+    """
+
+    bounds: Bounds
+    penalty: Penalty
+    sigma: float
 
 
 def half_square(D: Array, weights: Array | None) -> float:
-    """½ Σ ω_i D_ij²."""
+    """½ Σ ω_i D_ij²: the misfit, D being X − R where an answer was given."""
     if weights is None:
         return 0.5 * float(np.vdot(D, D))
     return 0.5 * float(np.dot(np.einsum("ij,ij->i", D, D), weights))
+
+
+def half_square_from_sums(X: Array, weights: Array | None, S: Array, P: Array, Q: Array) -> float:
+    """The same of X − AᵀQ where nothing is missing, from S = A ω Aᵀ and P = A ω X."""
+    return half_square(X, weights) + float(0.5 * np.vdot(S, Q @ Q.T) - np.vdot(P, Q))

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from icqf.solvers.block_step import Multipliers
+
 Array = NDArray[Any]
 
 
@@ -15,12 +17,12 @@ Array = NDArray[Any]
 class Factors:
     """Scores W (k, n) and loadings Q (k + c, m), the confounds' loadings last.
 
-    `pressing`, where it is known, holds the multipliers of the bounds that are active there.
+    `multipliers`, where they are known, are those of the bounds on reconstructed answers that are active.
     """
 
     scores: Array
     loadings: Array
-    pressing: Any = None
+    multipliers: Multipliers | None = None
 
 
 @dataclass(frozen=True)

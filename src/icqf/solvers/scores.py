@@ -1,4 +1,4 @@
-"""Scores for given loadings: a small convex problem a person, solved exactly.
+"""Scores for given loadings: one small convex problem per participant, solved exactly.
 
 `fit` ends with it and `transform` is it, so the two agree.
 """
@@ -7,45 +7,30 @@ from __future__ import annotations
 
 import numpy as np
 
-from icqf.solvers.blocks import (
-    AT_ONCE,
-    Loadings,
-    Rows,
-    Sums,
-    into_box,
-    rows_above,
-    unpack,
-)
-from icqf.solvers.problem import Array, Problem
+from icqf.solvers.block_step import Loadings, into_box, rows_above, unpack
+from icqf.solvers.problem import Array, Block, Problem
 from icqf.solvers.row_problem import solve_rows
-from icqf.solvers.sweeps import penalized_sweeps, penalized_sweeps_each
 
 _SWEEPS = 6
 _MAX_ROUNDS = 500
-_REWEIGHTINGS = 20  # of the row-group penalty as a ridge
 
 
 def solve_scores(problem: Problem, Q: Array, *, tol: float) -> Array:
     """Best scores W (k, n), in double precision, for the loadings Q (K, m)."""
     k = len(Q) - problem.c
     W = np.empty((k, problem.n))
-    design = problem.design.astype(problem.dtype)
     loadings = Loadings(Q.astype(problem.dtype), k)
     precise = Loadings(Q.astype(np.float64), k)
-    waiting, sums = Rows(), Sums(k, len(Q), problem.m)
     bound = problem.bounds.reconstruction
     for block in problem.blocks():
-        offset = design[:, block.rows].T @ loadings.Q[k:]
+        offset = block.C.T @ loadings.Q[k:]
         target = (block.masked(block.X - offset) @ loadings.columns).T
         W_b = _settle(problem, loadings, block.O, target, tol)
         W[:, block.rows] = W_b
         if bound is not None:
-            waiting.add(block, rows_above(W_b.T @ loadings.own + offset, bound, sums))
-            if waiting.count >= AT_ONCE:
-                _settle_pressing(problem, precise, waiting, W)
-                waiting = Rows()
-    if waiting.count:
-        _settle_pressing(problem, precise, waiting, W)
+            rows, _ = rows_above(W_b.T @ loadings.own + offset, bound)
+            if len(rows):
+                W[:, block.rows.start + rows] = _settle_pressing(problem, precise, block, rows, W_b[:, rows])
     return into_box(W, problem.bounds.score)
 
 
@@ -66,15 +51,8 @@ def _settle_shared(problem: Problem, loadings: Loadings, target: Array, tol: flo
     penalty, top = problem.penalty, problem.bounds.score
     for _ in range(_MAX_ROUNDS):
         before = W[:, left]
-        x = penalized_sweeps(
-            before.copy(),
-            loadings.gram,
-            target[:, left],
-            top,
-            kind=penalty.kind,
-            lam=penalty.beta,
-            sweeps=_SWEEPS,
-            xp=np,
+        x = penalty.sweep(
+            before.copy(), loadings.gram, target[:, left], top, scale=1.0, sweeps=_SWEEPS, xp=np
         )
         W[:, left] = x
         left = left[np.abs(x - before).max(axis=0) > tol]
@@ -98,9 +76,7 @@ def _settle_each(
     for _ in range(_MAX_ROUNDS):
         before = W[:, left]
         gradient = (gram * before).sum(axis=1) - target[:, left]
-        x = penalized_sweeps_each(
-            before.copy(), gradient, gram, top, kind=penalty.kind, lam=penalty.beta, sweeps=_SWEEPS, xp=np
-        )
+        x = penalty.sweep_each(before.copy(), gradient, gram, top, scale=1.0, sweeps=_SWEEPS, xp=np)
         W[:, left] = x
         still = np.abs(x - before).max(axis=0) > tol
         if not still.any():
@@ -110,24 +86,17 @@ def _settle_each(
     return W
 
 
-def _settle_pressing(problem: Problem, loadings: Loadings, waiting: Rows, W: Array) -> None:
-    """Solve the rows whose reconstruction is above the range, in double precision (W in place)."""
+def _settle_pressing(problem: Problem, loadings: Loadings, block: Block, rows: Array, w: Array) -> Array:
+    """Scores (k, s) of the rows whose reconstruction is above the range, in double precision, from w on."""
     k, penalty = loadings.k, problem.penalty
-    rows, X, O = waiting.together()
-    X, O = X.astype(np.float64), O.astype(np.float64)
-    offset = problem.design[:, rows].astype(np.float64).T @ loadings.Q[k:]
+    X, O = block.X[rows].astype(np.float64), block.observed()[rows].astype(np.float64)
+    offset = problem.design[:, block.rows.start + rows].astype(np.float64).T @ loadings.Q[k:]
     # A confound part that is above the range by itself leaves no room, and cannot be mended by scores.
     room = np.maximum(np.asarray(problem.bounds.reconstruction) - offset, 0.0)
     H = unpack((O @ loadings.products).T, k)
     p = (((X - offset) * O) @ loadings.columns).T
-    w, diagonal = W[:, rows], np.eye(k)[:, :, None]
-    limits = loadings.own, room, problem.bounds.score
-    if penalty.kind == "l1":
-        w = solve_rows(H, p - penalty.beta, *limits, w)
-    elif penalty.kind == "l2":
-        w = solve_rows(H + penalty.beta * diagonal, p, *limits, w)
-    else:
-        for _ in range(_REWEIGHTINGS):
-            ridge = penalty.beta / np.maximum(np.linalg.norm(w, axis=0), 1e-9)
-            w = solve_rows(H + ridge * diagonal, p, *limits, w)
-    W[:, rows] = w
+    w, diagonal = w.astype(np.float64), np.eye(k)[:, :, None]
+    for _ in range(penalty.rounds):
+        ridge, linear = penalty.quadratic(w, scale=1.0)
+        w = solve_rows(H + ridge * diagonal, p - linear, loadings.own, room, problem.bounds.score, w)
+    return w

@@ -163,7 +163,7 @@ def settle(problem: Problem, start: Factors, *, raw: bool = True) -> Factors:
     Of a `raw` start, only the directions mean something: its factors are scaled, and their loadings are
     fitted as well.
     """
-    bounds, penalty = problem.bounds, problem.penalty
+    bounds = problem.bounds
     k = len(start.scores)
     W, Q = start.scores.astype(np.float64), start.loadings[:k].astype(np.float64)
     if not raw:
@@ -175,7 +175,7 @@ def settle(problem: Problem, start: Factors, *, raw: bool = True) -> Factors:
         size_W = W.sum(axis=1) if problem.weights is None else W @ problem.weights
         size_Q = Q.sum(axis=1)
         both = (size_W > 0) & (size_Q > 0)
-        scale = np.where(both, np.sqrt(penalty.gamma * size_Q / np.where(both, size_W, 1.0)), 1.0)
+        scale = np.where(both, np.sqrt(problem.gamma * size_Q / np.where(both, size_W, 1.0)), 1.0)
         scale = np.where(scale > 0, scale, 1.0)
     W, Q = W * scale[:, None], Q / scale[:, None]
     W = W if bounds.score is None else np.minimum(W, bounds.score)
@@ -192,7 +192,7 @@ def settle(problem: Problem, start: Factors, *, raw: bool = True) -> Factors:
         filled = block.X if block.O is None else block.X + (1 - block.O) * means
         S += weighted @ A_b.T
         P += weighted @ filled
-    lam = penalty.beta * penalty.gamma if penalty.kind == "l1" else 0.0
+    _, lam = problem.penalty_of_loadings.quadratic(Q, scale=problem.gamma)
     free = slice(0 if raw else k, None)
     target = P[free] - lam - (0.0 if raw else S[free, :k] @ Q[:k])
     cd_sweeps(

@@ -1,4 +1,4 @@
-"""Inner solvers in Gram form: min ½ xᵀGx − pᵀx + λ ‖x‖₁ over 0 ≤ x ≤ hi, a problem a column.
+"""Inner solvers in Gram form: min ½ xᵀGx − pᵀx + λ ‖x‖₁ over 0 ≤ x ≤ hi, one problem per column.
 
 All of them see only G = QᵀQ and P = VQ, never the data. Arrays follow the array API; leading
 batch dimensions are allowed: x and P are (..., k, n), G is (..., k, k).
@@ -11,7 +11,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-_TINY = 1e-12
+TINY = 1e-12
 
 
 def _limits(x: Any, hi: Any, xp: Any) -> tuple[Any, Any]:
@@ -32,7 +32,7 @@ def cd_sweeps(x: Any, G: Any, P: Any, hi: Any, *, sweeps: int, xp: Any = None) -
     zero, top = _limits(x, hi, xp)
     eye = xp.eye(G.shape[-1], dtype=G.dtype)
     diagonal = _diagonal(G, xp)[..., None]
-    diagonal = xp.where(diagonal > _TINY, diagonal, xp.ones_like(diagonal))
+    diagonal = xp.where(diagonal > TINY, diagonal, xp.ones_like(diagonal))
     G, P = G * (1 - eye) / diagonal, P / diagonal  # x_r ← P_r − G_r x
     k = x.shape[-2]
     rows = [(G[..., r : r + 1, :], P[..., r, :]) for r in range(k)]
@@ -50,7 +50,7 @@ def cd_sweeps_each(x: Any, gradient: Any, G: Any, hi: Any, *, sweeps: int, xp: A
     xp = xp or array_namespace(x, gradient, G)
     zero, top = _limits(x, hi, xp)
     k = x.shape[-2]
-    floor = xp.asarray(_TINY, dtype=x.dtype)
+    floor = xp.asarray(TINY, dtype=x.dtype)
     rows = [(1 / xp.maximum(G[..., r, r, :], floor), G[..., r, :, :]) for r in range(k)]
     for _ in range(sweeps):
         for r, (step, G_r) in enumerate(rows):
@@ -59,61 +59,6 @@ def cd_sweeps_each(x: Any, gradient: Any, G: Any, hi: Any, *, sweeps: int, xp: A
             gradient += G_r * (new - old)[..., None, :]
             x[..., r, :] = new
     return x
-
-
-def penalized_sweeps(
-    x: Any, G: Any, P: Any, hi: Any, *, kind: str, lam: float, sweeps: int, xp: Any = None
-) -> Any:
-    """Coordinate sweeps on ½ xᵀGx − pᵀx + penalty with one Gram matrix for all columns, in place."""
-    xp = xp or array_namespace(x, G, P)
-    if kind == "l1":
-        return cd_sweeps(x, G, P - lam, hi, sweeps=sweeps, xp=xp)
-    if kind == "l2":
-        return cd_sweeps(x, G + lam * xp.eye(G.shape[-1], dtype=G.dtype), P, hi, sweeps=sweeps, xp=xp)
-    each = xp.broadcast_to(G[..., None], (*G.shape, x.shape[-1]))
-    return penalized_sweeps_each(x, G @ x - P, each, hi, kind=kind, lam=lam, sweeps=sweeps, xp=xp)
-
-
-def penalized_sweeps_each(
-    x: Any, gradient: Any, G: Any, hi: Any, *, kind: str, lam: float, sweeps: int, xp: Any = None
-) -> Any:
-    """The same with a Gram matrix a column; `gradient` is that of the unpenalized part at x."""
-    xp = xp or array_namespace(x, gradient, G)
-    if kind == "l1" or lam == 0.0:
-        return cd_sweeps_each(x, gradient + lam, G, hi, sweeps=sweeps, xp=xp)
-    eye = xp.eye(x.shape[-2], dtype=x.dtype)[..., None]
-    if kind == "l2":
-        return cd_sweeps_each(x, gradient + lam * x, G + lam * eye, hi, sweeps=sweeps, xp=xp)
-    for _ in range(sweeps):
-        start = _off_the_group_kink(x, gradient, G, lam)
-        gradient = gradient + xp.sum(G * (start - x)[..., None, :, :], axis=-2)
-        norm = xp.sqrt(xp.sum(start * start, axis=-2))
-        ridge = lam / xp.where(norm > 0, norm, xp.asarray(_TINY, dtype=x.dtype))
-        x[...] = start
-        smooth = gradient + ridge[..., None, :] * x
-        cd_sweeps_each(x, smooth, G + ridge[..., None, None, :] * eye, hi, sweeps=1, xp=xp)
-        gradient = smooth - ridge[..., None, :] * x
-        x[...] = xp.where((norm > 0)[..., None, :], x, xp.zeros((), dtype=x.dtype))
-    return x
-
-
-def _off_the_group_kink(x: Any, gradient: Any, G: Any, lam: float) -> Any:
-    """Set the columns whose best value is 0 to 0, and move those that wrongly sit at 0 away from it.
-
-    The group norm λ‖x‖₂ has a kink at 0, where single coordinates can be stuck. A column belongs
-    there exactly when the positive part of p is no longer than λ; otherwise the best point along
-    that direction is a way out.
-    """
-    xp = array_namespace(x, gradient, G)
-    pull = xp.maximum(xp.sum(G * x[..., None, :, :], axis=-2) - gradient, xp.zeros((), dtype=x.dtype))
-    length = xp.sqrt(xp.sum(pull * pull, axis=-2))
-    direction = pull / xp.where(length > 0, length, xp.ones_like(length))[..., None, :]
-    bend = xp.sum(G * direction[..., None, :, :], axis=-2)
-    curvature = xp.maximum(xp.sum(direction * bend, axis=-2), xp.asarray(_TINY, dtype=x.dtype))
-    way_out = direction * ((length - lam) / curvature)[..., None, :]
-    at_zero = xp.sum(x, axis=-2) == 0
-    x = xp.where(at_zero[..., None, :], way_out, x)
-    return xp.where((length > lam)[..., None, :], x, xp.zeros((), dtype=x.dtype))
 
 
 def cd(x: Any, G: Any, P: Any, hi: Any, *, l1: float = 0.0, tol: float, max_iter: int) -> Any:
@@ -136,7 +81,7 @@ def _largest_eigenvalue(G: Any, xp: Any) -> Any:
 def fista(x: Any, G: Any, P: Any, hi: Any, *, l1: float = 0.0, tol: float, max_iter: int) -> Any:
     """Projected FISTA with the momentum restarted when it points uphill."""
     xp = array_namespace(x, G, P)
-    L = xp.maximum(_largest_eigenvalue(G, xp), xp.asarray(_TINY, dtype=x.dtype))
+    L = xp.maximum(_largest_eigenvalue(G, xp), xp.asarray(TINY, dtype=x.dtype))
     zero, top = _limits(x, hi, xp)
     y, t = x, 1.0
     for _ in range(max_iter):
@@ -176,7 +121,7 @@ def admm(x: Any, G: Any, P: Any, hi: Any, *, l1: float = 0.0, tol: float, max_it
     xp = array_namespace(x, G, P)
     k = G.shape[-1]
     eye = xp.eye(k, dtype=G.dtype)
-    tau = xp.max(_diagonal(G, xp), axis=-1)[..., None, None] / k + _TINY
+    tau = xp.max(_diagonal(G, xp), axis=-1)[..., None, None] / k + TINY
     zero, top = _limits(x, hi, xp)
     y = xp.minimum(xp.maximum(x, zero), top)
     mu = xp.zeros_like(x)

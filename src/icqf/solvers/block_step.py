@@ -1,0 +1,329 @@
+"""One step of a block of participants: pure, and `Sums` are all that blocks share.
+
+The bound on a reconstructed answer is handled where it presses. A participant whose reconstruction
+reaches above the range carries a multiplier Λ ≥ 0 for each item, and is solved with the augmented
+Lagrangian ½σ max(0, Λ/σ + R − b)², its curvature included; all others share one Gram matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from icqf.solvers.problem import Array, Block, Terms, half_square, half_square_from_sums
+
+_NONE = np.zeros(0, dtype=np.intp)
+_SCORE_SWEEPS = 1
+_PRESSING_ROUNDS = 2
+_PRESSING_SWEEPS = 1
+
+
+@lru_cache(maxsize=64)
+def _pairs(k: int) -> tuple[Array, Array, Array]:
+    """Row and column of each packed entry of a symmetric k×k matrix, and where (r, s) is packed."""
+    first, second = np.triu_indices(k)
+    where = np.zeros((k, k), dtype=np.intp)
+    where[first, second] = where[second, first] = np.arange(len(first))
+    return first, second, where
+
+
+def packed_products(Q: Array) -> Array:
+    """Products of every pair of rows of Q (k, m), packed: (k(k+1)/2, m)."""
+    first, second, _ = _pairs(len(Q))
+    return Q[first] * Q[second]
+
+
+def unpack(packed: Array, k: int) -> Array:
+    """(k(k+1)/2, s) to symmetric (k, k, s)."""
+    return packed[_pairs(k)[2]]
+
+
+def into_box(x: Array, top: Any) -> Array:
+    """Clip to [0, top], in place."""
+    np.maximum(x, 0, out=x)
+    if top is not None:
+        np.minimum(x, top, out=x, casting="same_kind")
+    return x
+
+
+@dataclass(frozen=True)
+class Multipliers:
+    """Λ of the participants who press against the range: which they are, in order, and their Λ (s, m)."""
+
+    rows: Array
+    values: Array
+
+    @classmethod
+    def none(cls, m: int, dtype: Any) -> Multipliers:
+        return cls(_NONE, np.zeros((0, m), dtype=dtype))
+
+    @classmethod
+    def joined(cls, parts: list[tuple[int, Multipliers]]) -> Multipliers:
+        """Those of consecutive blocks as one; each part comes with its block's first row."""
+        return cls(
+            np.concatenate([part.rows + first for first, part in parts]),
+            np.concatenate([part.values for _, part in parts]),
+        )
+
+    def within(self, rows: slice) -> Multipliers:
+        """Those of a block, counted from its first row."""
+        first, last = np.searchsorted(self.rows, [rows.start, rows.stop])
+        return Multipliers(self.rows[first:last] - rows.start, self.values[first:last])
+
+    def drawn(self, counts: Array) -> Multipliers:
+        """Those of a resample in which each participant is drawn `counts` times (see `Problem.drawn`)."""
+        kept = counts[self.rows] > 0
+        return Multipliers(np.searchsorted(np.flatnonzero(counts), self.rows[kept]), self.values[kept])
+
+    def of(self, rows: Array) -> Array:
+        """Λ of some participants (in order); zero for those who did not press."""
+        values = np.zeros((len(rows), self.values.shape[1]), dtype=self.values.dtype)
+        _, here, there = np.intersect1d(rows, self.rows, assume_unique=True, return_indices=True)
+        values[here] = self.values[there]
+        return values
+
+
+@dataclass(frozen=True)
+class Loadings:
+    """The loadings of one pass with what is derived from them once."""
+
+    Q: Array  # (K, m)
+    k: int
+
+    @cached_property
+    def own(self) -> Array:
+        return self.Q[: self.k]
+
+    @cached_property
+    def gram(self) -> Array:
+        return self.own @ self.own.T
+
+    @cached_property
+    def columns(self) -> Array:
+        return np.ascontiguousarray(self.own.T)
+
+    @cached_property
+    def products(self) -> Array:
+        return np.ascontiguousarray(packed_products(self.own).T)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What the loadings' step needs to know about the participants; blocks add with ``+``.
+
+    With a_i = [w_i, c_i] after the step, y_i = [w_i, c_i] before it, and v_i what the step aimed at:
+    """
+
+    S: Array  # Σ ω_i a_i a_iᵀ, (K, K)
+    P: Array  # Σ ω_i a_i d_iᵀ with d_i the residual at y_i (or v_i itself where `cross` lacks y_i), (K, m)
+    cross: Array  # Σ ω_i a_i y_iᵀ, (K, K), so that Σ ω_i a_i v_iᵀ = P + cross Q
+    active: Array | None  # σ Σ ω_i a_i a_iᵀ [bound active at (i, j)] for each item, packed (K(K+1)/2, m)
+    mass: Array  # Σ ω_i w_ir, or what the penalty balances by, (k,)
+    peak: Array  # max_i w_ir, (k,)
+    step: Array  # max_i |w_ir − y_ir|, (k,)
+    misfit: float  # ½ Σ ω_i Σ_j O_ij (X_ij − R_ij)²
+    penalty: float  # β Σ ω_i ‖w_i‖
+    excess: float  # max_ij (R_ij − b_j) / b_j, at least 0
+
+    def __add__(self, other: Sums) -> Sums:
+        together: dict[str, Any] = {}
+        for each in fields(self):
+            mine, theirs = getattr(self, each.name), getattr(other, each.name)
+            if each.name == "active":
+                together["active"] = _sum_of_some(mine, theirs)
+            elif each.name in ("peak", "step"):
+                together[each.name] = np.maximum(mine, theirs)
+            elif each.name == "excess":
+                together["excess"] = max(mine, theirs)
+            else:
+                together[each.name] = mine + theirs
+        return Sums(**together)
+
+
+def _sum_of_some(a: Array | None, b: Array | None) -> Array | None:
+    if a is None or b is None:
+        return b if a is None else a
+    return a + b
+
+
+def extrapolated(W: Array, previous: Array, momentum: float, top: float | None, still: Array) -> Array:
+    """W + momentum (W − previous) inside the box; the participants `still` stay where they are."""
+    y = into_box(W + np.asarray(momentum, W.dtype) * (W - previous), top)
+    y[:, still] = W[:, still]
+    return y
+
+
+def block_step(
+    block: Block, y: Array, multipliers: Multipliers | None, loadings: Loadings, terms: Terms
+) -> tuple[Array, Multipliers | None, Sums]:
+    """Move the scores of a block, and add up what the loadings need. Nothing that is given changes.
+
+    Parameters
+    ----------
+    block : Block
+    y : array (k, B)
+        The scores to start from.
+    multipliers : Multipliers or None
+        None while the bound on reconstructed answers is not looked at.
+    loadings : Loadings
+    terms : Terms
+
+    Returns
+    -------
+    W : array (k, B)
+    multipliers : Multipliers or None
+        With the participants who press at `y`; their values change by `updated_multipliers`.
+    sums : Sums
+    """
+    if block.O is None and multipliers is None:
+        return _complete_step(block, y, loadings, terms)
+    k, Q = loadings.k, loadings.Q
+    before = np.concatenate([y, block.C])
+    R = before.T @ Q
+    D = block.masked(block.X - R)
+    misfit, penalty = half_square(D, block.weights), terms.penalty.value(y, block.weights)
+    pressing, excess = _NONE, 0.0
+    if multipliers is not None:
+        pressing, excess = rows_above(R, _bound(terms), known=multipliers.rows)
+    target = loadings.gram @ y
+    target += (D @ loadings.columns).T
+    after = before.copy()
+    _sweep(after[:k], target, loadings, terms)
+    after[:k, pressing] = y[:, pressing]
+    weighted = _weighted(after, block.weights)
+    if len(pressing):
+        weighted = weighted.copy()
+        weighted[:, pressing] = 0
+    sums = _sums(
+        after[:k], y, weighted, S=weighted @ after.T, P=weighted @ D, cross=weighted @ before.T,
+        misfit=misfit, penalty=penalty, excess=excess, terms=terms,
+    )  # fmt: skip
+    if multipliers is None or not len(pressing):
+        return after[:k], None if multipliers is None else Multipliers.none(len(R.T), R.dtype), sums
+    pressed = Multipliers(pressing, multipliers.of(pressing))
+    after[:, pressing], theirs = _press(block, after[:, pressing], pressed, loadings, terms)
+    return after[:k], pressed, sums + theirs
+
+
+def _complete_step(block: Block, y: Array, loadings: Loadings, terms: Terms) -> tuple[Array, None, Sums]:
+    """The same where nothing is missing and no bound is looked at: no residual is worked out."""
+    k, Q = loadings.k, loadings.Q
+    after = np.concatenate([y, block.C])
+    _sweep(after[:k], (block.X @ loadings.columns).T - loadings.own @ Q[k:].T @ block.C, loadings, terms)
+    weighted = _weighted(after, block.weights)
+    S, P = weighted @ after.T, weighted @ block.X
+    sums = _sums(
+        after[:k], y, weighted, S=S, P=P, cross=np.zeros((len(Q), len(Q))),
+        misfit=half_square_from_sums(block.X, block.weights, S, P, Q),
+        penalty=terms.penalty.value(after[:k], block.weights), excess=0.0, terms=terms,
+    )  # fmt: skip
+    return after[:k], None, sums
+
+
+def _press(
+    block: Block, A: Array, pressed: Multipliers, loadings: Loadings, terms: Terms
+) -> tuple[Array, Sums]:
+    """Move the participants who press, under the augmented Lagrangian: their [W, C] (K, s) and sums."""
+    k, rows, multipliers = loadings.k, pressed.rows, pressed.values
+    X, O = block.X[rows], block.observed()[rows]
+    bound, sigma = _bound(terms).astype(A.dtype), np.asarray(terms.sigma, dtype=A.dtype)
+    before = A.copy()
+    for _ in range(_PRESSING_ROUNDS):
+        R = A.T @ loadings.Q
+        pull = multipliers + sigma * (R - bound)
+        active = pull > 0
+        gradient = -(((X - R) * O - pull * active) @ loadings.columns).T
+        gram = unpack(((O + sigma * active) @ loadings.products).T, k)
+        terms.penalty.sweep_each(
+            A[:k], gradient, gram, terms.bounds.score, scale=1.0, sweeps=_PRESSING_SWEEPS, xp=np
+        )
+    R = A.T @ loadings.Q
+    pull = multipliers + sigma * (R - bound)
+    held = (pull > 0).astype(A.dtype)
+    weighted = _weighted(A, None if block.weights is None else block.weights[rows])
+    first, second, _ = _pairs(len(A))
+    sums = _sums(
+        A[:k], before[:k], weighted, S=weighted @ A.T, P=weighted @ (R + (X - R) * O - pull * held),
+        cross=np.zeros((len(A), len(A))), misfit=0.0, penalty=0.0, excess=0.0, terms=terms,
+        active=sigma * ((weighted[first] * A[second]) @ held),
+    )  # fmt: skip
+    return A, sums
+
+
+def updated_multipliers(
+    block: Block, W: Array, multipliers: Multipliers, Q: Array, terms: Terms
+) -> Multipliers:
+    """Λ ← max(0, Λ + σ(R − b)) at new loadings; participants who no longer press are let go."""
+    rows = multipliers.rows
+    if len(rows) == 0:
+        return multipliers
+    A = np.concatenate([W[:, rows], block.C[:, rows]])
+    excess = A.T @ Q - _bound(terms).astype(Q.dtype)
+    values = np.maximum(multipliers.values + np.asarray(terms.sigma, dtype=Q.dtype) * excess, 0)
+    keep = values.any(axis=1)
+    return Multipliers(rows[keep], values[keep])
+
+
+def rows_above(R: Array, bound: Array, *, known: Array = _NONE) -> tuple[Array, float]:
+    """The rows of R (B, m) with an entry above its bound, and the `known` ones, in order; the largest excess.
+
+    The known rows of R are zeroed in place.
+    """
+    excess = 0.0
+    if len(known):
+        excess = max(excess, float(((R[known] - bound) / bound).max()))
+        R[known] = 0
+    lowest = bound.min()
+    if R.max() <= lowest:
+        return known, excess
+    # A comparison with one number is several times quicker than with one number per column.
+    over = np.flatnonzero(lowest < R if lowest == bound.max() else bound < R)
+    if len(over) == 0:
+        return known, excess
+    items = over % R.shape[1]
+    above = (R.ravel()[over] - bound[items]) / bound[items]
+    return np.union1d(known, over // R.shape[1]), max(excess, float(above.max()))
+
+
+def _sweep(W: Array, target: Array, loadings: Loadings, terms: Terms) -> None:
+    """Sweeps over the scores, in place."""
+    terms.penalty.sweep(W, loadings.gram, target, terms.bounds.score, scale=1.0, sweeps=_SCORE_SWEEPS, xp=np)
+
+
+def _sums(
+    W: Array,
+    before: Array,
+    weighted: Array,
+    *,
+    S: Array,
+    P: Array,
+    cross: Array,
+    misfit: float,
+    penalty: float,
+    excess: float,
+    terms: Terms,
+    active: Array | None = None,
+) -> Sums:
+    return Sums(
+        S=S.astype(np.float64),
+        P=P.astype(np.float64),
+        cross=cross.astype(np.float64),
+        active=active,
+        mass=terms.penalty.mass(W, weighted[: len(W)]).astype(np.float64),
+        peak=W.max(axis=1),
+        step=np.abs(W - before).max(axis=1),
+        misfit=misfit,
+        penalty=penalty,
+        excess=excess,
+    )
+
+
+def _bound(terms: Terms) -> Array:
+    return np.asarray(terms.bounds.reconstruction)
+
+
+def _weighted(A: Array, weights: Array | None) -> Array:
+    return A if weights is None else A * weights
