@@ -28,8 +28,8 @@ PACKAGES = (
 HEAD = """\
 # Every public name
 
-Written from the docstrings by `python docs/make_api.py`. `help(icqf.ICQF)` says more about each name: parameters, shapes, and what
-comes back. The examples run as tests.
+Written from the docstrings by `python docs/make_api.py`. `help(icqf.ICQF)` says more about each name: its
+parameters, their shapes, and what comes back. The examples run as tests.
 """
 PIPELINE = """
 ## In a scikit-learn pipeline
