@@ -14,7 +14,19 @@ if TYPE_CHECKING:
     from icqf.estimator import ICQF
 
 _NO_VARIANCE = 1e-12  # of the item that varies most; the sums of a constant item leave rounding behind
-_LOADED = 0.1  # an item counts as loaded when the factor moves it by more than this share of its range
+_LOADED = 0.1
+
+
+def is_loaded(shares: np.ndarray) -> np.ndarray:
+    """Whether loadings, as shares of the item's range, count as more than a trace: a tenth or more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> is_loaded(np.array([0.09, 0.1, 0.5]))
+    array([False,  True,  True])
+    """
+    return np.asarray(shares) >= _LOADED
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +56,11 @@ class Summary:
     Attributes
     ----------
     factors : DataFrame
-        A factor a row: `variance_explained` (by how much the share of explained answer variance
-        would fall without it), `n_items` (items it moves by more than a tenth of their range) and
+        One row per factor: `variance_explained` (by how much the share of explained answer variance
+        would fall without it), `n_items` (items it moves by a tenth of their range or more) and
         `top_items`.
     items : DataFrame
-        An item a row: `variance_explained` in this sample (missing for an item everybody answered
+        One row per item: `variance_explained` in this sample (missing for an item everybody answered
         alike), `n_missing`, and the `factor` that moves it most.
     variance_explained : float
         Share of all answers' variance explained by the whole model, in this sample.
@@ -76,7 +88,7 @@ class Summary:
         factors = pd.DataFrame(
             {
                 "variance_explained": removal.sum(axis=1) / total,
-                "n_items": (relative > _LOADED).sum(axis=1),
+                "n_items": is_loaded(relative).sum(axis=1),
                 "top_items": [_top(items, row, n_top) for row in relative],
             },
             index=pd.Index(names, name="factor"),

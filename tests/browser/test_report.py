@@ -9,7 +9,7 @@ from icqf.report.words import number
 from report_names import NASTY
 
 WIDTHS = (375, 768, 1440)
-SECTIONS = ["sample", "count", "factors", "loadings", "confounds", "people", "fit", "comparison", "methods"]
+SECTIONS = ["sample", "count", "factors", "loadings", "confounds", "scores", "fit", "comparison", "methods"]
 
 # Text that leaves the window or its block, and labels of a figure that touch; scrolling regions may be wider.
 FAULTS = """
@@ -84,7 +84,7 @@ def test_sections_and_numbers(browser, page, model, report):
     shown = {re.search(r"q\d+$", row[0])[0]: row[2:] for row in rows(browser)}
     assert shown == {str(item): [number(value) for value in table.loc[item]] for item in table.index}
     scores = rows(browser, "table.spread")
-    assert [row[2] for row in scores] == [number(factor.mean) for factor in report.people.factors]
+    assert [row[2] for row in scores] == [number(factor.mean) for factor in report.scores.factors]
     text = browser.execute_script("return document.body.innerText")
     for sentence in (*report.headline, *report.count.words, report.methods.paragraph):
         assert sentence in text

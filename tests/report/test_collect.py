@@ -44,9 +44,9 @@ def test_other_models_follow(report, others):
 def test_sample(report, questionnaire):
     answers = questionnaire.keyed_answers()
     assert report.sample.share_missing == answers.isna().to_numpy().mean()
-    assert sum(bin.n for bin in report.sample.missing_by_person) == len(answers)
-    assert sum(bin.n for bin in report.sample.covariates[1].categories) == len(answers)
-    assert report.sample.covariates[0].mean == pytest.approx(questionnaire.confounds["age"].mean())
+    assert sum(bin.n for bin in report.sample.missing_by_participant) == len(answers)
+    assert sum(bin.n for bin in report.sample.confounds[1].categories) == len(answers)
+    assert report.sample.confounds[0].mean == pytest.approx(questionnaire.confounds["age"].mean())
     for row in report.items:
         column = answers[row.name]
         assert row.mean == pytest.approx(column.mean())
@@ -64,18 +64,18 @@ def test_count(report, search):
     assert [each.agreement for each in report.count.halves] == list(search.stability_["agreement"])
 
 
-def test_people(report, model, questionnaire):
+def test_scores(report, model, questionnaire):
     scores = model.transform(questionnaire.keyed_answers(), confounds=questionnaire.confounds)
-    for r, factor in enumerate(report.people.factors):
+    for r, factor in enumerate(report.scores.factors):
         assert factor.mean == pytest.approx(scores[:, r].mean())
         assert factor.none == (scores[:, r] == 0).mean()
         assert factor.present == (scores[:, r] >= 0.1).mean()
         assert sum(factor.histogram) == (scores[:, r] > 0).sum()
     many = (scores >= 0.1).sum(axis=1)
-    assert [bin.n for bin in report.people.n_present] == [
+    assert [bin.n for bin in report.scores.n_present] == [
         (many == at).sum() for at in range(scores.shape[1] + 1)
     ]
-    np.testing.assert_allclose(report.people.correlations, np.corrcoef(scores.T))
+    np.testing.assert_allclose(report.scores.correlations, np.corrcoef(scores.T))
 
 
 def test_fit_of_items(report, model):
@@ -123,7 +123,7 @@ def test_somebody_silent_and_weights(model, questionnaire):
         )
     report = build_report(fitted, silent, n_bootstrap=4, sample_weight=weights, with_participants=True)
     assert (report.sample.n_participants, report.sample.n_fitted) == (len(answers), len(answers) - 2)
-    assert report.people.n_scored == len(answers) - 1
+    assert report.scores.n_scored == len(answers) - 1
     assert np.isnan(report.participants[4].scores).all()
     with pytest.raises(InputError, match="fitted to 598 participants, but 599"):
         build_report(fitted, silent, n_bootstrap=0)
@@ -141,7 +141,11 @@ def test_a_factor_alone_no_confounds_no_names():
     assert report.model.confounds == ()
     assert report.comparison is not None and report.fit.variance_hidden is None
     html = report.to_html()
-    assert "Confounds" not in html and "One factor describes" in html
+    assert "Confounds" not in html and "Confounds" not in report.to_markdown()
+    assert report.headline[0].startswith(
+        "One factor describes the answers of 40 participants to 6 items and "
+    )
+    assert " explains " in report.headline[0]
     assert "set in advance" in report.methods.paragraph
 
 
@@ -152,6 +156,28 @@ def test_without_bounds_bars_stay_inside(questionnaire):
     html = build_report(model, questionnaire, n_bootstrap=3).to_html()
     widths = [float(width) for width in re.findall(r"width:([\d.]+)%", html)]
     assert widths and max(widths) <= 100
+
+
+def test_items_counted_are_the_items_listed(report):
+    """One definition of a loaded item: in the summary's count, the page and the sentence about it."""
+    html = report.to_html()
+    for factor in report.model.factors:
+        loaded = [each for each in factor.loadings if each.share >= 0.1]
+        assert factor.n_items == len(loaded)
+        assert f"moves {len(loaded)} items by a tenth of the range or more" in html
+
+
+def test_references_are_whole(report):
+    assert all(reference.endswith(".") for reference in report.methods.references)
+    assert report.methods.references[1].endswith("Psychometrika, 30(2), 179–185.")
+
+
+def test_scores_already_solved_for_are_not_solved_again(model, questionnaire, monkeypatch):
+    values = model.transform(questionnaire.keyed_answers(), confounds=questionnaire.confounds)
+    scores = pd.DataFrame(values, questionnaire.answers.index, model.get_feature_names_out())
+    plain = build_report(model, questionnaire, n_bootstrap=2, compare=False)
+    monkeypatch.setattr(ICQF, "transform", lambda *_, **__: pytest.fail("scores were solved again"))
+    assert build_report(model, questionnaire, n_bootstrap=2, compare=False, scores=scores) == plain
 
 
 def test_what_does_not_belong_together(model, questionnaire, names):

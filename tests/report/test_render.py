@@ -11,7 +11,7 @@ from icqf.report import build_report, write_report
 from icqf.report.words import number, percent
 from report_names import NASTY
 
-SECTIONS = ["sample", "count", "factors", "loadings", "confounds", "people", "fit", "comparison", "methods"]
+SECTIONS = ["sample", "count", "factors", "loadings", "confounds", "scores", "fit", "comparison", "methods"]
 
 
 class _Page(HTMLParser):
@@ -73,7 +73,7 @@ def test_sentences_are_the_same_in_all_views(report, html):
     from html import unescape
 
     text, markdown, plain = unescape(html), unescape(report.to_markdown()).replace("\\", ""), report.to_json()
-    for sentence in (*report.headline, *report.count.words, *report.people.words, report.methods.paragraph):
+    for sentence in (*report.headline, *report.count.words, *report.scores.words, report.methods.paragraph):
         assert sentence in text and sentence in markdown.replace("\\", "")
         assert json.dumps(sentence, ensure_ascii=False) in plain
 

@@ -3,6 +3,8 @@ from .across_samples import agreement as agreement
 from .across_samples import stability as stability
 from .across_studies import Replication as Replication
 from .across_studies import replication as replication
+from .counterparts import Counterparts as Counterparts
+from .counterparts import factor_analysis_counterparts as factor_analysis_counterparts
 from .lineage import factor_lineage as factor_lineage
 from .methods import FactorAnalysisMethod as FactorAnalysisMethod
 from .methods import Fitted as Fitted
@@ -12,5 +14,7 @@ from .methods import Method as Method
 from .methods import SubscaleMethod as SubscaleMethod
 from .prediction import DiagnosticAUC as DiagnosticAUC
 from .prediction import diagnostic_auc as diagnostic_auc
+from .scores import ScoreTables as ScoreTables
+from .scores import describe_scores as describe_scores
 from .summaries import bands as bands
 from .wilcoxon import compare_methods as compare_methods

@@ -1,3 +1,3 @@
 from .collect import build_report as build_report
 from .render import write_report as write_report
-from .tree import Report as Report
+from .schema import Report as Report

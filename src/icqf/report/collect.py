@@ -1,4 +1,4 @@
-"""From a fitted model and its questionnaire to the tree that a report shows."""
+"""From a fitted model to a report: the library works out tables, and sections put them into words."""
 
 from __future__ import annotations
 
@@ -7,23 +7,27 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from icqf.baselines import parallel_analysis
+from icqf.data.describe import describe_answers, describe_confound, missing_bands
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError, counted
 from icqf.estimator import ICQF
+from icqf.evaluation import Counterparts, describe_scores, factor_analysis_counterparts, factor_lineage
 from icqf.plotting.style import factor_names
 from icqf.report import words
-from icqf.report.compare import eigenvalues, with_factor_analysis
-from icqf.report.describe import describe_items, describe_sample, participants
-from icqf.report.methods import describe_methods
-from icqf.report.people import describe_people
-from icqf.report.tree import Agreement, Candidate, Count, Fit, Report
-from icqf.report.views import factor_splits, model_view
-from icqf.resampling.bootstrap import bootstrap, predict_hidden
-from icqf.summary import Summary
+from icqf.report.factors import LoadingTables, confound_sentences, factor_links, model_view, top_places
+from icqf.report.methods import methods_section
+from icqf.report.quality import SearchTables, comparison_section, count_section, fit_section
+from icqf.report.sample import confound_summary, item_rows, participant_rows, sample_section
+from icqf.report.schema import ConfoundSummary, ModelView, Report
+from icqf.report.scores import scores_section
+from icqf.resampling.bootstrap import Resamples, bootstrap, predict_hidden
 
 FOLDS = 10
+RANDOM_SETS = 20  # of parallel analysis
 
 
 def build_report(
@@ -36,6 +40,7 @@ def build_report(
     with_participants: bool = False,
     compare: bool = True,
     sample_weight: Any = None,
+    scores: pd.DataFrame | None = None,
     title: str | None = None,
     n_jobs: int | None = None,
     random_state: int = 0,
@@ -51,15 +56,17 @@ def build_report(
     search : fitted ICQFCV, optional
         The cross-validation that chose the model.
     names : sequence or mapping, optional
-        Names of the factors: one a factor, or by their own names (``{"factor1": "Worry"}``).
+        Names of the factors: one per factor, or by their own names (``{"factor1": "Worry"}``).
     n_bootstrap : int
-        Resamples behind the intervals and the stability; 0 leaves them out.
+        Number of resamples behind the intervals and the stability; 0 leaves these out.
     with_participants : bool
-        Whether the participants' scores are part of the report. They are not unless asked for.
+        Whether each participant's scores are part of the report. They are not unless asked for.
     compare : bool
-        Whether the answers are also described by factor analysis, and hidden answers predicted.
+        Whether the answers are also factor-analysed, and hidden answers predicted.
     sample_weight : array (n,), optional
         The weights the model was fitted with.
+    scores : DataFrame (n, k), optional
+        The participants' scores, where they are already solved for (``model.transform``).
     title : str, optional
         Title of the report; the file's name by default.
     n_jobs : int, optional
@@ -85,115 +92,122 @@ def build_report(
     _check(model, questionnaire, n_bootstrap, other_models)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to say about the data was said when it was fitted
-        return _build(
-            model,
-            questionnaire,
-            search,
-            factor_names(model.get_feature_names_out(), names),
-            n_bootstrap,
-            with_participants,
-            compare,
-            sample_weight,
-            title,
-            n_jobs,
-            random_state,
-            other_models,
+        shown = factor_names(model.get_feature_names_out(), names)
+        by_key = dict(zip(model.get_feature_names_out(), shown, strict=True))
+        answers, k = questionnaire.keyed_answers(), len(model.components_)
+        stated = model.state(answers, confounds=questionnaire.confounds, sample_weight=sample_weight)
+        problem, kept = stated.problem, stated.kept
+        if problem.n != model.n_participants_:
+            raise InputError(
+                f"The model was fitted to {counted(model.n_participants_, 'participant')}, but {problem.n} "
+                "of these have answers; give the questionnaire (and sample_weight) that it was fitted to."
+            )
+        if scores is None:
+            values = np.asarray(model.transform(answers, confounds=questionnaire.confounds), dtype=float)
+            scores = pd.DataFrame(values, index=answers.index, columns=model.get_feature_names_out())
+        groups = _group_numbers(questionnaire.groups, kept)
+        bootstrap_rng, hidden_rng, parallel_rng = (
+            np.random.default_rng([random_state, part]) for part in range(3)
         )
+        options: dict[str, Any] = {"groups": groups, "n_jobs": n_jobs}
+        resamples = hidden = rival = None
+        parallel, curve = None, None
+        if n_bootstrap:
+            solution = np.concatenate([model.components_, model.confound_components_])
+            start = scores.to_numpy(dtype=float)[kept].T
+            resamples = bootstrap(
+                problem, start, solution, n_resamples=n_bootstrap, rng=bootstrap_rng, **options
+            )
+        if compare:
+            if min(problem.n, problem.m) >= FOLDS:
+                init = model.init if isinstance(model.init, str) else "nndsvd"
+                hidden = predict_hidden(problem, k, init=init, n_splits=FOLDS, rng=hidden_rng, **options)
+            rival = _rival(model.loadings_, answers[kept])
+            parallel, curve = _parallel(answers[kept], parallel_rng)
 
-
-def _build(
-    model: ICQF,
-    questionnaire: Questionnaire,
-    search: Any,
-    names: list[str],
-    n_bootstrap: int,
-    with_participants: bool,
-    compare: bool,
-    sample_weight: Any,
-    title: str | None,
-    n_jobs: int | None,
-    random_state: int,
-    other_models: Sequence[ICQF],
-) -> Report:
-    answers, k = questionnaire.keyed_answers(), len(model.components_)
-    stated = model.state(answers, confounds=questionnaire.confounds, sample_weight=sample_weight)
-    problem, kept = stated.problem, stated.kept
-    if problem.n != model.n_participants_:
-        raise InputError(
-            f"The model was fitted to {counted(model.n_participants_, 'participant')}, but {problem.n} of "
-            f"these "
-            "have answers; give the questionnaire (and sample_weight) that the model was fitted to."
-        )
-    groups = _group_numbers(questionnaire, kept)
-    scores = np.asarray(model.transform(answers, confounds=questionnaire.confounds), dtype=float)
-    summary = model.summary()
-    random = [np.random.default_rng([random_state, part]) for part in range(3)]
-
-    resamples = None
-    if n_bootstrap:
-        solution = np.concatenate([model.components_, model.confound_components_])
-        resamples = bootstrap(
-            problem,
-            scores[kept].T,
-            solution,
-            n_resamples=n_bootstrap,
-            groups=groups,
-            n_jobs=n_jobs,
-            rng=random[0],
-        )
-    hidden = None
-    if compare and min(problem.n, problem.m) >= FOLDS:
-        init = model.init if isinstance(model.init, str) else "nndsvd"
-        hidden = predict_hidden(
-            problem, k, init=init, n_splits=FOLDS, groups=groups, n_jobs=n_jobs, rng=random[1]
-        )
-    comparison, rival = with_factor_analysis(model, answers[kept], names) if compare else (None, None)
-    parallel = eigenvalues(answers[kept], random[2]) if compare else None
-
+    summary, tried = model.summary(), _search(search)
+    overall = None if hidden is None else hidden.overall
+    top = model.score_max or 1.0
     subscales = {item.name: item.subscale for item in questionnaire.items}
-    views = [model_view(model, summary, names, subscales, resamples)]
-    for other in other_models:
-        own = factor_names(other.get_feature_names_out(), None)
-        views.append(model_view(other, other.summary(), own, subscales, None))
-    people = describe_people(scores[~np.isnan(scores).any(axis=1)], names, top=model.score_max or 1.0)
-    chosen, count = _count(model, search, parallel)
-    sample = describe_sample(questionnaire, answers, kept, weighted=sample_weight is not None, groups=groups)
-    shown = title or (
-        f"Factors behind {questionnaire.source}" if questionnaire.source else "Questionnaire factors"
+    views = [_view(model, shown, subscales, resamples)]
+    views += [
+        _view(other, factor_names(other.get_feature_names_out(), None), subscales, None)
+        for other in other_models
+    ]
+    answered = describe_answers(answers[kept], model.item_range_)
+    sample = sample_section(
+        questionnaire,
+        answered,
+        missing_bands(answers[kept]),
+        _confounds(questionnaire.confounds, kept),
+        n_fitted=problem.n,
+        n_groups=None if groups is None else int(groups.max()) + 1,
+        weighted=sample_weight is not None,
+        share_structural=_structural(questionnaire, kept),
     )
+    distribution = scores_section(describe_scores(scores, top=top), shown, top=top)
+    count = count_section(k, float(model.beta), tried, parallel, curve)
+    confounds = [column.name for column in model.confound_encoder_.columns]
+    n_splits = None if hidden is None else FOLDS
     return Report(
-        title=shown,
+        title=title or _title(questionnaire.source),
         headline=words.headline(
-            n=model.n_participants_,
+            n=problem.n,
             m=problem.m,
-            k=k,
-            confounds=[column.name for column in model.confound_encoder_.columns],
+            confounds=confounds,
             variance=summary.variance_explained,
-            hidden=None if hidden is None else hidden.overall,
-            chosen=chosen,
+            hidden=overall,
+            chosen=count.words[0],
             factors=views[0].factors,
-            n_present=people.n_present,
-            threshold=people.threshold,
+            scores=distribution,
         ),
         sample=sample,
-        items=describe_items(
-            questionnaire, answers[kept], model, summary, names,
-            hidden=None if hidden is None else hidden.by_item, rival=rival,
+        items=item_rows(
+            questionnaire,
+            answered,
+            model.item_range_,
+            summary.items,
+            by_key,
+            hidden=None if hidden is None else hidden.by_item,
+            rival=rival.items if isinstance(rival, Counterparts) else None,
         ),
         count=count,
         models=tuple(views),
-        splits=factor_splits([model, *other_models]),
+        splits=factor_links(factor_lineage([each.loadings_ for each in (model, *other_models)]))
+        if other_models
+        else (),
         bootstrap=n_bootstrap,
-        bootstrap_words=_bootstrap_words(n_bootstrap, groups is not None),
-        people=people,
-        fit=_fit(model, summary, None if hidden is None else hidden.overall),
-        comparison=comparison,
-        methods=describe_methods(
-            model, sample, search=search, n_bootstrap=n_bootstrap, compared=comparison is not None,
-            folds=None if hidden is None else FOLDS, seed=random_state,
+        bootstrap_words=_bootstrap_words(n_bootstrap, grouped=groups is not None),
+        scores=distribution,
+        fit=fit_section(
+            variance=float(summary.variance_explained),
+            hidden=overall,
+            n_splits=n_splits,
+            converged=bool(model.converged_),
+            n_iter=int(model.n_iter_),
+            objective=float(model.objective_),
+            tol=float(model.tol),
+            score_step=float(model.certificate_.score_step),
+            loading_step=float(model.certificate_.loading_step),
+            trace=model.trace_["step"].tolist() if "step" in model.trace_ else [],
         ),
-        participants=participants(answers, scores) if with_participants else None,
-    )  # fmt: skip
+        comparison=None
+        if rival is None
+        else comparison_section(rival, by_key, variance=float(summary.variance_explained)),
+        methods=methods_section(
+            k,
+            model.get_params(deep=False),
+            model.item_range_,
+            confounds,
+            sample,
+            search=tried,
+            n_bootstrap=n_bootstrap,
+            compared=rival is not None,
+            folds=n_splits,
+            seed=random_state,
+        ),
+        participants=participant_rows(answers, scores) if with_participants else None,
+    )
 
 
 def _check(model: ICQF, questionnaire: Questionnaire, n_bootstrap: int, others: Sequence[ICQF]) -> None:
@@ -207,96 +221,100 @@ def _check(model: ICQF, questionnaire: Questionnaire, n_bootstrap: int, others: 
         if each.n_features_in_ != len(asked) or (own is not None and own != asked):
             raise InputError(
                 f"The model has {counted(each.n_features_in_, 'item')} and the questionnaire {len(asked)}, "
-                f"or their "
-                "names or order differ; give the questionnaire that the model was fitted to."
+                "or their names or order differ; give the questionnaire that the model was fitted to."
             )
 
 
-def _group_numbers(questionnaire: Questionnaire, kept: np.ndarray) -> np.ndarray | None:
-    """Number of each participant's group; who has none is a group alone."""
-    if questionnaire.groups is None:
+def _title(source: str) -> str:
+    return f"Factors behind {source}" if source else "Questionnaire factors"
+
+
+def _group_numbers(groups: pd.Series | None, kept: np.ndarray) -> np.ndarray | None:
+    """Number of each participant's group; whoever has none is a group alone."""
+    if groups is None:
         return None
-    labels = questionnaire.groups[kept]
-    own = [
-        f"group {label}" if label == label and label is not None else f"row {at}"
-        for at, label in enumerate(labels)
-    ]
-    return np.unique(np.array(own), return_inverse=True)[1]
+    numbers = pd.factorize(groups[kept].map(str, na_action="ignore"), sort=True)[0]
+    alone = numbers < 0
+    numbers[alone] = numbers.max(initial=-1) + 1 + np.arange(alone.sum())
+    return numbers
 
 
-def _count(model: ICQF, search: Any, parallel: Any) -> tuple[str, Count]:
-    k, beta = len(model.components_), float(model.beta)
-    lead, said = words.count_words(search, None if parallel is None else parallel[0], k)
-    candidates: tuple[Candidate, ...] = ()
-    shares: tuple[tuple[int, float], ...] = ()
-    halves: tuple[Agreement, ...] = ()
-    if search is not None:
-        candidates = tuple(
-            Candidate(int(row[0]), float(row[1]), float(row[2]), float(row[3]), (row[0], row[1]) == (k, beta))
-            for row in search.errors_[["n_components", "beta", "error", "standard_error"]].itertuples(
-                index=False
-            )
+def _rival(loadings: pd.DataFrame, answers: pd.DataFrame) -> Counterparts | str:
+    """The factor analysis, or why it could not be run."""
+    try:
+        return factor_analysis_counterparts(loadings, answers)
+    except (ValueError, np.linalg.LinAlgError) as error:
+        return str(error)
+
+
+def _parallel(answers: pd.DataFrame, rng: np.random.Generator) -> tuple[int | None, pd.DataFrame | None]:
+    """What parallel analysis keeps, and the eigenvalues behind it; None where it cannot be run."""
+    try:
+        found = parallel_analysis(answers.loc[:, answers.std() > 0], n_iter=RANDOM_SETS, random_state=rng)
+    except (ValueError, np.linalg.LinAlgError):
+        return None, None
+    return found.n_components, found.curve.head(max(10, int(1.5 * found.n_components) + 2))
+
+
+def _search(search: Any) -> SearchTables | None:
+    if search is None:
+        return None
+    shares = {int(k): float(share) for k, share in search.choice_.by_k().items()}
+    return SearchTables(
+        search.errors_, shares, search.stability_, search.rule, search.n_splits, search.n_repeats
+    )
+
+
+def _view(
+    model: ICQF, names: Sequence[str], subscales: Mapping[str, str], resamples: Resamples | None
+) -> ModelView:
+    points = model.loadings_.join(model.confound_loadings_)
+    span = (model.item_range_["max"] - model.item_range_["min"]).to_numpy()
+    shares = points.div(span, axis=0)
+    low = high = stability = None
+    if resamples is not None:
+        bound = span if model.loading_max == "item_range" else None
+        low, high = (
+            pd.DataFrame(end.T, index=points.index, columns=points.columns)
+            for end in resamples.interval(points.to_numpy().T, bound)
         )
-        shares = tuple((int(number), float(share)) for number, share in search.choice_.by_k().items())
-        if search.stability_ is not None:
-            table = search.stability_[["n_components", "agreement", "low", "high"]]
-            halves = tuple(
-                Agreement(int(row[0]), *map(float, row[1:])) for row in table.itertuples(index=False)
-            )
-    return lead, Count(
-        words=said,
-        n_components=k,
-        beta=beta,
-        chosen_by="given" if search is None else f"cross-validation, rule {search.rule}",
-        candidates=candidates,
-        shares=shares,
-        halves=halves,
-        parallel=None if parallel is None else parallel[0],
-        eigenvalues=() if parallel is None else parallel[1],
-    )
-
-
-def _bootstrap_words(n: int, grouped: bool) -> str:
-    if n == 0:
-        return "The sample was not resampled, so there are no intervals and nothing is said about stability."
-    who = "groups of participants (families or sites)" if grouped else "participants"
-    return (
-        f"95% intervals reach 1.96 standard errors each way; the standard errors come from {n} fits to {who} "
-        "drawn again with replacement. Every such fit starts from the fitted factors: the intervals show how "
-        "these factors move with the sample, not whether another start would find other factors."
-    )
-
-
-def _fit(model: ICQF, summary: Summary, hidden: float | None) -> Fit:
-    said = [
-        f"The model explains {words.percent(summary.variance_explained, 1)} of the variance of the answers "
-        f"it "
-        "was fitted to."
-    ]
-    if hidden is not None:
-        said.append(
-            f"It predicts {words.percent(hidden, 1)} of the variance of answers that were hidden from it, "
-            f"better "
-            "than the item's mean by that share. The first number is higher as a rule: a fit also describes "
-            "what is chance in the answers it has seen."
-        )
-    said.append(
-        f"The fit settled after {counted(model.n_iter_, 'iteration')}."
-        if model.converged_
-        else f"The fit had not settled after {counted(model.n_iter_, 'iteration')}: allow more before "
-        f"relying on it."
-    )
-    trace = model.trace_["step"].tolist() if "step" in model.trace_ else []
-    return Fit(
-        words=tuple(said),
-        variance=float(summary.variance_explained),
-        variance_hidden=hidden,
-        n_splits=None if hidden is None else FOLDS,
+        stability = resamples.factors([top_places(shares[key]) for key in model.loadings_], span)
+    return model_view(
+        LoadingTables(points, shares, low, high),
+        model.summary(),
+        names,
+        subscales,
+        confound_sentences(model.confound_encoder_.columns, model.confound_names_),
+        beta=float(model.beta),
         converged=bool(model.converged_),
         n_iter=int(model.n_iter_),
-        objective=float(model.objective_),
-        tol=float(model.tol),
-        score_step=float(model.certificate_.score_step),
-        loading_step=float(model.certificate_.loading_step),
-        trace=tuple(float(step) for step in trace),
+        stability=stability,
+        n_resamples=0 if resamples is None else len(resamples.loadings),
+    )
+
+
+def _confounds(table: pd.DataFrame | None, kept: np.ndarray) -> list[ConfoundSummary]:
+    if table is None:
+        return []
+    return [
+        confound_summary(str(name), int(values.isna().sum()), describe_confound(values))
+        for name, values in table[kept].items()
+    ]
+
+
+def _structural(questionnaire: Questionnaire, kept: np.ndarray) -> float | None:
+    if questionnaire.structural is None:
+        return None
+    return float(questionnaire.structural[kept].to_numpy(dtype=bool).mean())
+
+
+def _bootstrap_words(n: int, *, grouped: bool) -> str:
+    if n == 0:
+        return "The sample was not resampled, so there are no intervals and no statements about stability."
+    who = "groups of participants (families or sites)" if grouped else "participants"
+    return (
+        f"95% intervals extend 1.96 standard errors in each direction; the standard errors come from {n} "
+        f"fits to {who} drawn again with replacement. Every such fit starts from the fitted factors: the "
+        "intervals show how these factors vary with the sample, not whether another start would find "
+        "other factors."
     )

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from icqf.plotting import convergence, cv_curve, scree, split_tree
 from icqf.plotting.loadings import grouped_order
 from icqf.plotting.style import BLUES, ORANGES, readable_on
-from icqf.report.tree import Report
+from icqf.report.schema import Report
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

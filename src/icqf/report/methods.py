@@ -2,139 +2,132 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from icqf.estimator import ICQF
+import pandas as pd
+
 from icqf.io.provenance import versions
 from icqf.report import words
-from icqf.report.tree import Methods, Sample
+from icqf.report.quality import SearchTables
+from icqf.report.schema import Methods, Sample
 
 CITATION = (
     "Lam, Pereira, Mahony, Raznahan (2026). Interpretable factorization of clinical questionnaires to "
-    "identify "
-    "latent factors of psychopathology. Transactions on Machine Learning Research."
+    "identify latent factors of psychopathology. Transactions on Machine Learning Research."
 )
-HORN = "Horn (1965). A rationale and test for the number of factors in factor analysis. Psychometrika 30, "
-"179–185."
+HORN = (
+    "Horn (1965). A rationale and test for the number of factors in factor analysis. Psychometrika, 30(2), "
+    "179–185."
+)
 _PENALTIES = {"l1": "an ℓ1", "l2": "a ridge", "l21": "a group (ℓ2,1)"}
+_RULES = {
+    "min": "the lowest mean squared error of hidden answers",
+    "one_se": "the fewest factors within one standard error of the lowest mean squared error of hidden "
+    "answers",
+    "stable": "the best agreement between halves of the sample among the numbers of factors within one "
+    "standard error of the lowest mean squared error of hidden answers",
+}
 _PARAMETERS = (
     *("penalty", "score_max", "loading_max", "reconstruction_max", "intercept", "missing_confounds"),
     *("solver", "init", "n_init", "tol", "max_iter", "dtype"),
 )
 
 
-def describe_methods(
-    model: ICQF,
+def methods_section(
+    k: int,
+    parameters: Mapping[str, Any],
+    ranges: pd.DataFrame,
+    confounds: Sequence[str],
     sample: Sample,
     *,
-    search: Any,
+    search: SearchTables | None,
     n_bootstrap: int,
     compared: bool,
     folds: int | None,
     seed: int,
 ) -> Methods:
-    """Say what was done."""
+    """Say what was done; `parameters` are those of the model (``model.get_params()``)."""
     found = versions()
+    own = parameters["random_state"]
+    seeds = str(seed) if own is None or own == seed else f"{own} (fit) and {seed} (resampling)"
     parts = [
-        _data(model, sample),
-        _model(model),
-        _confounds(model),
-        _choice(model, search),
+        _data(ranges, sample),
+        _model(parameters),
+        _confounds(confounds, intercept=parameters["intercept"]),
+        _choice(k, search),
         _resampling(sample, n_bootstrap, folds),
         (
-            "For comparison, exploratory factor analysis (minimum residual extraction, promax rotation) "
-            "with the same "
-            "number of factors was run on the same answers, and the number of factors was also judged by "
-            "parallel "
-            "analysis (Horn, 1965)."
+            "For comparison, exploratory factor analysis (minimum residual extraction, promax rotation) with "
+            "the same number of factors was run on the same answers, and the number of factors was also "
+            "assessed by parallel analysis (Horn, 1965)."
             if compared
             else ""
         ),
         f"Analyses were run with icqf {found['icqf']} (Python {found['python']}, NumPy {found['numpy']}, "
-        f"SciPy "
-        f"{found['scipy']}), random seed {_seed(model, seed)}.",
+        f"SciPy {found['scipy']}), random seed {seeds}.",
     ]
     return Methods(
         paragraph=" ".join(part for part in parts if part),
         references=(CITATION, HORN) if compared else (CITATION,),
-        settings=_settings(model, search, n_bootstrap, folds),
+        settings=_settings(k, parameters, search, n_bootstrap, folds),
         versions=tuple(found.items()),
-        seed=_seed(model, seed),
+        seed=seeds,
     )
 
 
-def _data(model: ICQF, sample: Sample) -> str:
-    gap = (
-        f"; {words.percent(sample.share_missing, 1)} of the answers were missing"
-        if sample.share_missing
-        else ""
+def _data(ranges: pd.DataFrame, sample: Sample) -> str:
+    share = sample.share_missing
+    gap = f"; {words.percent(share, 1)} of the answers were missing" if share else ""
+    ends = {(float(low), float(high)) for low, high in ranges.to_numpy()}
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    span = (
+        f"answers from {low:g} to {high:g}"
+        if len(ends) == 1
+        else f"answer ranges between {low:g} and {high:g}"
     )
     weight = " Sample weights were used." if sample.weighted else ""
     return (
         f"Answers of {words.count_of(sample.n_fitted, 'participant')} to "
-        f"{words.count_of(sample.n_items, 'item')} "
-        f"({_range(model)}{gap}) were analysed with Interpretability Constrained Questionnaire "
-        f"Factorization (ICQF; "
-        f"Lam et al., 2026).{weight}"
+        f"{words.count_of(sample.n_items, 'item')} ({span}{gap}) were analysed with Interpretability "
+        f"Constrained Questionnaire Factorization (ICQF; Lam et al., 2026).{weight}"
     )
 
 
-def _range(model: ICQF) -> str:
-    ends = {(float(low), float(high)) for low, high in model.item_range_.to_numpy()}
-    if len(ends) == 1:
-        ((low, high),) = ends
-        return f"answers from {low:g} to {high:g}"
-    return f"answer ranges between {min(low for low, _ in ends):g} and {max(high for _, high in ends):g}"
-
-
-def _model(model: ICQF) -> str:
+def _model(parameters: Mapping[str, Any]) -> str:
     bounds = []
-    if model.score_max is not None:
-        bounds.append(f"scores between 0 and {model.score_max:g}")
-    if model.loading_max == "item_range":
+    if parameters["score_max"] is not None:
+        bounds.append(f"scores between 0 and {parameters['score_max']:g}")
+    if parameters["loading_max"] == "item_range":
         bounds.append("loadings between 0 and the width of the item's answer range")
     else:
         bounds.append("non-negative loadings")
-    if model.reconstruction_max == "item_range":
-        bounds.append("reconstructed answers inside the range")
+    if parameters["reconstruction_max"] == "item_range":
+        bounds.append("reconstructed answers within the answer range")
     return (
-        f"The model describes answers as sums of factors with {words.joined(bounds)}, and has "
-        f"{_PENALTIES[model.penalty]} penalty on scores and loadings (β = {model.beta:g}). Missing answers "
-        f"were left out "
-        "of the loss and not imputed."
+        f"The model describes answers as sums of factors with {words.joined(bounds)}, with "
+        f"{_PENALTIES[parameters['penalty']]} penalty on scores and loadings (β = {parameters['beta']:g}). "
+        "Missing answers were left out of the loss and not imputed."
     )
 
 
-def _confounds(model: ICQF) -> str:
-    names = [column.name for column in model.confound_encoder_.columns]
+def _confounds(names: Sequence[str], *, intercept: bool) -> str:
     if not names:
-        return "No confounds were included; the model has an intercept." if model.intercept else ""
-    verb = "was" if len(names) == 1 else "were"
-    kind = "a confound" if len(names) == 1 else "confounds"
-    beside = " beside an intercept" if model.intercept else ""
-    return f"{words.joined(names).capitalize()} {verb} included as {kind}{beside}."
+        return "No confounds were included; the model has an intercept." if intercept else ""
+    kind = "was included as a confound" if len(names) == 1 else "were included as confounds"
+    listed = words.joined(names)
+    return f"{listed[:1].upper()}{listed[1:]} {kind}{' alongside an intercept' if intercept else ''}."
 
 
-def _choice(model: ICQF, search: Any) -> str:
-    k = len(model.components_)
+def _choice(k: int, search: SearchTables | None) -> str:
     if search is None:
         return f"The number of factors (k = {k}) and the penalty were set in advance."
-    ks = sorted(int(value) for value in search.errors_["n_components"].unique())
-    betas = sorted(float(value) for value in search.errors_["beta"].unique())
-    rule = {
-        "min": "the lowest mean squared error of hidden answers",
-        "one_se": "the fewest factors within one standard error of the lowest mean squared error of hidden "
-        "answers",
-        "stable": "the best agreement between halves of the sample among numbers of factors within one "
-        "standard error "
-        "of the lowest mean squared error of hidden answers",
-    }[search.rule]
-    repeats = f", repeated {search.n_repeats} times" if search.n_repeats > 1 else ""
+    ks, repeats = search.tried, search.n_repeats
+    again = f", repeated {repeats} times" if repeats > 1 else ""
     return (
         f"The number of factors (k = {k}) and the penalty were chosen by {search.n_splits}-fold blockwise "
-        f"cross-validation{repeats} over {words.number(len(ks), 0)} numbers of factors ({ks[0]} to "
-        f"{ks[-1]}) and β in "
-        f"{{{', '.join(f'{beta:g}' for beta in betas)}}}, taking {rule}."
+        f"cross-validation{again} over {words.count_of(len(ks), 'number')} of factors ({ks[0]} to {ks[-1]}) "
+        f"and β in {{{', '.join(f'{beta:g}' for beta in search.penalties)}}}, taking {_RULES[search.rule]}."
     )
 
 
@@ -144,42 +137,31 @@ def _resampling(sample: Sample, n_bootstrap: int, folds: int | None) -> str:
         who = "participants" if sample.n_groups is None else "groups (families or sites)"
         said.append(
             f"95% intervals of loadings are normal intervals with standard errors from {n_bootstrap} "
-            f"bootstrap resamples of {who}; each "
-            "fit was started from the full-sample solution and its factors were matched to it by the "
-            "correlation of "
-            "loadings."
+            f"bootstrap resamples of {who}; each fit was started from the full-sample solution, and its "
+            "factors were matched to that solution by the correlation of loadings."
         )
     if folds:
         said.append(
             f"The fit of each item was also estimated on hidden answers by {folds}-fold blockwise "
-            f"cross-validation at "
-            "the chosen settings."
+            "cross-validation at the chosen settings."
         )
     return " ".join(said)
 
 
-def _seed(model: ICQF, seed: int) -> str:
-    own = model.random_state
-    return str(seed) if own is None or own == seed else f"{own} (fit) and {seed} (resampling)"
-
-
-def _settings(model: ICQF, search: Any, n_bootstrap: int, folds: int | None) -> tuple[tuple[str, str], ...]:
-    rows = [("n_components", str(len(model.components_))), ("beta", f"{model.beta:g}")]
+def _settings(
+    k: int, parameters: Mapping[str, Any], search: SearchTables | None, n_bootstrap: int, folds: int | None
+) -> tuple[tuple[str, str], ...]:
+    rows = [("n_components", str(k)), ("beta", f"{parameters['beta']:g}")]
     for name in _PARAMETERS:
-        value = getattr(model, name)
+        value = parameters[name]
         plain = value if isinstance(value, (str, int, float, bool, type(None))) else type(value).__name__
         rows.append((name, f"{plain:g}" if isinstance(plain, float) else str(plain)))
     if search is not None:
+        design = f"{search.n_splits} folds, {words.count_of(search.n_repeats, 'repeat')}, rule {search.rule}"
         rows += [
-            (
-                "cross-validation",
-                f"{search.n_splits} folds, {search.n_repeats} repeat(s), rule {search.rule}",
-            ),
-            (
-                "numbers of factors tried",
-                ", ".join(str(k) for k in sorted(search.errors_["n_components"].unique())),
-            ),
-            ("penalties tried", ", ".join(f"{beta:g}" for beta in sorted(search.errors_["beta"].unique()))),
+            ("cross-validation", design),
+            ("numbers of factors tried", ", ".join(map(str, search.tried))),
+            ("penalties tried", ", ".join(f"{beta:g}" for beta in search.penalties)),
         ]
     rows.append(("bootstrap resamples", str(n_bootstrap)))
     if folds:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ from markupsafe import Markup
 from icqf.plotting.style import item_label
 from icqf.report import words
 from icqf.report.figures import figures, heat_css, item_order, level
-from icqf.report.markdown import as_markdown
-from icqf.report.tree import Report
+from icqf.report.markdown import safe
+from icqf.report.schema import Report
+from icqf.summary import is_loaded
 
 __all__ = ["as_html", "as_json", "as_markdown", "write_report"]
 _DIGITS = 6
@@ -77,12 +79,38 @@ def _plain(value: Any) -> Any:
 
 def as_html(report: Report) -> str:
     """One page with its style, script and figures inside."""
+    environment = _environment()
+    order, begins = item_order(report)
+    return environment.get_template("report.html").render(
+        **_shared(report),
+        figures={name: Markup(text) for name, text in figures(report).items()},
+        style=Markup(_file(environment, "style.css") + heat_css()),
+        script=Markup(_file(environment, "script.js")),
+        rows=[(at in begins and at > 0, j, report.items[j]) for at, j in enumerate(order)],
+        histogram=_histogram,
+        loaded=lambda factor: [each for each in factor.loadings if is_loaded(each.share)],
+    )
+
+
+def as_markdown(report: Report) -> str:
+    """The same content as the page, with sections in the same order and tables that paste well."""
+    text = _environment(finalize=_for_markdown).get_template("report.md").render(**_shared(report))
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def _for_markdown(value: Any) -> Markup:
+    """Whatever a template prints, escaped for Markdown; what a macro returns is escaped already."""
+    return value if isinstance(value, Markup) else Markup(safe(str(value)))
+
+
+def _environment(**options: Any) -> Environment:
     environment = Environment(
         loader=PackageLoader("icqf.report"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
+        **options,
     )
     environment.filters |= {
         "number": words.number,
@@ -91,23 +119,20 @@ def as_html(report: Report) -> str:
         "level": level,
         "strength": _strength,
     }
-    source = environment.loader
-    order, begins = item_order(report)
-    return environment.get_template("report.html").render(
-        report=report,
-        figures={name: Markup(text) for name, text in figures(report).items()},
-        style=Markup(_file(environment, source, "style.css") + heat_css()),
-        script=Markup(_file(environment, source, "script.js")),
-        rows=[(at in begins and at > 0, j, report.items[j]) for at, j in enumerate(order)],
-        label=lambda row: item_label(row.name, row.wording, row.reverse),
-        histogram=_histogram,
-        loaded=lambda factor: [each for each in factor.loadings if each.share >= 0.1],
-        by_name={row.name: row for row in report.items},
-    )
+    return environment
 
 
-def _file(environment: Environment, loader: Any, name: str) -> str:
+def _shared(report: Report) -> dict[str, Any]:
+    return {
+        "report": report,
+        "label": lambda row: item_label(row.name, row.wording, row.reverse),
+        "by_name": {row.name: row for row in report.items},
+    }
+
+
+def _file(environment: Environment, name: str) -> str:
     """A file of the package as it is, without the template language."""
+    loader: Any = environment.loader
     text: str = loader.get_source(environment, name)[0]
     return text
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
@@ -52,6 +53,35 @@ class Resamples:
         half = Z * self.loadings.std(axis=0, ddof=1)
         high = estimate + half
         return np.maximum(estimate - half, 0.0), high if top is None else np.minimum(high, top)
+
+    def factors(self, tops: Sequence[Sequence[int]], span: Array) -> pd.DataFrame:
+        """How far each factor is found again.
+
+        Parameters
+        ----------
+        tops : sequence of k sequences of int
+            Each factor's top items in the model, by their place.
+        span : array (m,)
+            Width of each item's answer range; a resample's top items are those with the largest share of it.
+
+        Returns
+        -------
+        DataFrame (k, 4)
+            ``agreement`` (mean correlation of loadings with the model's), ``low`` (its fifth percentile),
+            ``n_top``, and ``top_kept`` (how many top items are among as many of a resample on average).
+        """
+        ranked = np.argsort(-self.loadings / span, axis=2, kind="stable")
+        kept = [
+            float(np.isin(ranked[:, r, : len(top)], top).sum(axis=1).mean()) for r, top in enumerate(tops)
+        ]
+        return pd.DataFrame(
+            {
+                "agreement": self.agreement.mean(axis=0),
+                "low": np.quantile(self.agreement, 0.05, axis=0),
+                "n_top": [len(top) for top in tops],
+                "top_kept": kept,
+            }
+        )
 
 
 def bootstrap(

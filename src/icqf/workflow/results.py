@@ -95,6 +95,7 @@ def _report(fit: StudyFit, place: Path, folder: Path) -> None:
             n_bootstrap=options.bootstrap,
             with_participants=options.with_participants,
             sample_weight=fit.study.weights,
+            scores=fit.scores,
             n_jobs=options.jobs,
             random_state=options.seed,
         )

@@ -1,7 +1,7 @@
-"""What a report says, as one tree of plain values: HTML, Markdown and JSON are three views of it.
+"""What a report says, as one tree of plain values; HTML, Markdown and JSON are three views of it.
 
 Sentences are part of the tree, so that all three say the same words. Shares are between 0 and 1. A number
-that does not exist (the fit of an item that everybody answered alike) is NaN, and null in JSON.
+that does not exist (the fit of an item that everyone answered alike) is NaN, and null in JSON.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Bin:
-    """One bar of a histogram: its label, and how many people it holds."""
+    """One bar of a histogram: its label, and how many participants are in it."""
 
     label: str
     n: int
@@ -19,8 +19,8 @@ class Bin:
 
 
 @dataclass(frozen=True)
-class Covariate:
-    """One confound of the sample: categories with their counts, or a range."""
+class ConfoundSummary:
+    """One confound of the sample: categories with their counts, or mean, spread and range."""
 
     name: str
     n_missing: int
@@ -59,7 +59,7 @@ class ItemRow:
 
 @dataclass(frozen=True)
 class Sample:
-    """Who answered, and what."""
+    """Who answered what."""
 
     words: tuple[str, ...]
     source: str
@@ -71,8 +71,8 @@ class Sample:
     share_missing: float
     share_structural: float | None
     complete: float
-    missing_by_person: tuple[Bin, ...]
-    covariates: tuple[Covariate, ...]
+    missing_by_participant: tuple[Bin, ...]
+    confounds: tuple[ConfoundSummary, ...]
     subscales: tuple[tuple[str, int], ...]
     notes: tuple[str, ...]
 
@@ -109,7 +109,7 @@ class Eigenvalue:
 
 @dataclass(frozen=True)
 class Count:
-    """How many factors there are, and how sure that is."""
+    """How many factors there are, and how certain that is."""
 
     words: tuple[str, ...]
     n_components: int
@@ -134,7 +134,7 @@ class Loading:
 
 
 @dataclass(frozen=True)
-class Stability:
+class FactorStability:
     """A factor when the sample is drawn again.
 
     `agreement` is the mean correlation of its loadings with those of the matching factor of each resample,
@@ -159,7 +159,7 @@ class Factor:
     n_items: int
     loadings: tuple[Loading, ...]
     top: tuple[Loading, ...]
-    stability: Stability | None = None
+    stability: FactorStability | None = None
 
 
 @dataclass(frozen=True)
@@ -186,8 +186,8 @@ class ModelView:
 
 
 @dataclass(frozen=True)
-class Split:
-    """A factor of one model and the factor of the next model that resembles it."""
+class FactorLink:
+    """A factor of one model and a factor of the next larger model that resembles it."""
 
     k: int
     factor: int
@@ -198,7 +198,7 @@ class Split:
 
 @dataclass(frozen=True)
 class FactorScores:
-    """How one factor's scores are spread over the participants."""
+    """How one factor's scores are distributed over the participants."""
 
     name: str
     mean: float
@@ -211,8 +211,8 @@ class FactorScores:
 
 
 @dataclass(frozen=True)
-class People:
-    """The participants' scores, together."""
+class Scores:
+    """The participants' scores, taken together."""
 
     words: tuple[str, ...]
     threshold: float
@@ -223,7 +223,7 @@ class People:
 
 
 @dataclass(frozen=True)
-class Fit:
+class FitQuality:
     """How well the model describes answers it was fitted to, and answers hidden from it."""
 
     words: tuple[str, ...]
@@ -241,7 +241,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Pair:
-    """A factor and its nearest factor in the other model."""
+    """A factor and its counterpart in the factor analysis."""
 
     factor: str
     other: str
@@ -266,7 +266,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Methods:
-    """How it was done: a paragraph to paste, its sources, settings, versions and the seed."""
+    """How it was done: a paragraph to paste, its references, settings, versions and the seed."""
 
     paragraph: str
     references: tuple[str, ...]
@@ -277,7 +277,7 @@ class Methods:
 
 @dataclass(frozen=True)
 class Participant:
-    """One participant's scores; only there when asked for."""
+    """One participant's scores; only in the report when asked for."""
 
     id: str
     n_answered: int
@@ -311,11 +311,11 @@ class Report:
     items: tuple[ItemRow, ...]
     count: Count
     models: tuple[ModelView, ...]
-    splits: tuple[Split, ...]
+    splits: tuple[FactorLink, ...]
     bootstrap: int
     bootstrap_words: str
-    people: People
-    fit: Fit
+    scores: Scores
+    fit: FitQuality
     comparison: Comparison | None
     methods: Methods
     participants: tuple[Participant, ...] | None = None

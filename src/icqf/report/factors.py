@@ -1,0 +1,134 @@
+"""The section on the factors: one fitted model with its loadings, top items, stability and confounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from icqf.data.confounds import INTERCEPT
+from icqf.report import words
+from icqf.report.schema import Confound, Factor, FactorLink, FactorStability, Loading, ModelView
+from icqf.summary import Summary
+
+N_TOP = 10
+WORTH_SHOWING = 0.05  # of the range: a smaller loading is not listed among the top items
+
+
+@dataclass(frozen=True, eq=False)
+class LoadingTables:
+    """Loadings of the factors and then the confounds (m, K), in points and as shares of each item's range.
+
+    `low` and `high` are the ends of their intervals, where there are any.
+    """
+
+    points: pd.DataFrame
+    shares: pd.DataFrame
+    low: pd.DataFrame | None = None
+    high: pd.DataFrame | None = None
+
+    def rows(self, column: str) -> tuple[Loading, ...]:
+        """The loadings of one factor or confound."""
+        present = [table for table in (self.points, self.shares, self.low, self.high) if table is not None]
+        columns = zip(*(table[column].tolist() for table in present), strict=True)
+        return tuple(
+            Loading(str(item), *values) for item, values in zip(self.points.index, columns, strict=True)
+        )
+
+
+def top_places(shares: pd.Series) -> list[int]:
+    """Places of a factor's top items: at most ten, each moved by a twentieth of its range or more."""
+    ranked = (-shares.to_numpy()).argsort(kind="stable")
+    return [int(j) for j in ranked[:N_TOP] if shares.iloc[j] >= WORTH_SHOWING]
+
+
+def model_view(
+    tables: LoadingTables,
+    summary: Summary,
+    names: Sequence[str],
+    subscales: Mapping[str, str],
+    confound_words: Sequence[str],
+    *,
+    beta: float,
+    converged: bool,
+    n_iter: int,
+    stability: pd.DataFrame | None = None,
+    n_resamples: int = 0,
+) -> ModelView:
+    """A model with the names of its factors; `stability` is what `Resamples.factors` gives."""
+    keys = [str(name) for name in tables.points.columns]
+
+    def ranked(column: str, rows: tuple[Loading, ...]) -> tuple[Loading, ...]:
+        return tuple(rows[j] for j in top_places(tables.shares[column]))
+
+    factors = []
+    for r, name in enumerate(names):
+        rows = tables.rows(keys[r])
+        top = ranked(keys[r], rows)
+        factors.append(
+            Factor(
+                key=keys[r],
+                name=name,
+                theme=words.theme(top, subscales),
+                variance=float(summary.factors["variance_explained"].iloc[r]),
+                n_items=int(summary.factors["n_items"].iloc[r]),
+                loadings=rows,
+                top=top,
+                stability=None if stability is None else _stability(stability.iloc[r], n_resamples),
+            )
+        )
+    confounds = []
+    for key, said in zip(keys[len(names) :], confound_words, strict=True):
+        rows = tables.rows(key)
+        confounds.append(Confound(key, said, rows, ranked(key, rows)))
+    return ModelView(
+        n_components=len(names),
+        beta=beta,
+        variance=float(summary.variance_explained),
+        converged=converged,
+        n_iter=n_iter,
+        factors=tuple(factors),
+        confounds=tuple(confounds),
+    )
+
+
+def _stability(row: pd.Series, n_resamples: int) -> FactorStability:
+    agreement, n_top, kept = float(row["agreement"]), int(row["n_top"]), float(row["top_kept"])
+    return FactorStability(
+        agreement=agreement,
+        low=float(row["low"]),
+        n_top=n_top,
+        top_kept=kept,
+        words=words.stability_words(agreement, kept, n_top, n_resamples),
+    )
+
+
+def confound_sentences(columns: Sequence[Any], names: Sequence[str]) -> list[str]:
+    """What the loadings of each confound column mean; `columns` are those of a fitted `ConfoundEncoder`."""
+    said = []
+    for column in columns:
+        if column.categories is not None:
+            said += [
+                f"Points added to the answers of participants with {column.name} {category}, whatever their "
+                "scores."
+                for category in column.categories
+            ]
+        else:
+            said += [
+                f"Points added to the answers at {column.name} {end:g}, decreasing linearly to none at "
+                f"{other:g}."
+                for end, other in ((column.high, column.low), (column.low, column.high))
+            ]
+    if names and names[-1] == INTERCEPT and len(said) < len(names):
+        said.append("Points above the lowest answer that are added to everyone's answers.")
+    return said
+
+
+def factor_links(table: pd.DataFrame) -> tuple[FactorLink, ...]:
+    """The links that `factor_lineage` finds."""
+    return tuple(
+        FactorLink(int(k), int(factor), int(next_k), int(next_factor), float(value))
+        for k, factor, next_k, next_factor, value in table.itertuples(index=False)
+    )

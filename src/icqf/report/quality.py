@@ -1,0 +1,202 @@
+"""The sections on the number of factors, the fit, and the comparison with factor analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from icqf.evaluation.counterparts import Counterparts
+from icqf.report import words
+from icqf.report.schema import Agreement, Candidate, Comparison, Count, Eigenvalue, FitQuality, Pair
+
+CLOSE = 0.8  # correlation of loadings from which two factors are counterparts
+METHOD = "exploratory factor analysis (minimum residual, promax rotation)"
+_REASONS = {
+    "min": "This number predicts answers that were hidden from the model best.",
+    "one_se": "It is the fewest factors that predict hidden answers about as well as the best number does "
+    "(within one standard error).",
+    "stable": "Of the numbers that predict hidden answers about as well as the best, it is the one whose "
+    "factors agree best between halves of the sample.",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class SearchTables:
+    """What a cross-validation found.
+
+    `errors` has the columns ``n_components``, ``beta``, ``error`` and ``standard_error``; `shares` says how
+    often each number of factors would win; `halves`, where the agreement of halves was worked out, has the
+    columns ``n_components``, ``agreement``, ``low`` and ``high``.
+    """
+
+    errors: pd.DataFrame
+    shares: Mapping[int, float]
+    halves: pd.DataFrame | None
+    rule: str
+    n_splits: int
+    n_repeats: int
+
+    @property
+    def tried(self) -> list[int]:
+        """The numbers of factors tried."""
+        return sorted({int(k) for k in self.errors["n_components"]})
+
+    @property
+    def penalties(self) -> list[float]:
+        """The penalties tried."""
+        return sorted({float(beta) for beta in self.errors["beta"]})
+
+
+def count_section(
+    k: int, beta: float, search: SearchTables | None, parallel: int | None, curve: pd.DataFrame | None
+) -> Count:
+    """How many factors there are, and why; `parallel` and `curve` are those of parallel analysis."""
+    candidates: tuple[Candidate, ...] = ()
+    halves: tuple[Agreement, ...] = ()
+    if search is not None:
+        columns = ["n_components", "beta", "error", "standard_error"]
+        candidates = tuple(
+            Candidate(int(number), penalty, error, spread, (number, penalty) == (k, beta))
+            for number, penalty, error, spread in search.errors[columns].itertuples(index=False)
+        )
+        if search.halves is not None:
+            columns = ["n_components", "agreement", "low", "high"]
+            halves = tuple(
+                Agreement(int(number), *map(float, values))
+                for number, *values in search.halves[columns].itertuples(index=False)
+            )
+    eigenvalues: tuple[Eigenvalue, ...] = ()
+    if curve is not None:
+        columns = ["n_components", "eigenvalue", "random_eigenvalue"]
+        eigenvalues = tuple(
+            Eigenvalue(int(factor), float(observed), float(unrelated))
+            for factor, observed, unrelated in curve[columns].itertuples(index=False)
+        )
+    return Count(
+        words=tuple(_count_words(k, search, parallel)),
+        n_components=k,
+        beta=beta,
+        chosen_by="given" if search is None else f"cross-validation, rule {search.rule}",
+        candidates=candidates,
+        shares=() if search is None else tuple(search.shares.items()),
+        halves=halves,
+        parallel=parallel,
+        eigenvalues=eigenvalues,
+    )
+
+
+def _count_words(k: int, search: SearchTables | None, parallel: int | None) -> list[str]:
+    """The sentences of the section; the first is also part of the headline."""
+    if search is None:
+        said = [f"The number of factors ({k}) was set in advance, not chosen from these answers."]
+    else:
+        again = search.shares.get(k, 0.0)
+        said = [
+            f"Cross-validation chose {words.count_of(k, 'factor')}; had the folds been drawn again, it would "
+            f"have chosen the same number {words.percent(again)} of the time.",
+            _REASONS[search.rule],
+        ]
+        others = [f"{other} ({words.percent(share)})" for other, share in search.shares.items() if other != k]
+        if others:
+            said.append(f"Other numbers that would have been chosen: {words.joined(others[:4])}.")
+        tried = search.tried
+        if len(tried) > 1 and k in (tried[0], tried[-1]):
+            said.append(
+                f"The choice lies at the edge of the numbers tried ({tried[0]} to {tried[-1]}); try others "
+                "beyond it before relying on it."
+            )
+    if parallel is not None:
+        same = "the same number" if parallel == k else words.count_of(parallel, "factor")
+        said.append(
+            f"Parallel analysis, the usual rule in factor analysis, would keep {same}. It asks which factors "
+            "are stronger than those of unrelated answers, which is a different question: in a large sample "
+            "it keeps even small factors."
+        )
+    return said
+
+
+def fit_section(
+    *,
+    variance: float,
+    hidden: float | None,
+    n_splits: int | None,
+    converged: bool,
+    n_iter: int,
+    objective: float,
+    tol: float,
+    score_step: float,
+    loading_step: float,
+    trace: Sequence[float],
+) -> FitQuality:
+    """How well the model describes the answers, and whether the fit converged."""
+    said = [
+        f"The model explains {words.percent(variance, 1)} of the variance of the answers it was fitted to."
+    ]
+    if hidden is not None:
+        said.append(
+            f"For answers that were hidden from it the share is {words.percent(hidden, 1)}: by that much, "
+            "its predictions have less squared error than the items' means. The first number is usually "
+            "higher, because a fit also describes what is chance in the answers it has seen."
+        )
+    iterations = words.count_of(n_iter, "iteration")
+    said.append(
+        f"The fit converged after {iterations}."
+        if converged
+        else f"The fit had not converged after {iterations}: allow more before relying on it."
+    )
+    return FitQuality(
+        words=tuple(said),
+        variance=variance,
+        variance_hidden=hidden,
+        n_splits=n_splits,
+        converged=converged,
+        n_iter=n_iter,
+        objective=objective,
+        tol=tol,
+        score_step=score_step,
+        loading_step=loading_step,
+        trace=tuple(trace),
+    )
+
+
+def comparison_section(found: Counterparts | str, names: Mapping[str, str], *, variance: float) -> Comparison:
+    """The same answers by factor analysis; `found` may be the reason why it could not be run.
+
+    `names` are the shown names of the factors, `variance` the share that the model explains.
+    """
+    k = len(names)
+    if isinstance(found, str):
+        why = f"Factor analysis of the same answers could not be run: {found}"
+        return Comparison((why,), METHOD, k)
+    columns = ["factor_a", "factor_b", "pearson"]
+    pairs = tuple(
+        Pair(names[str(a)], str(b), float(value))
+        for a, b, value in found.pairs[columns].itertuples(index=False)
+    )
+    apart = [pair.factor for pair in pairs if pair.correlation < CLOSE]
+    extent = f"all {k} factors." if not apart else f"{k - len(apart)} of the {k} factors, but not for "
+    said = (
+        "With the same number of factors, factor analysis finds a close counterpart (correlation of loadings "
+        f"{CLOSE} or more) for {extent if k > 1 or apart else 'the factor.'}"
+        + (f"{words.joined(apart)}." if apart else ""),
+        f"It explains {words.percent(found.variance)} of the variance of the answers in this sample; this "
+        f"model explains {words.percent(variance)}, with confounds and within all bounds.",
+        f"{words.percent(found.negative)} of its loadings are negative; this model has no negative loadings, "
+        f"so that a factor only ever adds to answers. {words.percent(found.small_here)} of this model's "
+        "loadings are close to zero (below a tenth of the factor's largest), against "
+        f"{words.percent(found.small)} there.",
+    )
+    return Comparison(
+        words=said,
+        method=METHOD,
+        n_components=k,
+        pairs=pairs,
+        matrix=tuple(tuple(float(value) for value in row) for row in found.similarities.to_numpy()),
+        variance=found.variance,
+        variance_here=variance,
+        negative=found.negative,
+        small=found.small,
+        small_here=found.small_here,
+    )
