@@ -122,7 +122,7 @@ class Sums:
     cross: Array  # Σ ω_i a_i y_iᵀ, (K, K), so that Σ ω_i a_i v_iᵀ = P + cross Q
     active: Array | None  # σ Σ ω_i a_i a_iᵀ [bound active at (i, j)] for each item, packed (K(K+1)/2, m)
     mass: Array  # Σ ω_i w_ir, or what the penalty balances by, (k,)
-    peak: Array  # max_i w_ir, (k,)
+    peak: Array  # max_i w_ir, and y_ir of those who press: no scale taken from it leaves the box, (k,)
     step: Array  # max_i |w_ir − y_ir|, (k,)
     misfit: float  # ½ Σ ω_i Σ_j O_ij (X_ij − R_ij)²
     penalty: float  # β Σ ω_i ‖w_i‖
