@@ -25,7 +25,7 @@ ORDER = (
     ("errors",),
     ("solvers", "data"),
     ("engines", "io"),
-    ("summary", "jobs", "resampling"),
+    ("summary", "stated", "jobs", "resampling"),
     ("estimator",),
     ("selection", "baselines"),
     ("evaluation", "extensions"),

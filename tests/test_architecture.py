@@ -1,29 +1,115 @@
-"""How the code is put together: which names are public and where they live."""
+"""How the code is put together: who imports whom, which names are public, and where they live."""
 
+import ast
 import importlib
+import importlib.util
 import pkgutil
+import re
+import sys
+from pathlib import Path
 
 import pytest
 
 import icqf
 
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "icqf"
+FILES = sorted(SOURCE.rglob("*.py"))
 PACKAGES = [
     "icqf",
     *(module.name for module in pkgutil.walk_packages(icqf.__path__, "icqf.") if module.ispkg),
 ]
+NAMED_TUPLES = {"_asdict", "_fields", "_make", "_replace"}  # public, whatever they look like
+
+
+def script(name):
+    """One of the scripts in docs/, as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def parsed(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def public_names(package):
+    found = importlib.import_module(package)
+    return {name: getattr(found, name) for name in getattr(found, "__all__", ())}
+
+
+@pytest.fixture(scope="module")
+def made():
+    return script("make_map")
+
+
+@pytest.fixture(scope="module")
+def graph(made):
+    return made.import_graph()
+
+
+# --- imports ----------------------------------------------------------------------------------------------
+
+
+def test_the_checks_of_the_order_can_fail(made):
+    graph = {"icqf.data.a": {"icqf.selection.b"}, "icqf.selection.b": {"icqf.data.c"}, "icqf.data.c": set()}
+    assert made.cycles(graph) == []
+    assert made.cycles(made.package_graph(graph)) == [["data", "selection"]]
+    assert made.against_the_order(graph) == ["icqf.data.a imports icqf.selection.b"]
+
+
+# --- names ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_public_names_are_in_dir_and_can_be_had(package):
-    package = importlib.import_module(package)
-    for name in getattr(package, "__all__", ()):
-        assert name in dir(package)
-        assert getattr(package, name) is not None
+    assert set(public_names(package)) <= set(dir(importlib.import_module(package)))
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_module_shares_its_name_with_a_public_function_or_class(package):
-    package = importlib.import_module(package)
-    modules = {module.name for module in pkgutil.iter_modules(package.__path__)}
-    subpackages = {module.name for module in pkgutil.iter_modules(package.__path__) if module.ispkg}
-    assert not (modules - subpackages) & set(getattr(package, "__all__", ()))
+    paths = importlib.import_module(package).__path__
+    modules = {module.name for module in pkgutil.iter_modules(paths) if not module.ispkg}
+    assert not modules & set(public_names(package))
+
+
+def private(name):
+    return name.startswith("_") and not name.startswith("__")
+
+
+def private_uses(tree):
+    """Private names that a module takes from elsewhere, with their lines."""
+    nodes = list(ast.walk(tree))
+    own = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    own |= {getattr(node, "id", getattr(node, "attr", "")) for node in nodes if stored(node)}
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("icqf"):
+            parts = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
+            yield from ((node.lineno, name) for name in parts if private(name))
+        elif isinstance(node, ast.Attribute) and private(node.attr) and node.attr not in own | NAMED_TUPLES:
+            yield from [(node.lineno, node.attr)] if ast.unparse(node.value) not in ("self", "cls") else []
+
+
+def stored(node):
+    return isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store)
+
+
+def test_nothing_outside_a_module_uses_its_private_names():
+    uses = [(path, *use) for path in FILES for use in private_uses(parsed(path))]
+    assert [f"{path.relative_to(SOURCE)}:{line} {name}" for path, line, name in uses] == []
+
+
+def test_the_check_of_private_names_can_fail():
+    code = "from icqf.a import _b\nfrom icqf._c import d\nd.x._e\nself._f\nd._g = 1\nd._g\nt._fields"
+    assert list(private_uses(ast.parse(code))) == [(1, "_b"), (2, "_c"), (3, "_e")]
+
+
+# --- files ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_files_are_short_and_know_no_machine(path):
+    text = path.read_text(encoding="utf-8")
+    assert text.count("\n") < 450
+    assert not re.search(r"[\"'\s](/work|/home|/tmp|/Users)/", text)
