@@ -182,17 +182,16 @@ def _brief(error: BaseException) -> str:
 def load_codebook(path: str | os.PathLike[str]) -> StoredCodebook:
     """Read the codebook in a model file; one without items when the file has none.
 
-        Examples
-        --------
-        >>> import tempfile, pathlib
-        >>> from icqf import ICQF
-        >>> from icqf.data.parameters import check_parameters
-    from icqf.data.questionnaire import Item
-        >>> model = ICQF(1, item_range=(0, 2)).fit([[0, 1], [2, 2], [0, 0]])
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     save_model(model, pathlib.Path(folder, "m.icqf"), items=[Item("q1", reverse=True)])
-        ...     load_codebook(pathlib.Path(folder, "m.icqf")).items[0].reverse
-        True
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from icqf import ICQF
+    >>> from icqf.data.questionnaire import Item
+    >>> model = ICQF(1, item_range=(0, 2)).fit([[0, 1], [2, 2], [0, 0]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(model, pathlib.Path(folder, "m.icqf"), items=[Item("q1", reverse=True)])
+    ...     load_codebook(pathlib.Path(folder, "m.icqf")).items[0].reverse
+    True
     """
     where = os.fspath(path)
     try:
