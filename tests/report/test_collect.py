@@ -10,7 +10,7 @@ import pytest
 from icqf import ICQF
 from icqf.baselines import FactorAnalysis
 from icqf.errors import InputError
-from icqf.report import build_report
+from icqf.report import as_html, as_json, as_markdown, build_report
 
 
 def test_loadings_are_the_models(report, model):
@@ -102,13 +102,13 @@ def test_comparison_is_the_factor_analysis(report, model, questionnaire):
 
 def test_no_participant_unless_asked_for(report, model, questionnaire):
     ids = list(questionnaire.answers.index)
-    texts = [report.to_html(), report.to_markdown(), report.to_json()]
+    texts = [as_html(report), as_markdown(report), as_json(report)]
     assert not any(str(name) in text for text in texts for name in ids)
     told = build_report(model, questionnaire, n_bootstrap=0, compare=False, with_participants=True)
     assert [each.id for each in told.participants] == ids
     scores = model.transform(questionnaire.keyed_answers(), confounds=questionnaire.confounds)
     np.testing.assert_array_equal([each.scores for each in told.participants], scores)
-    assert all(ids[0] in text for text in (told.to_html(), told.to_markdown(), told.to_json()))
+    assert all(ids[0] in text for text in (as_html(told), as_markdown(told), as_json(told)))
 
 
 def test_somebody_silent_and_weights(model, questionnaire):
@@ -140,8 +140,8 @@ def test_a_factor_alone_no_confounds_no_names():
     report = build_report(model, plain, n_bootstrap=5)
     assert report.model.confounds == ()
     assert report.comparison is not None and report.fit.variance_hidden is None
-    html = report.to_html()
-    assert "Confounds" not in html and "Confounds" not in report.to_markdown()
+    html = as_html(report)
+    assert "Confounds" not in html and "Confounds" not in as_markdown(report)
     assert report.headline[0].startswith(
         "One factor describes the answers of 40 participants to 6 items and "
     )
@@ -153,14 +153,14 @@ def test_without_bounds_bars_stay_inside(questionnaire):
     free = {"score_max": None, "loading_max": None, "reconstruction_max": None, "penalty": "l2"}
     model = ICQF(2, item_range=questionnaire.ranges(), **free)
     model.fit(questionnaire.keyed_answers(), confounds=questionnaire.confounds)
-    html = build_report(model, questionnaire, n_bootstrap=3).to_html()
+    html = as_html(build_report(model, questionnaire, n_bootstrap=3))
     widths = [float(width) for width in re.findall(r"width:([\d.]+)%", html)]
     assert widths and max(widths) <= 100
 
 
 def test_items_counted_are_the_items_listed(report):
     """One definition of a loaded item: in the summary's count, the page and the sentence about it."""
-    html = report.to_html()
+    html = as_html(report)
     for factor in report.model.factors:
         loaded = [each for each in factor.loadings if each.share >= 0.1]
         assert factor.n_items == len(loaded)

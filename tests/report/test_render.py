@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from icqf.report import build_report, write_report
+from icqf.report import as_html, as_json, as_markdown, build_report, write_report
 from icqf.report.words import number, percent
 from report_names import NASTY
 
@@ -46,7 +46,7 @@ class _Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def html(report):
-    return report.to_html()
+    return as_html(report)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_the_loadings_table_holds_the_models_numbers(page, model, report):
 def test_sentences_are_the_same_in_all_views(report, html):
     from html import unescape
 
-    text, markdown, plain = unescape(html), unescape(report.to_markdown()).replace("\\", ""), report.to_json()
+    text, markdown, plain = unescape(html), unescape(as_markdown(report)).replace("\\", ""), as_json(report)
     for sentence in (*report.headline, *report.count.words, *report.scores.words, report.methods.paragraph):
         assert sentence in text and sentence in markdown.replace("\\", "")
         assert json.dumps(sentence, ensure_ascii=False) in plain
@@ -93,14 +93,14 @@ def test_json_holds_the_whole_tree(report):
         else:
             assert stored == value
 
-    same(report, json.loads(report.to_json()))
+    same(report, json.loads(as_json(report)))
 
 
 def test_user_text_is_escaped(report, html):
     assert NASTY not in html and "&lt;script&gt;alert(1)&lt;/script&gt;" in html
     assert html.count("<script>") == 1
-    assert NASTY not in report.to_markdown()
-    assert NASTY in json.loads(report.to_json())["items"][2]["wording"]
+    assert NASTY not in as_markdown(report)
+    assert NASTY in json.loads(as_json(report))["items"][2]["wording"]
     assert "Name 1 &amp; co" in html
 
 
@@ -121,7 +121,7 @@ def test_every_figure_has_a_name_and_a_table_or_sentence(html):
 
 
 def test_no_statistics_of_another_model(report, html):
-    for text in (html, report.to_markdown(), report.to_json()):
+    for text in (html, as_markdown(report), as_json(report)):
         assert not re.search(r"χ|RMSEA|\bCFI\b|chi-square|chi2", text)
 
 
@@ -129,13 +129,13 @@ def test_the_same_report_gives_the_same_bytes(report, html, model, questionnaire
     again = build_report(
         model, questionnaire, search=search, names=names, n_bootstrap=20, other_models=others, random_state=3
     )
-    assert again.to_html() == html
-    assert again.to_json() == report.to_json()
+    assert as_html(again) == html
+    assert as_json(again) == as_json(report)
 
 
 def test_markdown_tables_are_whole(report):
     width = None
-    for line in report.to_markdown().splitlines():
+    for line in as_markdown(report).splitlines():
         if not line.startswith("|"):
             width = None
             continue
@@ -147,7 +147,7 @@ def test_markdown_tables_are_whole(report):
 def test_files(report, tmp_path):
     paths = write_report(tmp_path / "report.html", report)
     assert [path.name for path in paths] == ["report.html", "report.md", "report.json"]
-    assert paths[0].read_text(encoding="utf-8") == report.to_html()
+    assert paths[0].read_text(encoding="utf-8") == as_html(report)
 
 
 def test_words():

@@ -1,3 +1,6 @@
 from .collect import build_report as build_report
+from .render import as_html as as_html
+from .render import as_json as as_json
+from .render import as_markdown as as_markdown
 from .render import write_report as write_report
 from .schema import Report as Report

@@ -230,7 +230,7 @@ def _title(source: str) -> str:
 
 
 def _group_numbers(groups: pd.Series | None, kept: np.ndarray) -> np.ndarray | None:
-    """Number of each participant's group; whoever has none is a group alone."""
+    """Number of each participant's group; a participant without one is a group of one."""
     if groups is None:
         return None
     numbers = pd.factorize(groups[kept].map(str, na_action="ignore"), sort=True)[0]

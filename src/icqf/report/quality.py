@@ -136,9 +136,9 @@ def fit_section(
     ]
     if hidden is not None:
         said.append(
-            f"For answers that were hidden from it the share is {words.percent(hidden, 1)}: by that much, "
-            "its predictions have less squared error than the items' means. The first number is usually "
-            "higher, because a fit also describes what is chance in the answers it has seen."
+            f"For answers that were hidden from it the share is {words.percent(hidden, 1)}: its "
+            "predictions have that much less squared error than the items' means. The first number is "
+            "usually higher, because a fit also describes what is chance in the answers it has seen."
         )
     iterations = words.count_of(n_iter, "iteration")
     said.append(

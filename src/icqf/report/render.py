@@ -20,7 +20,6 @@ from icqf.report.markdown import safe
 from icqf.report.schema import Report
 from icqf.summary import is_loaded
 
-__all__ = ["as_html", "as_json", "as_markdown", "write_report"]
 _DIGITS = 6
 
 
@@ -63,7 +62,19 @@ def write_report(path: str | os.PathLike[str], report: Report) -> tuple[Path, Pa
 
 
 def as_json(report: Report) -> str:
-    """The whole tree as JSON; numbers to six decimals, null for what does not exist."""
+    """The whole report as JSON: numbers to six decimals, null for what does not exist.
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.report import as_json, build_report
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.keyed_answers(), confounds=demo.confounds)
+    >>> report = build_report(model, demo, n_bootstrap=0, compare=False, title="The demo")
+    >>> as_json(report).splitlines()[1]
+    ' "title": "The demo",'
+    """
     return json.dumps(_plain(report), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -78,7 +89,19 @@ def _plain(value: Any) -> Any:
 
 
 def as_html(report: Report) -> str:
-    """One page with its style, script and figures inside."""
+    """The report as one HTML page that needs nothing else: style, script and figures are inside.
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.report import as_html, build_report
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.keyed_answers(), confounds=demo.confounds)
+    >>> report = build_report(model, demo, n_bootstrap=0, compare=False, title="The demo")
+    >>> "<h1>The demo</h1>" in as_html(report)
+    True
+    """
     environment = _environment()
     order, begins = item_order(report)
     return environment.get_template("report.html").render(
@@ -93,7 +116,19 @@ def as_html(report: Report) -> str:
 
 
 def as_markdown(report: Report) -> str:
-    """The same content as the page, with sections in the same order and tables that paste well."""
+    """The report as Markdown: the content of the page in the same order, in tables that paste well.
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.report import as_markdown, build_report
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.keyed_answers(), confounds=demo.confounds)
+    >>> report = build_report(model, demo, n_bootstrap=0, compare=False, title="The demo")
+    >>> as_markdown(report).splitlines()[0]
+    '# The demo'
+    """
     text = _environment(finalize=_for_markdown).get_template("report.md").render(**_shared(report))
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 

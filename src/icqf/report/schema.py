@@ -301,8 +301,6 @@ class Report:
     >>> report = build_report(model, demo, n_bootstrap=0, compare=False, title="The demo")
     >>> report.sample.n_participants, len(report.models[0].factors)
     (600, 2)
-    >>> report.to_markdown().splitlines()[0]
-    '# The demo'
     """
 
     title: str
@@ -324,21 +322,3 @@ class Report:
     def model(self) -> ModelView:
         """The model the report is about."""
         return self.models[0]
-
-    def to_json(self) -> str:
-        """The report as JSON."""
-        from icqf.report.render import as_json
-
-        return as_json(self)
-
-    def to_markdown(self) -> str:
-        """The report as Markdown."""
-        from icqf.report.render import as_markdown
-
-        return as_markdown(self)
-
-    def to_html(self) -> str:
-        """The report as one HTML page that needs nothing else."""
-        from icqf.report.render import as_html
-
-        return as_html(self)
