@@ -171,8 +171,8 @@ def correlation_cells(ax: Axes, values: np.ndarray, rows: Sequence[str], columns
     mesh = ax.pcolormesh(values, cmap=BOTH_WAYS, norm=Normalize(-1, 1), edgecolors="face", linewidth=0.2)
     for i, j in np.argwhere(np.isfinite(values)):
         colour = readable_on(mesh.cmap(mesh.norm(values[i, j])))
-        text = f"{values[i, j]:.2f}".replace("0.", ".", 1)
-        text = {"1.00": "1", "-.00": ".00"}.get(text, text)
+        text = "1" if values[i, j] == 1 else f"{values[i, j]:.2f}".replace("0.", ".", 1)
+        text = ".00" if text == "-.00" else text
         ax.text(j + 0.5, i + 0.5, text, ha="center", va="center", fontsize=8, color=colour)
     ax.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=45, ha="right", rotation_mode="anchor")
     ax.set_yticks(np.arange(len(rows)) + 0.5, rows)
