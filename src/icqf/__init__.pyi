@@ -7,9 +7,9 @@ from . import plotting as plotting
 from . import report as report
 from . import resampling as resampling
 from . import selection as selection
+from .averaging import consensus as consensus
 from .errors import InputError as InputError
 from .estimator import ICQF as ICQF
 from .selection import ICQFCV as ICQFCV
-from .selection import consensus as consensus
 
 __version__: str

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from icqf.resampling.bootstrap import _hidden_sums, bootstrap, predict_hidden
+from icqf.resampling.bootstrap import bootstrap
 from icqf.solvers.result import Factors
-from solving import settled, with_answers
+from solving import settled
 
 
 def _pieces(model, questionnaire):
@@ -50,23 +50,3 @@ def test_intervals_hold_the_loading_and_keep_to_the_range(report):
     for column in (*report.model.factors, *report.model.confounds):
         for each in column.loadings:
             assert 0 <= each.low <= each.value <= each.high <= 2
-
-
-def test_hidden_answers_do_not_leak(model, questionnaire):
-    """Predictions do not move with hidden answers, so the error is a plain parabola in a shift of these."""
-    problem, _, _ = _pieces(model, questionnaire)
-    mask = np.random.default_rng(3).random((problem.n, problem.m)) < 0.1
-    errors = []
-    for shift in (0.0, 1.0, 2.0):
-        answers = np.where(mask, problem.answers + shift, problem.answers)
-        errors.append(_hidden_sums(with_answers(problem, answers), mask, 2, "nndsvd", 0))
-    hidden = (mask & (problem.answers >= 0)).sum(axis=0)
-    for first, second, third in zip(*errors, strict=True):
-        np.testing.assert_allclose(first - 2 * second + third, 2 * hidden, rtol=1e-4)
-
-
-def test_unrelated_answers_are_not_predicted(model, questionnaire):
-    problem, _, _ = _pieces(model, questionnaire)
-    shuffled = with_answers(problem, np.random.default_rng(3).permuted(problem.answers, axis=0))
-    assert predict_hidden(problem, 2, rng=np.random.default_rng(0)).overall > 0.1
-    assert predict_hidden(shuffled, 2, rng=np.random.default_rng(0)).overall < 0.05

@@ -1,12 +1,17 @@
 """Folds: they partition the answers, keep groups whole, spread strata, and hide evenly."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from icqf import ICQF
 from icqf.errors import InputError
-from icqf.resampling.folds import make_folds, strata_of
+from icqf.resampling.dealing import strata_of
+from icqf.resampling.folds import folds_of, halves_of, make_folds
+from icqf.solvers.problem import Observations, Problem
 
 
 @st.composite
@@ -120,10 +125,10 @@ def test_each_fold_hides_the_same_share_of_each_row_and_column(n_splits, across,
 
 
 @pytest.mark.parametrize(("n", "m"), [(100, 5), (200, 8), (5, 100), (8, 200)])
-def test_few_items_or_few_people_are_hidden_evenly_too(n, m):
+def test_few_items_or_few_participants_are_hidden_evenly_too(n, m):
     """With fewer columns than folds, a fold still hides a tenth of every item it hides, not a half."""
     folds = cut(n, m, n_splits=10)
-    few = 0 if m < n else 1  # the longer side: how much of each item (person) a fold hides
+    few = 0 if m < n else 1  # the longer side: how much of each item (participant) a fold hides
     shares = np.array([folds.mask(fold).mean(axis=few) for fold in range(10)])
     assert shares.max() <= 0.11
     hidden = [folds.mask(fold).mean() for fold in range(10)]
@@ -175,12 +180,33 @@ def test_strata_of_a_design():
     rng = np.random.default_rng(0)
     age, woman = rng.permutation(np.linspace(0, 1, 40)), rng.integers(0, 2, 40)
     design = np.column_stack([age, 1 - age, woman, 1 - woman, np.ones(40)])
-    by_sex = strata_of(design, ((2, 3),))
+    problem = Problem(Observations(np.zeros((40, 3)), design.T), np.ones(3))
+
+    def strata(*partitions):
+        return strata_of(replace(problem, partitions=partitions))
+
+    by_sex = strata((2, 3))
     assert len(set(zip(by_sex, woman, strict=True))) == 2
-    by_age = strata_of(design, ((0, 1),))
+    by_age = strata((0, 1))
     assert np.bincount(by_age).tolist() == [10, 10, 10, 10]
     assert all(age[by_age == band].max() < age[by_age == band + 1].min() for band in range(3))
-    both = strata_of(design, ((0, 1), (2, 3)))
+    both = strata((0, 1), (2, 3))
     pairs = set(zip(both, by_age, by_sex, strict=True))
     assert len(pairs) == len(set(both)) == len({pair[1:] for pair in pairs})
-    assert strata_of(design, ()) is None
+    assert strata() is None
+
+
+def test_folds_and_halves_of_a_problem_spread_its_confounds_and_keep_groups():
+    rng = np.random.default_rng(0)
+    sex = rng.integers(0, 2, 80)
+    answers = rng.integers(0, 5, (80, 12))
+    problem = ICQF(1, item_range=(0, 4)).state(answers, confounds=sex[:, None]).problem
+    families = np.arange(80) // 2
+    half = halves_of(problem, rng=np.random.default_rng(1))
+    assert np.ptp([np.bincount(half[sex == level]) for level in (0, 1)], axis=1).max() <= 1
+    half = halves_of(problem, groups=families, rng=np.random.default_rng(1))
+    assert (half[::2] == half[1::2]).all() and 0 < half.mean() < 1
+    folds = folds_of(problem, groups=families, n_splits=4, rng=np.random.default_rng(2))
+    assert (folds.row_block[::2] == folds.row_block[1::2]).all()
+    plain = make_folds(80, 12, n_splits=4, strata=sex, rng=np.random.default_rng(2))
+    assert (folds_of(problem, n_splits=4, rng=np.random.default_rng(2)).row_block == plain.row_block).all()

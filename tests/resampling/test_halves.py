@@ -3,13 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from joblib import parallel_config
 
 from icqf import ICQF
 from icqf.datasets import make_synthetic
-from icqf.resampling.halves import aligned, correlations, stability_curve
+from icqf.resampling.folds import halves_of
+from icqf.resampling.halves import stability_curve
 
 
 @pytest.fixture(scope="module")
@@ -31,9 +30,8 @@ CANDIDATES = [(2, 0.1), (3, 0.1), (4, 0.2)]
 
 
 def curve(problem, candidates=CANDIDATES, seed=0, **options):
-    return stability_curve(
-        problem, candidates, rng=np.random.default_rng(seed), **({"n_splits": 3} | options)
-    )
+    rng = np.random.default_rng(seed)
+    return stability_curve(problem, candidates, [halves_of(problem, rng=rng) for _ in range(3)], **options)
 
 
 def test_the_true_number_is_found_again_in_every_half(problem):
@@ -74,24 +72,5 @@ def test_a_candidate_does_not_depend_on_the_others(noisy):
 def test_the_halves_can_be_given(noisy):
     """Both halves hold the same answers: every start finds again what it found."""
     doubled = ICQF(1, item_range=(0, 100)).state(np.tile(noisy.answers, (2, 1))).problem
-    found = curve(doubled, partition=lambda rng: np.repeat([0, 1], noisy.n))
+    found = stability_curve(doubled, CANDIDATES, [np.repeat([0, 1], noisy.n)])
     np.testing.assert_allclose(found["agreement"], 1, atol=1e-12)
-
-
-@settings(deadline=None)
-@given(st.integers(1, 6), st.integers(0, 100))
-def test_matching_finds_a_permutation(k, seed):
-    rng = np.random.default_rng(seed)
-    reference, order = rng.random((k, 20)), rng.permutation(k)
-    found, agreement = aligned(reference, 3 * reference[order] + 1)
-    assert (order[found] == np.arange(k)).all()
-    assert agreement == pytest.approx(1)
-
-
-def test_correlations_are_pearsons_and_a_constant_has_none():
-    rng = np.random.default_rng(0)
-    a, b = rng.random((3, 12)), rng.random((4, 12))
-    np.testing.assert_allclose(correlations(a, b), np.corrcoef(a, b)[:3, 3:])
-    b[1] = 0.0
-    assert (correlations(a, b)[:, 1] == 0).all()
-    assert np.abs(correlations(a, a)).max() <= 1

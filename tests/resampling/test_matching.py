@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icqf.errors import InputError
-from icqf.resampling import match_factors
+from icqf.resampling import agreement, match_factors
+from icqf.resampling.matching import aligned, correlations, paired
 
 SEEDS = st.integers(0, 2**32 - 1)
 SIZES = st.integers(1, 5)
@@ -140,3 +141,37 @@ def test_repr_tells_the_pairs_and_who_is_left():
 def test_what_cannot_be_compared_is_said_in_a_sentence(a, b, options, words):
     with pytest.raises(InputError, match=words):
         match_factors(a, b, **options)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 6), st.integers(0, 100))
+def test_matching_finds_a_permutation(k, seed):
+    rng = np.random.default_rng(seed)
+    reference, order = rng.random((k, 20)), rng.permutation(k)
+    found, agreement = aligned(reference, 3 * reference[order] + 1)
+    assert (order[found] == np.arange(k)).all()
+    assert agreement == pytest.approx(1)
+
+
+def test_correlations_are_pearsons_and_a_constant_has_none():
+    rng = np.random.default_rng(0)
+    a, b = rng.random((3, 12)), rng.random((4, 12))
+    np.testing.assert_allclose(correlations(a, b), np.corrcoef(a, b)[:3, 3:])
+    b[1] = 0.0
+    assert (correlations(a, b)[:, 1] == 0).all()
+    assert np.abs(correlations(a, a)).max() <= 1
+
+
+@settings(max_examples=30, deadline=None)
+@given(SEEDS, SIZES, SIZES)
+def test_all_measures_of_agreement_come_from_one_matcher(seed, k, other):
+    """What halves, studies and tables of pairs say is the same number."""
+    a, b = loadings(seed, k), loadings(seed + 1, other)
+    similarity = correlations(a.to_numpy().T, b.to_numpy().T)
+    greedy, optimal = (similarity[paired(similarity, greedy=way)].mean() for way in (True, False))
+    found = agreement(a, b)
+    assert found["pearson"] == pytest.approx(greedy, abs=1e-12)
+    assert found["pearson_optimal"] == pytest.approx(optimal, abs=1e-12)
+    if k == other:
+        assert aligned(a.to_numpy().T, b.to_numpy().T)[1] == pytest.approx(optimal, abs=1e-12)
+    assert found["pearson_sd"] == pytest.approx(match_factors(a, b).std, abs=1e-12)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from icqf.datasets import make_cohort
 from icqf.errors import InputError
-from icqf.resampling.splits import deal, make_splits
+from icqf.resampling.dealing import deal_in_proportion
+from icqf.resampling.splits import make_splits
 
 SIZES = (0.8, 0.6, 0.4, 0.2, 1.0)
 
@@ -57,7 +58,7 @@ def test_labels_and_confounds_are_in_proportion(cohort):
     for split in divided(cohort):
         for rows in (split.held_out, split.validation, *split.training.values()):
             expected = cohort.diagnoses.mean() * len(rows)
-            assert (cohort.diagnoses.iloc[rows].sum() - expected).abs().max() <= 2.5  # people
+            assert (cohort.diagnoses.iloc[rows].sum() - expected).abs().max() <= 2.5  # participants
             assert abs(boys.iloc[rows].mean() - boys.mean()) <= 0.03
 
 
@@ -78,8 +79,8 @@ def test_families_are_never_split(cohort):
         assert 110 <= len(split.held_out) <= 130
 
 
-def test_a_category_that_training_people_lack_is_refused_by_name(cohort):
-    """As when the site is a confound and also what keeps people together."""
+def test_a_category_that_training_participants_lack_is_refused_by_name(cohort):
+    """As when the site is a confound and also what keeps participants together."""
     sites = pd.Series([f"site {i % 12}" for i in range(600)], index=cohort.questionnaire.answers.index)
     confounds = cohort.questionnaire.confounds.assign(site=sites)
     with pytest.raises(
@@ -97,7 +98,7 @@ def test_impossible_wishes_are_refused(cohort, sizes, n_splits, message):
         make_splits(cohort.questionnaire, None, sizes=sizes, n_splits=n_splits, random_state=0)
 
 
-def test_too_few_people_are_refused():
+def test_too_few_participants_are_refused():
     with pytest.raises(InputError, match="9 participants cannot be divided"):
         make_splits(make_cohort("hbn", 9).questionnaire, None, sizes=[0.8], n_splits=1, random_state=0)
 
@@ -107,7 +108,7 @@ def test_too_few_people_are_refused():
 def test_every_kind_is_dealt_in_proportion_when_kinds_do_not_overlap(seed, n, share):
     rng = np.random.default_rng(seed)
     kinds = np.eye(4, dtype=int)[rng.integers(0, 4, n)]
-    part = deal(np.column_stack([np.ones(n, int), kinds]), (share, 1 - share), rng)
+    part = deal_in_proportion(np.column_stack([np.ones(n, int), kinds]), (share, 1 - share), rng)
     assert abs((part == 0).sum() - share * n) <= 1
     for kind in kinds.T:
         assert abs((part[kind == 1] == 0).sum() - share * kind.sum()) <= 2

@@ -1,6 +1,7 @@
 """ICQFCV: it finds the number of factors, keeps scikit-learn's manners, and never depends on the jobs."""
 
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from icqf import ICQF, ICQFCV
 from icqf.baselines import L1NMF
 from icqf.datasets import make_synthetic
 from icqf.errors import InputError
-from icqf.selection import estimator as searching
+from icqf.resampling import folds as dividing
 from icqf.selection import run as running
 from searches import search_for
 
@@ -124,7 +125,8 @@ def test_auto_starts_around_parallel_analysis(data):
 @pytest.mark.parametrize(("centre", "k"), [(1, 7), (11, 4), (3, 7)])
 def test_auto_widens_while_the_best_lies_at_the_edge(monkeypatch, centre, k):
     """Parallel analysis far too low or too high: the bracket moves until the best lies inside."""
-    monkeypatch.setattr(running, "_parallel_analysis", lambda *_: centre)
+    found = SimpleNamespace(n_components=centre)
+    monkeypatch.setattr(running, "parallel_analysis", lambda *_, **__: found)
     answers = make_synthetic(150, 40, k, noise=0.1, random_state=1).answers
     progress = []
     model = search("auto", betas=[0.1], callback=progress.append).fit(answers)
@@ -140,7 +142,7 @@ def test_auto_widens_while_the_best_lies_at_the_edge(monkeypatch, centre, k):
 
 def test_auto_stops_at_the_size_of_the_table(monkeypatch):
     """There are no more factors than items, even when the best lies at that edge."""
-    monkeypatch.setattr(running, "_parallel_analysis", lambda *_: 2)
+    monkeypatch.setattr(running, "parallel_analysis", lambda *_, **__: SimpleNamespace(n_components=2))
     rng = np.random.default_rng(0)
     answers = 100 * rng.random((60, 6)) * rng.integers(0, 2, (60, 1))
     monkeypatch.setattr(running, "best_row", lambda table: (int(table["n_components"].max()), 0.0, 1.0))
@@ -193,13 +195,13 @@ def test_a_second_fit_forgets_the_first(data):
 def test_groups_are_hidden_together_also_when_halved(data, monkeypatch):
     groups = np.array([f"family {at // 3}" for at in range(80)])
     cuts = []
-    make = searching.make_folds
+    make = dividing.make_folds
 
     def recorded(*args, **options):
         cuts.append(make(*args, **options))
         return cuts[-1]
 
-    monkeypatch.setattr(searching, "make_folds", recorded)
+    monkeypatch.setattr(dividing, "make_folds", recorded)
     search((3, 4), stability=True, n_halves=3).fit(data.answers, groups=groups)
     assert len(cuts) == 1 + 3
     for folds in cuts:
@@ -222,11 +224,11 @@ def test_confounds_spread_over_the_folds(monkeypatch):
     data = make_synthetic(80, 30, 4, noise=0.1, confounded=True, random_state=0)
     people = pd.DataFrame({"age": data.confounds[:, 0], "sex": np.where(data.confounds[:, 1] > 0, "F", "M")})
     cuts = []
-    make = searching.make_folds
-    monkeypatch.setattr(searching, "make_folds", lambda *a, **o: cuts.append(make(*a, **o)) or cuts[-1])
+    make = dividing.make_folds
+    monkeypatch.setattr(dividing, "make_folds", lambda *a, **o: cuts.append(make(*a, **o)) or cuts[-1])
     search((4,)).fit(data.answers, confounds=people)
     women = np.bincount(cuts[0].row_block[people["sex"] == "F"], minlength=5)
-    # Four bands of age for each sex, each spread to within one person.
+    # Four bands of age for each sex, each spread to within one participant.
     assert np.ptp(women) <= 4
     old = np.bincount(cuts[0].row_block[people["age"] > people["age"].median()], minlength=5)
     assert np.ptp(old) <= 4

@@ -9,9 +9,8 @@ from icqf import ICQF
 from icqf.datasets import make_synthetic
 from icqf.errors import InputError
 from icqf.resampling.folds import make_folds
-from icqf.selection import search
-from icqf.selection.search import Plan, Task, hidden_error, run_task, tasks
-from icqf.solvers.result import Factors
+from icqf.resampling.hidden import HeldOut
+from icqf.selection.search import Plan, Task, run_task, tasks
 from searches import search_for
 from solving import with_answers
 
@@ -37,13 +36,13 @@ def plan_of(answers, *, confounds=None, weights=None, init="nndsvd", n_repeats=1
 def fits(monkeypatch):
     """Every fit of a search as (mask, scores, loadings), in the order in which they are judged."""
     seen = []
-    judge = search.hidden_error
+    judge = HeldOut.error
 
-    def recorded(problem, mask, factors, **options):
-        seen.append((mask.tobytes(), factors.scores.tobytes(), factors.loadings.tobytes()))
-        return judge(problem, mask, factors, **options)
+    def recorded(held_out, factors):
+        seen.append((held_out.mask.tobytes(), factors.scores.tobytes(), factors.loadings.tobytes()))
+        return judge(held_out, factors)
 
-    monkeypatch.setattr(search, "hidden_error", recorded)
+    monkeypatch.setattr(HeldOut, "error", recorded)
     return seen
 
 
@@ -81,7 +80,7 @@ def test_hidden_answers_reach_no_fit(data, fits, init, how):
     plan = plan_of(data.answers, confounds=data.confounds, init=init)
     mask = plan.folds[0].mask(2)
     other = replace(plan, problem=with_answers(plan.problem, spoiled(plan.problem.answers, mask, how)))
-    task = Task(0, 2, (2, 3))
+    task = Task(((0, 2),), (2, 3))
     trials, before = run_task(plan, task), taken(fits)
     with np.errstate(invalid="ignore"):
         other_trials, after = run_task(other, task), taken(fits)
@@ -95,9 +94,9 @@ def test_visible_answers_do_reach_the_fit(data, fits):
     plan = plan_of(data.answers)
     answers = spoiled(plan.problem.answers, plan.folds[0].mask(1), "within the range")
     other = replace(plan, problem=with_answers(plan.problem, answers))
-    run_task(plan, Task(0, 2, (2,)))
+    run_task(plan, Task(((0, 2),), (2,)))
     before = taken(fits)
-    run_task(other, Task(0, 2, (2,)))
+    run_task(other, Task(((0, 2),), (2,)))
     assert all(a[1] != b[1] and a[2] != b[2] for a, b in zip(before, fits, strict=True))
 
 
@@ -151,7 +150,7 @@ def test_the_problem_of_a_fold_is_the_same_whatever_is_hidden(data, loading_max)
         table = answers.copy()
         table[mask] = rng.uniform(*np.sort(rng.uniform(-90, 90, 2)), mask.sum())
         problem = ICQF(1, loading_max=loading_max, dtype="float64").state(table).problem
-        problems.append(search._in_visible_range(problem.hide(mask), table)[0])
+        problems.append(HeldOut(problem, mask, given=table).visible)
     low, high = answers[seen].min(), answers[seen].max()
     for problem in problems:
         assert (problem.hidden == ~seen).all()
@@ -208,15 +207,16 @@ def test_a_fold_that_leaves_one_answer_says_what_to_do():
 @pytest.mark.parametrize("init", ["nndsvd", "rotated", "random"])
 def test_a_fit_does_not_depend_on_which_others_run_beside_it(data, init):
     plan = plan_of(data.answers, confounds=data.confounds, init=init)
-    together = without_seconds(run_task(plan, Task(0, 1, (2, 3, 4))))
-    apart = [trial for k in (2, 3, 4) for trial in without_seconds(run_task(plan, Task(0, 1, (k,))))]
-    assert together == apart
+    folds = ((0, 1), (0, 3), (0, 0))
+    together = without_seconds(run_task(plan, Task(folds, (2, 3, 4))))
+    apart = [run_task(plan, Task((fold,), (k,))) for k in (2, 3, 4) for fold in folds]
+    assert sorted(together) == sorted(trial for trials in apart for trial in without_seconds(trials))
     assert len({trial[4] for trial in together}) == len(together)
 
 
 def test_random_starts_follow_the_seed(data):
     plan = plan_of(data.answers, init="random")
-    task = Task(0, 1, (3,))
+    task = Task(((0, 1),), (3,))
     first, again, other = (run_task(replace(plan, seed=seed), task) for seed in (1, 1, 2))
     assert without_seconds(first) == without_seconds(again)
     assert first[0].error != other[0].error
@@ -227,8 +227,8 @@ def test_warm_starts_along_beta_change_nothing_that_matters():
     data = make_synthetic(150, 60, 5, noise=0.2, missing=0.05, random_state=0)
     plan = replace(plan_of(data.answers), tol=1e-4, max_iter=3000)
     for k in (4, 5):
-        for trial in run_task(plan, Task(0, 1, (k,))):
-            cold = run_task(replace(plan, betas=(trial.beta,)), Task(0, 1, (k,)))[0]
+        for trial in run_task(plan, Task(((0, 1),), (k,))):
+            cold = run_task(replace(plan, betas=(trial.beta,)), Task(((0, 1),), (k,)))[0]
             assert cold.error == pytest.approx(trial.error, rel=2e-3)
 
 
@@ -236,38 +236,8 @@ def test_warm_starts_along_beta_change_nothing_that_matters():
 def test_tasks_cover_every_fit_once(data, pieces):
     plan = plan_of(data.answers, n_repeats=2)
     ks = [2, 3, 5, 8, 9]
-    found = [(task.repeat, task.fold, k) for task in tasks(plan, ks, pieces=pieces) for k in task.ks]
+    found = [(*fold, k) for task in tasks(plan, ks, pieces=pieces) for fold in task.folds for k in task.ks]
     assert sorted(found) == [(repeat, fold, k) for repeat in range(2) for fold in range(4) for k in ks]
-
-
-# --- the error -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("low", [0.0, 5.0])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_error_is_that_of_clipped_predictions_of_hidden_observed_answers(data, weighted, low):
-    rng = np.random.default_rng(1)
-    n, m = data.answers.shape
-    weights = rng.uniform(0.1, 3, n) if weighted else None
-    plan = plan_of(data.answers, confounds=data.confounds, weights=weights, dtype="float64")
-    mask = plan.folds[0].mask(0)
-    W, Q = rng.random((3, n)), rng.uniform(0, 60, (3 + plan.problem.c, m))
-    span = np.full(m, 90.0)
-    error, n_hidden = hidden_error(plan.problem, mask, Factors(W, Q), low=low, span=span)
-
-    R = np.minimum(np.concatenate([W, plan.problem.design]).T @ Q, 90.0) + low
-    assert 0 < (R - low == 90.0).sum() < R.size  # some are clipped
-    squares, count = 0.0, 0
-    total_weight = 0.0
-    for i in range(n):
-        for j in range(m):
-            if mask[i, j] and not np.isnan(data.answers[i, j]):
-                weight = 1.0 if weights is None else weights[i]
-                squares += weight * (data.answers[i, j] - R[i, j]) ** 2
-                total_weight += weight
-                count += 1
-    assert n_hidden == count
-    assert error == pytest.approx(squares / total_weight, rel=1e-12)
 
 
 def test_the_numbers_of_hidden_answers_add_up_to_the_observed_ones(data):

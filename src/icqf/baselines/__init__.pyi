@@ -4,6 +4,7 @@ from .correlation import Sphericity as Sphericity
 from .correlation import bartlett_sphericity as bartlett_sphericity
 from .correlation import item_moments as item_moments
 from .correlation import kmo as kmo
+from .count import FactorCount as FactorCount
 from .factor_analysis import FactorAnalysis as FactorAnalysis
 from .l1nmf import L1NMF as L1NMF
 from .retention import bic_factor_analysis as bic_factor_analysis

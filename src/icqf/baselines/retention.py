@@ -12,8 +12,8 @@ from scipy import linalg
 from sklearn.utils.validation import check_array
 
 from icqf.baselines.correlation import CorrelationKind, Floats, Moments, is_positive_definite, item_moments
+from icqf.baselines.count import FactorCount
 from icqf.baselines.extraction import Method, degrees_of_freedom, extract, fit_statistics, start_uniquenesses
-from icqf.selection.count import FactorCount
 
 RandomState = int | np.random.Generator | None
 

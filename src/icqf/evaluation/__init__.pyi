@@ -1,5 +1,4 @@
 from .across_samples import Stability as Stability
-from .across_samples import agreement as agreement
 from .across_samples import stability as stability
 from .across_studies import Replication as Replication
 from .across_studies import replication as replication

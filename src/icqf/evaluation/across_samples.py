@@ -13,33 +13,11 @@ from icqf.evaluation.fits import Callback, Part, fit_parts
 from icqf.evaluation.methods import FACTORIZATIONS, Method, resolve
 from icqf.evaluation.summaries import summarised
 from icqf.evaluation.wilcoxon import compare_methods
-from icqf.resampling.matching import match_factors
+from icqf.resampling.matching import agreement, match_factors
 from icqf.resampling.splits import FULL
 
 SIZES = (0.8, 0.6, 0.4, 0.2)
 MEASURES = ("pearson", "pearson_optimal", "congruence")
-
-
-def agreement(a: pd.DataFrame, b: pd.DataFrame) -> dict[str, float]:
-    """How well the factors of two fits agree over min(k, k') pairs, by three measures.
-
-    Greedy pairs by Pearson's correlation (mean and standard deviation, as in the paper), the pairs with the
-    largest sum of correlations, and greedy pairs by Tucker's congruence.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> loadings = pd.DataFrame({"a": [2.0, 1, 0, 0], "b": [0.0, 0, 1, 2]}, index=list("wxyz"))
-    >>> {name: round(value, 6) for name, value in agreement(loadings, loadings[["b", "a"]]).items()}
-    {'pearson': 1.0, 'pearson_sd': 0.0, 'pearson_optimal': 1.0, 'congruence': 1.0}
-    """
-    greedy = match_factors(a, b)
-    return {
-        "pearson": greedy.mean,
-        "pearson_sd": greedy.std,
-        "pearson_optimal": match_factors(a, b, method="optimal").mean,
-        "congruence": match_factors(a, b, similarity="congruence").mean,
-    }
 
 
 @dataclass(frozen=True, eq=False)

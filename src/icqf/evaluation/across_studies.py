@@ -9,11 +9,12 @@ from pathlib import Path
 import pandas as pd
 
 from icqf.data.questionnaire import Questionnaire
-from icqf.evaluation.across_samples import MEASURES, agreement, failures
+from icqf.evaluation.across_samples import MEASURES, failures
 from icqf.evaluation.fits import Callback, fit_parts
 from icqf.evaluation.methods import FACTORIZATIONS, Method, resolve
 from icqf.evaluation.summaries import summarised
 from icqf.evaluation.wilcoxon import compare_methods
+from icqf.resampling.matching import agreement
 from icqf.resampling.splits import FULL
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from icqf.errors import InputError
-from icqf.resampling.halves import correlations
+from icqf.resampling.matching import correlations
 
 
 def factor_lineage(loadings: Sequence[pd.DataFrame | np.ndarray], *, least: float = 0.4) -> pd.DataFrame:

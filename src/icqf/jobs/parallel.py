@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeVar
 
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from threadpoolctl import threadpool_limits
 
 from icqf.jobs.journal import Journal
 
 Work = Callable[..., dict[str, Any]]
+T = TypeVar("T")
+_PIECES_PER_JOB = 4
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,36 @@ def run_all(
     return {name: results[name] for name in jobs}
 
 
+def in_parallel(
+    work: Callable[..., T], tasks: Iterable[tuple[Any, ...]], *, n_jobs: int | None = None
+) -> list[T]:
+    """What `work` gives for each task's arguments, in their order; one BLAS thread per process."""
+    return list(Parallel(n_jobs=n_jobs)(delayed(on_one_thread)(work, *task) for task in tasks))
+
+
+def on_one_thread(work: Callable[..., T], *arguments: Any) -> T:
+    """Call `work` with BLAS on one thread: its matrices are small, and other processes use the others."""
+    with threadpool_limits(limits=1):
+        return work(*arguments)
+
+
+def pieces(things: Sequence[T], n_jobs: int | None) -> list[list[T]]:
+    """Cut a list into a few pieces per process, which end at about the same time; one for one process.
+
+    Examples
+    --------
+    >>> pieces(range(5), 1)
+    [[0, 1, 2, 3, 4]]
+    >>> pieces(range(10), 2)[:2]
+    [[0, 1], [2, 3]]
+    """
+    jobs = effective_n_jobs(n_jobs)
+    number = min(len(things), _PIECES_PER_JOB * jobs) if jobs > 1 else 1
+    size, longer = divmod(len(things), number)
+    edges = [at * size + min(at, longer) for at in range(number + 1)]
+    return [list(things[start:stop]) for start, stop in pairwise(edges)]
+
+
 @contextmanager
 def ended_quietly(results: Any) -> Iterator[Any]:
     """Ends work under way when an error comes, without joblib's warning that it did: the error says why."""
@@ -76,8 +109,7 @@ def ended_quietly(results: Any) -> Iterator[Any]:
 
 
 def _one(name: str, work: Work, job: tuple[Any, ...]) -> tuple[str, dict[str, Any]]:
-    with threadpool_limits(limits=1):
-        return name, work(*job)
+    return name, on_one_thread(work, *job)
 
 
 def _tell(callback: Callable[[Progress], object] | None, done: int, total: int) -> None:

@@ -24,7 +24,8 @@ from icqf.report.quality import SearchTables, comparison_section, count_section,
 from icqf.report.sample import confound_summary, item_rows, participant_rows, sample_section
 from icqf.report.schema import ConfoundSummary, ModelView, Report
 from icqf.report.scores import scores_section
-from icqf.resampling.bootstrap import Resamples, bootstrap, predict_hidden
+from icqf.resampling.bootstrap import Resamples, bootstrap
+from icqf.resampling.hidden import predict_hidden
 
 FOLDS = 10
 RANDOM_SETS = 20  # of parallel analysis

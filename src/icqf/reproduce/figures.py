@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from icqf.datasets.synthetic import HIGHEST, make_synthetic
 from icqf.estimator import ICQF
 from icqf.reproduce.table1 import BETA, PAPER
-from icqf.resampling.halves import aligned, correlations
+from icqf.resampling.matching import aligned, correlations, paired
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,9 +105,7 @@ def score_errors(ks: Any, *, noise: float = 0.0, random_state: int = 0) -> pd.Da
 
 
 def _matched_error(truth: Array, found: Array) -> float:
-    from scipy.optimize import linear_sum_assignment
-
-    rows, columns = linear_sum_assignment(-correlations(truth, found))
+    rows, columns = paired(correlations(truth, found))
     left = ((truth[rows] - found[columns]) ** 2).sum()
     alone = (np.delete(truth, rows, axis=0) ** 2).sum() + (np.delete(found, columns, axis=0) ** 2).sum()
     return float((left + alone) / (truth**2).sum())

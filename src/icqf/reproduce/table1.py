@@ -13,9 +13,11 @@ from icqf.baselines import L1NMF, bic_factor_analysis, parallel_analysis, velice
 from icqf.datasets.synthetic import HIGHEST, Synthetic, make_synthetic
 from icqf.estimator import ICQF
 from icqf.jobs.parallel import Progress, run_all
+from icqf.resampling import tolerances
 from icqf.resampling.folds import make_folds
 from icqf.selection.criteria import bic, consensus_curve
-from icqf.selection.rules import error_table
+from icqf.selection.rules import best_row, error_table
+from icqf.selection.run import as_table
 from icqf.selection.search import Plan, Task, run_task
 from icqf.solvers.problem import Problem
 
@@ -98,10 +100,9 @@ def found_k(design: Design, noise: float, seed: int) -> dict[str, int]:
 
 def _cross_validated(problem: Problem, ks: Sequence[int], seed: int) -> int:
     folds = make_folds(problem.n, problem.m, rng=np.random.default_rng([seed, 0, 0]))
-    plan = Plan(problem, (folds,), (BETA,), "nndsvd", 5e-3, 500)
-    trials = [trial for fold in range(folds.n_splits) for trial in run_task(plan, Task(0, fold, tuple(ks)))]
-    table = error_table(pd.DataFrame([vars(trial) for trial in trials]))
-    return int(table["n_components"].iloc[int(table["error"].to_numpy().argmin())])
+    plan = Plan(problem, (folds,), (BETA,), "nndsvd", tolerances.SEARCH, 500)
+    trials = run_task(plan, Task(tuple(plan.every_fold), tuple(ks)))
+    return best_row(error_table(as_table(trials)))[0]
 
 
 def _by_factor_analysis(design: Design, data: Synthetic, seed: int) -> dict[str, int]:

@@ -1,2 +1,3 @@
 from .matching import Match as Match
+from .matching import agreement as agreement
 from .matching import match_factors as match_factors

@@ -1,4 +1,4 @@
-"""What would change if the sample were drawn again, and how well hidden answers are predicted."""
+"""What would change if the sample were drawn again."""
 
 from __future__ import annotations
 
@@ -8,24 +8,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from icqf.engines.local import run
-from icqf.resampling.folds import make_folds, strata_of
-from icqf.resampling.halves import aligned, correlations
+from icqf.jobs.parallel import in_parallel, on_one_thread, pieces
+from icqf.resampling import tolerances
+from icqf.resampling.matching import aligned, correlations
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Factors
-from icqf.solvers.start import Starts, item_means
 
 Array = NDArray[Any]
-# Loose, because a resample's loadings differ from the model's by far more: at this tolerance the intervals'
-# widths come within 3 % of those of fits that are run to the end.
-_TOL = 2e-3
-_SETTLE_TOL = 5e-4
-_HIDDEN_TOL = 5e-3
-_MAX_ITER = 300
 Z = 1.96
 
 
@@ -94,7 +86,7 @@ def bootstrap(
     n_jobs: int | None = None,
     rng: np.random.Generator,
 ) -> Resamples:
-    """Fit resampled people, each time from the fitted model on.
+    """Fit resampled participants, each time from the fitted model on.
 
     A resample is a set of weights: who is drawn twice counts twice, who is not drawn is left out. Every fit
     starts from the model's scores and loadings and from the multipliers of the bounds that press there, so
@@ -115,17 +107,12 @@ def bootstrap(
         Processes; the result does not depend on it.
     rng : Generator
     """
-    with threadpool_limits(limits=1):
-        (whole,) = run(problem, Factors(scores, loadings), tol=_SETTLE_TOL, max_iter=_MAX_ITER, exact=False)
+    whole = on_one_thread(_settled, problem, Factors(scores, loadings))
     counts = [_draw(problem.n, groups, rng) for _ in range(n_resamples)]
-    pieces = min(n_resamples, 4 * effective_n_jobs(n_jobs)) if effective_n_jobs(n_jobs) > 1 else 1
-    parts = np.array_split(np.arange(n_resamples), pieces)
-    found = Parallel(n_jobs=n_jobs)(
-        delayed(_refits)(problem, whole.factors, [counts[at] for at in part]) for part in parts
-    )
+    tasks = [(problem, whole, part) for part in pieces(counts, n_jobs)]
     k = len(scores)
     every, agreement = [], []
-    for refit in (refit for part in found for refit in part):
+    for refit in (refit for part in in_parallel(_refits, tasks, n_jobs=n_jobs) for refit in part):
         order, _ = aligned(loadings[:k], refit[:k])
         matched = np.concatenate([refit[:k][order], refit[k:]])
         every.append(matched)
@@ -134,97 +121,30 @@ def bootstrap(
 
 
 def _draw(n: int, groups: Array | None, rng: np.random.Generator) -> Array:
-    """How often each person is drawn."""
+    """How often each participant is drawn."""
     if groups is None:
         return rng.multinomial(n, np.full(n, 1 / n))
     number = int(groups.max()) + 1
     return rng.multinomial(number, np.full(number, 1 / number))[groups]
 
 
+def _settled(problem: Problem, start: Factors) -> Factors:
+    """The fitted solution with its bounds' multipliers, from which all refits start."""
+    return run(problem, start, tol=tolerances.SETTLE, max_iter=tolerances.MAX_ITER, exact=False)[0].factors
+
+
 def _refits(problem: Problem, start: Factors, draws: Sequence[Array]) -> list[Array]:
     """Loadings (K, m) of each resample, from the fitted model on."""
-    with threadpool_limits(limits=1):
-        found = run(
-            [problem.drawn(counts) for counts in draws],
-            [_drawn_start(start, counts) for counts in draws],
-            tol=_TOL,
-            max_iter=_MAX_ITER,
-            exact=False,
-        )
+    found = run(
+        [problem.drawn(counts) for counts in draws],
+        [_drawn_start(start, counts) for counts in draws],
+        tol=tolerances.RESAMPLE,
+        max_iter=tolerances.MAX_ITER,
+        exact=False,
+    )
     return [fit.factors.loadings.astype(np.float64) for fit in found]
 
 
 def _drawn_start(start: Factors, counts: Array) -> Factors:
     multipliers = None if start.multipliers is None else start.multipliers.drawn(counts)
     return Factors(start.scores[:, counts > 0], start.loadings, multipliers)
-
-
-@dataclass(frozen=True, eq=False)
-class HiddenFit:
-    """How well hidden answers are predicted, beside the item's mean of the answers that were seen.
-
-    Attributes
-    ----------
-    sse, sst : array (m,)
-        Squared error of the model's predictions and of the mean's, over all hidden answers.
-    n_splits : int
-    """
-
-    sse: Array
-    sst: Array
-    n_splits: int
-
-    @property
-    def by_item(self) -> Array:
-        """Share of each item's variance predicted (m,); below 0 the mean predicts better."""
-        return 1 - np.divide(self.sse, self.sst, out=np.full_like(self.sse, np.nan), where=self.sst > 0)
-
-    @property
-    def overall(self) -> float:
-        """Share of all variance predicted."""
-        return float(1 - self.sse.sum() / max(float(self.sst.sum()), 1e-300))
-
-
-def predict_hidden(
-    problem: Problem,
-    k: int,
-    *,
-    init: str = "nndsvd",
-    n_splits: int = 10,
-    groups: Array | None = None,
-    n_jobs: int | None = None,
-    rng: np.random.Generator,
-) -> HiddenFit:
-    """Hide each block of answers in turn, fit the rest afresh, and predict what was hidden.
-
-    The folds are made as they are when the number of factors is chosen; nothing of a hidden answer, nor of
-    the fitted model, reaches the fits.
-    """
-    strata = strata_of(problem.design.T, problem.partitions)
-    folds = make_folds(problem.n, problem.m, n_splits=n_splits, strata=strata, groups=groups, rng=rng)
-    seeds = rng.integers(0, 2**31, n_splits)
-    found = Parallel(n_jobs=n_jobs)(
-        delayed(_hidden_sums)(problem, folds.mask(fold), k, init, int(seeds[fold]))
-        for fold in range(n_splits)
-    )
-    return HiddenFit(sum(sse for sse, _ in found), sum(sst for _, sst in found), n_splits)
-
-
-def _hidden_sums(problem: Problem, mask: Array, k: int, init: str, seed: int) -> tuple[Array, Array]:
-    visible = problem.hide(mask).without_reconstruction_bound()
-    with threadpool_limits(limits=1):
-        start = Starts(visible).make(init, k, np.random.default_rng(seed))
-        (found,) = run(visible, start, tol=_HIDDEN_TOL, max_iter=_MAX_ITER, exact=False)
-        means = item_means(visible)
-        A, Q = problem.with_confounds(found.factors.scores), found.factors.loadings
-        top = problem.span.astype(Q.dtype)
-        sse, sst = np.zeros(problem.m), np.zeros(problem.m)
-        for block in problem.blocks():
-            hidden = mask[block.rows]
-            if block.O is not None:
-                hidden = hidden & (block.O > 0)
-            weights = np.ones(len(hidden)) if block.weights is None else block.weights
-            R = np.minimum(A[:, block.rows].T @ Q, top)
-            sse += weights @ np.where(hidden, (block.X - R) ** 2, 0.0)
-            sst += weights @ np.where(hidden, (block.X - means) ** 2, 0.0)
-    return sse, sst

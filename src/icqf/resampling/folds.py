@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icqf.errors import InputError
+from icqf.resampling.dealing import deal_evenly, deal_groups, strata_of
+from icqf.solvers.problem import Problem
 
 Array = NDArray[Any]
-_AGE_BANDS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,7 @@ class Folds:
     n_splits: int
 
     def mask(self, fold: int) -> Array:
-        """Which answers (n, m) a fold hides."""
+        """Which answers (n, m) a fold hides; folds partition the table."""
         return (self.fold_of == fold)[self.row_block][:, self.col_block]
 
 
@@ -94,52 +95,21 @@ def make_folds(
             "predicted; at least 2 × 2 are needed."
         )
     if groups is None:
-        row_block = _spread(n, row_blocks, strata, rng)
+        row_block = deal_evenly(n, row_blocks, strata, rng)
     else:
-        row_block = _spread_groups(groups, row_blocks, strata, rng)
-    col_block = _spread(m, col_blocks, None, rng)
+        row_block = deal_groups(groups, row_blocks, strata, rng)
+    col_block = deal_evenly(m, col_blocks, None, rng)
     shift = np.arange(row_blocks)[:, None] * (1 if max(row_blocks, col_blocks) >= n_splits else col_blocks)
     fold_of = (shift + np.arange(col_blocks)[None, :]) % n_splits
     return Folds(row_block, col_block, fold_of, n_splits)
 
 
-def _spread(n: int, blocks: int, strata: Array | None, rng: np.random.Generator) -> Array:
-    """Deal n things to blocks in turn, stratum by stratum, in random order within each."""
-    order = rng.permutation(n)
-    if strata is not None:
-        order = order[np.argsort(strata[order], kind="stable")]
-    block = np.empty(n, dtype=np.intp)
-    block[order] = np.arange(n) % blocks
-    return block
+def folds_of(problem: Problem, *, groups: Array | None = None, **options: Any) -> Folds:
+    """Folds of a problem's answers, its confounds spread evenly; `options` as for `make_folds`."""
+    return make_folds(problem.n, problem.m, strata=strata_of(problem), groups=groups, **options)
 
 
-def _spread_groups(groups: Array, blocks: int, strata: Array | None, rng: np.random.Generator) -> Array:
-    """Deal whole groups, larger ones first, each to the block that has fewest people (of its stratum)."""
-    names, member, sizes = np.unique(groups, return_inverse=True, return_counts=True)
-    labels = np.unique(np.zeros(len(groups)) if strata is None else strata, return_inverse=True)[1]
-    makeup = np.zeros((len(names), int(labels.max()) + 1))
-    np.add.at(makeup, (member, labels), 1)
-    load = np.zeros((blocks, makeup.shape[1]))
-    chosen = np.empty(len(names), dtype=np.intp)
-    shuffled = rng.permutation(len(names))
-    for group in shuffled[np.argsort(-sizes[shuffled], kind="stable")]:
-        crowding = load @ makeup[group] + 1e-6 * load.sum(axis=1)
-        chosen[group] = int(np.argmin(crowding))
-        load[chosen[group]] += makeup[group]
-    return chosen[member]
-
-
-def strata_of(design: Array, partitions: tuple[tuple[int, ...], ...]) -> Array | None:
-    """Stratum of each participant from the confound design (n, c): categories, bands of continuous ones."""
-    if not partitions:
-        return None
-    label = np.zeros(len(design), dtype=np.intp)
-    for columns in partitions:
-        part = design[:, list(columns)]
-        if np.isin(part, (0.0, 1.0)).all():
-            level = part.argmax(axis=1)
-        else:
-            edges = np.quantile(part[:, 0], np.linspace(0, 1, _AGE_BANDS + 1)[1:-1])
-            level = np.searchsorted(edges, part[:, 0])
-        label = label * (int(level.max()) + 1) + level
-    return np.unique(label, return_inverse=True)[1]
+def halves_of(problem: Problem, *, groups: Array | None = None, rng: np.random.Generator) -> Array:
+    """The half (0 or 1) of each participant (n,), confounds spread evenly and groups kept whole."""
+    blocks = {"n_splits": 2, "row_blocks": 2, "col_blocks": 2}
+    return make_folds(problem.n, 2, strata=strata_of(problem), groups=groups, rng=rng, **blocks).row_block

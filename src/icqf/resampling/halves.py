@@ -3,71 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
-from threadpoolctl import threadpool_limits
 
 from icqf.engines.local import run
-from icqf.resampling.folds import make_folds
+from icqf.jobs.parallel import in_parallel
+from icqf.resampling import tolerances
+from icqf.resampling.matching import aligned
 from icqf.solvers.problem import Problem
 from icqf.solvers.start import Starts
 
 Array = NDArray[Any]
+Candidates = Sequence[tuple[int, float]]
 STARTS = ("nndsvd", "rotated")
-
-
-@dataclass(frozen=True)
-class _Split:
-    """One division of the people into halves, to be fitted with every candidate."""
-
-    problem: Problem
-    half_of: Array
-    candidates: tuple[tuple[int, float], ...]
-    tol: float
-    max_iter: int
-
-
-def correlations(a: Array, b: Array) -> Array:
-    """Pearson correlations between the rows of a and those of b; 0 where one is constant."""
-    a, b = (x - x.mean(axis=1, keepdims=True) for x in (a, b))
-    sizes = np.outer(np.linalg.norm(a, axis=1), np.linalg.norm(b, axis=1))
-    return np.clip(np.divide(a @ b.T, sizes, out=np.zeros_like(sizes), where=sizes > 0), -1, 1)
-
-
-def aligned(reference: Array, other: Array) -> tuple[Array, float]:
-    """Which row of `other` goes with each row of `reference`, and their mean correlation."""
-    similarity = correlations(reference, other)
-    rows, columns = linear_sum_assignment(-similarity)
-    return columns, float(similarity[rows, columns].mean())
 
 
 def stability_curve(
     problem: Problem,
-    candidates: Sequence[tuple[int, float]],
+    candidates: Candidates,
+    halves: Sequence[Array],
     *,
-    n_splits: int = 6,
-    tol: float = 2e-3,
-    max_iter: int = 300,
+    tol: float = tolerances.RESAMPLE,
+    max_iter: int = tolerances.MAX_ITER,
     n_jobs: int | None = None,
-    rng: np.random.Generator,
-    partition: Any = None,
 ) -> pd.DataFrame:
-    """How well the factors of two halves of the people agree, for each (k, beta).
+    """How well the factors of two halves of the participants agree, for each (k, beta).
 
-    The people are divided into halves `n_splits` times. Each half is fitted from each of two starts
-    (non-negative SVD, rotated SVD); the factors of the two halves are matched, and the mean Pearson
-    correlation of their loadings is the agreement of that division and start.
+    Each half is fitted from each of two starts (non-negative SVD, rotated SVD); the factors of the two
+    halves are matched, and the mean Pearson correlation of their loadings is the agreement of that division
+    and start.
 
     Parameters
     ----------
-    partition : callable, optional
-        Called with a generator; returns the half (0 or 1) of each participant. Default: at random.
+    problem : Problem
+    candidates : sequence of (int, float)
+        Numbers of factors and penalties.
+    halves : sequence of int array (n,)
+        The divisions: the half (0 or 1) of each participant, as `icqf.resampling.folds.halves_of` makes them.
 
     Returns
     -------
@@ -75,15 +50,8 @@ def stability_curve(
         n_components, beta, agreement (mean), low and high (the 10th and 90th percentile), and the mean
         of each start.
     """
-    splits = []
-    for _ in range(n_splits):
-        if partition is None:
-            half = make_folds(problem.n, 2, n_splits=2, row_blocks=2, col_blocks=2, rng=rng).row_block
-        else:
-            half = partition(rng)
-        splits.append(_Split(problem, half, tuple(candidates), tol, max_iter))
-    agreements = Parallel(n_jobs=n_jobs)(delayed(_agreements)(split) for split in splits)
-    values = np.stack(agreements)  # (splits, candidates, starts)
+    tasks = [(problem, half, tuple(candidates), tol, max_iter) for half in halves]
+    values = np.stack(in_parallel(_agreements, tasks, n_jobs=n_jobs))  # (divisions, candidates, starts)
     rows = []
     for at, (k, beta) in enumerate(candidates):
         mine = values[:, at]
@@ -95,31 +63,18 @@ def stability_curve(
     return pd.DataFrame(rows)
 
 
-def _agreements(split: _Split) -> Array:
-    """Agreement (candidates, starts) between the two halves."""
-    with threadpool_limits(limits=1):
-        halves = [_half_fits(split, half) for half in (0, 1)]
-    result = np.empty((len(split.candidates), len(STARTS)))
-    for at, (k, _) in enumerate(split.candidates):
-        for s in range(len(STARTS)):
-            first, second = halves[0][at][s], halves[1][at][s]
-            result[at, s] = aligned(first[:k], second[:k])[1]
-    return result
-
-
-def _half_fits(split: _Split, half: int) -> list[list[Array]]:
-    problem = split.problem.of_rows(np.flatnonzero(split.half_of == half))
-    problem = problem.without_reconstruction_bound()
-    shared = Starts(problem)
-    fits = []
-    for k, beta in split.candidates:
-        starts = shared.with_beta(beta)
-        found = run(
-            starts.problem,
-            [starts.make(name, k) for name in STARTS],
-            tol=split.tol,
-            max_iter=split.max_iter,
-            exact=False,
-        )
-        fits.append([fit.factors.loadings.astype(np.float64) for fit in found])
-    return fits
+def _agreements(problem: Problem, half_of: Array, candidates: Candidates, tol: float, max_iter: int) -> Array:
+    """Agreement (candidates, starts) between the two halves: one batch of fits for all of them."""
+    problems, starts = [], []
+    for half in (0, 1):
+        part = problem.of_rows(np.flatnonzero(half_of == half)).without_reconstruction_bound()
+        shared = Starts(part)
+        for k, beta in candidates:
+            own = shared.with_beta(beta)
+            problems += [own.problem] * len(STARTS)
+            starts += [own.make(name, k) for name in STARTS]
+    found = [fit.factors.loadings for fit in run(problems, starts, tol=tol, max_iter=max_iter, exact=False)]
+    pairs = zip(found[: len(found) // 2], found[len(found) // 2 :], strict=True)
+    ks = [k for k, _ in candidates for _ in STARTS]
+    agreement = [aligned(a[:k], b[:k])[1] for (a, b), k in zip(pairs, ks, strict=True)]
+    return np.reshape(agreement, (len(candidates), len(STARTS)))

@@ -7,13 +7,68 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from icqf.errors import InputError, counted, listed
 
+Array = NDArray[Any]
 MEASURES = ("pearson", "congruence")
 METHODS = ("greedy", "optimal")
 FEWEST_ITEMS = 3
+
+
+def correlations(a: Array, b: Array, *, centred: bool = True) -> Array:
+    """Pearson correlation of every row of `a` with every row of `b`; 0 where a row is constant.
+
+    Not centred, it is Tucker's congruence (the cosine), and 0 where a row is zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> correlations(np.array([[0.0, 1, 2], [1, 1, 1]]), np.array([[2.0, 1, 0]]))
+    array([[-1.],
+           [ 0.]])
+    """
+    return np.clip(_directions(a, centred) @ _directions(b, centred).T, -1, 1)
+
+
+def paired(similarity: Array, *, greedy: bool = False) -> tuple[Array, Array]:
+    """Rows and columns of a similarity matrix that go together: min(rows, columns) pairs.
+
+    The pairs with the largest sum; or greedily, the largest entry first, its row and column put aside.
+    """
+    if not greedy:
+        rows, columns = linear_sum_assignment(similarity, maximize=True)
+        return rows, columns
+    left = similarity.copy()
+    pairs = []
+    for _ in range(min(left.shape)):
+        row, column = divmod(int(left.argmax()), left.shape[1])
+        pairs.append((row, column))
+        left[row, :] = left[:, column] = -np.inf
+    rows, columns = np.array(pairs).T
+    return rows, columns
+
+
+def aligned(reference: Array, other: Array) -> tuple[Array, float]:
+    """Which row of `other` goes with each row of `reference`, and their mean correlation."""
+    similarity = correlations(reference, other)
+    rows, columns = paired(similarity)
+    return columns, float(similarity[rows, columns].mean())
+
+
+def _directions(loadings: Array, centred: bool) -> Array:
+    """Each row as a vector of length 1, or 0 where it has no direction."""
+    values = np.asarray(loadings, dtype=np.float64)
+    largest = np.abs(values).max(axis=1, keepdims=True)
+    values = values / np.where(largest > 0, largest, 1)
+    if centred:
+        values = values - values.mean(axis=1, keepdims=True)
+        # What centring leaves of equal loadings is rounding, not a direction.
+        values = np.where(np.abs(values).max(axis=1, keepdims=True) > 1e-12, values, 0)
+    length = np.linalg.norm(values, axis=1, keepdims=True)
+    return values / np.where(length > 0, length, 1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -119,11 +174,13 @@ def match_factors(
     _refuse("method", method, METHODS)
     _refuse("similarity", similarity, MEASURES)
     left, right = _same_items(_loadings(a, "a"), _loadings(b, "b"), named=_named(a) and _named(b))
+    a_rows, b_rows = left.to_numpy().T, right.to_numpy().T
     measures = {
-        name: np.clip(_directions(left, name).T @ _directions(right, name), -1, 1) for name in MEASURES
+        "pearson": correlations(a_rows, b_rows),
+        "congruence": correlations(a_rows, b_rows, centred=False),
     }
     chosen = measures[similarity]
-    rows, columns = _greedy(chosen) if method == "greedy" else linear_sum_assignment(chosen, maximize=True)
+    rows, columns = paired(chosen, greedy=method == "greedy")
     order = np.argsort(-chosen[rows, columns], kind="stable")
     rows, columns = rows[order], columns[order]
     pairs = pd.DataFrame(
@@ -142,6 +199,28 @@ def match_factors(
         similarity=similarity,
         similarities=pd.DataFrame(chosen, index=left.columns, columns=right.columns),
     )
+
+
+def agreement(a: Any, b: Any) -> dict[str, float]:
+    """How well the factors of two fits agree over min(k, k') pairs, by three measures.
+
+    Greedy pairs by Pearson's correlation (mean and standard deviation, as in the paper), the pairs with the
+    largest sum of correlations, and greedy pairs by Tucker's congruence. Loadings as for `match_factors`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> loadings = pd.DataFrame({"a": [2.0, 1, 0, 0], "b": [0.0, 0, 1, 2]}, index=list("wxyz"))
+    >>> {name: round(value, 6) for name, value in agreement(loadings, loadings[["b", "a"]]).items()}
+    {'pearson': 1.0, 'pearson_sd': 0.0, 'pearson_optimal': 1.0, 'congruence': 1.0}
+    """
+    greedy = match_factors(a, b)
+    return {
+        "pearson": greedy.mean,
+        "pearson_sd": greedy.std,
+        "pearson_optimal": match_factors(a, b, method="optimal").mean,
+        "congruence": match_factors(a, b, similarity="congruence").mean,
+    }
 
 
 def _refuse(name: str, value: str, choices: tuple[str, ...]) -> None:
@@ -204,28 +283,3 @@ def _same_items(left: pd.DataFrame, right: pd.DataFrame, *, named: bool) -> tupl
             f"a and b have {counted(len(left), 'item')}, but {FEWEST_ITEMS} are needed to compare loadings."
         )
     return left, right
-
-
-def _directions(loadings: pd.DataFrame, similarity: str) -> np.ndarray:
-    """Return each factor's loadings as a vector of length 1, or 0 where it has no direction."""
-    values = loadings.to_numpy()
-    largest = np.abs(values).max(axis=0)
-    values = values / np.where(largest > 0, largest, 1)
-    if similarity == "pearson":
-        values = values - values.mean(axis=0)
-        # What centring leaves of equal loadings is rounding, not a direction.
-        values = np.where(np.abs(values).max(axis=0) > 1e-12, values, 0)
-    length = np.linalg.norm(values, axis=0)
-    return values / np.where(length > 0, length, 1)
-
-
-def _greedy(similarity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Take the largest entry, cross out its row and column, and repeat until either is used up."""
-    left = similarity.copy()
-    pairs = []
-    for _ in range(min(left.shape)):
-        row, column = divmod(int(left.argmax()), left.shape[1])
-        pairs.append((row, column))
-        left[row, :] = left[:, column] = -np.inf
-    rows, columns = np.array(pairs).T
-    return rows, columns

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError, counted
+from icqf.resampling.dealing import BANDS, bands, deal_in_proportion
 
 Array = NDArray[Any]
 HELD_OUT = 0.2
 VALIDATION = 0.2
-_BANDS = 4  # of a continuous confound
 FULL = 1.0
 
 
@@ -48,7 +48,7 @@ def make_splits(
     n_splits: int,
     random_state: int,
 ) -> list[Split]:
-    """Divide the participants `n_splits` times; people of one group (family, site) stay together.
+    """Divide the participants `n_splits` times; participants of one group (family, site) stay together.
 
     Each division depends on the data, on `random_state` and on its own number alone.
     """
@@ -76,77 +76,27 @@ def make_splits(
             training[size], before = pool, size
         if FULL in sizes:
             training[FULL] = development
-        people = {size: np.flatnonzero(np.isin(member, units)) for size, units in training.items()}
         split = Split(
-            np.flatnonzero(np.isin(member, held_out)), np.flatnonzero(np.isin(member, validation)), people
+            held_out=_members(member, held_out),
+            validation=_members(member, validation),
+            training={size: _members(member, units) for size, units in training.items()},
         )
         _refuse_unseen_categories(questionnaire, split)
         splits.append(split)
     return splits
 
 
-def deal(counts: Array, shares: Sequence[float], rng: np.random.Generator) -> Array:
-    """Deal units to parts so that every kind of person is spread in proportion to the parts' shares.
-
-    Iterative stratification (Sechidis, Tsoumakas and Vlahavas 2011): the rarest kind first, each unit to the
-    part that lacks most of it.
-
-    Parameters
-    ----------
-    counts : int array (units, 1 + kinds)
-        How many people each unit has, and how many of each kind.
-    shares : sequence of float
-        Sizes of the parts; they add up to 1.
-    rng : Generator
-
-    Returns
-    -------
-    int array (units,)
-        The part of each unit.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> cases = np.array([1, 0, 0, 0, 0] * 20)
-    >>> parts = deal(np.column_stack([np.ones(100), cases]), (0.8, 0.2), np.random.default_rng(0))
-    >>> np.bincount(parts), np.bincount(parts[cases == 1])
-    (array([80, 20]), array([16,  4]))
-    """
-    sizes, kinds = counts[:, 0], counts[:, 1:].astype(float)
-    share = np.asarray(shares, dtype=float)
-    lacking = share[:, None] * kinds.sum(axis=0)
-    room = share * sizes.sum()
-    part = np.full(len(counts), -1)
-    order = rng.permutation(len(counts))
-    left = kinds.sum(axis=0)
-    while (left > 0).any():
-        kind = int(np.argmin(np.where(left > 0, left, np.inf)))
-        for unit in order[(part[order] < 0) & (kinds[order, kind] > 0)]:
-            chosen = _neediest(lacking[:, kind], room)
-            part[unit] = chosen
-            lacking[chosen] -= kinds[unit]
-            room[chosen] -= sizes[unit]
-            left -= kinds[unit]
-        left[kind] = 0
-    for unit in order[part[order] < 0]:
-        part[unit] = int(np.argmax(room))
-        room[part[unit]] -= sizes[unit]
-    return part
-
-
-def _neediest(lacking: Array, room: Array) -> int:
-    """The part that lacks most of a kind among those with room; of equals, the one with more room."""
-    roomy = room >= min(0.5, room.max())
-    return int(max(np.flatnonzero(roomy), key=lambda part: (lacking[part], room[part])))
-
-
 def _part(counts: Array, units: Array, share: float, rng: np.random.Generator) -> tuple[Array, Array]:
-    parts = deal(counts[units], (share, 1 - share), rng)
+    parts = deal_in_proportion(counts[units], (share, 1 - share), rng)
     return units[parts == 0], units[parts == 1]
 
 
+def _members(member: Array, units: Array) -> Array:
+    return np.flatnonzero(np.isin(member, units))
+
+
 def _units(questionnaire: Questionnaire, labels: pd.DataFrame | None) -> tuple[Array, Array]:
-    """People (or groups) with the number of people of each kind in them, and each person's unit."""
+    """Participants (or groups) with the number of each kind in them, and each participant's unit."""
     n = questionnaire.n_participants
     columns: list[Array] = [np.ones(n)]
     if labels is not None:
@@ -154,12 +104,12 @@ def _units(questionnaire: Questionnaire, labels: pd.DataFrame | None) -> tuple[A
     if questionnaire.confounds is not None:
         for name in questionnaire.confounds:
             columns += list(_levels(questionnaire.confounds[name]))
-    people = np.column_stack(columns).astype(np.intp)
+    kinds = np.column_stack(columns).astype(np.intp)
     member = np.arange(n)
     if questionnaire.groups is not None:
         member = pd.factorize(questionnaire.groups, use_na_sentinel=False)[0]
-    counts = np.zeros((int(member.max()) + 1, people.shape[1]), dtype=np.intp)
-    np.add.at(counts, member, people)
+    counts = np.zeros((int(member.max()) + 1, kinds.shape[1]), dtype=np.intp)
+    np.add.at(counts, member, kinds)
     if len(counts) < 10:
         what = "participant" if questionnaire.groups is None else "group"
         raise InputError(f"{counted(len(counts), what)} cannot be divided; at least 10 are needed.")
@@ -167,11 +117,9 @@ def _units(questionnaire: Questionnaire, labels: pd.DataFrame | None) -> tuple[A
 
 
 def _levels(confound: pd.Series) -> list[Array]:
-    """Indicators of a confound's categories, or of bands of about as many people."""
-    if pd.api.types.is_numeric_dtype(confound) and confound.nunique() > _BANDS:
-        values = confound.to_numpy(dtype=float)
-        edges = np.nanquantile(values, np.linspace(0, 1, _BANDS + 1)[1:-1])
-        codes = np.where(np.isnan(values), _BANDS, np.searchsorted(edges, values))
+    """Indicators of a confound's categories, or of bands of about as many participants."""
+    if pd.api.types.is_numeric_dtype(confound) and confound.nunique() > BANDS:
+        codes = bands(confound.to_numpy(dtype=float))
     else:
         codes = pd.factorize(confound, use_na_sentinel=False)[0]
     return [(codes == code).astype(float) for code in np.unique(codes)]

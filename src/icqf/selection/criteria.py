@@ -7,22 +7,21 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import average, cophenet
 from scipy.spatial.distance import squareform
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
 
+from icqf.baselines.count import FactorCount
 from icqf.engines.local import run
 from icqf.errors import InputError
 from icqf.estimator import ICQF
-from icqf.selection.count import FactorCount
+from icqf.jobs.parallel import in_parallel
+from icqf.resampling import tolerances
 from icqf.solvers.problem import Problem
 from icqf.solvers.start import Starts
 
 Array = NDArray[Any]
-_TOL = 2e-3
 
 
 def bic(
@@ -54,7 +53,7 @@ def bic(
     problem, ks = _prepared(model, X, confounds, ks)
     n_answers = sum(block.X.size if block.O is None else float(block.O.sum()) for block in problem.blocks())
     each = (problem.m + problem.n) / n_answers * np.log(n_answers / (problem.m + problem.n))
-    errors = Parallel(n_jobs=n_jobs)(delayed(_squared_error)(problem, k, model.max_iter) for k in ks)
+    errors = in_parallel(_squared_error, [(problem, k, model.max_iter) for k in ks], n_jobs=n_jobs)
     values = [float(np.log(max(error, 1e-300)) + k * each) for k, error in zip(ks, errors, strict=True)]
     curve = pd.DataFrame({"n_components": ks, "bic": values, "squared_error": errors})
     k = ks[int(np.argmin(values))]
@@ -73,11 +72,11 @@ def cophenetic(
     n_jobs: int | None = None,
     random_state: Any = 0,
 ) -> FactorCount:
-    """Cophenetic correlation: do fits from random starts put the same people together?
+    """Cophenetic correlation: do fits from random starts put the same participants together?
 
-    Each person belongs to the factor on which they score highest. The share of starts in which two
-    people belong together is the consensus; the cophenetic correlation says how well a tree describes
-    it, 1 being perfect. The number with the highest correlation is chosen, the largest of equals.
+    Each participant belongs to the factor with the highest score. The share of starts in which two
+    participants belong together is the consensus; the cophenetic correlation says how well a tree
+    describes it, 1 being perfect. The number with the highest correlation is chosen, the largest of equals.
     """
     return _from_consensus("Cophenetic correlation", model, X, ks, confounds, n_starts, n_jobs, random_state)
 
@@ -94,7 +93,7 @@ def dispersion(
 ) -> FactorCount:
     """Dispersion: how close the consensus of fits from random starts is to all-or-nothing.
 
-    The mean of 4(c − ½)² over pairs of people, where c is the share of starts in which they belong
+    The mean of 4(c − ½)² over pairs of participants, where c is the share of starts in which they belong
     together; 1 when every start agrees.
     """
     return _from_consensus("Dispersion", model, X, ks, confounds, n_starts, n_jobs, random_state)
@@ -112,7 +111,7 @@ def _from_consensus(
 ) -> FactorCount:
     problem, ks = _prepared(model, X, confounds, ks)
     if ks[0] < 2:
-        raise InputError("People cannot be told apart by one factor; try numbers of factors from 2 on.")
+        raise InputError("Participants cannot be told apart by one factor; try numbers of factors from 2 on.")
     curve = consensus_curve(
         problem, ks, n_starts=n_starts, n_jobs=n_jobs, random_state=random_state, max_iter=model.max_iter
     )
@@ -134,10 +133,8 @@ def consensus_curve(
 ) -> pd.DataFrame:
     """Cophenetic correlation and dispersion for each number of factors."""
     seed = int(check_random_state(random_state).randint(2**31 - 1))
-    rows = Parallel(n_jobs=n_jobs)(
-        delayed(_agreement_of_starts)(problem, k, n_starts, [seed, k], max_iter) for k in ks
-    )
-    return pd.DataFrame(rows)
+    tasks = [(problem, k, n_starts, [seed, k], max_iter) for k in ks]
+    return pd.DataFrame(in_parallel(_agreement_of_starts, tasks, n_jobs=n_jobs))
 
 
 def _prepared(model: ICQF, X: Any, confounds: Any, ks: Sequence[int]) -> tuple[Problem, list[int]]:
@@ -151,13 +148,12 @@ def _prepared(model: ICQF, X: Any, confounds: Any, ks: Sequence[int]) -> tuple[P
 
 
 def _squared_error(problem: Problem, k: int, max_iter: int) -> float:
-    with threadpool_limits(limits=1):
-        start = Starts(problem).make("nndsvd", k)
-        (found,) = run(problem, start, tol=_TOL, max_iter=max_iter, exact=False)
-        A, total = problem.with_confounds(found.factors.scores), 0.0
-        for block in problem.blocks():
-            D = block.masked(block.X - A[:, block.rows].T @ found.factors.loadings)
-            total += float(np.vdot(D, D))
+    start = Starts(problem).make("nndsvd", k)
+    (found,) = run(problem, start, tol=tolerances.RESAMPLE, max_iter=max_iter, exact=False)
+    A, total = problem.with_confounds(found.factors.scores), 0.0
+    for block in problem.blocks():
+        D = block.masked(block.X - A[:, block.rows].T @ found.factors.loadings)
+        total += float(np.vdot(D, D))
     return total
 
 
@@ -166,13 +162,12 @@ def _agreement_of_starts(
 ) -> dict[str, float]:
     rng = np.random.default_rng(seed)
     together = np.zeros((problem.n, problem.n))
-    with threadpool_limits(limits=1):
-        starts = Starts(problem)
-        random = [starts.make("random", k, rng) for _ in range(n_starts)]
-        for fit in run(problem, random, tol=_TOL, max_iter=max_iter, exact=False):
-            scores = fit.factors.scores * np.linalg.norm(fit.factors.loadings[:k], axis=1)[:, None]
-            belongs = scores.argmax(axis=0)
-            together += belongs[:, None] == belongs[None, :]
+    starts = Starts(problem)
+    random = [starts.make("random", k, rng) for _ in range(n_starts)]
+    for fit in run(problem, random, tol=tolerances.RESAMPLE, max_iter=max_iter, exact=False):
+        scores = fit.factors.scores * np.linalg.norm(fit.factors.loadings[:k], axis=1)[:, None]
+        belongs = scores.argmax(axis=0)
+        together += belongs[:, None] == belongs[None, :]
     together /= n_starts
     distance = squareform(1 - together, checks=False)
     tree = average(distance)

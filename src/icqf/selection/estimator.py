@@ -13,12 +13,13 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from icqf.baselines.count import FactorCount
 from icqf.errors import InputError
 from icqf.estimator import ICQF
 from icqf.jobs.parallel import Progress
-from icqf.resampling.folds import make_folds, strata_of
+from icqf.resampling import tolerances
+from icqf.resampling.folds import folds_of, halves_of
 from icqf.resampling.halves import stability_curve
-from icqf.selection.count import FactorCount
 from icqf.selection.journal import SearchJournal, fingerprint
 from icqf.selection.rules import Choice, Rule, best_by_k, choose, error_table, resampled_choice
 from icqf.selection.run import as_table, first_candidates, further_candidates, run_search
@@ -82,7 +83,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
     n_components_, beta_, n_iter_ : int, float, int
         The choice, and the iterations of its final fit.
     cv_results_ : DataFrame
-        A fit a row: repeat, fold, n_components, beta, error, n_hidden, n_iter, seconds.
+        One row per fit: repeat, fold, n_components, beta, error, n_hidden, n_iter, seconds.
     errors_ : DataFrame
         Mean error and standard error of each candidate.
     choice_ : Choice
@@ -119,7 +120,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         within: float | None = None,
         stability: bool = False,
         n_halves: int = 6,
-        search_tol: float = 5e-3,
+        search_tol: float = tolerances.SEARCH,
         n_jobs: int | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         callback: Callable[[Progress], object] | None = None,
@@ -158,7 +159,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
             As for `ICQF.fit`.
         y : ignored
         groups : array (n,), optional
-            Family or site: people of one group are always hidden together.
+            Family or site: participants of one group are always hidden together.
         """
         self._check()
         seed = check_random_state(self.random_state).randint(2**31 - 1)
@@ -229,16 +230,13 @@ class ICQFCV(TransformerMixin, BaseEstimator):
 
     def _plan(self, model: ICQF, stated: StatedProblem, groups: Array | None, seed: int) -> Plan:
         problem = stated.problem
-        strata = strata_of(problem.design.T, problem.partitions)
         folds = tuple(
-            make_folds(
-                problem.n,
-                problem.m,
+            folds_of(
+                problem,
+                groups=groups,
                 n_splits=self.n_splits,
                 row_blocks=self.row_blocks,
                 col_blocks=self.col_blocks,
-                strata=strata,
-                groups=groups,
                 rng=np.random.default_rng([seed, 0, repeat]),
             )
             for repeat in range(self.n_repeats)
@@ -267,24 +265,15 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         return ks
 
     def _stability(self, problem: Problem, groups: Array | None, max_iter: int, seed: int) -> pd.DataFrame:
-        strata = strata_of(problem.design.T, problem.partitions)
-
-        def halves(rng: np.random.Generator) -> Array:
-            cut = make_folds(
-                problem.n, 2, n_splits=2, row_blocks=2, col_blocks=2, strata=strata, groups=groups, rng=rng
-            )
-            return cut.row_block
-
+        rng = np.random.default_rng([seed, 1])
         rows = best_by_k(self.errors_)
         return stability_curve(
             problem,
             [(int(k), float(beta)) for k, beta in zip(rows["n_components"], rows["beta"], strict=True)],
-            n_splits=self.n_halves,
+            [halves_of(problem, groups=groups, rng=rng) for _ in range(self.n_halves)],
             tol=self.search_tol,
             max_iter=max_iter,
             n_jobs=self.n_jobs,
-            rng=np.random.default_rng([seed, 1]),
-            partition=halves,
         )
 
     def _count(self) -> FactorCount:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed, effective_n_jobs
 
-from icqf.jobs.parallel import Progress, ended_quietly
+from icqf.baselines.retention import parallel_analysis
+from icqf.jobs.parallel import Progress, ended_quietly, on_one_thread
 from icqf.selection.journal import SearchJournal
 from icqf.selection.rules import best_row, error_table
-from icqf.selection.search import Plan, Task, Trial, run_task, tasks
+from icqf.selection.search import Plan, Trial, run_task, tasks
 from icqf.solvers.problem import Problem
 
 Callback = Callable[[Progress], object]
@@ -35,21 +36,22 @@ def run_search(
     wanted = set(ks)
     earlier = [*(journal.trials if journal else ()), *before]
     known = {_key(trial): trial for trial in earlier if trial.n_components in wanted}
-    jobs = effective_n_jobs(n_jobs)
-    folds_in_all = sum(folds.n_splits for folds in plan.folds)
-    pieces = max(1, -(-_TASKS_PER_JOB * jobs // folds_in_all)) if jobs > 1 else 1
-    todo = []
-    for task in tasks(plan, ks, pieces=pieces):
-        missing = tuple(
-            k for k in task.ks if any((task.repeat, task.fold, k, beta) not in known for beta in plan.betas)
-        )
-        if missing:
-            todo.append(Task(task.repeat, task.fold, missing))
-    total = len(ks) * len(plan.betas) * folds_in_all
-    done = total - sum(len(task.ks) for task in todo) * len(plan.betas)
+    jobs, n_folds = effective_n_jobs(n_jobs), len(plan.every_fold)
+    pieces = max(1, -(-_TASKS_PER_JOB * jobs // n_folds)) if jobs > 1 else 1
+
+    def missing(k: int, folds: Sequence[tuple[int, int]]) -> bool:
+        return any((*fold, k, beta) not in known for fold in folds for beta in plan.betas)
+
+    left = [
+        replace(task, ks=tuple(k for k in task.ks if missing(k, task.folds)))
+        for task in tasks(plan, ks, pieces=pieces)
+    ]
+    todo = [task for task in left if task.ks]
+    total = len(ks) * len(plan.betas) * n_folds
+    done = total - sum(len(task.ks) * len(task.folds) for task in todo) * len(plan.betas)
     _tell(callback, done, total, known)
-    run = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-    with ended_quietly(run(delayed(run_task)(plan, task) for task in todo)) as results:
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    with ended_quietly(parallel(delayed(on_one_thread)(run_task, plan, task) for task in todo)) as results:
         for finished in results:
             if journal is not None:
                 journal.add(finished)
@@ -60,15 +62,17 @@ def run_search(
 
 
 def as_table(trials: Sequence[Trial]) -> pd.DataFrame:
-    """Trials as a table, a fit a row."""
+    """Trials as a table, one row per fit."""
     table = pd.DataFrame([asdict(trial) for trial in trials])
     return table.sort_values(["repeat", "fold", "n_components", "beta"], ignore_index=True)
 
 
 def first_candidates(problem: Problem, seed: int) -> list[int]:
-    """The numbers of factors around the one that parallel analysis suggests."""
-    centre = _parallel_analysis(problem, seed)
-    highest = min(problem.n, problem.m)
+    """The numbers of factors around the one that parallel analysis suggests, or around 1 if it finds none."""
+    answers = np.where(problem.answers >= 0, problem.answers.astype(float), np.nan)
+    varying = np.nanstd(answers, axis=0) > 0
+    found = parallel_analysis(answers[:, varying], n_iter=20, random_state=seed)
+    centre, highest = max(1, found.n_components), min(problem.n, problem.m)
     return [k for k in range(max(1, centre - _REACH), centre + _REACH + 1) if k <= highest]
 
 
@@ -95,14 +99,3 @@ def _tell(callback: Callback | None, done: int, total: int, known: Mapping[Any, 
         k, beta, error = best_row(error_table(as_table(list(known.values()))))
         best = f"{k} factors, beta {beta:g} (error {error:.4g})"
     callback(Progress(done, total, best))
-
-
-def _parallel_analysis(problem: Problem, seed: int) -> int:
-    """Where to look first; 1 when parallel analysis finds nothing."""
-    from icqf.baselines.retention import parallel_analysis
-
-    answers = problem.answers.astype(float)
-    answers[~(problem.answers >= 0)] = np.nan
-    varying = np.nanstd(answers, axis=0) > 0
-    found = parallel_analysis(answers[:, varying], n_iter=20, random_state=seed)
-    return max(1, found.n_components)

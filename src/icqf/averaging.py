@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from icqf.engines.local import run
 from icqf.errors import InputError
 from icqf.estimator import ICQF
-from icqf.resampling.halves import aligned, correlations
+from icqf.jobs.parallel import in_parallel, pieces
+from icqf.resampling.matching import aligned, correlations
 from icqf.solvers.finish import finish, score_tolerance
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Factorization, Trace
@@ -35,7 +34,7 @@ def consensus(
     n_jobs: int | None = None,
     random_state: Any = 0,
 ) -> ICQF:
-    """Average aligned fits to resampled people into one solution under the same constraints.
+    """Average aligned fits to resampled participants into one solution under the same constraints.
 
     Parameters
     ----------
@@ -44,7 +43,7 @@ def consensus(
     X, confounds, sample_weight
         The data the model was fitted to.
     n_resamples : int
-        Bootstrap samples of the people.
+        Bootstrap samples of the participants.
     refit : {"scores", "all"}
         "scores" keeps the averaged loadings, which lie inside all bounds as averages do, and solves the
         scores under the constraints. "all" goes on from there until the fit settles.
@@ -81,34 +80,31 @@ def consensus(
             f"{confound_names}; give the confounds it was fitted to."
         )
     k = len(model.components_)
-    reference = np.concatenate([model.components_, model.confound_components_])
+    reference = model.components_
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     draws = [np.sort(rng.integers(0, problem.n, problem.n)) for _ in range(n_resamples)]
-    fits = Parallel(n_jobs=n_jobs)(
-        delayed(_resampled)(problem, rows, reference, k, model.tol, model.max_iter) for rows in draws
-    )
-    loadings = np.stack([found for found, _ in fits]).mean(axis=0)
+    tasks = [(problem, part, k, model.tol, model.max_iter) for part in pieces(draws, n_jobs)]
+    found = [each for part in in_parallel(_resampled, tasks, n_jobs=n_jobs) for each in part]
+    orders = [aligned(reference, each[:k])[0] for each in found]
+    fits = [np.concatenate([each[:k][order], each[k:]]) for each, order in zip(found, orders, strict=True)]
+    loadings = np.mean(fits, axis=0)
     if refit == "all":
         average = finish(problem, loadings, tol=score_tolerance(model.tol)).factors
         start = (average.scores.T, average.loadings[:k].T)
-        found = clone(model).set_params(n_components=k, init=start, n_init=1).solve(stated)
+        solution = clone(model).set_params(n_components=k, init=start, n_init=1).solve(stated)
     else:
-        found = _with_loadings(problem, loadings, model.tol)
-    result = clone(model).keep(stated, found)
-    result.agreement_ = _agreement(result.components_, [found[:k] for found, _ in fits])
+        solution = _with_loadings(problem, loadings, model.tol)
+    result = clone(model).keep(stated, solution)
+    result.agreement_ = _agreement(result.components_, [each[:k] for each in fits])
     return result
 
 
-def _resampled(
-    problem: Problem, rows: Array, reference: Array, k: int, tol: float, max_iter: int
-) -> tuple[Array, float]:
-    """Loadings of one resample, started afresh, in the order of the reference."""
-    with threadpool_limits(limits=1):
-        drawn = problem.of_rows(rows)
-        (fit,) = run(drawn, Starts(drawn).make("nndsvd", k), tol=tol, max_iter=max_iter, exact=False)
-        found = fit.factors.loadings.astype(np.float64)
-    order, agreement = aligned(reference[:k], found[:k])
-    return np.concatenate([found[:k][order], found[k:]]), agreement
+def _resampled(problem: Problem, draws: list[Array], k: int, tol: float, max_iter: int) -> list[Array]:
+    """Loadings (K, m) of some resamples, each started afresh."""
+    problems = [problem.of_rows(rows) for rows in draws]
+    starts = [Starts(drawn).make("nndsvd", k) for drawn in problems]
+    found = run(problems, starts, tol=tol, max_iter=max_iter, exact=False)
+    return [fit.factors.loadings.astype(np.float64) for fit in found]
 
 
 def _with_loadings(problem: Problem, loadings: Array, tol: float) -> Factorization:

@@ -1,0 +1,215 @@
+"""How well hidden answers are predicted: fits that do not see a fold, judged on that fold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icqf.engines.local import run
+from icqf.errors import InputError
+from icqf.jobs.parallel import in_parallel, pieces
+from icqf.resampling import tolerances
+from icqf.resampling.folds import Folds, folds_of
+from icqf.solvers.problem import Problem
+from icqf.solvers.result import Factors
+from icqf.solvers.start import Starts, item_means
+
+Array = NDArray[Any]
+_ROWS = 2048  # participants whose answers are predicted at once
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenError:
+    """Squared error on hidden answers, added up by item.
+
+    Attributes
+    ----------
+    squares : array (m,)
+        Σ_i ω_i (x_ij − prediction_ij)² over the hidden answers.
+    weights : array (m,)
+        Σ_i ω_i over the same.
+    count : int
+        Hidden answers.
+    """
+
+    squares: Array
+    weights: Array
+    count: int
+
+    @property
+    def mean(self) -> float:
+        """Mean squared error over all hidden answers."""
+        return float(self.squares.sum() / max(float(self.weights.sum()), 1e-300))
+
+
+class HeldOut:
+    """A problem with some answers hidden: what a fit may see, and how it is judged on what it may not.
+
+    Parameters
+    ----------
+    problem : Problem
+    mask : bool array (n, m)
+        Answers to hide.
+    given : array (n, m), optional
+        The answers in their own units, where their range is not declared: a hidden answer must not tell
+        the range either.
+
+    Attributes
+    ----------
+    mask
+        As given.
+    visible : Problem
+        Without the hidden answers. The bound on reconstructed answers is left to the clipping of
+        predictions: the errors of all candidates move alike by it, and fits cost several times less.
+    starts : Starts
+        Of `visible`.
+    """
+
+    def __init__(self, problem: Problem, mask: Array, *, given: Array | None = None) -> None:
+        self.mask = mask
+        visible, self._low = problem.hide(mask), 0.0
+        if given is not None:
+            visible, self._low = _in_visible_range(visible, given)
+        self.visible = visible.without_reconstruction_bound()
+        self.starts = Starts(self.visible)
+        hidden = mask & (problem.answers >= 0)
+        if problem.hidden is not None:
+            hidden &= ~problem.hidden
+        self._rows, self._items = np.nonzero(hidden)
+        self._answers = problem.answers[hidden].astype(problem.dtype)
+        self._weights = None if problem.weights is None else problem.weights[self._rows]
+
+    def error(self, factors: Factors) -> HiddenError:
+        """Of predictions [W, C]Q, clipped to the range."""
+        A, Q = self.visible.with_confounds(factors.scores), factors.loadings
+        predicted = np.empty(len(self._rows), dtype=A.dtype)
+        for first in range(0, self.visible.n, _ROWS):
+            part = slice(*np.searchsorted(self._rows, (first, first + _ROWS)))
+            R = A[:, first : first + _ROWS].T @ Q
+            predicted[part] = R[self._rows[part] - first, self._items[part]]
+        top = self.visible.span.astype(A.dtype)[self._items]
+        return self._error(np.minimum(predicted, top) + A.dtype.type(self._low))
+
+    def error_of_means(self) -> HiddenError:
+        """Of each item's mean over the visible answers."""
+        return self._error(item_means(self.visible)[self._items] + self._low)
+
+    def _error(self, predicted: Array) -> HiddenError:
+        squares = (self._answers - predicted) ** 2
+        if self._weights is not None:
+            squares = squares * self._weights
+        m = self.visible.m
+        return HiddenError(
+            np.bincount(self._items, weights=squares, minlength=m),
+            np.bincount(self._items, weights=self._weights, minlength=m),
+            len(self._items),
+        )
+
+
+def _in_visible_range(problem: Problem, given: Array) -> tuple[Problem, float]:
+    """The problem with the range of its visible answers, and their lowest in the units of `problem`.
+
+    Everything is worked out from the answers as given: a shift by the lowest answer of all, a hidden
+    one perhaps, would leave its trace in the last digit.
+    """
+    seen = problem.answers >= 0
+    if problem.hidden is not None:
+        seen &= ~problem.hidden
+    visible = given[seen]
+    low, high = (visible.min(), visible.max()) if visible.size else (0, 0)
+    if not low < high:
+        raise InputError(
+            "The answers that a fold leaves are all alike, so their range cannot be told; declare "
+            "item_range=(lowest, highest)."
+        )
+    if np.issubdtype(problem.answers.dtype, np.integer):
+        answers = np.subtract(given, low, dtype=problem.answers.dtype)
+    else:
+        answers = np.subtract(given, low).astype(problem.answers.dtype)
+    span = np.full(problem.m, float(high) - float(low))
+    bounds, visible_ones = problem.bounds, problem.hide(~seen).observations
+    counted_anew = replace(
+        problem,
+        observations=replace(visible_ones, answers=answers),
+        span=span,
+        bounds=replace(bounds, loading=None if bounds.loading is None else np.minimum(bounds.loading, span)),
+    )
+    return counted_anew, float(problem.answers[seen].min())
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenFit:
+    """How well hidden answers are predicted, beside the item's mean of the answers that were seen.
+
+    Attributes
+    ----------
+    sse, sst : array (m,)
+        Squared error of the model's predictions and of the mean's, over all hidden answers.
+    n_splits : int
+    """
+
+    sse: Array
+    sst: Array
+    n_splits: int
+
+    @property
+    def by_item(self) -> Array:
+        """Share of each item's variance predicted (m,); below 0 the mean predicts better."""
+        return 1 - np.divide(self.sse, self.sst, out=np.full_like(self.sse, np.nan), where=self.sst > 0)
+
+    @property
+    def overall(self) -> float:
+        """Share of all variance predicted."""
+        return float(1 - self.sse.sum() / max(float(self.sst.sum()), 1e-300))
+
+
+def predict_hidden(
+    problem: Problem,
+    k: int,
+    *,
+    init: str = "nndsvd",
+    n_splits: int = 10,
+    groups: Array | None = None,
+    n_jobs: int | None = None,
+    rng: np.random.Generator,
+) -> HiddenFit:
+    """Hide each fold's answers in turn, fit the rest afresh, and predict what was hidden.
+
+    The folds are made as they are when the number of factors is chosen; nothing of a hidden answer, nor of
+    the fitted model, reaches the fits.
+    """
+    folds = folds_of(problem, groups=groups, n_splits=n_splits, rng=rng)
+    seeds = [int(seed) for seed in rng.integers(0, 2**31, n_splits)]
+    tasks = [
+        (problem, folds, part, [seeds[fold] for fold in part], k, init)
+        for part in pieces(range(n_splits), n_jobs)
+    ]
+    sse, sst = np.sum(
+        [errors for part in in_parallel(_predicted, tasks, n_jobs=n_jobs) for errors in part], 0
+    )
+    return HiddenFit(sse, sst, n_splits)
+
+
+def _predicted(
+    problem: Problem, folds: Folds, part: Sequence[int], seeds: Sequence[int], k: int, init: str
+) -> list[tuple[Array, Array]]:
+    """Squared errors by item of the model and of the means, for some folds."""
+    held_out = [HeldOut(problem, folds.mask(fold)) for fold in part]
+    found = run(
+        [each.visible for each in held_out],
+        [
+            each.starts.make(init, k, np.random.default_rng(seed))
+            for each, seed in zip(held_out, seeds, strict=True)
+        ],
+        tol=tolerances.SEARCH,
+        max_iter=tolerances.MAX_ITER,
+        exact=False,
+    )
+    return [
+        (each.error(fit.factors).squares, each.error_of_means().squares)
+        for each, fit in zip(held_out, found, strict=True)
+    ]
