@@ -16,7 +16,7 @@ from sklearn.model_selection import cross_validate
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
-from icqf import ICQF
+from icqf import ICQF, estimator
 from icqf.data.answers import EmptyRowsWarning, RangeWarning
 from icqf.datasets import make_synthetic
 
@@ -165,12 +165,37 @@ def test_only_ratios_of_weights_matter(data):
     assert ten.objective_ == pytest.approx(10 * one.objective_, rel=1e-7)
 
 
-@pytest.mark.parametrize("options", [{}, {"dtype": "float64"}, {"penalty": "l21"}, {"solver": "admm"}])
-def test_fit_then_transform_is_fit_transform(data, people, options):
+@pytest.mark.filterwarnings("ignore::icqf.data.answers.EmptyRowsWarning")
+@pytest.mark.parametrize("weighted", ["no weights", "weights", "weights of 0"])
+@pytest.mark.parametrize("gaps", ["complete", "gaps", "gaps and an empty row"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"dtype": "float32"},
+        {"dtype": "float64"},
+        {"penalty": "l2", "dtype": "float32"},
+        {"penalty": "l21"},
+        {"solver": "admm"},
+        {"reconstruction_max": None, "score_max": None, "loading_max": None},
+    ],
+)
+def test_fit_transform_gives_the_scores_of_transform(data, people, options, gaps, weighted, monkeypatch):
+    """To the last bit, and without solving a second time."""
+    table = np.nan_to_num(data.answers, nan=30.0) if gaps == "complete" else data.answers.copy()
+    if gaps == "gaps and an empty row":
+        table[7] = np.nan
+    weights = None if weighted == "no weights" else np.linspace(0.5, 2, len(table))
+    if weighted == "weights of 0":
+        weights[[2, 40]] = 0
     model = ICQF(4, item_range=(0, 100), max_iter=3000, **options)
-    together = model.fit_transform(data.answers, confounds=people)
-    apart = clone(model).fit(data.answers, confounds=people).transform(data.answers, confounds=people)
-    np.testing.assert_array_equal(together, apart)
+    solved = []
+    solve = estimator.solve_scores_inside
+    monkeypatch.setattr(estimator, "solve_scores_inside", lambda *a, **o: solved.append(1) or solve(*a, **o))
+    together = model.fit_transform(table, confounds=people, sample_weight=weights)
+    assert len(solved) == (weighted == "weights of 0")  # those take no part in the fit
+    np.testing.assert_array_equal(together, model.transform(table, confounds=people))
+    assert list(np.flatnonzero(np.isnan(together).any(axis=1))) == ([7] if "empty" in gaps else [])
 
 
 def test_each_person_is_scored_alone(data, people):

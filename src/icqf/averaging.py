@@ -117,6 +117,7 @@ def _with_loadings(problem: Problem, loadings: Array, tol: float) -> Factorizati
         finished.objective,
         finished.certificate,
         finished.fit,
+        finished.order,
     )
 
 

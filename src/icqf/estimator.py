@@ -103,6 +103,8 @@ class ICQF(TransformerMixin, BaseEstimator):
     confound_names_ : list of str
     confound_encoder_ : ConfoundEncoder
         How confounds become columns between 0 and 1.
+    solving_order_ : int array (k,)
+        The place each factor had while scores were solved for; `transform` solves in that order, too.
     fit_statistics_ : FitStatistics
         Squared errors and missing answers of the fit, as `summary` reports them.
     item_range_ : DataFrame (m, 2)
@@ -201,10 +203,13 @@ class ICQF(TransformerMixin, BaseEstimator):
     def fit_transform(
         self, X: Any, y: Any = None, *, confounds: Any = None, sample_weight: Any = None
     ) -> Any:
-        """Factorize the answers and return the scores (n, k)."""
-        return self.fit(X, y, confounds=confounds, sample_weight=sample_weight).transform(
-            X, confounds=confounds
-        )
+        """Factorize the answers and return the scores (n, k) that the fit found.
+
+        `transform` gives the same scores for the same participants. Those who answered nothing get NaN.
+        """
+        stated = self.state(X, confounds=confounds, sample_weight=sample_weight)
+        found = self.solve(stated)
+        return scores_of_fit(self.keep(stated, found), stated, found, X, confounds)
 
     def state(self, X: Any, *, confounds: Any = None, sample_weight: Any = None) -> StatedProblem:
         """State the problem of a fit: check parameters and data, learn names, ranges and confounds.
@@ -274,6 +279,7 @@ class ICQF(TransformerMixin, BaseEstimator):
         self.confound_names_ = list(stated.encoder.names)
         self.components_ = loadings[:k]
         self.confound_components_ = loadings[k:]
+        self.solving_order_ = found.order
         self.objective_ = found.objective
         self.certificate_: Certificate = found.certificate
         self.trace_ = pd.DataFrame(found.trace.columns()).rename_axis("iteration")
@@ -318,8 +324,11 @@ class ICQF(TransformerMixin, BaseEstimator):
         ), filled
 
     def _solve_scores(self, problem: Problem) -> Array:
-        loadings = np.concatenate([self.components_, self.confound_components_])
-        return solve_scores_inside(problem, loadings, tol=score_tolerance(self.tol))
+        """Scores (k, n), solved for in the order of the fit, so that they are those of the fit."""
+        loadings = np.concatenate(
+            [self.components_[np.argsort(self.solving_order_)], self.confound_components_]
+        )
+        return solve_scores_inside(problem, loadings, tol=score_tolerance(self.tol))[self.solving_order_]
 
     def inverse_transform(self, X: Any, *, confounds: Any = None) -> Any:
         """Reconstructed answers (n, m), in the questionnaire's own units, of people with these scores.
@@ -422,6 +431,17 @@ class ICQF(TransformerMixin, BaseEstimator):
         if not isinstance(self.init, str):
             check_start(self.init, (problem.n, int(k)), (problem.m, int(k)))
         return int(k)
+
+
+def scores_of_fit(model: ICQF, stated: StatedProblem, found: Factorization, X: Any, confounds: Any) -> Any:
+    """Scores (n, k) of all participants of the table that `model` was just fitted to."""
+    if (stated.answered & ~stated.kept).any():  # those with a weight of 0 had no part in the fit
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what there is to say about these data was said by the fit
+            return model.transform(X, confounds=confounds)
+    scores = np.full((len(stated.kept), len(model.components_)), np.nan)
+    scores[stated.kept] = found.factors.scores.T
+    return scores
 
 
 def _answer_counts(problem: Problem) -> Array:

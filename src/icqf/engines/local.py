@@ -151,6 +151,7 @@ def _certified(
         finished.objective,
         finished.certificate,
         finished.fit,
+        finished.order,
     )
 
 

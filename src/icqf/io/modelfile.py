@@ -29,7 +29,16 @@ FORMAT = "icqf-model"
 VERSION = 1
 _MOST_BYTES = 256 * 2**20
 _DATE = (2020, 1, 1, 0, 0, 0)  # zip entries carry a date; a fixed one keeps the bytes the same
-_ARRAYS = ("components", "confound_components", "item_range", "sse", "sst", "removal", "missing")
+_ARRAYS = (
+    "components",
+    "confound_components",
+    "item_range",
+    "solving_order",
+    "sse",
+    "sst",
+    "removal",
+    "missing",
+)
 _NOT_STORED = ("callback", "random_state")
 # What reading a damaged or made-up file can raise: no zip, broken compression, an entry marked as encrypted
 # (RuntimeError), JSON nested without end (RecursionError, a RuntimeError), and anything of a wrong type.
@@ -81,6 +90,7 @@ def save_model(
         "components": model.components_,
         "confound_components": model.confound_components_,
         "item_range": model.item_range_.to_numpy(),
+        "solving_order": model.solving_order_,
         **vars(model.fit_statistics_),
     }
     arrays |= {f"trace_{name}": model.trace_[name].to_numpy() for name in model.trace_.columns}
@@ -295,12 +305,15 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, Any]) -> ICQF:
         "item_range": (len(items), 2),
         "removal": (len(components), len(items)),
         **{name: (len(items),) for name in ("sse", "sst", "missing")},
+        "solving_order": (len(components),),
     }
     for name, shape in shapes.items():
         if arrays[name].shape != shape or arrays[name].dtype != np.float64:
             raise ValueError(f"the array {name!r} has the shape {arrays[name].shape} instead of {shape}")
     if not (np.isfinite(components).all() and np.isfinite(confounds).all()):
         raise ValueError("a loading is not a finite number")
+    if sorted(arrays["solving_order"].tolist()) != list(range(len(components))):
+        raise ValueError("the order of the factors is not one")
     low, high = arrays["item_range"].T
     if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
         raise ValueError("the range of an item is not one")
@@ -315,6 +328,7 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, Any]) -> ICQF:
         model.feature_names_in_ = np.array(items, dtype=object)
     model.components_ = components
     model.confound_components_ = confounds
+    model.solving_order_ = arrays["solving_order"].astype(int)
     model.objective_ = float(header["objective"])
     model.certificate_ = Certificate(**{name: float(v) for name, v in header["certificate"].items()})
     trace = {str(name): arrays[f"trace_{name}"] for name in header["trace"]}

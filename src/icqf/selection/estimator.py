@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from icqf.baselines.count import FactorCount
 from icqf.errors import InputError
-from icqf.estimator import ICQF
+from icqf.estimator import ICQF, scores_of_fit
 from icqf.jobs.parallel import Progress
 from icqf.resampling import tolerances
 from icqf.resampling.folds import folds_of, halves_of
@@ -25,6 +25,7 @@ from icqf.selection.rules import Choice, Rule, best_by_k, choose, error_table, r
 from icqf.selection.run import as_table, first_candidates, further_candidates, run_search
 from icqf.selection.search import Plan
 from icqf.solvers.problem import Problem
+from icqf.solvers.result import Factorization
 from icqf.stated import StatedProblem
 
 Array = NDArray[Any]
@@ -161,6 +162,12 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         groups : array (n,), optional
             Family or site: participants of one group are always hidden together.
         """
+        self._search(X, confounds, sample_weight, groups)
+        return self
+
+    def _search(
+        self, X: Any, confounds: Any, sample_weight: Any, groups: Any
+    ) -> tuple[StatedProblem, Factorization]:
         self._check()
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         model = self._estimator()
@@ -196,9 +203,10 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         )
         self.count_ = self._count()
         model.set_params(n_components=self.n_components_, beta=self.beta_, random_state=self.random_state)
-        self.best_estimator_ = model.keep(stated, model.solve(stated))
+        found = model.solve(stated)
+        self.best_estimator_ = model.keep(stated, found)
         self.n_iter_ = model.n_iter_
-        return self
+        return stated, found
 
     def _check(self) -> None:
         if self.rule not in ("min", "one_se", "stable"):
@@ -302,9 +310,9 @@ class ICQFCV(TransformerMixin, BaseEstimator):
     def fit_transform(
         self, X: Any, y: Any = None, *, confounds: Any = None, sample_weight: Any = None, groups: Any = None
     ) -> Any:
-        """Choose, fit, and return the scores (n, k)."""
-        self.fit(X, y, confounds=confounds, sample_weight=sample_weight, groups=groups)
-        return self.transform(X, confounds=confounds)
+        """Choose, fit, and return the scores (n, k) that the final fit found."""
+        stated, found = self._search(X, confounds, sample_weight, groups)
+        return scores_of_fit(self.best_estimator_, stated, found, X, confounds)
 
     def transform(self, X: Any, *, confounds: Any = None) -> Any:
         """Scores of these participants by the chosen model."""

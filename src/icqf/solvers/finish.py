@@ -21,6 +21,7 @@ class Finished:
     objective: float
     certificate: Certificate
     fit: Fit
+    order: Array  # (k,) the place that each factor had while its scores were solved for
 
 
 def finish(problem: Problem, Q: Array, *, tol: float) -> Finished:
@@ -39,6 +40,7 @@ def finish(problem: Problem, Q: Array, *, tol: float) -> Finished:
         objective,
         certificate,
         Fit(fit.sse, fit.sst, fit.removal[rows]),
+        order,
     )
 
 

@@ -128,8 +128,13 @@ class Iterated:
 
 @dataclass(frozen=True)
 class Factorization(Iterated):
-    """A finished fit: exact scores, exact bounds, and the certificate."""
+    """A finished fit: exact scores, exact bounds, and the certificate.
+
+    `order` (k,) holds the place that each factor had while its scores were solved for. A participant with
+    few answers may have several best scores; solved in the same order, they come out the same.
+    """
 
     objective: float
     certificate: Certificate
     fit: Fit
+    order: Array
