@@ -27,7 +27,7 @@ ORDER = (
     ("engines", "io"),
     ("summary", "stated", "jobs", "resampling"),
     ("estimator",),
-    ("selection", "baselines"),
+    ("averaging", "selection", "baselines"),
     ("evaluation", "extensions"),
     ("plotting",),
     ("report", "datasets"),

@@ -24,6 +24,13 @@ class Rotation(NamedTuple):
     factor_correlations : ndarray of shape (n_factors, n_factors)
         The identity for an orthogonal rotation.
     transformation : ndarray of shape (n_factors, n_factors)
+
+    Examples
+    --------
+    >>> from icqf.baselines import varimax
+    >>> rotated = varimax([[0.8, 0.1], [0.7, 0.0], [0.1, 0.6], [0.0, 0.9]])
+    >>> rotated.loadings.shape, rotated.factor_correlations.tolist()
+    ((4, 2), [[1.0, 0.0], [0.0, 1.0]])
     """
 
     loadings: Floats

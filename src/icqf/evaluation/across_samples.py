@@ -32,6 +32,15 @@ class Stability:
         ``congruence``; with true loadings also ``truth`` (greedy Pearson correlation with them).
     failures : tuple of str
         Fits that were not possible, and why.
+
+    Examples
+    --------
+    >>> from icqf.datasets import make_cohort
+    >>> from icqf.evaluation import FactorAnalysisMethod, stability
+    >>> study = make_cohort("hbn", 200).questionnaire
+    >>> found = stability(study, methods=[FactorAnalysisMethod(3)], sizes=[0.8, 0.4], n_splits=1)
+    >>> len(found.table), found.failures
+    (2, ())
     """
 
     table: pd.DataFrame

@@ -29,6 +29,15 @@ class Replication:
         ``pearson_sd`` (greedy pairs), ``pearson_optimal``, ``congruence``.
     failures : tuple of str
         Fits that were not possible, and why.
+
+    Examples
+    --------
+    >>> from icqf.datasets import make_cohort
+    >>> from icqf.evaluation import FactorAnalysisMethod, replication
+    >>> hbn, abcd = (make_cohort(name, 200).questionnaire for name in ("hbn", "abcd"))
+    >>> found = replication(hbn, abcd, methods=[FactorAnalysisMethod(3)], n_splits=1)
+    >>> found.table[["method", "k_a", "k_b"]].to_numpy().tolist()
+    [['FA-promax', 3, 3]]
     """
 
     table: pd.DataFrame

@@ -33,6 +33,17 @@ class Counterparts:
         Share of its loadings that are negative.
     small, small_here : float
         Share of its, and of the model's, loadings below a tenth of the factor's largest.
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.evaluation import factor_analysis_counterparts
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.keyed_answers())
+    >>> found = factor_analysis_counterparts(model.loadings_, demo.keyed_answers())
+    >>> found.similarities.shape, 0 < found.variance < 1
+    ((2, 2), True)
     """
 
     pairs: pd.DataFrame

@@ -39,6 +39,15 @@ class Fitted:
         The factors' loadings, for methods that have factors.
     model : estimator or None
         The fitted estimator, where there is one.
+
+    Examples
+    --------
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.evaluation import SubscaleMethod
+    >>> demo = load_demo()
+    >>> fitted = SubscaleMethod().fit(demo, random_state=0)
+    >>> fitted.features(demo).shape, fitted.n_components
+    ((600, 8), 8)
     """
 
     features: Callable[[Questionnaire], Array]
@@ -59,6 +68,21 @@ class Method(ABC):
     """A way to summarise answers: has a `name`, and `fit` learns from training participants alone.
 
     A subclass is a frozen dataclass: its ``repr`` tells one setting from another in the journal.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.evaluation import Fitted, Method
+    >>> @dataclass(frozen=True)
+    ... class SumMethod(Method):
+    ...     name: str = "sum of all items"
+    ...
+    ...     def fit(self, training, *, random_state):
+    ...         return Fitted(lambda others: others.keyed_answers().mean(axis=1).to_numpy()[:, None], 1)
+    >>> demo = load_demo()
+    >>> SumMethod().fit(demo, random_state=0).features(demo).shape
+    (600, 1)
     """
 
     name: str
@@ -81,6 +105,14 @@ class ICQFMethod(Method):
     bounded : bool
         False uses ℓ1-NMF instead: no bounds, no confounds and no intercept.
     name : str
+
+    Examples
+    --------
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.evaluation import ICQFMethod
+    >>> method = ICQFMethod(n_components=(8,), betas=(0.1,))
+    >>> method.fit(load_demo(), random_state=0).loadings.shape
+    (119, 8)
     """
 
     n_components: tuple[int, ...] = FACTORS
@@ -125,6 +157,13 @@ class FactorAnalysisMethod(Method):
     n_iter : int
         Random data sets of parallel analysis.
     name : str
+
+    Examples
+    --------
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.evaluation import FactorAnalysisMethod
+    >>> FactorAnalysisMethod(3).fit(load_demo(), random_state=0).loadings.shape
+    (119, 3)
     """
 
     n_components: int | None = None
@@ -153,7 +192,15 @@ class FactorAnalysisMethod(Method):
 
 @dataclass(frozen=True)
 class SubscaleMethod(Method):
-    """Sums of each subscale's items as the codebook has them; missing answers count as the person's mean."""
+    """Sums of each subscale's items as the codebook has them; missing answers count as the person's mean.
+
+    Examples
+    --------
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.evaluation import SubscaleMethod
+    >>> SubscaleMethod().fit(load_demo(), random_state=0).n_components
+    8
+    """
 
     name: str = "subscale sums"
 
@@ -180,7 +227,15 @@ class SubscaleMethod(Method):
 
 @dataclass(frozen=True)
 class ItemsMethod(Method):
-    """The answers themselves: how much there is to know without any summary."""
+    """The answers themselves: how much there is to know without any summary.
+
+    Examples
+    --------
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.evaluation import ItemsMethod
+    >>> ItemsMethod().fit(load_demo(), random_state=0).n_components
+    119
+    """
 
     name: str = "all items"
 

@@ -29,6 +29,17 @@ class DiagnosticAUC:
         area under the ROC curve in the held-out participants.
     failures : tuple of str
         Fits that were not possible, and why.
+
+    Examples
+    --------
+    >>> from icqf.datasets import make_cohort
+    >>> from icqf.evaluation import diagnostic_auc
+    >>> cohort = make_cohort("hbn", 200)
+    >>> diagnoses = cohort.diagnoses[["adhd"]]
+    >>> study, sums = cohort.questionnaire, ["subscales"]
+    >>> found = diagnostic_auc(study, diagnoses, methods=sums, sizes=[0.8], n_splits=2)
+    >>> found.table["method"].unique().tolist()
+    ['subscale sums']
     """
 
     table: pd.DataFrame

@@ -27,6 +27,14 @@ class ScoreTables:
         Score from which a participant counts as having a factor.
     n_scored : int
         Participants with scores.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from icqf.evaluation import describe_scores
+    >>> found = describe_scores(pd.DataFrame({"worry": [0.0, 0.4, 0.8], "temper": [0.0, 0.0, 0.6]}))
+    >>> found.n_scored, found.factors["none"].round(2).tolist()
+    (3, [0.33, 0.67])
     """
 
     factors: pd.DataFrame

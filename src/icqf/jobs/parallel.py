@@ -30,6 +30,13 @@ class Progress:
         Jobs finished and jobs planned.
     best : str
         The best candidate so far, in words; empty where there is none.
+
+    Examples
+    --------
+    >>> from icqf.jobs import Progress
+    >>> progress = Progress(done=3, total=12)
+    >>> f"{progress.done / progress.total:.0%}"
+    '25%'
     """
 
     done: int

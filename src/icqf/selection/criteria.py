@@ -77,6 +77,15 @@ def cophenetic(
     Each participant belongs to the factor with the highest score. The share of starts in which two
     participants belong together is the consensus; the cophenetic correlation says how well a tree
     describes it, 1 being perfect. The number with the highest correlation is chosen, the largest of equals.
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import make_synthetic
+    >>> from icqf.selection import cophenetic
+    >>> answers = make_synthetic(n=100, m=40, k=4, noise=0.1, random_state=0).answers
+    >>> cophenetic(ICQF(item_range=(0, 100)), answers, [2, 3], n_starts=3).curve["n_components"].tolist()
+    [2, 3]
     """
     return _from_consensus("Cophenetic correlation", model, X, ks, confounds, n_starts, n_jobs, random_state)
 
@@ -95,6 +104,15 @@ def dispersion(
 
     The mean of 4(c − ½)² over pairs of participants, where c is the share of starts in which they belong
     together; 1 when every start agrees.
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import make_synthetic
+    >>> from icqf.selection import dispersion
+    >>> answers = make_synthetic(n=100, m=40, k=4, noise=0.1, random_state=0).answers
+    >>> dispersion(ICQF(item_range=(0, 100)), answers, [2, 3], n_starts=3).better
+    'higher'
     """
     return _from_consensus("Dispersion", model, X, ks, confounds, n_starts, n_jobs, random_state)
 
