@@ -417,8 +417,6 @@ class ICQF(TransformerMixin, BaseEstimator):
 
         return load_model(path)
 
-    # --- small things --------------------------------------------------------------------------------
-
     def _number_of_factors(self, problem: Problem) -> int:
         k = self.n_components
         if k is None:
