@@ -107,7 +107,7 @@ def test_several_starts_do_not_drive_out_the_average(model, data, people):
 
 
 def test_weights_count(model, data, people):
-    """Weights of 0 are people left out."""
+    """Weights of 0 are participants left out."""
     weights = np.ones(len(people))
     weights[60:] = 0
     weighted = consensus(model, data.answers, confounds=people, sample_weight=weights, n_resamples=3)

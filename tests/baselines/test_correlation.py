@@ -96,9 +96,9 @@ def test_em_says_when_it_did_not_converge(gappy):
         ([[1, 5], [2, 5], [3, 5]], "Item 'b' has the same answer 5"),
         (
             [[1, np.nan], [2, np.nan], [np.nan, 5], [np.nan, 6]],
-            "'a' and 'b' were answered together by 0 people",
+            "'a' and 'b' were answered together by 0 participants",
         ),
-        ([[1, 5], [2, 5], [3, np.nan], [np.nan, 6]], "'.' and '.' do not vary among the 2 people"),
+        ([[1, 5], [2, 5], [3, np.nan], [np.nan, 6]], "'.' and '.' do not vary among the 2 participants"),
     ],
 )
 def test_errors_name_the_item(X, message):
@@ -109,9 +109,9 @@ def test_errors_name_the_item(X, message):
 def test_other_errors(gappy):
     with pytest.raises(ValueError, match="choose 'pairwise' or 'em'"):
         item_moments(gappy, correlation="listwise")
-    with pytest.raises(ValueError, match="people-by-items table"):
+    with pytest.raises(ValueError, match="participants-by-items table"):
         item_moments([1.0, 2.0])
-    with pytest.raises(ValueError, match="there are 10 people and 12 items"):
+    with pytest.raises(ValueError, match="there are 10 participants and 12 items"):
         item_moments(gappy[:10], correlation="em")
     with pytest.raises(ValueError, match="became singular"):
         item_moments(np.c_[gappy, gappy[:, 0] + 1.0], correlation="em", tol=0.0)

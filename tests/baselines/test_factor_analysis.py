@@ -82,7 +82,7 @@ def test_permuting_items_permutes_loadings(gappy, rotation):
     np.testing.assert_allclose(other.transform(gappy[:, order]), plain.transform(gappy), atol=1e-5)
 
 
-def test_units_and_order_of_people_do_not_matter(gappy):
+def test_units_and_order_of_participants_do_not_matter(gappy):
     order = np.random.default_rng(2).permutation(len(gappy))
     plain = FactorAnalysis(3).fit(gappy)
     changed = gappy * np.linspace(0.1, 10, 12) + np.arange(12)
@@ -138,7 +138,7 @@ def test_nobody_home_gets_nan(gappy):
     model = FactorAnalysis(2).fit(gappy)
     X = gappy[:4].copy()
     X[2] = np.nan
-    with pytest.warns(UserWarning, match=r"1 of 4 people answered nothing \(the first is row 2"):
+    with pytest.warns(UserWarning, match=r"1 of 4 participants answered nothing \(the first is row 2"):
         scores = model.transform(X)
     assert np.isnan(scores[2]).all() and np.isfinite(scores[[0, 1, 3]]).all()
 
@@ -173,7 +173,7 @@ def test_tighter_rotation_can_be_asked_for(bfi, golden):
 def test_singular_correlations_still_give_scores():
     rng = np.random.default_rng(6)
     X = rng.normal(size=(15, 1)) + rng.normal(size=(15, 20))
-    with pytest.warns(UserWarning, match="20 items from 15 people are not positive definite"):
+    with pytest.warns(UserWarning, match="20 items from 15 participants are not positive definite"):
         model = FactorAnalysis().fit(X)
     assert np.isnan(model.kmo_.overall) and np.isnan(model.bartlett_.chi2) and np.isnan(model.bic_)
     scores = model.transform(X)

@@ -85,7 +85,7 @@ def test_reflecting_rescaling_and_shuffling_items_changes_nothing(gappy):
         np.testing.assert_allclose(plain.curve[plain.value], other.curve[other.value], rtol=1e-6, atol=1e-8)
 
 
-def test_people_who_answered_nothing_do_not_count(gappy):
+def test_participants_who_answered_nothing_do_not_count(gappy):
     padded = np.vstack([gappy, np.full((50, 12), np.nan)])
     assert bic_factor_analysis(padded).curve.equals(bic_factor_analysis(gappy).curve)
     assert velicer_map(padded).curve.equals(velicer_map(gappy).curve)

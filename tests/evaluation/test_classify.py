@@ -37,7 +37,7 @@ def test_the_units_of_the_scores_do_not_matter(people):
     assert classified([part * 1000 + 7 for part in scores], labels) == pytest.approx(classified(*people))
 
 
-def test_people_whose_label_is_not_known_are_left_out(people):
+def test_participants_whose_label_is_not_known_are_left_out(people):
     scores, labels = people
     more = [np.vstack([part, np.full((3, 5), 99.0)]) for part in scores[1:]]
     unknown = [np.concatenate([label, [np.nan] * 3]) for label in labels[1:]]

@@ -1,4 +1,4 @@
-"""Held-out and validation people never touch a training fit: spoil them, and not a bit of it changes."""
+"""Held-out and validation participants never touch a training fit: spoiling them changes no bit of it."""
 
 from dataclasses import replace
 
@@ -37,7 +37,7 @@ def learned(study, labels, method, rows):
 
 
 def spoiled(study, people, rng):
-    """Other answers, other gaps, other ages and sexes for some people."""
+    """Other answers, other gaps, other ages and sexes for some participants."""
     answers = study.answers.copy()
     answers.iloc[people] = rng.choice([0.0, 1.0, 2.0, np.nan], (len(people), answers.shape[1]))
     answers.iloc[people, 0] = 2.0  # nobody without any answer
@@ -77,7 +77,7 @@ def test_spoiling_a_training_answer_does_change_it(cohort, rows):
     assert changed != learned(study, None, FIXED, rows)
 
 
-def test_the_labels_of_held_out_people_are_only_looked_at_to_judge(cohort, rows):
+def test_the_labels_of_held_out_participants_are_only_looked_at_to_judge(cohort, rows):
     labels = cohort.diagnoses[["adhd"]].astype(float)
     flipped = labels.copy()
     flipped.iloc[rows[2]] = 1 - flipped.iloc[rows[2]]

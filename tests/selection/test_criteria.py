@@ -56,7 +56,7 @@ def test_bic_finds_the_number_of_factors(data):
 
 
 def consensus_of_starts(answers, k, *, n_starts, random_state=0):
-    """Share of the starts in which two people belong together, in plain loops."""
+    """Share of the starts in which two participants belong together, in plain loops."""
     problem = MODEL.state(answers).problem
     seed = np.random.RandomState(random_state).randint(2**31 - 1)
     rng = np.random.default_rng([seed, k])

@@ -209,7 +209,7 @@ def test_groups_are_hidden_together_also_when_halved(data, monkeypatch):
             assert len(set(folds.row_block[groups == name])) == 1
 
 
-def test_people_without_answers_are_left_out_of_the_groups_too(data):
+def test_participants_without_answers_are_left_out_of_the_groups_too(data):
     answers = data.answers.copy()
     answers[:3] = np.nan
     groups = np.arange(80) // 2

@@ -13,6 +13,8 @@ import numpy.typing as npt
 from scipy import linalg, special
 from sklearn.exceptions import ConvergenceWarning
 
+from icqf.errors import InputError
+
 CorrelationKind = Literal["pairwise", "em"]
 Floats = npt.NDArray[np.float64]
 
@@ -112,12 +114,13 @@ def item_moments(
 
     Parameters
     ----------
-    X : array-like of shape (n_people, n_items)
+    X : array-like of shape (n_participants, n_items)
         Answers; NaN is a missing answer.
     correlation : {"pairwise", "em"}, default="pairwise"
-        "pairwise": Pearson's correlation of each pair of items over the people who answered both.
+        "pairwise": Pearson's correlation of each pair of items over the participants who answered both.
         "em": maximum likelihood under a multivariate normal, by the EM algorithm; it uses every answer and
-        gives a positive-definite matrix unless items repeat each other, but needs more people than items.
+        gives a positive-definite matrix unless items repeat each other, but needs more participants than
+        items.
     names : sequence, optional
         Item names for error messages.
     tol : float, default=1e-6
@@ -143,23 +146,23 @@ def item_moments(
         return _pairwise(answers, names)
     if correlation == "em":
         return _expectation_maximization(answers, tol=tol, max_iter=max_iter)
-    raise ValueError(f"correlation is {correlation!r}; choose 'pairwise' or 'em'.")
+    raise InputError(f"correlation is {correlation!r}; choose 'pairwise' or 'em'.")
 
 
 def _check_items(X: Floats, names: Sequence[Any] | None) -> None:
     if X.ndim != 2:
-        raise ValueError(f"Answers must be a people-by-items table, found {X.ndim} dimension(s).")
+        raise InputError(f"Answers must be a participants-by-items table, found {X.ndim} dimension(s).")
     answered = np.sum(~np.isnan(X), axis=0)
     if np.any(answered < 2):
         j = int(np.argmin(answered))
-        raise ValueError(
+        raise InputError(
             f"Item {item_name(names, j)} has {answered[j]} answer(s), and a correlation needs at least 2; "
             "drop the item."
         )
     flat = np.nanmax(X, axis=0) == np.nanmin(X, axis=0)
     if np.any(flat):
         j = int(np.argmax(flat))
-        raise ValueError(
+        raise InputError(
             f"Item {item_name(names, j)} has the same answer {np.nanmax(X[:, j]):g} from everyone who "
             "answered it, so it correlates with nothing; drop the item."
         )
@@ -177,19 +180,20 @@ def _pairwise(X: Floats, names: Sequence[Any] | None) -> Moments:
         n = O.T @ O
         if n.min() < 2:
             i, j = np.unravel_index(int(np.argmin(n)), n.shape)
-            raise ValueError(
+            raise InputError(
                 f"Items {item_name(names, int(i))} and {item_name(names, int(j))} were answered together by "
-                f"{int(n[i, j])} people, too few for a correlation; drop one of them or use correlation='em'."
+                f"{int(n[i, j])} participants, too few for a correlation; drop one of them or use "
+                "correlation='em'."
             )
-        total = Z.T @ O  # [i, j]: sum of item i over the people who also answered item j
+        total = Z.T @ O  # [i, j]: sum of item i over the participants who also answered item j
         square = (Z * Z).T @ O - total**2 / n
         cross = Z.T @ Z - total * total.T / n
         spread = square * square.T
         if np.any(spread <= 1e-20 * n**2):
             i, j = np.unravel_index(int(np.argmin(spread / n**2)), n.shape)
-            raise ValueError(
+            raise InputError(
                 f"Items {item_name(names, int(i))} and {item_name(names, int(j))} do not vary among the "
-                f"{int(n[i, j])} people who answered both; drop one of them or use correlation='em'."
+                f"{int(n[i, j])} participants who answered both; drop one of them or use correlation='em'."
             )
         R = np.clip(cross / np.sqrt(spread), -1.0, 1.0)
     R = (R + R.T) / 2
@@ -204,9 +208,9 @@ def _expectation_maximization(X: Floats, *, tol: float, max_iter: int) -> Moment
         return _pairwise(X, None)
     n, m = X.shape
     if n <= m:
-        raise ValueError(
-            f"EM correlations need more people than items, and there are {n} people and {m} items; "
-            "drop items or use correlation='pairwise'."
+        raise InputError(
+            f"EM correlations need more participants than items, and there are {n} participants and {m} "
+            "items; drop items or use correlation='pairwise'."
         )
     shift, unit = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
     Z = np.where(seen, (X - shift) / unit, 0.0)
@@ -236,7 +240,7 @@ def _expectation_maximization(X: Floats, *, tol: float, max_iter: int) -> Moment
 
 
 def _missing_groups(seen: npt.NDArray[np.bool_]) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
-    """People with equally many missing answers, as (rows, their missing columns), in chunks."""
+    """Participants with equally many missing answers, as (rows, their missing columns), in chunks."""
     n_missing = np.sum(~seen, axis=1)
     groups = []
     for count in np.unique(n_missing[n_missing > 0]):
@@ -248,14 +252,14 @@ def _missing_groups(seen: npt.NDArray[np.bool_]) -> list[tuple[npt.NDArray[Any],
 
 
 def _em_step(Z: Floats, groups: list[Any], mean: Floats, cov: Floats) -> tuple[Floats, Floats]:
-    """One EM step; the missing part of a person given the rest follows from the precision matrix."""
+    """One EM step; the missing part of a participant given the rest follows from the precision matrix."""
     n, m = Z.shape
     try:
         precision = linalg.cho_solve(linalg.cho_factor(cov), np.eye(m))
     except linalg.LinAlgError as error:
-        raise ValueError(
-            f"EM correlations of {m} items from {n} people became singular, which happens when there are too "
-            "few people or one item repeats others; drop items or use correlation='pairwise'."
+        raise InputError(
+            f"EM correlations of {m} items from {n} participants became singular, which happens when there "
+            "are too few participants or one item repeats others; drop items or use correlation='pairwise'."
         ) from error
     D = Z - mean
     for rows, columns in groups:
@@ -311,14 +315,14 @@ def kmo(correlation: npt.ArrayLike) -> KMO:
         return KMO(float(np.divide(r2.sum(), (r2 + p2).sum())), r2 / (r2 + p2))
 
 
-def bartlett_sphericity(correlation: npt.ArrayLike, n_people: int) -> Sphericity:
+def bartlett_sphericity(correlation: npt.ArrayLike, n_participants: int) -> Sphericity:
     """Bartlett's test of sphericity: are all items uncorrelated?
 
     Parameters
     ----------
     correlation : array-like of shape (n_items, n_items)
-    n_people : int
-        The number of people behind the correlations.
+    n_participants : int
+        The number of participants behind the correlations.
 
     Returns
     -------
@@ -328,7 +332,7 @@ def bartlett_sphericity(correlation: npt.ArrayLike, n_people: int) -> Sphericity
     --------
     >>> import numpy as np
     >>> R = np.array([[1.0, 0.6], [0.6, 1.0]])
-    >>> test = bartlett_sphericity(R, n_people=50)
+    >>> test = bartlett_sphericity(R, n_participants=50)
     >>> test.dof, round(test.chi2, 2), test.p_value < 0.001
     (1, 21.2, True)
     """
@@ -337,5 +341,5 @@ def bartlett_sphericity(correlation: npt.ArrayLike, n_people: int) -> Sphericity
     dof = m * (m - 1) // 2
     if not is_positive_definite(R):
         return Sphericity(math.nan, dof, math.nan)
-    chi2 = -float(np.linalg.slogdet(R)[1]) * (n_people - 1 - (2 * m + 5) / 6)
+    chi2 = -float(np.linalg.slogdet(R)[1]) * (n_participants - 1 - (2 * m + 5) / 6)
     return Sphericity(chi2, dof, float(special.chdtrc(dof, max(chi2, 0.0))) if dof else math.nan)

@@ -12,6 +12,7 @@ from scipy import linalg, optimize
 from sklearn.exceptions import ConvergenceWarning
 
 from icqf.baselines.correlation import Floats, is_positive_definite
+from icqf.errors import InputError
 
 Method = Literal["minres", "ml"]
 LOWEST_UNIQUENESS = 0.005
@@ -44,7 +45,7 @@ class Fit(NamedTuple):
     dof : int
         Degrees of freedom; negative when the model has more parameters than there are correlations.
     bic : float
-        ``chi2 - dof * log(n_people)``; lower is better.
+        ``chi2 - dof * log(n_participants)``; lower is better.
     """
 
     chi2: float
@@ -88,13 +89,13 @@ def extract(
     """
     R = np.asarray(correlation, dtype=np.float64)
     if not 1 <= n_factors <= len(R):
-        raise ValueError(f"n_factors is {n_factors}; with {len(R)} items it must be between 1 and {len(R)}.")
+        raise InputError(f"n_factors is {n_factors}; with {len(R)} items it must be between 1 and {len(R)}.")
     if method == "minres":
         L, psi, n_iter = _minres(R, n_factors, tol, max_iter)
     elif method == "ml":
         L, psi, n_iter = _maximum_likelihood(R, n_factors, tol, max_iter)
     else:
-        raise ValueError(f"method is {method!r}; choose 'minres' or 'ml'.")
+        raise InputError(f"method is {method!r}; choose 'minres' or 'ml'.")
     return Extraction(L * np.where(L.sum(axis=0) < 0, -1.0, 1.0), psi, n_iter)
 
 
@@ -192,7 +193,7 @@ def _newton(H: Floats, g: Floats) -> Floats:
 def _maximum_likelihood(R: Floats, k: int, tol: float, max_iter: int) -> tuple[Floats, Floats, int]:
     """L-BFGS on the logarithms of the uniquenesses."""
     if not is_positive_definite(R):
-        raise ValueError(
+        raise InputError(
             "The correlation matrix is not positive definite, which maximum likelihood needs; "
             "use method='minres' or correlation='em', or drop items that repeat others."
         )
@@ -230,7 +231,7 @@ def degrees_of_freedom(n_items: int, n_factors: int) -> int:
     return ((n_items - n_factors) ** 2 - (n_items + n_factors)) // 2
 
 
-def fit_statistics(correlation: Floats, model: Floats, n_factors: int, n_people: int) -> Fit:
+def fit_statistics(correlation: Floats, model: Floats, n_factors: int, n_participants: int) -> Fit:
     """Likelihood-ratio chi-square and BIC of a factor model.
 
     Parameters
@@ -238,7 +239,7 @@ def fit_statistics(correlation: Floats, model: Floats, n_factors: int, n_people:
     correlation : ndarray of shape (n_items, n_items)
     model : ndarray of shape (n_items, n_items)
         The correlations the factors imply; the diagonal is taken as 1.
-    n_factors, n_people : int
+    n_factors, n_participants : int
 
     Returns
     -------
@@ -248,7 +249,7 @@ def fit_statistics(correlation: Floats, model: Floats, n_factors: int, n_people:
     --------
     >>> import numpy as np
     >>> R = np.full((4, 4), 0.25) + 0.75 * np.eye(4)
-    >>> fit_statistics(R, R, n_factors=1, n_people=100).dof
+    >>> fit_statistics(R, R, n_factors=1, n_participants=100).dof
     2
     """
     m = len(correlation)
@@ -259,5 +260,5 @@ def fit_statistics(correlation: Floats, model: Floats, n_factors: int, n_people:
         return Fit(math.nan, dof, math.nan)
     ratio = linalg.solve(implied, correlation, assume_a="pos")
     discrepancy = float(np.trace(ratio) - np.linalg.slogdet(ratio)[1] - m)
-    chi2 = max(discrepancy, 0.0) * (n_people - 1 - (2 * m + 5) / 6 - 2 * n_factors / 3)
-    return Fit(chi2, dof, chi2 - dof * math.log(n_people))
+    chi2 = max(discrepancy, 0.0) * (n_participants - 1 - (2 * m + 5) / 6 - 2 * n_factors / 3)
+    return Fit(chi2, dof, chi2 - dof * math.log(n_participants))

@@ -29,6 +29,7 @@ from icqf.baselines.extraction import (
     fit_statistics,
 )
 from icqf.baselines.rotation import Rotation, oblimin, promax, varimax
+from icqf.errors import InputError
 
 _ROTATIONS = {"varimax": varimax, "promax": promax, "oblimin": oblimin}
 
@@ -53,8 +54,8 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     scores : {"regression"}, default="regression"
         Thurstone's regression scores, see Notes.
     correlation : {"pairwise", "em"}, default="pairwise"
-        How missing answers are treated when items are correlated: each pair of items over the people who
-        answered both, or maximum likelihood from all answers under a multivariate normal.
+        How missing answers are treated when items are correlated: each pair of items over the participants
+        who answered both, or maximum likelihood from all answers under a multivariate normal.
     rotation_tol : float, optional
         Stopping tolerance of the rotation. By default varimax and promax stop as early as they do in R, some
         thousandths short of the best loadings, so that published results come out again; 1e-12 goes on.
@@ -79,7 +80,7 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     explained_variance_ratio_ : ndarray of shape (n_components,)
         Share of all items' variance that each factor explains.
     score_weights_ : ndarray of shape (n_items, n_components)
-        Weights of the standardised items in the scores of a person who answered everything.
+        Weights of the standardised items in the scores of a participant who answered everything.
     mean_, scale_ : ndarray of shape (n_items,)
         Means and standard deviations of the items.
     correlation_ : ndarray of shape (n_items, n_items)
@@ -88,7 +89,7 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     bartlett_ : Sphericity
         Bartlett's test that the items are uncorrelated.
     chi2_, bic_ : float
-        Likelihood-ratio statistic of the model and its BIC, ``chi2_ - dof_ * log(n_people)``.
+        Likelihood-ratio statistic of the model and its BIC, ``chi2_ - dof_ * log(n_participants)``.
     dof_ : int
         Degrees of freedom of the model.
     n_iter_ : int
@@ -99,10 +100,10 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     Notes
     -----
-    Missing answers in `transform`: nothing is filled in. A person's score is the regression of the factors on
-    the items this person answered, ``z_o R_oo⁻¹ S_o`` with the standardised answers ``z_o`` and the
-    rows of `correlation_` and `structure_` that belong to them. Someone who answered little therefore gets
-    scores close to the average; someone who answered nothing gets NaN, with a warning.
+    Missing answers in `transform`: nothing is filled in. A participant's score is the regression of the
+    factors on the items this participant answered, ``z_o R_oo⁻¹ S_o`` with the standardised answers ``z_o``
+    and the rows of `correlation_` and `structure_` that belong to them. Someone who answered little
+    therefore gets scores close to the average; someone who answered nothing gets NaN, with a warning.
 
     Pairwise correlations need not be positive definite. If they are not, a warning says so, `kmo_` and
     `bartlett_` are NaN, and the scores use the correlations implied by the factors in place of ``R``.
@@ -152,7 +153,7 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
         Parameters
         ----------
-        X : array-like of shape (n_people, n_items)
+        X : array-like of shape (n_participants, n_items)
             Answers; NaN is a missing answer.
         y : ignored
 
@@ -179,7 +180,7 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         m = answers.shape[1]
         self._check_parameters(m)
         names = getattr(self, "feature_names_in_", None)
-        n_people = int(np.sum(~np.isnan(answers).all(axis=1)))
+        n_participants = int(np.sum(~np.isnan(answers).all(axis=1)))
         self.mean_, self.scale_, self.correlation_, _ = item_moments(
             answers, correlation=self.correlation, names=names
         )
@@ -196,17 +197,17 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 stacklevel=2,
             )
         self._keep(_ordered(self._rotate(L)), psi)
-        self._judge(L @ L.T, n_people)
+        self._judge(L @ L.T, n_participants)
         return self
 
     def _check_parameters(self, m: int) -> None:
         k = self.n_components
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= m:
-            raise ValueError(f"n_components is {k!r}; with {m} items choose a whole number from 1 to {m}.")
+            raise InputError(f"n_components is {k!r}; with {m} items choose a whole number from 1 to {m}.")
         if self.rotation is not None and self.rotation not in _ROTATIONS:
-            raise ValueError(f"rotation is {self.rotation!r}; choose one of {sorted(_ROTATIONS)} or None.")
+            raise InputError(f"rotation is {self.rotation!r}; choose one of {sorted(_ROTATIONS)} or None.")
         if self.scores != "regression":
-            raise ValueError(f"scores is {self.scores!r}; only 'regression' is available.")
+            raise InputError(f"scores is {self.scores!r}; only 'regression' is available.")
         if degrees_of_freedom(m, k) < 0:
             warnings.warn(
                 f"{k} factors of {m} items have more parameters than there are correlations, so many "
@@ -231,34 +232,34 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.communalities_ = np.sum(L * self.structure_, axis=1)
         self.explained_variance_ratio_ = np.sum(L * self.structure_, axis=0) / len(L)
 
-    def _judge(self, model: Floats, n_people: int) -> None:
+    def _judge(self, model: Floats, n_participants: int) -> None:
         """Set fit statistics, and the correlations and weights behind the scores."""
         R = self.correlation_
-        self.kmo_, self.bartlett_ = kmo(R), bartlett_sphericity(R, n_people)
-        self.chi2_, self.dof_, self.bic_ = fit_statistics(R, model, self.n_components, n_people)
+        self.kmo_, self.bartlett_ = kmo(R), bartlett_sphericity(R, n_participants)
+        self.chi2_, self.dof_, self.bic_ = fit_statistics(R, model, self.n_components, n_participants)
         self._score_correlation = R
         if not is_positive_definite(R):
             self._score_correlation = model + np.diag(self.uniquenesses_)
             warnings.warn(
-                f"The correlations of {len(R)} items from {n_people} people are not positive definite, so "
-                "KMO and Bartlett's test are NaN and scores use the correlations implied by the factors; use "
-                "correlation='em', more people, or fewer items.",
+                f"The correlations of {len(R)} items from {n_participants} participants are not positive "
+                "definite, so KMO and Bartlett's test are NaN and scores use the correlations implied by the "
+                "factors; use correlation='em', more participants, or fewer items.",
                 UserWarning,
                 stacklevel=3,
             )
         self.score_weights_ = linalg.solve(self._score_correlation, self.structure_, assume_a="pos")
 
     def transform(self, X: npt.ArrayLike) -> Floats:
-        """Factor scores, each from the items the person answered.
+        """Factor scores, each from the items the participant answered.
 
         Parameters
         ----------
-        X : array-like of shape (n_people, n_items)
+        X : array-like of shape (n_participants, n_items)
             Answers; NaN is a missing answer. See Notes of the class for how they are treated.
 
         Returns
         -------
-        ndarray of shape (n_people, n_components)
+        ndarray of shape (n_participants, n_components)
             A DataFrame after ``set_output(transform="pandas")``.
 
         Examples
@@ -267,9 +268,9 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         >>> rng = np.random.default_rng(0)
         >>> X = rng.normal(size=(200, 1)) + rng.normal(size=(200, 5))
         >>> model = FactorAnalysis().fit(X)
-        >>> person = X[:1].copy()
-        >>> person[0, 4] = np.nan
-        >>> model.transform(person).shape
+        >>> one = X[:1].copy()
+        >>> one[0, 4] = np.nan
+        >>> model.transform(one).shape
         (1, 1)
         """
         check_is_fitted(self)
@@ -286,8 +287,8 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             if not len(items):
                 result[rows] = np.nan
                 warnings.warn(
-                    f"{len(rows)} of {len(Z)} people answered nothing (the first is row {rows[0]}, counted "
-                    "from 0); their scores are NaN.",
+                    f"{len(rows)} of {len(Z)} participants answered nothing (the first is row {rows[0]}, "
+                    "counted from 0); their scores are NaN.",
                     UserWarning,
                     stacklevel=2,
                 )

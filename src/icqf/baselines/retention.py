@@ -14,12 +14,13 @@ from sklearn.utils.validation import check_array
 from icqf.baselines.correlation import CorrelationKind, Floats, Moments, is_positive_definite, item_moments
 from icqf.baselines.count import FactorCount
 from icqf.baselines.extraction import Method, degrees_of_freedom, extract, fit_statistics, start_uniquenesses
+from icqf.errors import InputError
 
 RandomState = int | np.random.Generator | None
 
 
 def _read(X: npt.ArrayLike, correlation: CorrelationKind) -> tuple[Floats, Moments]:
-    """Answers as an array without the people who answered nothing, and their correlations."""
+    """Answers as an array without the participants who answered nothing, and their correlations."""
     names: Sequence[Any] | None = list(X.columns) if isinstance(X, pd.DataFrame) else None
     answers = check_array(
         X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2, ensure_min_features=2
@@ -32,7 +33,7 @@ def _largest(max_components: int | None, default: int, ceiling: int) -> int:
     if max_components is None:
         return max(1, min(default, ceiling))
     if not 1 <= max_components <= ceiling:
-        raise ValueError(f"max_components is {max_components}; for these items choose 1 to {ceiling}.")
+        raise InputError(f"max_components is {max_components}; for these items choose 1 to {ceiling}.")
     return int(max_components)
 
 
@@ -54,12 +55,12 @@ def parallel_analysis(
     """Horn's parallel analysis: keep the factors that are stronger than those of unrelated items.
 
     The eigenvalues of the items' correlations are held against the eigenvalues of random data with as many
-    people and items and the same missing answers. Factors are counted up to the first one that is not above
-    the given quantile of its random counterparts.
+    participants and items and the same missing answers. Factors are counted up to the first one that is not
+    above the given quantile of its random counterparts.
 
     Parameters
     ----------
-    X : array-like of shape (n_people, n_items)
+    X : array-like of shape (n_participants, n_items)
         Answers; NaN is a missing answer.
     n_iter : int, default=100
         Random data sets.
@@ -94,15 +95,15 @@ def parallel_analysis(
     3
     """
     if kind not in ("fa", "pc"):
-        raise ValueError(f"kind is {kind!r}; choose 'fa' or 'pc'.")
+        raise InputError(f"kind is {kind!r}; choose 'fa' or 'pc'.")
     if communalities not in ("minres", "smc"):
-        raise ValueError(f"communalities is {communalities!r}; choose 'minres' or 'smc'.")
+        raise InputError(f"communalities is {communalities!r}; choose 'minres' or 'smc'.")
     if random_data not in ("normal", "permuted"):
-        raise ValueError(f"random_data is {random_data!r}; choose 'normal' or 'permuted'.")
+        raise InputError(f"random_data is {random_data!r}; choose 'normal' or 'permuted'.")
     if n_iter < 1:
-        raise ValueError(f"n_iter is {n_iter}; at least one random data set is needed.")
+        raise InputError(f"n_iter is {n_iter}; at least one random data set is needed.")
     if not 0 < quantile < 1:
-        raise ValueError(f"quantile is {quantile}; choose a number between 0 and 1, such as 0.95.")
+        raise InputError(f"quantile is {quantile}; choose a number between 0 and 1, such as 0.95.")
     answers, moments = _read(X, correlation)
     rng = np.random.default_rng(random_state)
     missing = np.isnan(answers)
@@ -167,7 +168,7 @@ def velicer_map(
 
     Parameters
     ----------
-    X : array-like of shape (n_people, n_items)
+    X : array-like of shape (n_participants, n_items)
         Answers; NaN is a missing answer.
     max_components : int, optional
         Default: one less than the number of items.
@@ -190,7 +191,7 @@ def velicer_map(
     3
     """
     if power not in (2, 4):
-        raise ValueError(f"power is {power}; choose 2 (Velicer 1976) or 4 (the revised test).")
+        raise InputError(f"power is {power}; choose 2 (Velicer 1976) or 4 (the revised test).")
     R = _read(X, correlation)[1].correlation
     m = len(R)
     values, V = linalg.eigh(R)
@@ -227,12 +228,12 @@ def bic_factor_analysis(
 ) -> FactorCount:
     """BIC of factor models with 1, 2, ... factors: fit, less a price for every parameter.
 
-    The paper calls this BIC₂: ``chi2 - dof * log(n_people)`` with the Bartlett-corrected likelihood-ratio
-    statistic ``chi2`` of the fitted model.
+    The paper calls this BIC₂: ``chi2 - dof * log(n_participants)`` with the Bartlett-corrected
+    likelihood-ratio statistic ``chi2`` of the fitted model.
 
     Parameters
     ----------
-    X : array-like of shape (n_people, n_items)
+    X : array-like of shape (n_participants, n_items)
         Answers; NaN is a missing answer.
     max_components : int, optional
         Default: 20, or as many as leave degrees of freedom.
@@ -263,13 +264,13 @@ def bic_factor_analysis(
     R = moments.correlation
     m = len(R)
     if not is_positive_definite(R):
-        raise ValueError(
-            f"The correlation matrix of {m} items from {len(answers)} people is not positive definite, so "
-            "BIC does not exist; use correlation='em', more people, or fewer items."
+        raise InputError(
+            f"The correlation matrix of {m} items from {len(answers)} participants is not positive definite, "
+            "so BIC does not exist; use correlation='em', more participants, or fewer items."
         )
     usable = [k for k in range(1, m) if degrees_of_freedom(m, k) > 0]
     if not usable:
-        raise ValueError(f"{m} items are too few for a factor model with BIC; at least 4 are needed.")
+        raise InputError(f"{m} items are too few for a factor model with BIC; at least 4 are needed.")
     rows = []
     for k in range(1, _largest(max_components, 20, usable[-1]) + 1):
         L = extract(R, k, method=method).loadings
@@ -277,7 +278,7 @@ def bic_factor_analysis(
         rows.append((k, fit.bic, fit.chi2, fit.dof))
     curve = pd.DataFrame(rows, columns=["n_components", "bic", "chi2", "dof"])
     if curve["bic"].isna().all():
-        raise ValueError("No factor model of these items has a BIC; drop items that repeat others.")
+        raise InputError("No factor model of these items has a BIC; drop items that repeat others.")
     best = int(curve["n_components"].to_numpy()[np.nanargmin(curve["bic"].to_numpy())])
     reason = (
         f"A model with {_items(best)} has the best balance of fit and simplicity (lowest BIC, "

@@ -9,14 +9,13 @@ from typing import Any
 import pandas as pd
 
 from icqf.data.questionnaire import Questionnaire
-from icqf.evaluation.fits import Callback, Part, fit_parts
+from icqf.evaluation.fits import SIZES, Callback, failures, fit_parts
 from icqf.evaluation.methods import FACTORIZATIONS, Method, resolve
 from icqf.evaluation.summaries import summarised
 from icqf.evaluation.wilcoxon import compare_methods
 from icqf.resampling.matching import agreement, match_factors
 from icqf.resampling.splits import FULL
 
-SIZES = (0.8, 0.6, 0.4, 0.2)
 MEASURES = ("pearson", "pearson_optimal", "congruence")
 
 
@@ -27,9 +26,10 @@ class Stability:
     Attributes
     ----------
     table : DataFrame
-        A row a split, size and method: ``n_training``, ``k_full`` and ``k`` (factors found in the development
-        set and in the part), ``beta``, ``pearson`` and ``pearson_sd`` (greedy pairs), ``pearson_optimal``,
-        ``congruence``; with true loadings also ``truth`` (greedy Pearson correlation with them).
+        One row per split, size and method: ``n_training``, ``k_full`` and ``k`` (factors found in the
+        development set and in the part), ``beta``, ``pearson`` and ``pearson_sd`` (greedy pairs),
+        ``pearson_optimal``, ``congruence``; with true loadings also ``truth`` (greedy Pearson correlation
+        with them).
     failures : tuple of str
         Fits that were not possible, and why.
 
@@ -137,12 +137,3 @@ def stability(
             row["truth"] = match_factors(truth, part.factors).mean
         rows.append(row)
     return Stability(pd.DataFrame(rows), failures(parts))
-
-
-def failures(parts: Sequence[Part]) -> tuple[str, ...]:
-    """Say which fits were not possible, and why."""
-    return tuple(
-        f"{part.method}, size {part.size:g}, split {part.split + 1}: {part.failed}"
-        for part in parts
-        if part.failed
-    )

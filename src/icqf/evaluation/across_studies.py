@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 
 from icqf.data.questionnaire import Questionnaire
-from icqf.evaluation.across_samples import MEASURES, failures
-from icqf.evaluation.fits import Callback, fit_parts
+from icqf.evaluation.across_samples import MEASURES
+from icqf.evaluation.fits import Callback, failures, fit_parts
 from icqf.evaluation.methods import FACTORIZATIONS, Method, resolve
 from icqf.evaluation.summaries import summarised
 from icqf.evaluation.wilcoxon import compare_methods
@@ -25,7 +25,7 @@ class Replication:
     Attributes
     ----------
     table : DataFrame
-        A row a split and method: ``k_a`` and ``k_b`` (factors found in each study), ``pearson`` and
+        One row per split and method: ``k_a`` and ``k_b`` (factors found in each study), ``pearson`` and
         ``pearson_sd`` (greedy pairs), ``pearson_optimal``, ``congruence``.
     failures : tuple of str
         Fits that were not possible, and why.

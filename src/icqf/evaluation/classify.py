@@ -1,4 +1,4 @@
-"""How well scores tell a label: logistic regression, tuned on validation people, judged on held-out ones."""
+"""How well scores predict a label: logistic regression, tuned on validation data, judged on held-out data."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ STRENGTHS = tuple(10.0**power for power in range(-4, 5))
 
 
 def classified(scores: Sequence[Array], labels: Sequence[Array]) -> float:
-    """Area under the ROC curve of the held-out people; NaN when they or the training people are all alike.
+    """Area under the ROC curve in the held-out participants; NaN if they or the training ones are alike.
 
-    The scores are standardised by the training people's mean and spread; a missing score counts as that
-    mean. The strength of the ℓ2 penalty is the one with the largest area in the validation people.
+    The scores are standardised by the training participants' mean and spread; a missing score counts as that
+    mean. The strength of the ℓ2 penalty is the one with the largest area in the validation participants.
 
     Parameters
     ----------
     scores : three arrays (n, k)
-        Of the training, validation and held-out people.
+        Of the training, validation and held-out participants.
     labels : three arrays (n,)
-        1, 0, or NaN for people whose label is not known, who are left out.
+        1, 0, or NaN for participants whose label is not known, who are left out.
 
     Examples
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> people = [rng.normal(size=(n, 2)) for n in (200, 50, 50)]
-    >>> classified(people, [(part[:, 0] > 0).astype(float) for part in people])
+    >>> parts = [rng.normal(size=(n, 2)) for n in (200, 50, 50)]
+    >>> classified(parts, [(part[:, 0] > 0).astype(float) for part in parts])
     1.0
     """
     from sklearn.metrics import roc_auc_score  # slow to import, and plots import this package

@@ -22,6 +22,7 @@ from icqf.resampling.splits import FULL, make_splits
 Array = NDArray[Any]
 Callback = Callable[[Progress], object]
 FEWEST_CASES = 10
+SIZES = (0.8, 0.6, 0.4, 0.2)  # training sets, as shares of the development set
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +59,7 @@ def fit_parts(
     checkpoint: Any,
     callback: Callback | None,
 ) -> list[Part]:
-    """Every method on every training set; with labels, also how well each is told in the held-out people."""
+    """Every method on every training set; with labels, also how well it predicts those held out."""
     study = answered(questionnaire).with_observed_ranges()
     _refuse_unknown_confounds(study)
     known = None if labels is None else checked_labels(labels, study)
@@ -85,6 +86,15 @@ def fit_parts(
     if all(part.failed for part in parts):
         raise InputError(f"No fit was possible. {parts[0].method}: {parts[0].failed}")
     return parts
+
+
+def failures(parts: Sequence[Part]) -> tuple[str, ...]:
+    """Say which fits were not possible, and why."""
+    return tuple(
+        f"{part.method}, size {part.size:g}, split {part.split + 1}: {part.failed}"
+        for part in parts
+        if part.failed
+    )
 
 
 def fit_part(

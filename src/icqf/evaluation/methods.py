@@ -1,4 +1,4 @@
-"""Ways to turn answers into a few numbers per person, each choosing its own number of factors."""
+"""Ways to turn answers into a few numbers per participant, each choosing its own number of factors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from icqf.baselines import L1NMF, FactorAnalysis, parallel_analysis
 from icqf.data.questionnaire import Questionnaire
-from icqf.errors import InputError, did_you_mean, listed
+from icqf.errors import InputError, counted, did_you_mean, listed
 from icqf.estimator import ICQF
 from icqf.selection.estimator import ICQFCV
 
@@ -30,9 +30,9 @@ class Fitted:
     Attributes
     ----------
     features : callable
-        From a `Questionnaire` of other people to an array (n, k) of their scores.
+        From a `Questionnaire` of other participants to an array (n, k) of their scores.
     n_components : int
-        Number of scores per person.
+        Number of scores per participant.
     beta : float or None
         The penalty, where there is one.
     loadings : DataFrame (n_items, k) or None
@@ -174,6 +174,11 @@ class FactorAnalysisMethod(Method):
         """Find the number of factors and fit to the training participants."""
         answers = training.keyed_answers()
         varying = list(answers.columns[answers.nunique() > 1])
+        if len(varying) < 2:
+            raise InputError(
+                f"Of {counted(answers.shape[1], 'item')}, {len(varying)} vary among the training "
+                "participants; factor analysis needs at least 2."
+            )
         seen = answers[varying].astype(float)
         k = self.n_components
         if k is None:
@@ -192,7 +197,7 @@ class FactorAnalysisMethod(Method):
 
 @dataclass(frozen=True)
 class SubscaleMethod(Method):
-    """Sums of each subscale's items as the codebook has them; missing answers count as the person's mean.
+    """Sums of each subscale's items by the codebook; missing answers count as the participant's mean.
 
     Examples
     --------
@@ -276,10 +281,13 @@ def resolve(methods: Sequence[str | Method]) -> tuple[Method, ...]:
 
 
 def trained(method: Method, training: Questionnaire, *, random_state: int) -> Fitted | str:
-    """Fit, or return why that is not possible with these participants; warnings are left to direct fits."""
+    """Fit, or return why that is not possible with these participants; warnings are left to direct fits.
+
+    Only `InputError` says so; any other error is a defect, and is raised.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             return method.fit(training, random_state=random_state)
-        except ValueError as error:
+        except InputError as error:
             return str(error)

@@ -10,8 +10,7 @@ import pandas as pd
 
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError, listed
-from icqf.evaluation.across_samples import SIZES, failures
-from icqf.evaluation.fits import Callback, fit_parts
+from icqf.evaluation.fits import SIZES, Callback, failures, fit_parts
 from icqf.evaluation.methods import METHODS, Method, resolve
 from icqf.evaluation.summaries import bands
 from icqf.evaluation.wilcoxon import compare_methods
@@ -25,7 +24,7 @@ class DiagnosticAUC:
     Attributes
     ----------
     table : DataFrame
-        A row a split, size, method and label: ``n_training``, ``n_components``, ``beta`` and ``auc``, the
+        One row per split, size, method and label: ``n_training``, ``n_components``, ``beta`` and ``auc``, the
         area under the ROC curve in the held-out participants.
     failures : tuple of str
         Fits that were not possible, and why.
@@ -46,7 +45,7 @@ class DiagnosticAUC:
     failures: tuple[str, ...] = ()
 
     def over_labels(self) -> pd.DataFrame:
-        """Mean area over the labels, a row a split, size and method."""
+        """Mean area over the labels, one row per split, size and method."""
         keys = ["split", "size", "n_training", "method", "n_components", "beta"]
         return self.table.groupby(keys, sort=False, dropna=False)["auc"].mean().reset_index()
 
@@ -81,24 +80,25 @@ def diagnostic_auc(
     checkpoint: Any = None,
     callback: Callback | None = None,
 ) -> DiagnosticAUC:
-    """Measure how well the scores of each method tell diagnoses in people that nothing was learned from.
+    """Measure how well the scores of each method predict diagnoses in participants kept apart from all fits.
 
     In each split a fifth of the participants is held out, and a fifth of the others is for validation, with
     confounds and labels in proportion. A method is fitted to parts of the rest alone; validation and held-out
-    people are scored with what it learned. For each label a logistic regression with an ℓ2 penalty and
-    balanced classes is trained on the training scores, its penalty chosen in the validation people, and
-    judged in the held-out people, who are the same for every method and size.
+    participants are scored with what it learned. For each label a logistic regression with an ℓ2 penalty and
+    balanced classes is trained on the training scores, its penalty chosen in the validation participants, and
+    judged in the held-out participants, who are the same for every method and size.
 
     Parameters
     ----------
     questionnaire : Questionnaire
-        The study. Every item's answer range must be declared: observed ones would tell of held-out people.
+        The study. Every item's answer range must be declared: an observed one would depend on held-out
+        participants.
     labels : DataFrame (n, labels)
         1, 0, or missing, indexed by participant.
     methods : sequence
         Names ("icqf", "l1-nmf", "fa-promax", "subscales", "items") or `Method` objects.
     sizes : sequence of float
-        Training sets, as shares of the development set (all but the held-out people), up to 0.8.
+        Training sets, as shares of the development set (all but the held-out participants), up to 0.8.
     n_splits, random_state, n_jobs, checkpoint, callback
         As for `stability`.
 

@@ -48,7 +48,7 @@ def compare_methods(
 
     Notes
     -----
-    Splits of one study share most of their people, so the tests are not independent: they say whether a
+    Splits of one study share most of their participants, so the tests are not independent: they say whether a
     difference is systematic in this sample, not that it would hold in another.
 
     Examples

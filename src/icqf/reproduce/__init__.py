@@ -1,1 +1,1 @@
-"""The paper's experiments, one file a table or figure."""
+"""The paper's experiments, one file per table or figure."""

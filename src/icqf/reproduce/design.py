@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from icqf.evaluation.across_samples import SIZES
+from icqf.evaluation.fits import SIZES
 from icqf.evaluation.methods import BETAS, FACTORS, METHODS, FactorAnalysisMethod, ICQFMethod, Method
 from icqf.jobs.parallel import Progress
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +11,17 @@ from icqf.errors import counted
 from icqf.evaluation.methods import METHODS
 from icqf.evaluation.prediction import DiagnosticAUC, diagnostic_auc
 from icqf.plotting import by_sample_size
-from icqf.report.markdown import markdown_table, safe
+from icqf.report.markdown import markdown_table
 from icqf.reproduce.design import Design
 from icqf.reproduce.pages import (
-    about_simulations,
     candidates,
     chosen_counts,
     count_cell,
-    failures_words,
-    in_short,
-    made_by,
+    on_each_study,
     share,
     table_of_tests,
     tests_of,
-    verdict,
     wide,
-    write_page,
 )
 from icqf.reproduce.studies import NamedStudy
 
@@ -37,24 +33,23 @@ PAPER_COUNTS = {
 
 def diagnosis(studies: Sequence[NamedStudy], design: Design) -> Path:
     """Run the experiment on each study; writes tables, figures and the page ``diagnosis.md``."""
-    labelled = [(study, study.known_labels) for study in studies]
-    design.out.mkdir(parents=True, exist_ok=True)
-    sections, verdicts = [], []
-    for study, labels in labelled:
-        found = diagnostic_auc(
+    labels = {study.name: study.known_labels for study in studies}  # refused before anything is written
+    return on_each_study(
+        studies,
+        design,
+        lambda study: diagnostic_auc(
             study.questionnaire,
-            labels,
+            labels[study.name],
             methods=design.methods(METHODS),
             sizes=design.sizes,
             **design.running(study.name),
-        )
-        verdicts.append((study.title, verdict(tests_of(found), "the area")))
-        sections += _section(study, found, design)
-    page = design.out / "diagnosis.md"
-    title = "# Diagnosis: what the scores keep as samples get smaller"
-    head = [title, made_by(design, _setting(design)), about_simulations(studies)]
-    write_page(page, [*head, *in_short(verdicts), *sections])
-    return page
+        ),
+        partial(_section, sizes=design.sizes),
+        name="diagnosis",
+        title="Diagnosis: what the scores keep as samples get smaller",
+        setting=_setting(design),
+        measure="the area",
+    )
 
 
 def _setting(design: Design) -> str:
@@ -66,15 +61,13 @@ def _setting(design: Design) -> str:
     scored with the loadings fixed. For each label a logistic regression (ℓ2, balanced classes, standardised
     scores) is tuned on the validation and judged on the held-out participants, the same ones for every
     method and size. “All items” is what the answers tell without any summary. Tests are one-sided Wilcoxon
-    signed-rank tests over splits with a false discovery rate of 0.01. Splits of one study share people, so
-    a verdict is about this sample."""
+    signed-rank tests over splits with a false discovery rate of 0.01. Splits of one study share
+    participants, so a verdict is about this sample."""
 
 
-def _section(study: NamedStudy, found: DiagnosticAUC, design: Design) -> list[str]:
-    base = design.out / f"diagnosis-{study.name}"
-    tests, summary = tests_of(found), found.summary()
+def _section(study: NamedStudy, found: DiagnosticAUC, base: Path, *, sizes: Sequence[float]) -> list[str]:
+    summary, both = found.summary(), (max(sizes), min(sizes))
     found.table.to_csv(f"{base}.csv", index=False, float_format="%.4g")
-    tests.to_csv(f"{base}-tests.csv", index=False, float_format="%.6g")
     ax: Any = by_sample_size(summary, "auc", label="mean AUC")
     ax.set_xlabel("training set, as a share of the development set")
     ax.set_title(study.title, loc="left")
@@ -85,22 +78,18 @@ def _section(study: NamedStudy, found: DiagnosticAUC, design: Design) -> list[st
 
     counts = chosen_counts(found.table[found.table["beta"].notna() | (found.table["method"] == "FA-promax")])
     return [
-        f"## {safe(study.described)}",
-        safe(" ".join(study.notes)),
         f"Area under the ROC curve, mean over {counted(found.table['label'].nunique(), 'label')}, with the "
         "95 % interval of its mean over splits:",
         wide(summary, area),
         f"![AUC against the size of the training set]({base.name}.png)",
-        table_of_tests(tests),
+        table_of_tests(tests_of(found)),
         f"Number of factors chosen, median and range over splits. {PAPER_COUNTS.get(study.name, '')}".strip(),
         wide(counts, count_cell),
         "Penalty β chosen:",
         wide(chosen_counts(found.table[found.table["beta"].notna()], "beta"), count_cell),
-        f"Mean area for each label, trained on {share(max(design.sizes))} and on {share(min(design.sizes))}:",
-        _by_label(found, design),
+        f"Mean area for each label, trained on {share(both[0])} and on {share(both[1])}:",
+        _by_label(found, both),
         _label_words(found, base),
-        failures_words(found.failures),
-        f"All runs: [{base.name}.csv]({base.name}.csv).",
     ]
 
 
@@ -119,14 +108,9 @@ def _label_words(found: DiagnosticAUC, base: Path) -> str:
     )
 
 
-def _by_label(found: DiagnosticAUC, design: Design) -> str:
+def _by_label(found: DiagnosticAUC, sizes: Sequence[float]) -> str:
     areas = found.by_label()
     methods = list(dict.fromkeys(found.table["method"]))
-    columns = [
-        (size, method)
-        for size in (max(design.sizes), min(design.sizes))
-        for method in methods
-        if (size, method) in areas
-    ]
+    columns = [(size, method) for size in sizes for method in methods if (size, method) in areas]
     lines = [[str(label), *(f"{areas.loc[label, at]:.2f}" for at in columns)] for label in areas.index]
     return markdown_table(["label", *(f"{method}, {share(size)}" for size, method in columns)], lines)

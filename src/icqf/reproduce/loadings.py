@@ -121,7 +121,7 @@ def _section(study: NamedStudy, fits: Mapping[str, Fitted | str], design: Design
 
 
 def recovery(names: Sequence[str], design: Design) -> pd.DataFrame:
-    """Correlation with the true loadings in several simulated studies of 1 335 people: a row a fit."""
+    """Correlation with the true loadings in several simulated studies of 1 335 participants, by fit."""
     number, size = (1, QUICK_PARTICIPANTS) if design.quick else (COHORTS, COHORT_SIZE)
     methods = design.methods(FACTORIZATIONS)
     jobs = {
@@ -171,7 +171,7 @@ def _recovery_section(table: pd.DataFrame, design: Design) -> list[str]:
     closest = "; ".join(f"{str(study).upper()}: {best}" for study, best in means.idxmax(axis=1).items())
     size = QUICK_PARTICIPANTS if design.quick else COHORT_SIZE
     return [
-        f"## How well the true loadings are found in {size} people",
+        f"## How well the true loadings are found in {size} participants",
         "Eight true factors; Pearson correlation of matched loadings with the true ones; simulated studies "
         f"of each population: {table['seed'].nunique()}.",
         markdown_table(

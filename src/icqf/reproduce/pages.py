@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -16,6 +16,7 @@ from icqf.report.markdown import markdown_table, safe
 from icqf.reproduce.design import Design
 from icqf.reproduce.studies import NamedStudy
 
+Found = TypeVar("Found", bound=DiagnosticAUC | Stability)
 WORDS = {"better": "ICQF better", "worse": "ICQF worse", "no difference": "no difference"}
 
 
@@ -84,8 +85,38 @@ def about_simulations(studies: Iterable[NamedStudy]) -> str:
 
 
 def in_short(verdicts: Iterable[tuple[str, str]]) -> list[str]:
-    """What came out, a line a study."""
+    """What came out, one line per study."""
     return ["## In short", "\n".join(f"- **{safe(title)}.** {text}" for title, text in verdicts)]
+
+
+def on_each_study(
+    studies: Sequence[NamedStudy],
+    design: Design,
+    work: Callable[[NamedStudy], Found],
+    section: Callable[[NamedStudy, Found, Path], list[str]],
+    *,
+    name: str,
+    title: str,
+    setting: str,
+    measure: str,
+) -> Path:
+    """Run an experiment on each study and write its page: what was done, the verdicts, one section per study.
+
+    `section` is told where the study's tables and figures belong, as a path without an ending.
+    """
+    design.out.mkdir(parents=True, exist_ok=True)
+    sections, verdicts = [], []
+    for study in studies:
+        found = work(study)
+        base, tests = design.out / f"{name}-{study.name}", tests_of(found)
+        tests.to_csv(f"{base}-tests.csv", index=False, float_format="%.6g")
+        verdicts.append((study.title, verdict(tests, measure)))
+        sections += [f"## {safe(study.described)}", safe(" ".join(study.notes)), *section(study, found, base)]
+        sections += [failures_words(found.failures), f"All runs: [{base.name}.csv]({base.name}.csv)."]
+    page = design.out / f"{name}.md"
+    head = [f"# {title}", made_by(design, setting), about_simulations(studies)]
+    write_page(page, [*head, *in_short(verdicts), *sections])
+    return page
 
 
 def wide(summary: pd.DataFrame, cell: Callable[[Any], str]) -> str:

@@ -102,4 +102,5 @@ def _setting(design: Design) -> str:
     each study, choosing its number of factors in each: k and β by blockwise cross-validation (ICQF, ℓ1-NMF;
     {candidates(design)}), k by parallel analysis (FA-promax). Factors are matched on the items that both
     studies have, over min(k, k′) pairs. Tests are one-sided Wilcoxon signed-rank tests over splits with a
-    false discovery rate of 0.01; splits of one study share people, so a verdict is about these samples."""
+    false discovery rate of 0.01; splits of one study share participants, so a verdict is about these
+    samples."""

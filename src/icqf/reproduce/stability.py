@@ -12,23 +12,17 @@ from icqf.evaluation.across_samples import Stability, stability
 from icqf.evaluation.methods import FACTORIZATIONS
 from icqf.evaluation.summaries import bands
 from icqf.plotting import by_sample_size
-from icqf.report.markdown import safe
 from icqf.reproduce.design import Design
 from icqf.reproduce.pages import (
-    about_simulations,
     candidates,
     chosen_counts,
     count_cell,
-    failures_words,
-    in_short,
-    made_by,
+    on_each_study,
     share,
     table_of_tests,
     tests_of,
-    verdict,
     wide,
     with_spread,
-    write_page,
 )
 from icqf.reproduce.studies import NamedStudy
 
@@ -50,24 +44,23 @@ PAPER_SIZES = (0.8, 0.6, 0.4, 0.2)
 
 def stability_experiment(studies: Sequence[NamedStudy], design: Design) -> Path:
     """Run the experiment on each study; writes tables, figures and the page ``stability.md``."""
-    design.out.mkdir(parents=True, exist_ok=True)
-    sections, verdicts = [], []
-    for study in studies:
-        found = stability(
+    return on_each_study(
+        studies,
+        design,
+        lambda study: stability(
             study.questionnaire,
             labels=study.labels,
             methods=design.methods(FACTORIZATIONS),
             sizes=design.sizes,
             truth=study.truth,
             **design.running(study.name),
-        )
-        verdicts.append((study.title, verdict(tests_of(found), "the agreement")))
-        sections += _section(study, found, design)
-    page = design.out / "stability.md"
-    title = "# Stability: do smaller samples give the same factors?"
-    head = [title, made_by(design, _setting(design)), about_simulations(studies)]
-    write_page(page, [*head, *in_short(verdicts), *sections])
-    return page
+        ),
+        _section,
+        name="stability",
+        title="Stability: do smaller samples give the same factors?",
+        setting=_setting(design),
+        measure="the agreement",
+    )
 
 
 def _setting(design: Design) -> str:
@@ -78,15 +71,13 @@ def _setting(design: Design) -> str:
     the whole, greedily by Pearson's correlation over min(k, k′) pairs as in the paper; beside it the
     assignment with the largest sum of correlations, and Tucker's congruence. Matching over min(k, k′)
     favours whoever finds fewer factors, so look at the numbers of factors too. Tests are one-sided Wilcoxon
-    signed-rank tests over splits with a false discovery rate of 0.01; splits of one study share people, so
-    a verdict is about this sample."""
+    signed-rank tests over splits with a false discovery rate of 0.01; splits of one study share
+    participants, so a verdict is about this sample."""
 
 
-def _section(study: NamedStudy, found: Stability, design: Design) -> list[str]:
-    base = design.out / f"stability-{study.name}"
-    tests, summary = tests_of(found), found.summary()
+def _section(study: NamedStudy, found: Stability, base: Path) -> list[str]:
+    summary = found.summary()
     found.table.to_csv(f"{base}.csv", index=False, float_format="%.6g")
-    tests.to_csv(f"{base}-tests.csv", index=False, float_format="%.6g")
     label = "mean correlation of loadings"
     ax: Any = by_sample_size(bands(found.table, "pearson"), "pearson", label=label)
     ax.set_xlabel("part, as a share of the development set")
@@ -101,13 +92,11 @@ def _section(study: NamedStudy, found: Stability, design: Design) -> list[str]:
         return text + (f" [{published[PAPER_SIZES.index(size)]:.2f}]" if published else "")
 
     parts = [
-        f"## {safe(study.described)}",
-        safe(" ".join(study.notes)),
         "Mean correlation of matched loadings, greedy (standard deviation over splits)"
         + ("; in square brackets the paper's Table 2, from the real study." if paper else "."),
         wide(summary, greedy),
         f"![Agreement against the size of the sample]({base.name}.png)",
-        table_of_tests(tests),
+        table_of_tests(tests_of(found)),
         "With the best assignment / by Tucker's congruence:",
         wide(summary, lambda row: f"{row['pearson_optimal']:.3f} / {row['congruence']:.3f}"),
         "Number of factors in the parts, median and range over splits (first column: in the whole "
@@ -120,11 +109,7 @@ def _section(study: NamedStudy, found: Stability, design: Design) -> list[str]:
             wide(summary, lambda row: with_spread(row["truth"], row["truth_spread"], 3)),
             _closest(summary),
         ]
-    return [
-        *parts,
-        failures_words(found.failures),
-        f"All runs: [{base.name}.csv]({base.name}.csv).",
-    ]
+    return parts
 
 
 def _closest(summary: pd.DataFrame) -> str:

@@ -33,7 +33,7 @@ class NamedStudy:
     Attributes
     ----------
     name, title : str
-        Short name, for files, and a title for people.
+        Short name, for files, and a title to read.
     questionnaire : Questionnaire
     labels : DataFrame or None
         Diagnoses or other labels by participant.

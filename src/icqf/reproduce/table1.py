@@ -74,14 +74,13 @@ def found_k(design: Design, noise: float, seed: int) -> dict[str, int]:
         random_state=seed,
     )
     ks = design.candidates
-    people = data.confounds
     found: dict[str, int] = {}
     models: dict[str, ICQF] = {
         "ICQF": ICQF(beta=BETA, item_range=(0, HIGHEST)),
         "l1-NMF": L1NMF(beta=BETA, item_range=(0, HIGHEST)),
     }
     for name, model in models.items():
-        given = people if name == "ICQF" else None
+        given = data.confounds if name == "ICQF" else None
         schemes = [row for row in design.rows if row.startswith(name)]
         if not schemes:
             continue
@@ -121,7 +120,7 @@ def table1(
     checkpoint: Any = None,
     callback: Callable[[Progress], object] | None = None,
 ) -> pd.DataFrame:
-    """Run the experiment; one row a data set and scheme: noise, seed, scheme, k."""
+    """Run the experiment; one row per data set and scheme: noise, seed, scheme, k."""
     jobs = {
         f"noise {noise:g}, data set {seed}": (design, noise, seed)
         for noise in design.noise
@@ -140,7 +139,7 @@ def table1(
 
 
 def errors(results: pd.DataFrame, design: Design) -> pd.DataFrame:
-    """Mean and standard error of |found − true|, a row a scheme and noise.
+    """Mean and standard error of |found − true|, one row per scheme and noise.
 
     The paper's numbers stand beside them where the data sets are the paper's.
     """
