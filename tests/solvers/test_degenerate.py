@@ -7,6 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from icqf import ICQF
+from icqf.solvers.start import Spectrum
 
 
 def fit_quietly(model, answers):
@@ -61,3 +62,30 @@ def test_more_factors_than_the_table_has_rank():
     model = fit_quietly(ICQF(3, item_range=(0, 4), beta=0.0, intercept=False, max_iter=3000), answers)
     assert np.isfinite(model.components_).all()
     assert -model.score(answers) < 1e-3
+
+
+def test_a_spectrum_is_the_same_from_either_side(monkeypatch):
+    """Fewer participants than items: the participants' products give the singular vectors of the items'."""
+    rng = np.random.default_rng(0)
+    answers = rng.uniform(0, 100, (25, 40))
+    answers[rng.random(answers.shape) < 0.1] = np.nan
+    model = ICQF(3, item_range=(0, 100), dtype="float64")
+    problem = model.state(answers, sample_weight=rng.random(25) + 0.5).problem
+    for centred in (False, True):
+        found = Spectrum(problem, centred=centred)
+        with monkeypatch.context() as patch:
+            patch.setattr(Spectrum, "_of_participants", Spectrum._of_items)
+            items = Spectrum(problem, centred=centred)
+        assert found.right.shape == (40, 25)
+        np.testing.assert_allclose(found.singular[:20], items.singular[:20], rtol=1e-8)
+        overlap = np.abs((found.right[:, :10] * items.right[:, :10]).sum(axis=0))
+        np.testing.assert_allclose(overlap, 1, atol=1e-8)
+
+
+@pytest.mark.parametrize("shape", [(20, 400), (60, 1200)])
+def test_many_more_items_than_participants(shape):
+    """A bound stiffer than the few participants can carry made the loadings swing and never settle."""
+    rng = np.random.default_rng(0)
+    signal = rng.random((shape[0], 3)) @ rng.random((3, shape[1])) * 2
+    answers = np.rint(np.clip(signal + rng.normal(0, 0.4, shape), 0, 4))
+    assert ICQF(3, item_range=(0, 4)).fit(answers).converged_

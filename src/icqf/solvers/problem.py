@@ -258,7 +258,7 @@ class Problem:
     @property
     def terms(self) -> Terms:
         """What a block of participants needs to know of the problem."""
-        return Terms(self.bounds, self.penalty, max(1.0, 0.1 * self.m))
+        return Terms(self.bounds, self.penalty, max(1.0, 0.1 * min(self.n, self.m)))
 
 
 @dataclass(frozen=True)

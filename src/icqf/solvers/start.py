@@ -35,21 +35,35 @@ class Spectrum:
         self.problem = problem
         self.centred = centred
         self.means = item_means(problem)
-        gram = np.zeros((problem.m, problem.m))
-        for block in problem.blocks():
+        squares, self.right = self._of_items() if problem.m <= problem.n else self._of_participants()
+        self.singular = np.sqrt(np.maximum(squares, 0.0))
+        self._left: list[Array] = []  # some vectors each
+
+    def _of_items(self) -> tuple[Array, Array]:
+        """Squared singular values and right singular vectors (m, m), from the items' m × m products."""
+        gram = np.zeros((self.problem.m, self.problem.m))
+        for block in self.problem.blocks():
             V = self._filled(block)
             gram += V.T @ (V if block.weights is None else V * block.weights[:, None])
         # All eigenvectors: asking for some of them fails where items fall into separate groups.
         eigenvalues, vectors = np.linalg.eigh(gram)
-        self.singular = np.sqrt(np.maximum(eigenvalues[::-1], 0.0))
-        self.right = vectors[:, ::-1]  # (m, m)
-        self._left: list[Array] = []  # some vectors each
+        return eigenvalues[::-1], vectors[:, ::-1]
+
+    def _of_participants(self) -> tuple[Array, Array]:
+        """The same from the participants' n × n products, where they are fewer: vectors (m, n)."""
+        V = np.concatenate([self._filled(block) for block in self.problem.blocks()]).astype(np.float64)
+        if self.problem.weights is not None:
+            V *= np.sqrt(self.problem.weights)[:, None]
+        eigenvalues, vectors = np.linalg.eigh(V @ V.T)
+        right = V.T @ vectors[:, ::-1]
+        lengths = np.linalg.norm(right, axis=0)
+        return eigenvalues[::-1], right / np.where(lengths > 0, lengths, 1.0)
 
     def left(self, k: int) -> Array:
         """The first k left singular vectors (n, k), worked out a few at a time."""
         real = self.singular > 1e-7 * self.singular[0]
         inverse = np.divide(1.0, self.singular, out=np.zeros_like(self.singular), where=real)
-        while len(self._left) * _VECTORS_AT_A_TIME < min(k, self.problem.m):
+        while len(self._left) * _VECTORS_AT_A_TIME < min(k, len(self.singular)):
             first = len(self._left) * _VECTORS_AT_A_TIME
             at = slice(first, first + _VECTORS_AT_A_TIME)
             scaled = (self.right[:, at] * inverse[at]).astype(self.problem.dtype)

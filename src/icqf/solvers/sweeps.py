@@ -12,6 +12,7 @@ from typing import Any
 from array_api_compat import array_namespace
 
 TINY = 1e-12
+_NARROW = 1e-2  # directions flatter than this share of the steepest do not set the pace of the inner ADMM
 
 
 def _limits(x: Any, hi: Any, xp: Any) -> tuple[Any, Any]:
@@ -99,7 +100,7 @@ def fista(x: Any, G: Any, P: Any, hi: Any, *, l1: float = 0.0, tol: float, max_i
 
 
 def _lasso_fista(x: Any, G: Any, P: Any, *, l1: float, tol: float, max_iter: int) -> Any:
-    """FISTA for ½ xᵀGx − pᵀx + λ‖x‖₁ without bounds (soft threshold as its projection)."""
+    """FISTA for ½ xᵀGx − pᵀx + λ‖x‖₁ without bounds (soft threshold as its projection), with restarts."""
     xp = array_namespace(x, G, P)
     L = _largest_eigenvalue(G, xp)
     y, t = x, 1.0
@@ -108,20 +109,29 @@ def _lasso_fista(x: Any, G: Any, P: Any, *, l1: float, tol: float, max_iter: int
         step = y - (G @ y - P) / L
         new = xp.sign(step) * xp.maximum(xp.abs(step) - l1 / L, zero)
         moved = float(xp.max(xp.abs(new - y)))
-        t_next = (1 + math.sqrt(1 + 4 * t * t)) / 2
-        y, t = new + (t - 1) / t_next * (new - x), t_next
+        if float(xp.sum((y - new) * (new - x))) > 0:
+            y, t = new, 1.0
+        else:
+            t_next = (1 + math.sqrt(1 + 4 * t * t)) / 2
+            y, t = new + (t - 1) / t_next * (new - x), t_next
         x = new
-        if moved <= tol:
+        if moved <= max(tol, _rounding(x, xp)):
             break
     return x
+
+
+def _rounding(x: Any, xp: Any) -> float:
+    """Moves below this are rounding: waiting for smaller ones would never end in single precision."""
+    return 8 * float(xp.finfo(x.dtype).eps) * float(xp.max(xp.abs(x)))
 
 
 def admm(x: Any, G: Any, P: Any, hi: Any, *, l1: float = 0.0, tol: float, max_iter: int) -> Any:
     """The paper's Appendix A: FISTA on x, projection on y, a multiplier μ between them."""
     xp = array_namespace(x, G, P)
-    k = G.shape[-1]
-    eye = xp.eye(k, dtype=G.dtype)
-    tau = xp.max(_diagonal(G, xp), axis=-1)[..., None, None] / k + TINY
+    eye = xp.eye(G.shape[-1], dtype=G.dtype)
+    widest = _largest_eigenvalue(G, xp)
+    narrowest = xp.min(xp.linalg.eigvalsh(G), axis=-1)[..., None, None]
+    tau = xp.sqrt(widest * xp.maximum(narrowest, _NARROW * widest)) + TINY
     zero, top = _limits(x, hi, xp)
     y = xp.minimum(xp.maximum(x, zero), top)
     mu = xp.zeros_like(x)
@@ -131,7 +141,7 @@ def admm(x: Any, G: Any, P: Any, hi: Any, *, l1: float = 0.0, tol: float, max_it
         mu = mu + tau * (x - y_new)
         moved = max(float(xp.max(xp.abs(y_new - y))), float(xp.max(xp.abs(x - y_new))))
         y = y_new
-        if moved <= tol:
+        if moved <= max(tol, _rounding(y, xp)):
             break
     return y
 
