@@ -8,6 +8,8 @@ import pytest
 from icqf.report.words import number
 from report_names import NASTY
 
+pytestmark = pytest.mark.slow
+
 WIDTHS = (375, 768, 1440)
 SECTIONS = ["sample", "count", "factors", "loadings", "confounds", "scores", "fit", "comparison", "methods"]
 

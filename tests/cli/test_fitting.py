@@ -118,6 +118,7 @@ def test_files_of_others_are_never_replaced(run, usual, tmp_path):
     assert result.exit_code == 2 and "thesis.txt" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exchange", [True, False])
 @pytest.mark.parametrize("at", ["_model", "_config", "provenance", "_move"])
 def test_a_crash_leaves_the_old_results(run, usual, tmp_path, monkeypatch, left_behind, at, exchange):

@@ -59,6 +59,7 @@ def test_nothing_to_select(run, study):
     assert result.exit_code == 2 and "nothing to choose" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["fit", "select"])
 def test_interrupted_and_resumed(run, study, tmp_path, monkeypatch, left_behind, command):
     out = tmp_path / ("out" if command == "fit" else "cv.csv")
@@ -114,6 +115,7 @@ def test_interrupted_while_reading(run, study, tmp_path, monkeypatch, left_behin
     assert left_behind() == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
 def test_a_real_ctrl_c(study, tmp_path):
     words = [*map(str, study), "--n-components", "1-12", "--n-repeats", "200", "--out", "out"]

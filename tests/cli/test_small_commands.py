@@ -94,6 +94,7 @@ def quick_demo(monkeypatch):
     monkeypatch.setattr(demo, "SEARCH", {"n_components": 2, "beta": 0.1})
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick_demo")
 def test_demo(run, tmp_path):
     out = tmp_path / "demo"
@@ -109,6 +110,7 @@ def test_demo(run, tmp_path):
     assert edited.exit_code == 2 and "was edited" in edited.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick_demo")
 @pytest.mark.parametrize("data", ["help", "bfi", "phq9"])
 def test_demo_on_real_data(run, tmp_path, data):

@@ -131,6 +131,7 @@ def test_through_the_installed_command(tmp_path, left_behind, name):
     assert left_behind() == ["study.csv"]
 
 
+@pytest.mark.slow
 def test_a_full_run_through_the_installed_command(files, tmp_path):
     study = [str(files / "answers.csv"), "--codebook", str(files / "items.csv")]
     fit = [sys.executable, "-m", "icqf", "fit", *study, "--confounds", "age", "sex", *FIT, "--out", "out"]
@@ -178,6 +179,7 @@ def fitted_or_refused(run, folder, path):
 values = st.one_of(st.sampled_from([0.0, 1.0, 2.0, 9.0, np.nan]), st.floats(allow_nan=True, width=32))
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.lists(values, min_size=3, max_size=3), min_size=1, max_size=8),

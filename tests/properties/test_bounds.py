@@ -93,6 +93,7 @@ def quiet_fit(case):
         return case.model.fit(case.answers, confounds=case.confounds, sample_weight=case.weights)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(cases())
 def test_bounds_hold_exactly(case):

@@ -18,6 +18,8 @@ from icqf.evaluation import (
 from icqf.evaluation.methods import resolve
 from icqf.resampling import match_factors
 
+pytestmark = pytest.mark.slow
+
 FIXED = ICQFMethod((8,), (0.2,))
 SMALL = {"sizes": [0.8, 0.4], "n_splits": 2}
 

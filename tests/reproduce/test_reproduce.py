@@ -12,6 +12,8 @@ from icqf.datasets import make_cohort
 from icqf.io import write_codebook
 from icqf.io.readers.studies import SYNDROME_OF
 
+pytestmark = pytest.mark.slow
+
 TINY = ("--quick", "--splits", "1", "--quiet")
 
 

@@ -1,10 +1,13 @@
 """The paper's Table 1 as a command, on a few small data sets."""
 
 import pandas as pd
+import pytest
 from click.testing import CliRunner
 
 from icqf.cli.program import cli
 from icqf.reproduce import figures, table1
+
+pytestmark = pytest.mark.slow
 
 SMALL = ["--datasets", "1", "--noise", "0.1", "--factors", "4"]
 

@@ -251,6 +251,7 @@ def test_groups_that_cannot_be_used(data, groups, message):
 # --- manners ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::icqf.data.answers.RangeWarning")
 @pytest.mark.filterwarnings("ignore:.*same answer from everybody")
 def test_check_estimator():
@@ -375,6 +376,7 @@ def test_the_callback_hears_how_far_it_is(data, n_jobs):
     assert heard[-1].best == f"4 factors, beta {model.beta_:g} (error {error:.4g})"
 
 
+@pytest.mark.slow
 def test_an_error_in_the_callback_is_the_users_own(data):
     def stop(progress):
         if progress.done:

@@ -76,6 +76,7 @@ def start_child(path, script=CHILD):
     )
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_and_ends_the_same(tmp_path, whole):
     """Killed with kill -9 three times, each time further on; then finished."""
     path = tmp_path / "journal"
@@ -109,6 +110,7 @@ def test_a_journal_cut_at_any_byte_keeps_its_whole_lines(tmp_path, content):
         assert content.startswith(kept) and kept.count(b"\n") == lines + 1 and kept.endswith(b"\n")
 
 
+@pytest.mark.slow
 def test_a_search_goes_on_from_a_journal_cut_anywhere(tmp_path, content, whole):
     path = tmp_path / "journal"
     header = content.index(b"\n")

@@ -37,6 +37,7 @@ def value(x, G, P, lam, kind="l1"):
     return 0.5 * (x * (G @ x)).sum(axis=-2) - (P * x).sum(axis=-2) + lam * norm[kind]
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     SEEDS,
