@@ -94,14 +94,13 @@ def test_a_resample_equals_its_rows_repeated(problem):
     np.testing.assert_allclose(weighted.factors.loadings, repeated.factors.loadings, atol=1e-6)
 
 
-def test_a_chain_begins_where_the_problem_before_ended(problem):
+def test_a_fit_that_begins_near_its_end_is_there_soon(problem):
     start = Starts(problem).make("nndsvd", 3)
-    betas = [problem.with_beta(beta) for beta in (0.1, 0.2)]
-    first, second = run(betas, start, tol=2e-3, exact=False, chained=True)
-    (again,) = run(betas[1], first.factors, tol=2e-3, exact=False)
-    np.testing.assert_array_equal(second.factors.loadings, again.factors.loadings)
-    (cold,) = run(betas[1], start, tol=2e-3, exact=False)
-    assert second.n_iter < cold.n_iter
+    (first,) = run(problem, start, tol=2e-3, exact=False)
+    (warm,), (cold,) = (
+        run(problem.with_beta(0.2), begin, tol=2e-3, exact=False) for begin in (first.factors, start)
+    )
+    assert warm.n_iter < cold.n_iter
 
 
 def test_one_start_for_all_and_several_for_one(problem):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -54,72 +54,69 @@ FAST = Solver()
 
 @overload
 def run(
-    problems: Problem | Sequence[Problem],
-    starts: Factors | Sequence[Factors],
+    problems: Problem | Iterable[Problem],
+    starts: Factors | Iterable[Factors],
     *,
     tol: float,
     max_iter: int = ...,
     solver: Solver = ...,
     exact: Literal[True] = ...,
-    chained: bool = ...,
     callback: Callback | None = ...,
 ) -> list[Factorization]: ...
 
 
 @overload
 def run(
-    problems: Problem | Sequence[Problem],
-    starts: Factors | Sequence[Factors],
+    problems: Problem | Iterable[Problem],
+    starts: Factors | Iterable[Factors],
     *,
     tol: float,
     max_iter: int = ...,
     solver: Solver = ...,
     exact: Literal[False],
-    chained: bool = ...,
     callback: Callback | None = ...,
 ) -> list[Iterated]: ...
 
 
 def run(
-    problems: Problem | Sequence[Problem],
-    starts: Factors | Sequence[Factors],
+    problems: Problem | Iterable[Problem],
+    starts: Factors | Iterable[Factors],
     *,
     tol: float,
     max_iter: int = 500,
     solver: Solver = FAST,
     exact: bool = True,
-    chained: bool = False,
     callback: Callback | None = None,
 ) -> list[Factorization] | list[Iterated]:
     """Factorize each problem from its start.
 
     Parameters
     ----------
-    problems : Problem or sequence of Problem
+    problems : Problem or iterable of Problem
         One, or a batch; problems that share answers and differ in mask, weights or β are made by
-        `Problem.hide`, `Problem.drawn` and `Problem.with_beta`.
-    starts : Factors or sequence of Factors
+        `Problem.hide`, `Problem.drawn` and `Problem.with_beta`. A generator's problems are let go as they are
+        done, so that a thousand resamples take the memory of one.
+    starts : Factors or iterable of Factors
         One for all, or one per problem; several starts of one problem are a batch as well.
     tol : float
         With `exact`, the tolerance of the certificate; otherwise, of an iteration's move.
     exact : bool
         Whether each fit ends with exact scores, exact bounds and a certificate that holds (a final fit), or
         as soon as its moves have settled (fits that are compared with each other).
-    chained : bool
-        Whether each problem begins where the one before ended, the first at the start given.
     callback : callable, optional
         Called after each iteration.
     """
     if isinstance(problems, Problem):
-        problems = [problems] if isinstance(starts, Factors) else [problems] * len(starts)
-    if isinstance(starts, Factors):
+        starts = [starts] if isinstance(starts, Factors) else list(starts)
+        problems = [problems] * len(starts)
+    elif isinstance(starts, Factors):
+        problems = list(problems)
         starts = [starts] * len(problems)
-    found: list = []
-    for at, (problem, start) in enumerate(zip(problems, starts, strict=True)):
-        begin = found[-1].factors if chained and at else start
-        fit = _certified if exact else _settled
-        found.append(fit(problem, begin, solver, tol, max_iter, callback))
-    return found
+    fit = _certified if exact else _settled
+    return [
+        fit(problem, start, solver, tol, max_iter, callback)
+        for problem, start in zip(problems, starts, strict=True)
+    ]
 
 
 def _settled(

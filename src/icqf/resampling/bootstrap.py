@@ -136,8 +136,8 @@ def _settled(problem: Problem, start: Factors) -> Factors:
 def _refits(problem: Problem, start: Factors, draws: Sequence[Array]) -> list[Array]:
     """Loadings (K, m) of each resample, from the fitted model on."""
     found = run(
-        [problem.drawn(counts) for counts in draws],
-        [_drawn_start(start, counts) for counts in draws],
+        (problem.drawn(counts) for counts in draws),
+        (_drawn_start(start, counts) for counts in draws),
         tol=tolerances.RESAMPLE,
         max_iter=tolerances.MAX_ITER,
         exact=False,
