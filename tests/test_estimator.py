@@ -14,13 +14,12 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from icqf import ICQF, estimator
+from icqf import ICQF, ICQFCV, estimator
+from icqf.baselines import L1NMF
 from icqf.data.answers import EmptyRowsWarning, RangeWarning
 from icqf.datasets import make_synthetic
-
-NUMPY_ONLY = "check_array_api_input"  # skipped by scikit-learn unless SCIPY_ARRAY_API is set
 
 
 @pytest.fixture(scope="module")
@@ -48,30 +47,11 @@ def precise(k=4, **options):
 # --- scikit-learn's own checks ---------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore::icqf.data.answers.RangeWarning")
-@pytest.mark.parametrize(
-    ("dtype", "expected_failures"),
-    [
-        ("float64", {}),
-        (
-            "float32",
-            {
-                "check_sample_weight_equivalence_on_dense_data": "compares to 1e-7, and the iterations "
-                "are in single precision"
-            },
-        ),
-    ],
-)
-def test_check_estimator(dtype, expected_failures):
-    results = check_estimator(ICQF(n_components=1, dtype=dtype), on_fail=None, on_skip=None)
-    by_status = {
-        status: {check["check_name"] for check in results if check["status"] == status}
-        for status in ("passed", "failed", "skipped")
-    }
-    assert by_status["failed"] <= set(expected_failures)
-    assert by_status["skipped"] <= {NUMPY_ONLY}
-    assert sum(check["status"] == "passed" for check in results) > 40
-    assert len(by_status["passed"]) > 40
+@parametrize_with_checks([ICQF(n_components=1), ICQF(n_components=2), L1NMF(n_components=2), ICQFCV()])
+@pytest.mark.filterwarnings("ignore::icqf.data.answers.RangeWarning", "ignore:.*too few to choose")
+@pytest.mark.filterwarnings("ignore:.*same answer from everybody", "ignore:.*SCIPY_ARRAY_API")
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
 
 
 # --- stating, solving and keeping ------------------------------------------------------------------
@@ -97,6 +77,17 @@ def test_a_stated_problem_serves_any_number_of_factors_and_beta(data):
         model = precise(k, beta=beta)
         model.keep(stated, model.solve(stated))
         assert model.objective_ == precise(k, beta=beta).fit(data.answers).objective_
+
+
+@pytest.mark.parametrize(("n", "dtype"), [(50, "float64"), (51, "float32")])
+def test_small_tables_are_solved_in_double_precision(n, dtype, tmp_path):
+    answers = np.random.default_rng(0).integers(0, 5, (n, 100))
+    model = ICQF(2, item_range=(0, 4)).fit(answers)
+    assert model.dtype_ == dtype == ICQF(2, item_range=(0, 4), dtype=dtype).fit(answers).dtype_
+    model.save(tmp_path / "m.icqf")
+    again = ICQF.load(tmp_path / "m.icqf")
+    assert again.dtype_ == dtype and again.dtype == "auto"
+    np.testing.assert_array_equal(again.transform(answers[:9]), model.transform(answers[:9]))
 
 
 def test_who_takes_part(data):

@@ -18,7 +18,7 @@ from icqf.data.answers import (
     working_matrix,
 )
 from icqf.data.confounds import ConfoundEncoder
-from icqf.data.inputs import check_same_rows, design_of, named_answers, row_names, weights_of
+from icqf.data.inputs import check_same_rows, design_of, named_answers, row_names, seen_items, weights_of
 from icqf.solvers.penalties import PENALTIES
 from icqf.solvers.problem import Bounds, Observations, Problem
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from icqf.estimator import ICQF
 
 Array = NDArray[Any]
+SMALL_TABLE = 5000  # answers; up to here double precision costs no time
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +70,10 @@ def state_problem(model: ICQF, X: Any, *, confounds: Any, sample_weight: Any) ->
     answers, items, named = named_answers(model, table)
     rows = row_names(table, len(answers))
     ranges = item_ranges(model.item_range, items, answers, rows)
-    work = working_matrix(answers, ranges, items, rows, model.dtype)
+    dtype = np.dtype("float64" if answers.size <= SMALL_TABLE else "float32")
+    if model.dtype != "auto":
+        dtype = np.dtype(model.dtype)
+    work = working_matrix(answers, ranges, items, rows, dtype)
     check_same_rows(table, confounds)
     encoder = ConfoundEncoder(
         ranges=model.confound_ranges, intercept=model.intercept, missing=model.missing_confounds
@@ -85,7 +89,7 @@ def state_problem(model: ICQF, X: Any, *, confounds: Any, sample_weight: Any) ->
         weights = None if weights is None else weights[kept]
     check_items(work, items)
     return StatedProblem(
-        problem_of(model, work, design, weights, ranges, encoder),
+        _problem(model, work, design, weights, ranges, encoder, dtype),
         kept,
         answered,
         rows,
@@ -97,8 +101,29 @@ def state_problem(model: ICQF, X: Any, *, confounds: Any, sample_weight: Any) ->
     )
 
 
-def problem_of(
-    model: ICQF, work: Array, design: Array, weights: Array | None, ranges: Array, encoder: ConfoundEncoder
+def state_others(model: ICQF, X: Any, confounds: Any) -> tuple[Problem, Array]:
+    """The problem of new participants for a fitted model, and which of them (n,) answered anything."""
+    table = numeric_table(X)
+    answers = seen_items(model, table)
+    rows, ranges = row_names(table, len(answers)), model.item_range_.to_numpy()
+    work = working_matrix(answers, ranges, list(model.item_range_.index), rows, model.dtype_)
+    check_same_rows(table, confounds)
+    design = design_of(model.confound_encoder_, confounds, len(answers))
+    answered = observed_rows(answers)
+    if not answered.all():
+        warn_of_empty_rows(rows, answered, consequence="their scores are NaN")
+        work, design = work[answered], design[answered]
+    return _problem(model, work, design, None, ranges, model.confound_encoder_, model.dtype_), answered
+
+
+def _problem(
+    model: ICQF,
+    work: Array,
+    design: Array,
+    weights: Array | None,
+    ranges: Array,
+    encoder: ConfoundEncoder,
+    dtype: np.dtype[Any],
 ) -> Problem:
     """The problem of these answers (counted from 0), confound columns and weights."""
     span = ranges[:, 1] - ranges[:, 0]
@@ -107,7 +132,7 @@ def problem_of(
         work,
         np.ascontiguousarray(design.T),  # in double precision: the bounds on R hold exactly
         weights,
-        dtype=np.dtype(model.dtype),
+        dtype=dtype,
     )
     return Problem(
         observations,

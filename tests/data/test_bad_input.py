@@ -437,8 +437,8 @@ def test_confounds_forgotten_or_not_asked_for(answers, people, fitted):
         ({"solver": "quick"}, "solver='quick' is not known; choose one of 'fast', 'admm'."),
         ({"inner": "newton"}, "inner='newton' is not known; choose one of 'cd', 'fista', 'admm'."),
         ({"init": "svd"}, "init='svd' is not known; choose one of 'nndsvd', 'rotated', 'random'."),
-        ({"dtype": "int8"}, "dtype='int8' is not known; choose one of 'float32', 'float64'."),
-        ({"dtype": "floaty"}, "dtype='floaty' is not known; choose one of 'float32', 'float64'."),
+        ({"dtype": "int8"}, "dtype='int8' is not known; choose one of 'auto', 'float32', 'float64'."),
+        ({"dtype": "floaty"}, "dtype='floaty' is not known; choose one of 'auto', 'float32', 'float64'."),
         ({"reconstruction_max": 3}, "reconstruction_max=3 is not known; choose one of 'item_range', None."),
         (
             {"missing_confounds": "drop"},

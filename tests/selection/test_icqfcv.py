@@ -1,6 +1,7 @@
 """ICQFCV: it finds the number of factors, keeps scikit-learn's manners, and never depends on the jobs."""
 
 import pickle
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +12,6 @@ from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.decomposition import NMF
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.estimator_checks import check_estimator
 
 from icqf import ICQF, ICQFCV
 from icqf.baselines import L1NMF
@@ -251,19 +251,18 @@ def test_groups_that_cannot_be_used(data, groups, message):
 # --- manners ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::icqf.data.answers.RangeWarning")
-@pytest.mark.filterwarnings("ignore:.*same answer from everybody")
-def test_check_estimator():
-    model = ICQFCV(ICQF(dtype="float64"), n_components=[1, 2], betas=[0.1], n_splits=2)
-    checks = check_estimator(model, on_fail=None, on_skip=None)
-    by_status = {
-        status: {check["check_name"] for check in checks if check["status"] == status}
-        for status in ("passed", "failed", "skipped")
-    }
-    assert by_status["failed"] == set()
-    assert by_status["skipped"] <= {"check_array_api_input"}  # unless SCIPY_ARRAY_API is set
-    assert len(by_status["passed"]) > 40
+def test_too_few_participants_to_choose_with():
+    answers = np.random.default_rng(0).integers(0, 5, (30, 12))
+    model = ICQFCV(ICQF(item_range=(0, 4)), random_state=0)
+    with pytest.warns(UserWarning, match="29 participants are too few to choose with.*Name n_components"):
+        model.fit(answers[:29])
+    assert (model.n_components_, model.beta_) == (1, 0.1) and len(model.cv_results_) == 10
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        named = search((1, 2, 3)).fit(answers[:29])
+        enough = search("auto", betas="auto", n_splits=2).fit(answers)
+    assert tried(named) == [1, 2, 3] and len(tried(enough)) > 3
+    assert sorted(set(enough.cv_results_["beta"])) == [0.0, 0.01, 0.05, 0.1, 0.2, 0.5]
 
 
 def test_clone_and_parameters(found):
@@ -402,6 +401,7 @@ def test_nothing_works_before_fit(data):
     ("options", "message"),
     [
         ({"rule": "best"}, "rule='best' is not known; choose 'min', 'one_se' or 'stable'"),
+        ({"betas": "few"}, "betas must be 'auto' or the penalties to try, not 'few'"),
         ({"betas": []}, "betas must hold at least one penalty"),
         ({"betas": [-0.1]}, "betas must hold at least one penalty, and none below 0"),
         ({"n_repeats": 0}, "n_repeats must be at least 1, not 0"),

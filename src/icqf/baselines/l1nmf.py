@@ -40,7 +40,7 @@ class L1NMF(ICQF):
         tol: float = 1e-3,
         max_iter: int = 500,
         init: Literal["nndsvd", "rotated", "random"] | tuple[Any, Any] = "nndsvd",
-        dtype: Any = "float32",
+        dtype: Any = "auto",
         random_state: Any = None,
         callback: Callback | None = None,
     ) -> None:

@@ -20,7 +20,7 @@ def check_parameters(model: Any) -> None:
     _check_choice("inner", model.inner, ("cd", "fista", "admm"))
     _check_choice("missing_confounds", model.missing_confounds, ("error", "mean"))
     _check_choice("reconstruction_max", model.reconstruction_max, ("item_range", None))
-    _check_choice("dtype", _dtype_name(model.dtype), ("float32", "float64"))
+    _check_choice("dtype", _dtype_name(model.dtype), ("auto", "float32", "float64"))
     if isinstance(model.init, str):
         _check_choice("init", model.init, ("nndsvd", "rotated", "random"))
     if model.n_components is not None:

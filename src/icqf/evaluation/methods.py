@@ -16,11 +16,10 @@ from icqf.baselines import L1NMF, FactorAnalysis, parallel_analysis
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError, counted, did_you_mean, listed
 from icqf.estimator import ICQF
-from icqf.selection.estimator import ICQFCV
+from icqf.selection.estimator import BETAS, ICQFCV
 
 Array = NDArray[Any]
 FACTORS = tuple(range(2, 17))
-BETAS = tuple(ICQFCV().betas)
 
 
 @dataclass(frozen=True, eq=False)

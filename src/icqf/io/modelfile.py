@@ -103,6 +103,7 @@ def save_model(
         "items": list(model.item_range_.index),
         "items_named": named,
         "confounds": model.confound_encoder_.to_dict(),
+        "dtype": model.dtype_.name,
         "objective": model.objective_,
         "certificate": vars(model.certificate_),
         "trace": list(model.trace_.columns),
@@ -133,7 +134,7 @@ def _plain_parameters(model: ICQF) -> dict[str, Any]:
         if name == "item_range":  # the ranges themselves are stored as an array
             continue
         if name == "dtype":
-            value = np.dtype(value).name
+            value = value if value == "auto" else np.dtype(value).name
         if name == "confound_ranges" and value is not None:
             value = {str(key): [float(end) for end in ends] for key, ends in value.items()}
         plain[name] = value.item() if isinstance(value, np.generic) else value
@@ -329,6 +330,7 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, Any]) -> ICQF:
     model.components_ = components
     model.confound_components_ = confounds
     model.solving_order_ = arrays["solving_order"].astype(int)
+    model.dtype_ = np.dtype(header["dtype"])
     model.objective_ = float(header["objective"])
     model.certificate_ = Certificate(**{name: float(v) for name, v in header["certificate"].items()})
     trace = {str(name): arrays[f"trace_{name}"] for name in header["trace"]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from icqf.baselines.count import FactorCount
-from icqf.errors import InputError
+from icqf.errors import InputError, counted
 from icqf.estimator import ICQF, scores_of_fit
 from icqf.jobs.parallel import Progress
 from icqf.resampling import tolerances
@@ -29,6 +30,8 @@ from icqf.solvers.result import Factorization
 from icqf.stated import StatedProblem
 
 Array = NDArray[Any]
+BETAS = (0.0, 0.01, 0.05, 0.1, 0.2, 0.5)
+FEWEST = 30  # participants; below, chance decides which candidate predicts best
 
 
 class ICQFCV(TransformerMixin, BaseEstimator):
@@ -47,8 +50,10 @@ class ICQFCV(TransformerMixin, BaseEstimator):
     n_components : "auto", sequence of int, or int
         The numbers of factors to try. "auto" tries those around the number that parallel analysis
         suggests, and further ones while the best lies at the edge.
-    betas : sequence of float
-        The penalties to try.
+        With fewer than 30 participants nothing can be chosen, and it is one factor, with a warning.
+    betas : "auto" or sequence of float
+        The penalties to try. "auto" tries 0, 0.01, 0.05, 0.1, 0.2 and 0.5; with fewer than 30
+        participants, 0.1 alone.
     n_splits : int
         Number of folds.
     row_blocks, col_blocks : int, optional
@@ -112,7 +117,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         estimator: ICQF | None = None,
         *,
         n_components: Literal["auto"] | Sequence[int] | int = "auto",
-        betas: Sequence[float] = (0.0, 0.01, 0.05, 0.1, 0.2, 0.5),
+        betas: Literal["auto"] | Sequence[float] = "auto",
         n_splits: int = 10,
         row_blocks: int | None = None,
         col_blocks: int | None = None,
@@ -174,12 +179,13 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         stated = model.state(X, confounds=confounds, sample_weight=sample_weight)
         problem = stated.problem
         together = _groups(groups, stated.kept)
+        self._warn_if_few(problem.n)
         plan = self._plan(model, stated, together, seed)
         journal = None if self.checkpoint is None else SearchJournal(self.checkpoint, fingerprint(plan))
         ks = self._candidates(problem, seed)
         how: Any = {"journal": journal, "n_jobs": self.n_jobs, "callback": self.callback}
         trials = run_search(plan, ks, before=(), **how)
-        while isinstance(self.n_components, str):
+        while isinstance(self.n_components, str) and problem.n >= FEWEST:
             more = further_candidates(trials, ks, highest=min(problem.n, problem.m))
             if not more:
                 break
@@ -211,7 +217,10 @@ class ICQFCV(TransformerMixin, BaseEstimator):
     def _check(self) -> None:
         if self.rule not in ("min", "one_se", "stable"):
             raise InputError(f"rule={self.rule!r} is not known; choose 'min', 'one_se' or 'stable'.")
-        if len(self.betas) == 0 or min(self.betas) < 0:
+        if isinstance(self.betas, str):
+            if self.betas != "auto":
+                raise InputError(f"betas must be 'auto' or the penalties to try, not {self.betas!r}.")
+        elif len(self.betas) == 0 or min(self.betas) < 0:
             raise InputError("betas must hold at least one penalty, and none below 0.")
         if self.n_repeats < 1:
             raise InputError(f"n_repeats must be at least 1, not {self.n_repeats}.")
@@ -252,7 +261,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         return Plan(
             problem,
             folds,
-            tuple(sorted({float(beta) for beta in self.betas})),
+            self._penalties(problem.n),
             model.init,
             self.search_tol,
             model.max_iter,
@@ -260,10 +269,24 @@ class ICQFCV(TransformerMixin, BaseEstimator):
             given=stated.given,
         )
 
+    def _warn_if_few(self, n: int) -> None:
+        if n < FEWEST and (isinstance(self.n_components, str) or isinstance(self.betas, str)):
+            warnings.warn(
+                f"{counted(n, 'participant')} {'is' if n == 1 else 'are'} too few to choose with: "
+                f"below {FEWEST}, 'auto' tries one factor and one penalty. Name n_components and betas to "
+                "try more.",
+                stacklevel=4,
+            )
+
+    def _penalties(self, n: int) -> tuple[float, ...]:
+        if isinstance(self.betas, str):
+            return BETAS if n >= FEWEST else (ICQF().beta,)
+        return tuple(sorted({float(beta) for beta in self.betas}))
+
     def _candidates(self, problem: Problem, seed: int) -> list[int]:
         highest = min(problem.n, problem.m)
         if isinstance(self.n_components, str):
-            return first_candidates(problem, seed)
+            return first_candidates(problem, seed) if problem.n >= FEWEST else [1]
         ks = sorted({int(k) for k in np.atleast_1d(self.n_components)})
         if not ks or ks[0] < 1 or ks[-1] > highest:
             raise InputError(
