@@ -27,7 +27,7 @@ from icqf.io import write_table
 from icqf.workflow.fit import fit_study
 from icqf.workflow.options import StudyOptions
 from icqf.workflow.results import DECIMALS, write_results
-from icqf.workflow.score import score_people
+from icqf.workflow.score import score_file
 
 PEOPLE = 100_000
 LIMIT = 5.0
@@ -60,7 +60,7 @@ def main() -> None:
         command = [sys.executable, "-m", "icqf", "score", str(model), str(table), "--out", str(out)]
         read, job, whole = best_of_each(
             lambda: [pd.read_csv(table) for _ in range(5)],
-            lambda: write_table(score_people(model, table).scores, out, decimals=DECIMALS),
+            lambda: write_table(score_file(model, table).scores, out, decimals=DECIMALS),
             lambda: subprocess.run([*command, "--force", "--quiet"], check=True),
         )
         read /= 5

@@ -1,21 +1,48 @@
-"""The one exception for files and tables that cannot be used as they are."""
+"""What is said to users: errors and warnings with a code and fields, and the small words of sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any, Self
 
 
-class InputError(ValueError):
+class Worded(Exception):
+    """A message in two parts, what was found and what to do about it, which are kept as data as well.
+
+    Parameters
+    ----------
+    message : str
+        What was found, and where.
+    code : str
+        The kind of finding. A front end other than Python words the remedy from `code` and `fields`, so that
+        the command line names its own options.
+    remedy : str
+        What to do about it, in the words of Python.
+    **fields
+        What the message says, as data: item, value, participant and the like.
+    """
+
+    def __init__(self, message: str, *, code: str = "", remedy: str = "", **fields: Any) -> None:
+        super().__init__(f"{message} {remedy}" if remedy else message)
+        self.message, self.code, self.remedy, self.fields = message, code, remedy, fields
+
+    def at(self, place: str) -> Self:
+        """Return the same with the place in front of its message: a file, or a row of one."""
+        return type(self)(f"{place}: {self.message}", code=self.code, remedy=self.remedy, **self.fields)
+
+
+class InputError(Worded, ValueError):
     """A file, table or option that cannot be used; the message says where, what was found and what to do.
 
     Examples
     --------
     >>> from icqf.errors import InputError
-    >>> raise InputError("answers.csv: row 3 has 5 cells, but the header has 4.")
+    >>> remedy = "Correct the row."
+    >>> raise InputError("answers.csv: row 3 has 5 cells, the header 4.", code="ragged", remedy=remedy, row=3)
     Traceback (most recent call last):
     ...
-    icqf.errors.InputError: answers.csv: row 3 has 5 cells, but the header has 4.
+    icqf.errors.InputError: answers.csv: row 3 has 5 cells, the header 4. Correct the row.
     """
 
 
@@ -59,7 +86,7 @@ def listed(names: Iterable[object], *, most: int = 5) -> str:
 
 
 def concerns_users(category: type[Warning]) -> bool:
-    """Return whether a warning is about someone's data rather than about code.
+    """Return whether a warning is about a study's data rather than about code.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from icqf.data.inputs import design_of, weights_of
-from icqf.data.parameters import check_parameters, check_start
+from icqf.data.parameters import check_parameters, check_start, parameter_error
 from icqf.engines.local import Callback, Solver, run
 from icqf.errors import InputError
 from icqf.solvers.finish import score_tolerance, solve_scores_inside
@@ -408,10 +408,9 @@ class ICQF(TransformerMixin, BaseEstimator):
         if k is None:
             raise InputError("Say how many factors there are, as in n_components=8, or let ICQFCV choose.")
         if k > min(problem.n, problem.m):
-            raise InputError(
-                f"n_components={k} is more than this table can carry: it has {problem.n} sample(s) with "
-                f"answers and {problem.m} feature(s); ask for {min(problem.n, problem.m)} or fewer."
-            )
+            shape = f"it has {problem.n} sample(s) with answers and {problem.m} feature(s)"
+            most = f"ask for {min(problem.n, problem.m)} or fewer."
+            raise parameter_error("n_components", f"={k} is more than this table can carry: {shape}; {most}")
         if not isinstance(self.init, str):
             check_start(self.init, (problem.n, int(k)), (problem.m, int(k)))
         return int(k)

@@ -147,9 +147,24 @@ def test_plain_lines_tell_the_time_left(capsys, monkeypatch):
 
 
 def test_a_bar_on_a_terminal(monkeypatch, capsys):
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr("icqf.cli.support.progress.time.monotonic", lambda: clock.now)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     with Meter() as meter:
-        meter(SimpleNamespace(done=5, total=10, best="8 factors"))
-        meter(SimpleNamespace(iteration=3, max_iter=10))
-        assert meter._bar is not None
+        for report in ({"iteration": 3}, {"done": 5, "total": 10, "best": "8 factors"}):
+            clock.now += 1.0
+            meter(SimpleNamespace(**report))
+        clock.now += 0.01
+        meter(SimpleNamespace(iteration=4))  # too soon to be seen
     assert meter.done == 5
+    drawn = capsys.readouterr().err.split("\r\x1b[K")
+    assert drawn[1] == "Fitting: iteration 3" and drawn[-1] == ""  # the line is wiped at the end
+    assert "[############            ] 5 of 10 fits" in drawn[2] and len(drawn) == 4
+
+
+def test_a_quiet_meter_says_nothing(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with Meter(quiet=True) as meter:
+        meter(SimpleNamespace(done=5, total=5, best=""))
+        meter(SimpleNamespace(iteration=3))
+    assert capsys.readouterr().err == ""

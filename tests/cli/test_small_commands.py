@@ -69,13 +69,13 @@ def test_compare(run, results, usual, tmp_path):
     assert pd.read_csv(out)["pearson"].min() > 0.8
 
 
-def test_compare_notices_an_item_turned_in_one_study_only(run, results, usual, tmp_path):
-    codebook().assign(direction="").to_csv(tmp_path / "unturned.csv", index=False)
+def test_compare_notices_an_item_reversed_in_one_study_only(run, results, usual, tmp_path):
+    codebook().assign(direction="").to_csv(tmp_path / "unreversed.csv", index=False)
     words = list(usual)
-    words[2] = tmp_path / "unturned.csv"
+    words[2] = tmp_path / "unreversed.csv"
     run("fit", *words, "--out", tmp_path / "two")
     result = run("compare", results / "model.icqf", tmp_path / "two" / "model.icqf")
-    assert result.exit_code == 0 and "turned in one study and not in the other: q03" in result.stderr
+    assert result.exit_code == 0 and "reversed in one study and not in the other: q03" in result.stderr
 
 
 def test_compare_refuses_what_shares_no_items(run, results, usual, tmp_path):

@@ -1,4 +1,4 @@
-"""Laws of the questionnaire: ranges hold, turning twice is no turn, selection keeps order."""
+"""Laws of the questionnaire: ranges hold, reversing twice changes nothing, selection keeps order."""
 
 from dataclasses import FrozenInstanceError
 
@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from icqf.data import questionnaire
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.datasets import load_demo
 from icqf.errors import InputError
@@ -28,7 +29,7 @@ def make(rows, *, lo=0, hi=4, reverse=()):
 
 
 @given(tables())
-def test_turning_keeps_gaps_and_range_and_undoes_itself(rows):
+def test_reversing_keeps_gaps_and_range_and_undoes_itself(rows):
     once = make(rows, reverse=("q0",))
     keyed = once.keyed_answers()
     assert keyed.isna().equals(once.answers.isna())
@@ -43,12 +44,17 @@ def test_an_answer_outside_its_range_is_named(rows, value):
     with pytest.raises(InputError) as error:
         make(rows)
     message = str(error.value)
-    assert f"Item 'q0' holds {value}, above its highest answer 4 (row 'P{len(rows) - 1}')" in message
+    assert f"Item 'q0' holds {value}, above its highest answer 4 (participant 'P{len(rows) - 1}')" in message
     assert f"missing_codes=[{value}]" in message
+    assert error.value.code == "outside-range"
+    assert error.value.fields == {
+        **{"item": "q0", "value": value, "low": 0, "high": 4},
+        **{"participant": f"P{len(rows) - 1}", "row": None, "count": 1},
+    }
 
 
 def test_the_message_counts_the_others():
-    with pytest.raises(InputError, match=r"\(row 'P0', and 2 more\)"):
+    with pytest.raises(InputError, match=r"\(participant 'P0', and 2 more\)"):
         make([[9], [9], [9]])
     with pytest.raises(InputError, match="holds -1, below its lowest answer 0"):
         make([[-1]])
@@ -63,18 +69,18 @@ def test_undeclared_items_share_the_observed_range():
 
 
 def test_select_by_name_and_glob():
-    questionnaire = make([[0, 1, 2], [1, 2, 3]])
-    assert list(questionnaire.select(["q2", "q0"]).answers) == ["q0", "q2"]
-    assert list(questionnaire.select(["q[12]"]).answers) == ["q1", "q2"]
+    made = make([[0, 1, 2], [1, 2, 3]])
+    assert list(made.select(["q2", "q0"]).answers) == ["q0", "q2"]
+    assert list(made.select(["q[12]"]).answers) == ["q1", "q2"]
     with pytest.raises(InputError, match="Did you mean 'q1'"):
-        questionnaire.select(["Q1"])
+        made.select(["Q1"])
 
 
 def test_it_is_frozen_and_consistent():
-    questionnaire = make([[0, 1]])
+    made = make([[0, 1]])
     with pytest.raises(FrozenInstanceError):
-        questionnaire.items = ()
-    answers, items = questionnaire.answers, questionnaire.items
+        made.items = ()
+    answers, items = made.answers, made.items
     with pytest.raises(InputError, match="same participants"):
         Questionnaire(answers, items, confounds=pd.DataFrame({"age": [3]}, index=["other"]))
     with pytest.raises(InputError, match="'P0' is there twice"):
@@ -116,3 +122,22 @@ def test_some_participants_are_taken_by_position():
     assert list(part.answers.index) == [demo.answers.index[5], demo.answers.index[2]]
     assert part.confounds.equals(demo.confounds.iloc[[5, 2]])
     assert part.items == demo.items
+
+
+def test_what_is_derived_is_not_checked_again(monkeypatch):
+    demo = load_demo()
+    monkeypatch.setattr(questionnaire, "range_faults", lambda draft: pytest.fail("checked again"))
+    part = demo.select(["q00*"]).take([4, 0]).with_observed_ranges().with_confounds(None)
+    assert isinstance(part, Questionnaire) and part.answers.shape == (2, 9)
+    assert list(part.file_rows) == [6, 2] and part.confounds is None
+    with pytest.raises(InputError, match="same participants"):
+        part.with_confounds(demo.confounds)
+
+
+def test_weights_go_with_their_participants():
+    answers = pd.DataFrame({"a": [0, 1, 2]}, index=["x", "y", "z"])
+    weights = pd.Series([1.0, 0.0, 2.5], index=answers.index)
+    part = Questionnaire(answers, (Item("a"),), weights=weights).take([2, 0])
+    assert part.weights.to_dict() == {"z": 2.5, "x": 1.0}
+    with pytest.raises(InputError, match="weights are not for the same participants"):
+        Questionnaire(answers, (Item("a"),), weights=weights.iloc[::-1])

@@ -128,7 +128,7 @@ def test_two_gigabytes_are_refused_before_reading(tmp_path):
 
 def test_a_column_that_is_not_there(tmp_path):
     path = write(tmp_path, "id,age,q1,q2\n1,9,0,1\n2,8,1,1\n")
-    fails(path, ["'agee'", "named in confounds", "Did you mean 'age'"], confounds=["agee"])
+    fails(path, ["'agee'", "to take as a confound", "Did you mean 'age'"], confounds=["agee"])
     fails(path, ["'idd'", "Did you mean 'id'"], id="idd")
     fails(path, ["'famly'"], groups="famly")
     fails(path, ["'x*'"], items=["x*"])

@@ -65,7 +65,7 @@ def test_the_questionnaire_has_119_items_in_nine_scales():
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
 def test_loris_files_in_any_order(loris, order):
     study = read_hbn(*(loris[i] for i in order))
-    answers, diagnoses = study.questionnaire.answers, study.diagnoses
+    answers, diagnoses = study.questionnaire.answers, study.labels
     assert answers.shape == (4, 119) and set(answers) == set(SYNDROME_OF)
     assert list(answers.index) == ["NDARAA001", "NDARAA002", "NDARAA003", "NDARAA004"]
     assert answers.isna().sum().sum() == 4
@@ -114,7 +114,7 @@ def test_coins_files_with_codes_in_the_second_row(tmp_path):
         2,
     )
     assert study.questionnaire.confounds["sex"].tolist() == ["female", "male"]
-    assert study.diagnoses is None
+    assert study.labels is None
     assert any("1 row that repeat another row" in note for note in study.questionnaire.notes)
 
 
@@ -166,16 +166,16 @@ def test_nda_files(nda):
     np.testing.assert_allclose(confounds["age"], [125 / 12, 9, 119 / 12])
     assert confounds["sex"].tolist()[:2] == ["female", "male"] and pd.isna(confounds["sex"].iloc[2])
     assert study.questionnaire.items[1].subscale == "Somatic Complaints"
-    assert study.diagnoses["adhd"].tolist()[:2] == [0, 1]
-    assert pd.isna(study.diagnoses.loc["NDAR_INV2", "ocd"]) and study.diagnoses.loc["NDAR_INV1", "ocd"] == 0
-    assert study.diagnoses.loc["NDAR_INV3"].isna().all() and study.diagnoses["phobia"].isna().all()
+    assert study.labels["adhd"].tolist()[:2] == [0, 1]
+    assert pd.isna(study.labels.loc["NDAR_INV2", "ocd"]) and study.labels.loc["NDAR_INV1", "ocd"] == 0
+    assert study.labels.loc["NDAR_INV3"].isna().all() and study.labels["phobia"].isna().all()
     notes = " ".join(study.questionnaire.notes)
     assert "777 was read as missing in 1 answer" in notes and "sex: 'O' was read as missing" in notes
 
 
 def test_another_event(nda):
     study = read_abcd(nda[0], event="1_year_follow_up_y_arm_1")
-    assert study.questionnaire.answers.shape == (1, 2) and study.diagnoses is None
+    assert study.questionnaire.answers.shape == (1, 2) and study.labels is None
 
 
 def test_both_studies_name_their_items_alike(nda, loris):

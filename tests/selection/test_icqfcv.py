@@ -400,12 +400,12 @@ def test_nothing_works_before_fit(data):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rule": "best"}, "rule='best' is not known; choose 'min', 'one_se' or 'stable'"),
+        ({"rule": "best"}, "rule='best' is not known; choose one of 'min', 'one_se', 'stable'"),
         ({"betas": "few"}, "betas must be 'auto' or the penalties to try, not 'few'"),
         ({"betas": []}, "betas must hold at least one penalty"),
-        ({"betas": [-0.1]}, "betas must hold at least one penalty, and none below 0"),
-        ({"n_repeats": 0}, "n_repeats must be at least 1, not 0"),
-        ({"n_splits": 1}, "n_splits=1 is too few"),
+        ({"betas": [-0.1]}, "beta must be a number of at least 0, not -0.1"),
+        ({"n_repeats": 0}, "n_repeats must be a whole number of at least 1, not 0"),
+        ({"n_splits": 1}, "n_splits must be a whole number of at least 2, not 1"),
         ({"n_components": "many"}, "n_components must be 'auto' or the numbers to try, not 'many'"),
         ({"n_components": []}, "cannot be tried"),
         ({"n_components": [0, 2]}, "cannot be tried: each number must lie between 1 and 30"),

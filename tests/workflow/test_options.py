@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from icqf import ICQF
+from icqf.data.parameters import choices_of
 from icqf.errors import InputError
-from icqf.workflow.options import RULES, StudyOptions, counts, read_config
+from icqf.workflow.options import StudyOptions, counts, read_config
 
 names = st.text(min_size=1, max_size=8).filter(lambda text: text.strip() and "\x00" not in text)
 numbers = st.floats(0, 10, allow_nan=False)
@@ -24,7 +26,7 @@ numbers = st.floats(0, 10, allow_nan=False)
             "missing_codes": st.lists(st.one_of(st.integers(-999, 999), names), min_size=1, max_size=3),
             "n_components": st.one_of(st.just("auto"), st.integers(1, 30), st.just("2-5")),
             "beta": st.one_of(numbers, st.lists(numbers, min_size=1, max_size=3)),
-            "rule": st.sampled_from(RULES),
+            "rule": st.sampled_from(choices_of("rule")),
             "intercept": st.booleans(),
             "seed": st.integers(0, 2**31),
             "tol": st.floats(1e-9, 1),
@@ -50,23 +52,45 @@ def test_paths_are_relative_to_the_file(tmp_path):
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"n_components": 0}, "between 1"),
-        ({"n_components": "8-2"}, "lower one first"),
-        ({"n_components": True}, "auto"),
+        ({"n_components": 0}, "a number between 1 and"),
+        ({"n_components": "8-2"}, "lower end first"),
+        ({"n_components": True}, "'auto'"),
         ({"beta": []}, "one number or several"),
         ({"n_splits": 1}, "at least 2"),
         ({"jobs": 0}, "processes"),
-        ({"intercept": "yes"}, "true or false"),
+        ({"intercept": "yes"}, "intercept must be true or false, not 'yes'."),
         ({"format": "docx"}, "choose one of"),
         ({"confound_ranges": ["age"]}, "age=5:21"),
         ({"betas": 1}, "Did you mean 'beta'?"),
-        ({"id": ""}, "give a name"),
+        ({"id": ""}, "id must be a name"),
     ],
 )
 def test_refusals(values, said):
-    with pytest.raises(InputError, match="options") as caught:
+    with pytest.raises(InputError) as caught:
         StudyOptions.of({"answers": "a.csv", **values})
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("beta", value) for value in (-1, float("nan"), float("inf"), True)),
+        *(("n_init", value) for value in (0, 1.5, "one")),
+        *(("tol", value) for value in (0, -1.0, "small")),
+        *(("max_iter", value) for value in (0, True)),
+        ("intercept", 1),
+        ("penalty", "l3"),
+        ("missing_confounds", "drop"),
+    ],
+)
+def test_python_and_options_refuse_the_same_values_with_the_same_sentence(name, value):
+    with pytest.raises(InputError) as of_the_model:
+        ICQF(1, item_range=(0, 2), **{name: value}).fit([[0, 1], [2, 2], [0, 0]])
+    with pytest.raises(InputError) as of_the_options:
+        StudyOptions.of({"answers": "a.csv", name: value})
+    assert str(of_the_model.value) == str(of_the_options.value)
+    assert of_the_model.value.code == of_the_options.value.code == "parameter"
+    assert of_the_model.value.fields["name"] == name
 
 
 def test_counts():

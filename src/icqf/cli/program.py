@@ -1,4 +1,4 @@
-"""The program ``icqf``: finds its commands, and turns whatever goes wrong into one message and an exit code.
+"""The program ``icqf``: finds its commands, and makes one message and an exit code of whatever goes wrong.
 
 A new command is a file ``icqf/cli/commands/<name>.py`` with a click command called ``command``, and its name
 in `COMMANDS`. Commands import what is heavy inside their functions, so that ``icqf --help`` starts at once.
@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from icqf import __version__
-from icqf.cli.support.words import in_command_words
+from icqf.cli.support.wording import worded
 from icqf.errors import InputError, concerns_users
 
 COMMANDS = (
@@ -52,7 +52,7 @@ class Program(click.Group):
             with _warnings_as_messages():
                 return super().invoke(ctx)
         except InputError as error:
-            raise Refusal(in_command_words(str(error))) from error
+            raise Refusal(worded(error)) from error
         except KeyboardInterrupt:
             click.echo("Stopped. Nothing was written.", err=True)
             ctx.exit(INTERRUPTED)
@@ -69,7 +69,7 @@ class Program(click.Group):
 def _warnings_as_messages() -> Iterator[None]:
     def show(message: Any, category: Any, *place: Any, **more: Any) -> None:
         if concerns_users(category):
-            click.echo(f"Note: {in_command_words(str(message))}", err=True)
+            click.echo(f"Note: {worded(message)}", err=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("default", UserWarning)

@@ -10,13 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from icqf.data.scales import USUAL_CODES, refuse_wide_range
 from icqf.errors import InputError, counted, did_you_mean, listed
 
 Array = NDArray[Any]
-_USUAL_CODES = (-999, -99, -9, -8, -7, 7, 8, 9, 77, 88, 99, 777, 888, 999)
 _ROWS_AT_A_TIME = 65536
 _ROWS_IN_CACHE = 1024
-_WIDEST = 1e9  # sums of squares of wider ranges would overflow in single precision
 
 
 class RangeWarning(UserWarning):
@@ -111,7 +110,7 @@ def item_ranges(item_range: Any, items: list[str], answers: Array, rows: Any = N
             RangeWarning,
             stacklevel=5,
         )
-        _check_width(items[0], low, high)
+        refuse_wide_range(items[0], low, high)
         return np.tile([low, high], (m, 1))
     if isinstance(item_range, (pd.DataFrame, Mapping)):
         ranges = _ranges_by_name(item_range, items)
@@ -129,16 +128,8 @@ def item_ranges(item_range: Any, items: list[str], answers: Array, rows: Any = N
                 f"item_range gives item {name!r} the range {low:g} to {high:g}; the first number must be "
                 "the lowest answer and the second the highest."
             )
-        _check_width(name, low, high)
+        refuse_wide_range(name, low, high)
     return ranges
-
-
-def _check_width(name: str, low: float, high: float) -> None:
-    if high - low > _WIDEST:
-        raise InputError(
-            f"Item {name!r} would have the range {low:g} to {high:g}, wider than any questionnaire's. If "
-            "such numbers are ids, dates or codes of missing answers, leave them out; otherwise rescale them."
-        )
 
 
 def _numbers(item_range: Any) -> Array:
@@ -223,7 +214,7 @@ def _explain_outside(answers: Array, ranges: Array, items: list[str], rows: Any,
             "Leave the cell empty if the answer is missing."
         )
     side = f"above its highest answer {high:g}" if value > high else f"below its lowest answer {low:g}"
-    if value in _USUAL_CODES:
+    if value in USUAL_CODES:
         advice = f"If {value:g} marks a missing answer, make these cells empty; otherwise correct item_range."
     else:
         advice = "Correct the answer, or declare the item's true range with item_range."

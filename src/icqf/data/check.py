@@ -3,43 +3,59 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from icqf.data.questionnaire import Item, Questionnaire, number, observed_range, range_violations
-from icqf.errors import counted, listed
-from icqf.io.readers.cells import Problem
-from icqf.io.readers.codes import USUAL_CODES, suspicious_codes
-from icqf.io.readers.questionnaires import Codebook, Draft, assemble
-from icqf.io.readers.tables import Table, read_table, recognised_id
-
-if TYPE_CHECKING:
-    from rich.table import Table as RichTable
+from icqf.data.questionnaire import (
+    Draft,
+    Item,
+    Questionnaire,
+    missing_code_remedy,
+    number,
+    observed_range,
+    range_faults,
+)
+from icqf.data.scales import USUAL_CODES, codes_apart
+from icqf.errors import InputError, counted, listed
 
 SEVERITIES = ("error", "warning", "note")
 NEARLY_EMPTY = 0.8
 MANY_MISSING = 0.2
-PERSON_MISSING = 0.5
+PARTICIPANT_MISSING = 0.5
 FEWEST_ANSWERS = 10
-FEWEST_PEOPLE = 30
+FEWEST_PARTICIPANTS = 30
 MOST_ALIKE = 3
 WIDER = 2
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing found: how serious it is, what kind, where, and a sentence that says it all."""
+    """One thing found: how serious it is, of which kind, where, what it is, and what to do about it."""
 
     severity: str
     code: str
-    sentence: str
+    message: str
     item: str | None = None
     row: str | None = None
+    remedy: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def sentence(self) -> str:
+        """The message and the remedy, in the words of Python."""
+        return f"{self.message} {self.remedy}".rstrip()
+
+    @classmethod
+    def of(cls, fault: InputError, *, severity: str = "error", code: str | None = None) -> Finding:
+        """Return a fault as a finding."""
+        item, row = (fault.fields.get(name) for name in ("item", "row"))
+        row = fault.fields.get("participant", row)
+        place = None if row is None else str(row)
+        return cls(severity, code or fault.code, fault.message, item, place, fault.remedy, fault.fields)
 
 
 @dataclass(frozen=True)
@@ -76,54 +92,30 @@ class Findings:
         """Return the findings of one kind."""
         return tuple(finding for finding in self if finding.code == code)
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return the findings as a table: severity, code, sentence, item and row."""
+        columns = ["severity", "code", "sentence", "item", "row"]
+        return pd.DataFrame([[getattr(f, name) for name in columns] for f in self], columns=columns)
+
     def to_json(self) -> str:
         """Return the findings as JSON: ``{"must_fix": ..., "findings": [...]}``."""
-        return json.dumps(
-            {"must_fix": self.must_fix, "findings": [asdict(f) for f in self]}, indent=2, ensure_ascii=False
-        )
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return the findings as a table."""
-        return pd.DataFrame(
-            [asdict(f) for f in self], columns=["severity", "code", "sentence", "item", "row"]
-        )
-
-    def __rich__(self) -> RichTable:
-        from rich.table import Table as RichTable
-        from rich.text import Text
-
-        colours = {"error": "bold red", "warning": "yellow", "note": "dim"}
-        table = RichTable("severity", "code", "finding")
-        for finding in self:
-            table.add_row(
-                Text(finding.severity, style=colours[finding.severity]), finding.code, Text(finding.sentence)
-            )
-        return table
+        content = {"must_fix": self.must_fix, "findings": self.to_frame().to_dict("records")}
+        return json.dumps(content, indent=2, ensure_ascii=False)
 
 
-def check(
-    source: Questionnaire | Table | pd.DataFrame | str | os.PathLike[str],
-    *,
-    codebook: Codebook = None,
-    id: str | None = None,
-    confounds: Iterable[str] = (),
-    groups: str | None = None,
-    items: Iterable[str] | None = None,
-    missing_codes: Iterable[float | str] = (),
-    dictionary: str | os.PathLike[str] | None = None,
-) -> Findings:
+def check(draft: Draft, faults: Iterable[InputError] = ()) -> Findings:
     """Look for what would spoil a fit.
 
     Found are suspicious codes and answers outside their range, text among numbers, items that look reversed
     against their subscale, empty, nearly empty and constant items, straight-liners, duplicated and missing
-    ids, identical answer sheets, missing answers by item and person, and confounds with gaps. A file that
-    cannot be read at all raises `InputError`.
+    ids, identical answer sheets, missing answers by item and participant, and confounds with gaps.
 
     Parameters
     ----------
-    source : Questionnaire, Table, DataFrame or path
-        What to look at. The other parameters are those of `icqf.io.read_questionnaire`; a questionnaire
-        needs none.
+    draft : Draft or Questionnaire
+        What to look at. The answers of a questionnaire are known to be in their ranges.
+    faults : iterable of InputError
+        What was wrong with the table already when it was read.
 
     Returns
     -------
@@ -133,82 +125,64 @@ def check(
     --------
     >>> import pandas as pd
     >>> from icqf.data.check import check
+    >>> from icqf.data.questionnaire import Questionnaire
     >>> answers = pd.DataFrame({"q1": [0, 1, 2, 999], "q2": [1, 0, 2, 1]})
-    >>> [finding.item for finding in check(answers).of("suspicious-code")]
+    >>> [finding.item for finding in check(Questionnaire.of(answers)).of("suspicious-code")]
     ['q1']
     """
-    problems: list[Problem] = []
-    if isinstance(source, Questionnaire):
-        draft = _draft(source)
-    else:
-        table = _table(source, dictionary, [name for name in (id, groups) if name])
-        draft = assemble(
-            table,
-            codebook=codebook,
-            id=id,
-            confounds=confounds,
-            groups=groups,
-            items=items,
-            missing_codes=missing_codes,
-            problem=problems.append,
-        )
-    found = [Finding("error", p.code, p.sentence, p.item, p.row) for p in problems]
-    for look in (_codes, _items, _widths, _directions, _people, _twins, _missing, _confounds):
+    found = [Finding.of(fault) for fault in faults]
+    for look in (_codes, _items, _widths, _directions, _straight_lines, _twins, _missing, _confounds):
         found.extend(look(draft))
     found.extend(Finding("note", "reading", note) for note in draft.notes)
     return Findings(tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))))
 
 
-def _table(source: Any, dictionary: str | os.PathLike[str] | None, text: list[str]) -> Table:
-    if isinstance(source, Table):
-        return source
-    if isinstance(source, pd.DataFrame):
-        frame = source.reset_index() if source.index.name else source.reset_index(drop=True)
-        return Table(frame, "table", np.arange(1, len(frame) + 1), id=recognised_id(frame.columns))
-    return read_table(source, dictionary=dictionary, text=text)
-
-
-def _draft(q: Questionnaire) -> Draft:
-    return Draft(
-        q.answers, q.items, q.confounds, q.groups, q.notes, q.structural, np.arange(1, q.n_participants + 1)
-    )
-
-
 def _codes(draft: Draft) -> Iterator[Finding]:
     """Report each value outside the range, or standing apart; one that is in many items only once."""
     found: dict[tuple[str, float], list[Finding]] = {}
-    for violation in range_violations(draft.answers, draft.items, rows=draft.rows):
-        code = "suspicious-code" if violation.value in USUAL_CODES else "outside-range"
-        row = str(draft.answers.index[violation.position])
-        finding = Finding("error", code, violation.sentence, violation.item, row)
-        found.setdefault((code, violation.value), []).append(finding)
+    for fault in () if isinstance(draft, Questionnaire) else range_faults(draft):
+        value = fault.fields["value"]
+        code = "suspicious-code" if value in USUAL_CODES else "outside-range"
+        found.setdefault((code, value), []).append(Finding.of(fault, code=code))
     for item in draft.items:
         if item.declared:
             continue
         values = draft.answers[item.name].to_numpy(dtype=float)
-        for value in suspicious_codes(values):
-            hits = np.flatnonzero(values == value)
-            row, text = str(draft.answers.index[hits[0]]), number(value)
-            sentence = (
-                f"Item {item.name!r} holds {text} ({len(hits)} times, first in row {draft.rows[hits[0]]}, "
-                "participant "
-                f"{row!r}), far from its other answers. If {text} marks a missing answer, declare "
-                f"missing_codes=[{text}]; if not, declare the item's range."
-            )
-            few = 0 < value < 10 and np.isfinite(values).sum() < FEWEST_PEOPLE
-            finding = Finding("warning" if few else "error", "suspicious-code", sentence, item.name, row)
-            found.setdefault(("suspicious-code", value), []).append(finding)
+        for value in codes_apart(values):
+            found.setdefault(("suspicious-code", value), []).append(_apart(draft, item.name, values, value))
     for (code, value), group in found.items():
         if len(group) <= MOST_ALIKE:
             yield from group
         else:
-            text = number(value)
-            sentence = (
-                f"{len(group)} items hold {text}, outside or far from their other answers: "
-                f"{listed(finding.item for finding in group)} (first in row {group[0].row!r}). "
-                f"If {text} marks a missing answer, declare missing_codes=[{text}]."
+            message = (
+                f"{len(group)} items hold {number(value)}, outside or far from their other answers: "
+                f"{listed(finding.item for finding in group)} (first in row {group[0].row!r})."
             )
-            yield Finding(min(f.severity for f in group), code, sentence, group[0].item, group[0].row)
+            severity = min(f.severity for f in group)
+            yield Finding(
+                severity,
+                code,
+                message,
+                group[0].item,
+                group[0].row,
+                missing_code_remedy(value),
+                {"value": value},
+            )
+
+
+def _apart(draft: Draft, item: str, values: np.ndarray, value: float) -> Finding:
+    hits = np.flatnonzero(values == value)
+    participant = str(draft.answers.index[hits[0]])
+    row = hits[0] + 1 if draft.file_rows is None else draft.file_rows[hits[0]]
+    message = (
+        f"Item {item!r} holds {number(value)} ({len(hits)} times, first in row {row}, participant "
+        f"{participant!r}), far from its other answers."
+    )
+    remedy = missing_code_remedy(value).removesuffix(".") + "; if not, declare the item's range."
+    few = 0 < value < 10 and np.isfinite(values).sum() < FEWEST_PARTICIPANTS
+    fields = {"item": item, "value": value, "participant": participant, "count": len(hits)}
+    severity = "warning" if few else "error"
+    return Finding(severity, "suspicious-code", message, item, participant, remedy, fields | {"apart": True})
 
 
 def _items(draft: Draft) -> Iterator[Finding]:
@@ -263,7 +237,7 @@ def _directions(draft: Draft) -> Iterator[Finding]:
             answered = np.isfinite(block[:, j]) & (count > 1)
             own = block[answered, j]
             r, n = _correlation(own, (total[answered] - own) / (count[answered] - 1)), len(own)
-            if n >= FEWEST_PEOPLE and r < -max(0.1, 2.5 / np.sqrt(n)):
+            if n >= FEWEST_PARTICIPANTS and r < -max(0.1, 2.5 / np.sqrt(n)):
                 against = f"the other items of {scale!r}" if scale else "the other items"
                 state = (
                     "although its direction is declared reversed"
@@ -280,14 +254,16 @@ def _directions(draft: Draft) -> Iterator[Finding]:
 
 
 def _keyed(draft: Draft) -> pd.DataFrame:
-    lo, hi = observed_range(draft.answers, draft.items)
-    keyed = {}
-    for item in draft.items:
-        a, b = (lo, hi) if item.min is None or item.max is None else (item.min, item.max)
-        values = draft.answers[item.name].to_numpy(dtype=float)
-        values = np.where((values >= a) & (values <= b) & np.isfinite(values), values, np.nan)
-        keyed[item.name] = a + b - values if item.reverse else values
-    return pd.DataFrame(keyed, index=draft.answers.index)
+    """Return the answers inside their ranges, reversed where the codebook says so."""
+    low, high = draft.ranges().to_numpy().T
+    values = draft.answers.to_numpy(dtype=float, na_value=np.nan)
+    values = np.where((values >= low) & (values <= high) & np.isfinite(values), values, np.nan)
+    reverse = np.array([item.reverse for item in draft.items])
+    return pd.DataFrame(
+        np.where(reverse, low + high - values, values),
+        index=draft.answers.index,
+        columns=draft.answers.columns,
+    )
 
 
 def _correlation(x: np.ndarray, y: np.ndarray) -> float:
@@ -296,7 +272,7 @@ def _correlation(x: np.ndarray, y: np.ndarray) -> float:
     return float(np.corrcoef(x, y)[0, 1])
 
 
-def _people(draft: Draft) -> Iterator[Finding]:
+def _straight_lines(draft: Draft) -> Iterator[Finding]:
     values = draft.answers.to_numpy(dtype=float)
     answered = np.isfinite(values)
     count = answered.sum(axis=1)
@@ -305,9 +281,9 @@ def _people(draft: Draft) -> Iterator[Finding]:
         np.where(answered, values, np.inf).min(axis=1),
     )
     lowest = (
-        observed_range(draft.answers, draft.items)[0]
-        if not all(i.declared for i in draft.items)
-        else min(i.min or 0 for i in draft.items)
+        draft.ranges()["min"].min()
+        if all(item.declared for item in draft.items)
+        else observed_range(draft.answers, draft.items)[0]
     )
     same = (high == low) & (count >= FEWEST_ANSWERS)
     for lines, severity, what in (
@@ -355,14 +331,14 @@ def _missing(draft: Draft) -> Iterator[Finding]:
             f"asked, most often {often.index[0]!r} ({100 * often.iloc[0]:.0f} %): {listed(often.index)}."
         )
         yield Finding("warning", "missing-items", text, str(often.index[0]))
-    by_person = missing.mean(axis=1)
-    silent = by_person.index[by_person == 1]
+    by_participant = missing.mean(axis=1)
+    silent = by_participant.index[by_participant == 1]
     if len(silent):
         text = (
             f"{counted(len(silent), 'participant')} answered nothing and cannot be fitted: {listed(silent)}."
         )
         yield Finding("warning", "no-answers", text, row=str(silent[0]))
-    gaps = by_person.index[(by_person > PERSON_MISSING) & (by_person < 1)]
+    gaps = by_participant.index[(by_participant > PARTICIPANT_MISSING) & (by_participant < 1)]
     if len(gaps):
         text = f"{counted(len(gaps), 'participant')} left out more than half of the items: {listed(gaps)}."
         yield Finding("warning", "missing-people", text, row=str(gaps[0]))
@@ -388,7 +364,7 @@ def _confounds(draft: Draft) -> Iterator[Finding]:
                 str(name),
             )
         if pd.api.types.is_numeric_dtype(column.dtype):
-            for code in suspicious_codes(column.to_numpy(dtype=float, na_value=np.nan)):
+            for code in codes_apart(column.to_numpy(dtype=float, na_value=np.nan)):
                 if abs(code) >= 66 or code < 0:
                     text = (
                         f"Confound {str(name)!r} holds {number(code)}, far from its other values. If it "

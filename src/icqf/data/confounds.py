@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from icqf.data.parameters import parameter_error
 from icqf.errors import InputError, did_you_mean, listed
 
 Array = NDArray[Any]
@@ -86,9 +87,10 @@ class ConfoundEncoder:
         frame = _as_frame(confounds)
         for name in self.ranges:
             if name not in frame.columns:
-                raise InputError(
-                    f"confound_ranges names {name!r}, which is not among the confounds "
-                    f"({listed(frame.columns) or 'there are none'}).{did_you_mean(name, frame.columns)}"
+                raise parameter_error(
+                    "confound_ranges",
+                    f" names {name!r}, which is not among the confounds "
+                    f"({listed(frame.columns) or 'there are none'}).{did_you_mean(name, frame.columns)}",
                 )
         self.columns = tuple(self._learn(frame[name]) for name in frame.columns)
         return self
@@ -119,9 +121,9 @@ class ConfoundEncoder:
         if name in self.ranges:
             low, high = _pair(name, self.ranges[name])
             if not (np.isfinite(low) and np.isfinite(high) and low < high):
-                raise InputError(
-                    f"confound_ranges gives {name!r} the range {low:g} to {high:g}; "
-                    "the first number must be the lower one."
+                raise parameter_error(
+                    "confound_ranges",
+                    f" gives {name!r} the range {low:g} to {high:g}; the first number must be the lower one.",
                 )
         else:
             low, high = float(numbers.min()), float(numbers.max())
@@ -185,8 +187,13 @@ class ConfoundEncoder:
             rows = values.index[gaps]
             more = f", and {len(rows) - 1} more" if len(rows) > 1 else ""
             raise InputError(
-                f"Confound {column.name!r} is missing for participant {rows[0]!r}{more}. Fill it in, leave "
-                'these participants out, or set missing_confounds="mean" to use the sample mean.'
+                f"Confound {column.name!r} is missing for participant {rows[0]!r}{more}.",
+                code="missing-confound",
+                remedy="Fill it in, leave these participants out, or set "
+                'missing_confounds="mean" to use the sample mean.',
+                confound=column.name,
+                participant=rows[0],
+                count=len(rows),
             )
         if column.categories is not None:
             return self._indicators(column, values, gaps)
@@ -267,8 +274,8 @@ def _pair(name: str, ends: Any) -> tuple[float, float]:
     try:
         low, high = (float(end) for end in ends)
     except (TypeError, ValueError):
-        raise InputError(
-            f"confound_ranges gives {name!r} {ends!r}; give (lowest, highest), such as (5, 21)."
+        raise parameter_error(
+            "confound_ranges", f" gives {name!r} {ends!r}; give (lowest, highest), such as (5, 21)."
         ) from None
     return low, high
 

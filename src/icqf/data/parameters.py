@@ -1,55 +1,145 @@
-"""What the parameters of a model may be."""
+"""What a parameter may be: one table for Python, the command line and TOML files.
+
+Nothing heavy is imported with this module: the help of the command line reads it.
+"""
 
 from __future__ import annotations
 
 import math
 import numbers
 import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from icqf.errors import InputError
-from icqf.solvers.admm import SMALLEST_RHO
+
+BETAS = (0.0, 0.01, 0.05, 0.1, 0.2, 0.5)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A finite number of at least `least` or above `above`, or one of the values in `or_else`."""
+
+    least: float | None = None
+    above: float | None = None
+    whole: bool = False
+    or_else: tuple[Any, ...] = ()
+
+    def complaint(self, value: Any) -> str:
+        """Return what is wrong with a value, to follow the parameter's name; or an empty string."""
+        if value is None or isinstance(value, str):
+            right = value in self.or_else
+        else:
+            kind = numbers.Integral if self.whole else numbers.Real
+            right = isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
+            right &= not right or (self.least is None or value >= self.least)
+            right &= not right or (self.above is None or value > self.above)
+        wanted = "a whole number" if self.whole else "a number"
+        limit = f" above {self.above:g}" if self.least is None else f" of at least {self.least:g}"
+        return "" if right else f" must be {wanted}{limit}, not {value!r}."
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of a few values."""
+
+    choices: tuple[Any, ...]
+
+    def complaint(self, value: Any) -> str:
+        """Return what is wrong with a value, to follow the parameter's name; or an empty string."""
+        if value in self.choices:
+            return ""
+        return f"={value!r} is not known; choose one of {', '.join(map(repr, self.choices))}."
+
+
+@dataclass(frozen=True)
+class Flag:
+    """True or false."""
+
+    def complaint(self, value: Any) -> str:
+        """Return what is wrong with a value, to follow the parameter's name; or an empty string."""
+        return "" if isinstance(value, bool) else f" must be true or false, not {value!r}."
+
+
+Kind = Number | OneOf | Flag
+
+PARAMETERS: dict[str, Kind] = {
+    "n_components": Number(least=1, whole=True, or_else=(None,)),
+    "beta": Number(least=0.0),
+    "intercept": Flag(),
+    "n_init": Number(least=1, whole=True),
+    "penalty": OneOf(("l1", "l2", "l21")),
+    "score_max": Number(above=0.0, or_else=(None,)),
+    "loading_max": Number(above=0.0, or_else=(None, "item_range")),
+    "reconstruction_max": OneOf(("item_range", None)),
+    "solver": OneOf(("fast", "admm")),
+    "inner": OneOf(("cd", "fista", "admm")),
+    "rho": Number(above=0.0, or_else=("adaptive",)),
+    "tol": Number(above=0.0),
+    "max_iter": Number(least=1, whole=True),
+    "init": OneOf(("nndsvd", "rotated", "random")),
+    "missing_confounds": OneOf(("error", "mean")),
+    "dtype": OneOf(("auto", "float32", "float64")),
+    "rule": OneOf(("min", "one_se", "stable")),
+    "n_splits": Number(least=2, whole=True),
+    "n_repeats": Number(least=1, whole=True),
+}
+
+
+def choices_of(name: str) -> tuple[Any, ...]:
+    """Return the values that a parameter may have.
+
+    Examples
+    --------
+    >>> choices_of("penalty")
+    ('l1', 'l2', 'l21')
+    """
+    kind = PARAMETERS[name]
+    return kind.choices if isinstance(kind, OneOf) else ()
+
+
+def check_parameter(name: str, value: Any, kinds: Mapping[str, Kind] = PARAMETERS) -> None:
+    """Refuse a value that the parameter of this name cannot have.
+
+    Examples
+    --------
+    >>> check_parameter("beta", -1)
+    Traceback (most recent call last):
+    ...
+    icqf.errors.InputError: beta must be a number of at least 0, not -1.
+    """
+    complaint = kinds[name].complaint(value)
+    if complaint:
+        raise parameter_error(name, complaint, value=value)
+
+
+def parameter_error(name: str, complaint: str, **fields: Any) -> InputError:
+    """Return the error of a parameter whose name the complaint follows; a command calls it ``--name``."""
+    return InputError(name + complaint, code="parameter", name=name, complaint=complaint, **fields)
 
 
 def check_parameters(model: Any) -> None:
     """Refuse parameters of a model that mean nothing, and warn where ADMM need not converge."""
-    _check_choice("penalty", model.penalty, ("l1", "l2", "l21"))
-    _check_choice("solver", model.solver, ("fast", "admm"))
-    _check_choice("inner", model.inner, ("cd", "fista", "admm"))
-    _check_choice("missing_confounds", model.missing_confounds, ("error", "mean"))
-    _check_choice("reconstruction_max", model.reconstruction_max, ("item_range", None))
-    _check_choice("dtype", _dtype_name(model.dtype), ("auto", "float32", "float64"))
-    if isinstance(model.init, str):
-        _check_choice("init", model.init, ("nndsvd", "rotated", "random"))
-    if model.n_components is not None:
-        _check_number("n_components", model.n_components, whole=True, least=1)
-    _check_number("beta", model.beta, least=0.0)
-    _check_number("n_init", model.n_init, whole=True, least=1)
-    _check_number("max_iter", model.max_iter, whole=True, least=1)
-    _check_number("tol", model.tol, above=0.0)
-    if model.score_max is not None:
-        _check_number("score_max", model.score_max, above=0.0)
-    if model.loading_max is not None and model.loading_max != "item_range":
-        _check_number("loading_max", model.loading_max, above=0.0)
+    from icqf.solvers.admm import SMALLEST_RHO
+
+    for name, value in model.get_params(deep=False).items():
+        if name == "dtype":
+            check_parameter(name, _dtype_name(value))
+        elif name in PARAMETERS and (name != "init" or isinstance(value, str)):
+            check_parameter(name, value)
     if model.penalty == "l21" and model.solver == "admm" and model.inner != "cd":
         raise InputError(f"penalty='l21' is solved by inner='cd' only, not by inner={model.inner!r}.")
-    if model.rho != "adaptive":
-        _check_number("rho", model.rho, above=0.0)
-        if model.solver == "admm" and model.rho < SMALLEST_RHO:
-            warnings.warn(
-                f"rho={model.rho:g} is below √2, where ADMM is not known to converge; use rho=3.0.",
-                stacklevel=4,
-            )
-
-
-def _check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
-    if value not in choices:
-        raise InputError(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, choices))}.")
+    if model.solver == "admm" and model.rho != "adaptive" and model.rho < SMALLEST_RHO:
+        warnings.warn(
+            f"rho={model.rho:g} is below √2, where ADMM is not known to converge; use rho=3.0.",
+            stacklevel=4,
+        )
 
 
 def _dtype_name(dtype: Any) -> Any:
+    import numpy as np
+
     try:
         return np.dtype(dtype).name
     except TypeError:
@@ -58,6 +148,8 @@ def _dtype_name(dtype: Any) -> Any:
 
 def check_start(init: Any, *shapes: tuple[int, int]) -> None:
     """Refuse arrays that cannot be a start."""
+    import numpy as np
+
     wanted = (
         f"init must be a name or two arrays of the shapes {shapes[0]} (scores) and {shapes[1]} (loadings)"
     )
@@ -70,15 +162,3 @@ def check_start(init: Any, *shapes: tuple[int, int]) -> None:
         raise InputError(f"{wanted}; it has {' and '.join(map(str, found))}.")
     if not all(np.isfinite(array).all() and (array >= 0).all() for array in arrays):
         raise InputError("init must not hold negative, infinite or missing numbers.")
-
-
-def _check_number(
-    name: str, value: Any, *, whole: bool = False, least: float | None = None, above: float | None = None
-) -> None:
-    kind = numbers.Integral if whole else numbers.Real
-    right_kind = isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
-    if right_kind and (least is None or value >= least) and (above is None or value > above):
-        return
-    wanted = "a whole number" if whole else "a number"
-    limit = f" of at least {least:g}" if least is not None else f" above {above:g}"
-    raise InputError(f"{name} must be {wanted}{limit}, not {value!r}.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -85,8 +86,39 @@ class Item:
 
 
 @dataclass(frozen=True, eq=False)
-class Questionnaire:
+class Draft:
+    """Answers and their codebook as they were found, before any check; see `Questionnaire`."""
+
+    answers: pd.DataFrame
+    items: tuple[Item, ...]
+    confounds: pd.DataFrame | None = None
+    groups: pd.Series | None = None
+    weights: pd.Series | None = None
+    notes: tuple[str, ...] = ()
+    structural: pd.DataFrame | None = None
+    source: str = ""
+    file_rows: np.ndarray | None = None
+
+    def ranges(self) -> pd.DataFrame:
+        """Return the lowest and highest answer of each item: columns ``min`` and ``max``, indexed by item.
+
+        Items without a declared range share the lowest and highest answer observed among them.
+        """
+        lo, hi = observed_range(self.answers, self.items)
+        table = [
+            (lo if item.min is None else item.min, hi if item.max is None else item.max)
+            for item in self.items
+        ]
+        index = pd.Index([item.name for item in self.items], name="item")
+        return pd.DataFrame(table, index=index, columns=["min", "max"], dtype=float)
+
+
+@dataclass(frozen=True, eq=False)
+class Questionnaire(Draft):
     """Answers of participants to items, checked against the codebook; treat the tables as read-only.
+
+    The checks are made once, here: what is derived from a questionnaire (`select`, `take`, `with_confounds`,
+    `with_observed_ranges`) is not checked again.
 
     Parameters
     ----------
@@ -95,15 +127,19 @@ class Questionnaire:
     items : tuple of Item
         One per column of `answers`, in the same order.
     confounds : DataFrame or None
-        Covariates of the same participants, such as age and sex.
+        Confounds of the same participants, such as age and sex.
     groups : Series or None
         Family or site of the same participants.
+    weights : Series of float or None
+        Survey weights of the same participants.
     notes : tuple of str
         Plain sentences saying everything that was done to the data on the way here.
     structural : DataFrame of bool or None
         True where an answer is missing because the question was not asked (branching), when that is known.
     source : str
         Where the data come from; messages start with it.
+    file_rows : ndarray of int, shape (n_participants,), or None
+        The row of the file that each participant was read from; messages name it.
 
     Examples
     --------
@@ -123,41 +159,33 @@ class Questionnaire:
     sad   0.0  2.0
     """
 
-    answers: pd.DataFrame
-    items: tuple[Item, ...]
-    confounds: pd.DataFrame | None = None
-    groups: pd.Series | None = None
-    notes: tuple[str, ...] = ()
-    structural: pd.DataFrame | None = None
-    source: str = ""
-
     def __post_init__(self) -> None:
-        where = f"{self.source}: " if self.source else ""
+        for fault in self._faults():
+            raise fault.at(self.source) if self.source else fault
+
+    def _faults(self) -> Iterator[InputError]:
         names = [item.name for item in self.items]
+        index = self.answers.index
         if list(self.answers.columns) != names:
-            raise InputError(
-                f"{where}The columns of the answers and the items differ; they must be the same, in order."
+            yield InputError(
+                "The columns of the answers and the items differ; they must be the same, in order."
             )
-        _refuse_duplicates(names, where, "Item {} is there twice; item names must be unique.")
-        _refuse_duplicates(
-            self.answers.index, where, "Participant {} is there twice; participant ids must be unique."
-        )
-        if bool(self.answers.index.isna().any()):
-            raise InputError(f"{where}A participant has no id.")
+        if len(set(names)) < len(names):
+            yield InputError(f"Item {_repeated(names)!r} is there twice; item names must be unique.")
+        if not index.is_unique:
+            yield InputError(
+                f"Participant {_repeated(index)!r} is there twice; participant ids must be unique."
+            )
+        if bool(index.isna().any()):
+            yield InputError("A participant has no id.")
         for column, dtype in self.answers.dtypes.items():
             if not pd.api.types.is_numeric_dtype(dtype):
-                raise InputError(f"{where}Item {str(column)!r} is not numeric; code its answers as numbers.")
-        for table, name in (
-            (self.confounds, "confounds"),
-            (self.groups, "groups"),
-            (self.structural, "structural"),
-        ):
-            if table is not None and not table.index.equals(self.answers.index):
-                raise InputError(
-                    f"{where}The {name} are not for the same participants, in order, as the answers."
-                )
-        for violation in range_violations(self.answers, self.items):
-            raise InputError(where + violation.sentence)
+                yield InputError(f"Item {str(column)!r} is not numeric; code its answers as numbers.")
+        for name in ("confounds", "groups", "weights", "structural"):
+            table = getattr(self, name)
+            if table is not None and not table.index.equals(index):
+                yield InputError(f"The {name} are not for the same participants, in order, as the answers.")
+        yield from range_faults(self)
 
     @classmethod
     def of(
@@ -206,24 +234,17 @@ class Questionnaire:
         """Number of items."""
         return len(self.items)
 
-    def ranges(self) -> pd.DataFrame:
-        """Return the lowest and highest answer of each item: columns ``min`` and ``max``, indexed by item.
-
-        Items without a declared range share the lowest and highest answer observed among them.
-        """
-        lo, hi = observed_range(self.answers, self.items)
-        table = [
-            (lo if item.min is None else item.min, hi if item.max is None else item.max)
-            for item in self.items
-        ]
-        index = pd.Index([item.name for item in self.items], name="item")
-        return pd.DataFrame(table, index=index, columns=["min", "max"], dtype=float)
-
     def with_observed_ranges(self) -> Questionnaire:
         """Return the questionnaire with the observed range declared wherever none was."""
         ends = self.ranges().to_numpy().tolist()
         items = (replace(item, min=low, max=high) for item, (low, high) in zip(self.items, ends, strict=True))
-        return replace(self, items=tuple(items))
+        return self._derived(items=tuple(items))
+
+    def with_confounds(self, confounds: pd.DataFrame | None) -> Questionnaire:
+        """Return the questionnaire with other confounds, of the same participants in the same order."""
+        if confounds is not None and not confounds.index.equals(self.answers.index):
+            raise InputError("The confounds are not for the same participants, in order, as the answers.")
+        return self._derived(confounds=confounds)
 
     def keyed_answers(self) -> pd.DataFrame:
         """Return the answers with every reverse-keyed item reversed: ``min + max - answer``."""
@@ -247,8 +268,7 @@ class Questionnaire:
         chosen = match_names(
             [items] if isinstance(items, str) else items, [item.name for item in self.items], self.source
         )
-        return replace(
-            self,
+        return self._derived(
             answers=self.answers[chosen],
             items=tuple(item for item in self.items if item.name in set(chosen)),
             structural=None if self.structural is None else self.structural[chosen],
@@ -265,40 +285,34 @@ class Questionnaire:
         2
         """
         rows = np.asarray(rows)
-        return replace(
-            self,
+        return self._derived(
             answers=self.answers.iloc[rows],
             confounds=None if self.confounds is None else self.confounds.iloc[rows],
             groups=None if self.groups is None else self.groups.iloc[rows],
+            weights=None if self.weights is None else self.weights.iloc[rows],
             structural=None if self.structural is None else self.structural.iloc[rows],
+            file_rows=None if self.file_rows is None else self.file_rows[rows],
         )
 
     def item_table(self) -> pd.DataFrame:
         """Return the items as a table indexed by name, as plots take it."""
         return pd.DataFrame([vars(item) for item in self.items]).set_index("name")
 
-
-@dataclass(frozen=True)
-class Violation:
-    """One item's answers outside its declared range."""
-
-    item: str
-    value: float
-    position: int
-    count: int
-    sentence: str
+    def _derived(self, **changes: Any) -> Questionnaire:
+        """Return a questionnaire of changed fields without checking what was checked already."""
+        derived = object.__new__(type(self))
+        for name, value in (vars(self) | changes).items():
+            object.__setattr__(derived, name, value)
+        return derived
 
 
-def range_violations(
-    answers: pd.DataFrame, items: Iterable[Item], *, rows: Iterable[int] | None = None
-) -> Iterator[Violation]:
-    """Yield, for each item with answers outside its range, one sentence in plain words.
+def range_faults(draft: Draft) -> Iterator[InputError]:
+    """Yield an error for each item with answers outside its range or infinite ones.
 
-    `rows`, when given, are the rows of the file, named beside the participant's id.
+    Its fields are item, value, low, high, participant, row (in the file, or None) and count.
     """
-    items = tuple(items)
-    places = None if rows is None else list(rows)
-    table = answers[[item.name for item in items]].to_numpy(dtype=float, na_value=np.nan)
+    items = draft.items
+    table = draft.answers.to_numpy(dtype=float, na_value=np.nan)
     lowest = np.array([-np.finfo(float).max if item.min is None else item.min for item in items])
     highest = np.array([np.finfo(float).max if item.max is None else item.max for item in items])
     if (
@@ -308,24 +322,35 @@ def range_violations(
         return
     outside = (table < lowest) | (table > highest)
     for j in np.flatnonzero(outside.any(axis=0)):
-        item, values, bad = items[j], table[:, j], outside[:, j]
-        first = int(np.flatnonzero(bad)[0])
-        value, others = float(values[first]), int(bad.sum()) - 1
-        more = f", and {others} more" if others else ""
-        file_row = "" if places is None else f"{places[first]}, participant "
-        place = f"(row {file_row}{str(answers.index[first])!r}{more})"
+        item, at = items[j], np.flatnonzero(outside[:, j])
+        value, participant = float(table[at[0], j]), str(draft.answers.index[at[0]])
+        row = None if draft.file_rows is None else int(draft.file_rows[at[0]])
+        more = f", and {len(at) - 1} more" if len(at) > 1 else ""
+        place = f"({'' if row is None else f'row {row}, '}participant {participant!r}{more})"
+        fields = {"item": item.name, "value": value, "low": item.min, "high": item.max}
+        fields |= {"participant": participant, "row": row, "count": len(at)}
         if np.isinf(value):
-            sentence = (
-                f"Item {item.name!r} holds an infinite value {place}. Correct it or leave the cell empty."
+            yield InputError(
+                f"Item {item.name!r} holds an infinite value {place}.",
+                code="infinite",
+                remedy="Correct it or leave the cell empty.",
+                **fields,
             )
-        else:
-            above = item.max is not None and value > item.max
-            edge, end = ("above its highest", item.max) if above else ("below its lowest", item.min)
-            sentence = (
-                f"Item {item.name!r} holds {number(value)}, {edge} answer {number(end)} {place}. "
-                f"If {number(value)} marks a missing answer, declare missing_codes=[{number(value)}]."
-            )
-        yield Violation(item.name, value, first, others + 1, sentence)
+            continue
+        above = item.max is not None and value > item.max
+        edge, end = ("above its highest", item.max) if above else ("below its lowest", item.min)
+        yield InputError(
+            f"Item {item.name!r} holds {number(value)}, {edge} answer {number(end)} {place}.",
+            code="outside-range",
+            remedy=missing_code_remedy(value),
+            **fields,
+        )
+
+
+def missing_code_remedy(value: float | str) -> str:
+    """Return what to do about a value that may mean "no answer"."""
+    text = number(value) if is_number(value) else repr(value)
+    return f"If {text} marks a missing answer, declare missing_codes=[{text}]."
 
 
 def observed_range(answers: pd.DataFrame, items: Iterable[Item]) -> tuple[float, float]:
@@ -345,11 +370,11 @@ def match_names(wanted: Iterable[str], names: list[str], source: str = "") -> li
     for pattern in wanted:
         hits = [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
         if not hits:
-            where = f"{source}: " if source else ""
-            raise InputError(
-                f"{where}No item is named or matches {pattern!r}.{did_you_mean(pattern, names)} "
+            fault = InputError(
+                f"No item is named or matches {pattern!r}.{did_you_mean(pattern, names)} "
                 f"There are {len(names)}: {listed(names)}."
             )
+            raise fault.at(source) if source else fault
         chosen.update(hits)
     return [name for name in names if name in chosen]
 
@@ -372,7 +397,6 @@ def is_number(value: object) -> bool:
     return isinstance(value, (int, float, np.number))
 
 
-def _refuse_duplicates(names: Iterable[object], where: str, sentence: str) -> None:
+def _repeated(names: Iterable[object]) -> str:
     index = pd.Index(list(names))
-    if not index.is_unique:
-        raise InputError(where + sentence.format(repr(str(index[index.duplicated()][0]))))
+    return str(index[index.duplicated()][0])

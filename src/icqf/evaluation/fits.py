@@ -182,7 +182,7 @@ def checked_labels(labels: pd.DataFrame, study: Questionnaire) -> pd.DataFrame:
 def identity_of(study: Questionnaire, labels: pd.DataFrame | None) -> str:
     """Return a text that is the same for the same data only."""
     digest = hashlib.sha256()
-    tables = [study.answers, study.ranges(), labels, study.confounds, study.groups]
+    tables = [study.answers, study.ranges(), labels, study.confounds, study.groups, study.weights]
     for table in tables:
         if table is not None:
             digest.update(pd.util.hash_pandas_object(table, index=False).to_numpy().tobytes())

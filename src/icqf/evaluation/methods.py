@@ -13,10 +13,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from icqf.baselines import L1NMF, FactorAnalysis, parallel_analysis
+from icqf.data.parameters import BETAS
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError, counted, did_you_mean, listed
 from icqf.estimator import ICQF
-from icqf.selection.estimator import BETAS, ICQFCV
+from icqf.selection.estimator import ICQFCV
 
 Array = NDArray[Any]
 FACTORS = tuple(range(2, 17))
@@ -104,6 +105,10 @@ class ICQFMethod(Method):
     bounded : bool
         False uses ℓ1-NMF instead: no bounds, no confounds and no intercept.
     name : str
+    n_repeats, rule
+        How often the folds are drawn, and how the cross-validation chooses; see `icqf.ICQFCV`.
+    parameters : tuple of (name, value)
+        Further parameters, as in `icqf.ICQF`.
 
     Examples
     --------
@@ -119,21 +124,34 @@ class ICQFMethod(Method):
     n_splits: int = 10
     bounded: bool = True
     name: str = "ICQF"
+    n_repeats: int = 1
+    rule: str = "min"
+    parameters: tuple[tuple[str, Any], ...] = ()
 
     def fit(self, training: Questionnaire, *, random_state: int) -> Fitted:
         """Choose by cross-validation within the training participants, and fit to all of them."""
-        options: dict[str, Any] = {"item_range": training.ranges(), "random_state": random_state}
-        model = ICQF(**options) if self.bounded else L1NMF(**options)
+        options = dict(self.parameters) | {"item_range": training.ranges(), "random_state": random_state}
+        model = ICQF() if self.bounded else L1NMF()
+        model.set_params(**{name: value for name, value in options.items() if name in model.get_params()})
         ks = [k for k in self.n_components if k <= min(training.answers.shape)]
-        given = training.confounds if self.bounded else None
+        given = {
+            "X": training.keyed_answers(),
+            "confounds": training.confounds if self.bounded else None,
+            "sample_weight": training.weights,
+        }
         if len(ks) == 1 and len(self.betas) == 1:
-            model.set_params(n_components=ks[0], beta=self.betas[0])
-            model.fit(training.keyed_answers(), confounds=given)
+            model.set_params(n_components=ks[0], beta=self.betas[0]).fit(**given)
         else:
             search = ICQFCV(
-                model, n_components=ks, betas=self.betas, n_splits=self.n_splits, random_state=random_state
+                model,
+                n_components=ks,
+                betas=self.betas,
+                n_splits=self.n_splits,
+                n_repeats=self.n_repeats,
+                rule=self.rule,  # type: ignore[arg-type]
+                random_state=random_state,
             )
-            search.fit(training.keyed_answers(), confounds=given, groups=training.groups)
+            search.fit(**given, groups=training.groups)
             model = search.best_estimator_
 
         def features(others: Questionnaire) -> Array:

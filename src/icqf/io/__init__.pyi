@@ -3,7 +3,6 @@ from .codebook import format_codebook as format_codebook
 from .codebook import read_codebook as read_codebook
 from .codebook import write_codebook as write_codebook
 from .readers.questionnaires import read_questionnaire as read_questionnaire
-from .readers.studies import Study as Study
 from .readers.studies import read_abcd as read_abcd
 from .readers.studies import read_hbn as read_hbn
 from .readers.tables import Table as Table

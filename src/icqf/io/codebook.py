@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 import re
 import tomllib
@@ -15,10 +14,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import tomli_w
 
 from icqf.data.questionnaire import Item, number
+from icqf.data.scales import codes_apart
 from icqf.errors import InputError, did_you_mean
-from icqf.io.readers.codes import suspicious_codes
+from icqf.io.atomic import write_bytes
 from icqf.io.readers.delimited import read_delimited
 from icqf.io.readers.tables import Table, require_file
 from icqf.io.write import harmless, unharmed
@@ -73,10 +74,8 @@ def read_codebook(path: str | os.PathLike[str]) -> tuple[Item, ...]:
 
 def write_codebook(items: Iterable[Item], path: str | os.PathLike[str]) -> None:
     """Write a codebook as CSV, or as TOML when the name ends so."""
-    path = Path(path)
-    path.write_text(
-        format_codebook(items, format=path.suffix.lower().lstrip(".") or "csv"), encoding="utf-8", newline=""
-    )
+    text = format_codebook(items, format=Path(path).suffix.lower().lstrip(".") or "csv")
+    write_bytes(path, text.encode())
 
 
 def format_codebook(items: Iterable[Item], *, format: str = "csv") -> str:
@@ -91,7 +90,7 @@ def format_codebook(items: Iterable[Item], *, format: str = "csv") -> str:
     """
     rows = [_entry(item) for item in items]
     if format == "toml":
-        return "\n".join(_toml_table(row) for row in rows)
+        return tomli_w.dumps({"item": [_toml_entry(row) for row in rows]})
     if format != "csv":
         raise InputError(f"A codebook is written as csv or toml, not as {format!r}.")
     text = io.StringIO(newline="")
@@ -128,7 +127,7 @@ def codebook_from(table: Table) -> tuple[Item, ...]:
             else []
         )
         values = values[~np.isin(values, known) & np.isfinite(values)]
-        codes = suspicious_codes(values)
+        codes = codes_apart(values)
         open_ended[name] = (_stem(name), values[~np.isin(values, codes)], codes)
     items = []
     for name in names:
@@ -246,19 +245,20 @@ def _item(entry: Mapping[str, Any], where: str) -> Item:
         raise InputError(
             f"{where}, column 'direction' holds {direction!r}; leave it empty or write 'reverse'."
         )
+    described: dict[str, Any] = {
+        "name": name,
+        "wording": str(entry.get("wording", "")),
+        "min": _number(entry.get("min", ""), where, "min"),
+        "max": _number(entry.get("max", ""), where, "max"),
+        "reverse": direction in REVERSE,
+        "subscale": str(entry.get("subscale", "")),
+        "missing_codes": tuple(_code(part) for part in _parts(entry.get("missing", ""), ";,|")),
+        "labels": tuple(_pair(part, where) for part in _parts(entry.get("labels", ""), ";|")),
+    }
     try:
-        return Item(
-            name=name,
-            wording=str(entry.get("wording", "")),
-            min=_number(entry.get("min", ""), where, "min"),
-            max=_number(entry.get("max", ""), where, "max"),
-            reverse=direction in REVERSE,
-            subscale=str(entry.get("subscale", "")),
-            missing_codes=tuple(_code(part) for part in _parts(entry.get("missing", ""), ";,|")),
-            labels=tuple(_pair(part, where) for part in _parts(entry.get("labels", ""), ";|")),
-        )
+        return Item(**described)
     except InputError as error:
-        raise error if str(error).startswith(where) else InputError(f"{where}: {error}") from None
+        raise error.at(where) from None
 
 
 def _number(cell: object, where: str, column: str) -> float | None:
@@ -308,14 +308,7 @@ def _entry(item: Item) -> dict[str, str]:
     }
 
 
-def _toml_table(row: Mapping[str, str]) -> str:
-    lines = ["[[item]]"]
-    for key, text in row.items():
-        if text:
-            value = (
-                text
-                if key in ("min", "max")
-                else json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")
-            )
-            lines.append(f"{key} = {value}")
-    return "\n".join(lines) + "\n"
+def _toml_entry(row: Mapping[str, str]) -> dict[str, Any]:
+    numbers = {end: float(row[end]) for end in ("min", "max") if row[end]}
+    whole = {end: int(value) for end, value in numbers.items() if value.is_integer()}
+    return {key: text for key, text in row.items() if text} | numbers | whole

@@ -12,9 +12,11 @@ import numpy as np
 import pandas as pd
 
 from icqf.errors import InputError
+from icqf.io.atomic import new_file
+from icqf.io.formats import WRITABLE
 from icqf.io.readers.tables import require_package
 
-FORMATS = ("csv", "parquet", "xlsx", "sav")
+_NEEDS = {"parquet": "pyarrow", "xlsx": "xlsxwriter", "sav": "pyreadstat"}
 RISKY = re.compile(r"^'*[=+\-@\t\r]")
 NEEDS_QUOTES = re.compile(r'[",\n\r]')
 _ODD = ('"', ",", "\r", *(f"\n{start}" for start in "'=+-@\t"))
@@ -52,7 +54,7 @@ def write_table(
     format: str | None = None,
     decimals: int | None = None,
 ) -> None:
-    """Write a table; a named index becomes the first columns.
+    """Write a table, whole or not at all; a named index becomes the first columns.
 
     Parameters
     ----------
@@ -84,12 +86,16 @@ def write_table(
     """
     path = Path(path)
     format = format or path.suffix.lower().lstrip(".")
-    if format not in FORMATS:
-        raise InputError(f"{path.name}: tables are written as {', '.join(FORMATS)}, not as {format!r}.")
-    if format == "csv":
-        path.write_text(csv_text(frame, decimals=decimals), encoding="utf-8", newline="")
-        return
-    {"parquet": _write_parquet, "xlsx": _write_xlsx, "sav": _write_sav}[format](_flat(frame), path)
+    if format not in WRITABLE:
+        raise InputError(f"{path.name}: tables are written as {', '.join(WRITABLE)}, not as {format!r}.")
+    if format in _NEEDS:
+        require_package(_NEEDS[format], _NEEDS[format], path)
+    with new_file(path) as place:
+        if format == "csv":
+            place.write_text(csv_text(frame, decimals=decimals), encoding="utf-8", newline="")
+        else:
+            writers = {"parquet": _write_parquet, "xlsx": _write_xlsx, "sav": _write_sav}
+            writers[format](_flat(frame), place)
 
 
 def csv_text(frame: pd.DataFrame, *, decimals: int | None = None) -> str:
@@ -177,12 +183,10 @@ def _quoted(cell: str) -> str:
 
 
 def _write_parquet(table: pd.DataFrame, path: Path) -> None:
-    require_package("pyarrow", "pyarrow", path)
     table.to_parquet(path, engine="pyarrow", index=False)
 
 
 def _write_xlsx(table: pd.DataFrame, path: Path) -> None:
-    require_package("xlsxwriter", "xlsxwriter", path)
     options = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
     with pd.ExcelWriter(path, engine="xlsxwriter", engine_kwargs={"options": options}) as writer:
         # A fixed date keeps the same table the same bytes.
@@ -191,7 +195,6 @@ def _write_xlsx(table: pd.DataFrame, path: Path) -> None:
 
 
 def _write_sav(table: pd.DataFrame, path: Path) -> None:
-    require_package("pyreadstat", "pyreadstat", path)
     import pyreadstat
 
     names: list[str] = []

@@ -1,4 +1,4 @@
-"""A journal: finished work, a line each, on disk before more is asked for."""
+"""A journal: finished work, one line each, on disk before more is asked for."""
 
 from __future__ import annotations
 
@@ -8,15 +8,30 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from icqf import __version__
 from icqf.errors import InputError
+from icqf.io.atomic import write_bytes
 
-FORMAT = "icqf-search"
+FORMAT = "icqf-journal"
 
 
 class Journal:
-    """A file of finished records, a line of JSON each, after a first line that says what they belong to.
+    """A file of finished records, one line of JSON each, after a first line that says what they belong to.
 
-    A line that was cut off by a crash is dropped when the journal is opened again.
+    A line that was cut off by a crash is dropped when the journal is opened again. A journal is not continued
+    with other data or settings, nor by another version of icqf, whose results may differ.
+
+    Parameters
+    ----------
+    path : path
+        Where it is kept; it is made if it is not there.
+    identity : str
+        Fingerprint of the data and settings that all records share.
+
+    Attributes
+    ----------
+    records : list of dict
+        What was finished before.
     """
 
     def __init__(self, path: str | os.PathLike[str], identity: str) -> None:
@@ -29,7 +44,7 @@ class Journal:
         if not whole:
             if content and not _header_line(identity).startswith(content):
                 raise InputError(f"{self.path}: this file is not a journal; choose another checkpoint.")
-            self._replace(_header_line(identity))
+            self._create(_header_line(identity))
             return
         header, *lines = whole.splitlines()
         self._check_header(header, identity)
@@ -50,6 +65,12 @@ class Journal:
             header = None
         if not isinstance(header, dict) or header.get("format") != FORMAT:
             raise InputError(f"{self.path}: this file is not a journal; choose another checkpoint.")
+        if header.get("version") != __version__:
+            raise InputError(
+                f"{self.path}: this journal was written by icqf {header.get('version', '(no version)')}, and "
+                f"this is icqf {__version__}; results of two versions are not mixed. Delete it to start "
+                "again, or choose another checkpoint."
+            )
         if header.get("identity") != identity:
             raise InputError(
                 f"{self.path}: this journal belongs to other data or other settings (answers, confounds, "
@@ -71,15 +92,12 @@ class Journal:
                 "kept; make room and run again to go on."
             ) from None
 
-    def _replace(self, content: bytes) -> None:
+    def _create(self, header: bytes) -> None:
         try:
-            with open(self.path, "wb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
+            write_bytes(self.path, header)
         except OSError as error:
             raise InputError(f"{self.path}: the journal cannot be created ({error.strerror}).") from None
 
 
 def _header_line(identity: str) -> bytes:
-    return json.dumps({"format": FORMAT, "identity": identity}).encode() + b"\n"
+    return json.dumps({"format": FORMAT, "version": __version__, "identity": identity}).encode() + b"\n"

@@ -1,4 +1,4 @@
-"""Many jobs in parallel, each finished one on disk, so that a broken run goes on."""
+"""Many jobs in parallel, each on disk when finished, so that an interrupted run goes on where it stopped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PIECES_PER_JOB = 4
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback is told.
+    """How far a piece of work is, which callbacks are told.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ def pieces(things: Sequence[T], n_jobs: int | None) -> list[list[T]]:
 
 @contextmanager
 def ended_quietly(results: Any) -> Iterator[Any]:
-    """Ends work under way when an error comes, without joblib's warning that it did: the error says why."""
+    """End work under way when an error comes, without joblib's warning that it did: the error says why."""
     try:
         yield results
     finally:

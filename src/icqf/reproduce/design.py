@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from icqf.data.parameters import BETAS
 from icqf.evaluation.fits import SIZES
-from icqf.evaluation.methods import BETAS, FACTORS, METHODS, FactorAnalysisMethod, ICQFMethod, Method
+from icqf.evaluation.methods import FACTORS, METHODS, FactorAnalysisMethod, ICQFMethod, Method
 from icqf.jobs.parallel import Progress
 
 QUICK_PARTICIPANTS = 400
@@ -28,8 +29,12 @@ class Design:
         Training sets as shares of the development set.
     n_components, betas : tuple
         Candidates of ICQF and ℓ1-NMF.
-    n_folds : int
-        Folds of their cross-validation.
+    rule : {"min", "one_se", "stable"}
+        How their cross-validation chooses.
+    parameters : tuple of (name, value)
+        Further parameters of ICQF and ℓ1-NMF, as in `icqf.ICQF`.
+    n_folds, n_repeats : int
+        Folds of their cross-validation, and how often they are drawn.
     random_state : int
         Seed of splits and fits.
     n_jobs : int, optional
@@ -49,7 +54,10 @@ class Design:
     sizes: tuple[float, ...] = SIZES
     n_components: tuple[int, ...] = FACTORS
     betas: tuple[float, ...] = BETAS
+    rule: str = "min"
+    parameters: tuple[tuple[str, Any], ...] = ()
     n_folds: int = 10
+    n_repeats: int = 1
     random_state: int = 0
     n_jobs: int | None = None
     callback: Callable[[Progress], object] | None = None
@@ -71,10 +79,17 @@ class Design:
 
     def methods(self, names: Collection[str]) -> tuple[Method, ...]:
         """The methods of these names that are to run, with this design's candidates."""
-        candidates = (self.n_components, self.betas, self.n_folds)
+        icqf = ICQFMethod(
+            self.n_components,
+            self.betas,
+            self.n_folds,
+            n_repeats=self.n_repeats,
+            rule=self.rule,
+            parameters=self.parameters,
+        )
         made: dict[str, Method] = METHODS | {
-            "icqf": ICQFMethod(*candidates),
-            "l1-nmf": ICQFMethod(*candidates, bounded=False, name="l1-NMF"),
+            "icqf": icqf,
+            "l1-nmf": replace(icqf, bounded=False, name="l1-NMF"),
             "fa-promax": FactorAnalysisMethod(n_iter=5) if self.quick else METHODS["fa-promax"],
         }
         return tuple(made[name] for name in names if name in (self.names or names))

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from icqf.data.study import Study
 from icqf.errors import counted
 from icqf.evaluation.methods import METHODS
 from icqf.evaluation.prediction import DiagnosticAUC, diagnostic_auc
@@ -23,7 +24,6 @@ from icqf.reproduce.pages import (
     tests_of,
     wide,
 )
-from icqf.reproduce.studies import NamedStudy
 
 PAPER_COUNTS = {
     "hbn": "The paper reports, on the real study: ICQF 8 → 6, ℓ1-NMF 8 → 3, FA-promax 13 → 18.",
@@ -31,7 +31,7 @@ PAPER_COUNTS = {
 }
 
 
-def diagnosis(studies: Sequence[NamedStudy], design: Design) -> Path:
+def diagnosis(studies: Sequence[Study], design: Design) -> Path:
     """Run the experiment on each study; writes tables, figures and the page ``diagnosis.md``."""
     labels = {study.name: study.known_labels for study in studies}  # refused before anything is written
     return on_each_study(
@@ -65,7 +65,7 @@ def _setting(design: Design) -> str:
     participants, so a verdict is about this sample."""
 
 
-def _section(study: NamedStudy, found: DiagnosticAUC, base: Path, *, sizes: Sequence[float]) -> list[str]:
+def _section(study: Study, found: DiagnosticAUC, base: Path, *, sizes: Sequence[float]) -> list[str]:
     summary, both = found.summary(), (max(sizes), min(sizes))
     found.table.to_csv(f"{base}.csv", index=False, float_format="%.4g")
     ax: Any = by_sample_size(summary, "auc", label="mean AUC")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from icqf.data.study import Study
 from icqf.datasets import make_cohort
 from icqf.evaluation.fits import fit_part, identity_of
 from icqf.evaluation.methods import FACTORIZATIONS, FactorAnalysisMethod, Fitted, ICQFMethod, trained
@@ -19,7 +20,6 @@ from icqf.plotting.loadings import grouped_order, subscales_of
 from icqf.report.markdown import markdown_table, safe
 from icqf.reproduce.design import QUICK_PARTICIPANTS, Design
 from icqf.reproduce.pages import about_simulations, candidates, made_by, write_page
-from icqf.reproduce.studies import NamedStudy
 from icqf.resampling.matching import match_factors
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ PAPER = (
 )
 
 
-def loadings(studies: Sequence[NamedStudy], design: Design) -> Path:
+def loadings(studies: Sequence[Study], design: Design) -> Path:
     """Run the experiment on each study; writes tables, figures and the page ``loadings.md``."""
     design.out.mkdir(parents=True, exist_ok=True)
     parts = [
@@ -57,7 +57,7 @@ def _setting(design: Design) -> str:
     match."""
 
 
-def _fits(study: NamedStudy, design: Design) -> dict[str, Fitted | str]:
+def _fits(study: Study, design: Design) -> dict[str, Fitted | str]:
     """Each method's fit. What was chosen is kept in the journal; the fit at that choice is made anew."""
     questionnaire, seed = study.questionnaire, design.random_state
     everyone = (np.arange(questionnaire.n_participants), np.array([], int), np.array([], int))
@@ -85,7 +85,7 @@ def _fits(study: NamedStudy, design: Design) -> dict[str, Fitted | str]:
     return fits
 
 
-def _section(study: NamedStudy, fits: Mapping[str, Fitted | str], design: Design) -> list[str]:
+def _section(study: Study, fits: Mapping[str, Fitted | str], design: Design) -> list[str]:
     base = design.out / f"loadings-{study.name}"
     failed = [f"{name}: {fit}" for name, fit in fits.items() if isinstance(fit, str)]
     usable = _in_one_order({name: fit for name, fit in fits.items() if not isinstance(fit, str)})
@@ -197,7 +197,7 @@ def _in_one_order(fits: Mapping[str, Fitted]) -> dict[str, Fitted]:
     return ordered
 
 
-def _heatmaps(study: NamedStudy, usable: Mapping[str, Fitted]) -> Figure:
+def _heatmaps(study: Study, usable: Mapping[str, Fitted]) -> Figure:
     from matplotlib.figure import Figure
 
     first = next(iter(usable.values())).factors
@@ -228,7 +228,7 @@ def _ranges(name: str, fit: Fitted) -> pd.DataFrame | None:
     return fit.model.item_range_ if name == "ICQF" else None
 
 
-def _tops(study: NamedStudy, name: str, fit: Fitted) -> Figure:
+def _tops(study: Study, name: str, fit: Fitted) -> Figure:
     from matplotlib.figure import Figure
 
     columns = list(fit.factors.columns)

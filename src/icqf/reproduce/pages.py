@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from icqf import __version__
+from icqf.data.study import Study
 from icqf.evaluation.across_samples import Stability
 from icqf.evaluation.across_studies import Replication
 from icqf.evaluation.prediction import DiagnosticAUC
 from icqf.report.markdown import markdown_table, safe
 from icqf.reproduce.design import Design
-from icqf.reproduce.studies import NamedStudy
 
 Found = TypeVar("Found", bound=DiagnosticAUC | Stability)
 WORDS = {"better": "ICQF better", "worse": "ICQF worse", "no difference": "no difference"}
@@ -73,7 +73,7 @@ def candidates(design: Design) -> str:
     return f"k from {factors}, β from {betas}"
 
 
-def about_simulations(studies: Iterable[NamedStudy]) -> str:
+def about_simulations(studies: Iterable[Study]) -> str:
     """What to keep in mind about simulated studies, where there are any."""
     if all(study.truth is None for study in studies):
         return ""
@@ -90,10 +90,10 @@ def in_short(verdicts: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def on_each_study(
-    studies: Sequence[NamedStudy],
+    studies: Sequence[Study],
     design: Design,
-    work: Callable[[NamedStudy], Found],
-    section: Callable[[NamedStudy, Found, Path], list[str]],
+    work: Callable[[Study], Found],
+    section: Callable[[Study, Found, Path], list[str]],
     *,
     name: str,
     title: str,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from icqf.data.study import Study
 from icqf.evaluation.across_studies import replication
 from icqf.evaluation.methods import FACTORIZATIONS
 from icqf.plotting import by_method
@@ -23,13 +24,12 @@ from icqf.reproduce.pages import (
     with_spread,
     write_page,
 )
-from icqf.reproduce.studies import NamedStudy
 
 # Table 2, last row: mean over pairs of factors and their standard deviation.
 PAPER = {"ICQF": (0.75, 0.07), "FA-promax": (0.71, 0.03), "l1-NMF": (0.68, 0.08)}
 
 
-def replication_experiment(studies: Sequence[NamedStudy], design: Design) -> Path:
+def replication_experiment(studies: Sequence[Study], design: Design) -> Path:
     """Run the experiment on two studies; writes tables and the page ``replication.md``."""
     a, b = studies
     design.out.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from icqf.data.study import Study
 from icqf.evaluation.across_samples import Stability, stability
 from icqf.evaluation.methods import FACTORIZATIONS
 from icqf.evaluation.summaries import bands
@@ -24,7 +25,6 @@ from icqf.reproduce.pages import (
     wide,
     with_spread,
 )
-from icqf.reproduce.studies import NamedStudy
 
 # Table 2: mean correlation of matched loadings at 80, 60, 40 and 20 %, on the real studies.
 PAPER = {
@@ -42,7 +42,7 @@ PAPER = {
 PAPER_SIZES = (0.8, 0.6, 0.4, 0.2)
 
 
-def stability_experiment(studies: Sequence[NamedStudy], design: Design) -> Path:
+def stability_experiment(studies: Sequence[Study], design: Design) -> Path:
     """Run the experiment on each study; writes tables, figures and the page ``stability.md``."""
     return on_each_study(
         studies,
@@ -75,7 +75,7 @@ def _setting(design: Design) -> str:
     participants, so a verdict is about this sample."""
 
 
-def _section(study: NamedStudy, found: Stability, base: Path) -> list[str]:
+def _section(study: Study, found: Stability, base: Path) -> list[str]:
     summary = found.summary()
     found.table.to_csv(f"{base}.csv", index=False, float_format="%.6g")
     label = "mean correlation of loadings"

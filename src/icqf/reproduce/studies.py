@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from icqf.data.questionnaire import Questionnaire
+from icqf.data.study import Study
 from icqf.datasets import (
     load_bfi,
     load_help,
@@ -26,46 +26,7 @@ from icqf.io.readers.studies import read_abcd, read_hbn
 READERS = {"hbn": read_hbn, "abcd": read_abcd}
 
 
-@dataclass(frozen=True, eq=False)
-class NamedStudy:
-    """A study with what an experiment needs.
-
-    Attributes
-    ----------
-    name, title : str
-        Short name, for files, and a title to read.
-    questionnaire : Questionnaire
-    labels : DataFrame or None
-        Diagnoses or other labels by participant.
-    truth : DataFrame or None
-        The true loadings, where the answers were simulated.
-    notes : tuple of str
-        Whom and what was left out.
-    """
-
-    name: str
-    title: str
-    questionnaire: Questionnaire
-    labels: pd.DataFrame | None = None
-    truth: pd.DataFrame | None = None
-    notes: tuple[str, ...] = ()
-
-    @property
-    def known_labels(self) -> pd.DataFrame:
-        """The labels; an error for a study without any."""
-        if self.labels is None or not self.labels.shape[1]:
-            raise InputError(f"{self.title} has no labels to predict; choose a study that has diagnoses.")
-        return self.labels
-
-    @property
-    def described(self) -> str:
-        """The study's title and sizes."""
-        n, m = self.questionnaire.answers.shape
-        labels = "" if self.labels is None else f", {counted(self.labels.shape[1], 'label')}"
-        return f"{self.title}: {f'{n:,}'.replace(',', ' ')} participants, {m} items{labels}"
-
-
-def load_study(name: str, *, files: Sequence[Path] = (), most: int | None = None) -> NamedStudy:
+def load_study(name: str, *, files: Sequence[Path] = (), most: int | None = None) -> Study:
     """Load a study by name.
 
     Parameters
@@ -102,7 +63,7 @@ def load_study(name: str, *, files: Sequence[Path] = (), most: int | None = None
                 f"Labels with fewer than {FEWEST_CASES} cases or controls left out: {', '.join(rare)}.",
             )
         labels = labels.loc[:, enough]
-    return NamedStudy(study.name, study.title, questionnaire, labels, study.truth, notes)
+    return replace(study, questionnaire=questionnaire, labels=labels, notes=notes)
 
 
 def _complete(questionnaire: Questionnaire) -> tuple[Questionnaire, tuple[str, ...]]:
@@ -117,33 +78,21 @@ def _complete(questionnaire: Questionnaire) -> tuple[Questionnaire, tuple[str, .
     return questionnaire.take(np.flatnonzero(known)), (note,)
 
 
-def own_study(questionnaire: Questionnaire, labels: Sequence[str]) -> NamedStudy:
-    """Return a study of one's own, its labels having been read beside the confounds."""
-    beside = questionnaire.confounds
-    known = None if beside is None or not labels else beside[list(labels)]
-    rest = None if beside is None else beside.drop(columns=list(labels))
-    if rest is not None and not rest.shape[1]:
-        rest = None
-    name = "study-labelled" if labels else "study"
-    return NamedStudy(name, questionnaire.source, replace(questionnaire, confounds=rest), known)
+def _real(name: str, files: Sequence[Path]) -> Study:
+    return READERS[name](*files)
 
 
-def _real(name: str, files: Sequence[Path]) -> NamedStudy:
-    study = READERS[name](*files)
-    return NamedStudy(name, name.upper(), study.questionnaire, study.diagnoses)
-
-
-def _simulated(name: str) -> NamedStudy:
+def _simulated(name: str) -> Study:
     cohort = make_cohort(name)
     title = f"{name.upper()} (simulated)"
-    return NamedStudy(name, title, cohort.questionnaire, cohort.diagnoses, cohort.truth.loadings)
+    return Study(cohort.questionnaire, cohort.diagnoses, name, title, cohort.truth.loadings)
 
 
-STUDIES: dict[str, Callable[[], NamedStudy]] = {
+STUDIES: dict[str, Callable[[], Study]] = {
     "hbn": lambda: _simulated("hbn"),
     "abcd": lambda: _simulated("abcd"),
-    "help": lambda: NamedStudy("help", "HELP (CES-D and InDUC)", load_help(), load_help_labels()),
-    "phq9": lambda: NamedStudy("phq9", "NHANES PHQ-9", load_phq9(), load_phq9_labels()),
-    "bfi": lambda: NamedStudy("bfi", "bfi (personality)", load_bfi()),
-    "msq": lambda: NamedStudy("msq", "msq (mood words)", load_msq()),
+    "help": lambda: Study(load_help(), load_help_labels(), "help", "HELP (CES-D and InDUC)"),
+    "phq9": lambda: Study(load_phq9(), load_phq9_labels(), "phq9", "NHANES PHQ-9"),
+    "bfi": lambda: Study(load_bfi(), name="bfi", title="bfi (personality)"),
+    "msq": lambda: Study(load_msq(), name="msq", title="msq (mood words)"),
 }

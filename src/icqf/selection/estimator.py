@@ -15,6 +15,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from icqf.baselines.count import FactorCount
+from icqf.data.parameters import BETAS, check_parameter, parameter_error
 from icqf.errors import InputError, counted
 from icqf.estimator import ICQF, scores_of_fit
 from icqf.jobs.parallel import Progress
@@ -30,7 +31,6 @@ from icqf.solvers.result import Factorization
 from icqf.stated import StatedProblem
 
 Array = NDArray[Any]
-BETAS = (0.0, 0.01, 0.05, 0.1, 0.2, 0.5)
 FEWEST = 30  # participants; below, chance decides which candidate predicts best
 
 
@@ -215,15 +215,14 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         return stated, found
 
     def _check(self) -> None:
-        if self.rule not in ("min", "one_se", "stable"):
-            raise InputError(f"rule={self.rule!r} is not known; choose 'min', 'one_se' or 'stable'.")
-        if isinstance(self.betas, str):
-            if self.betas != "auto":
-                raise InputError(f"betas must be 'auto' or the penalties to try, not {self.betas!r}.")
-        elif len(self.betas) == 0 or min(self.betas) < 0:
-            raise InputError("betas must hold at least one penalty, and none below 0.")
-        if self.n_repeats < 1:
-            raise InputError(f"n_repeats must be at least 1, not {self.n_repeats}.")
+        for name in ("rule", "n_splits", "n_repeats"):
+            check_parameter(name, getattr(self, name))
+        if isinstance(self.betas, str) and self.betas != "auto":
+            raise InputError(f"betas must be 'auto' or the penalties to try, not {self.betas!r}.")
+        if len(self.betas) == 0:
+            raise InputError("betas must hold at least one penalty.")
+        for beta in () if isinstance(self.betas, str) else self.betas:
+            check_parameter("beta", beta)
         if isinstance(self.n_components, str) and self.n_components != "auto":
             raise InputError(f"n_components must be 'auto' or the numbers to try, not {self.n_components!r}.")
         if self.checkpoint is not None and self.random_state is None:
@@ -289,9 +288,12 @@ class ICQFCV(TransformerMixin, BaseEstimator):
             return first_candidates(problem, seed) if problem.n >= FEWEST else [1]
         ks = sorted({int(k) for k in np.atleast_1d(self.n_components)})
         if not ks or ks[0] < 1 or ks[-1] > highest:
-            raise InputError(
-                f"n_components={ks} cannot be tried: each number must lie between 1 and {highest}, as the "
-                f"table has {problem.n} sample(s) and {problem.m} feature(s)."
+            shown = ", ".join(map(str, ks))
+            raise parameter_error(
+                "n_components",
+                f"={shown} cannot be tried: each number must lie between 1 and {highest}, as the table has "
+                f"{problem.n} sample(s) and {problem.m} feature(s).",
+                value=ks,
             )
         return ks
 

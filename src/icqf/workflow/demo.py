@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from icqf.data.questionnaire import Questionnaire
+from icqf.data.study import Study
 from icqf.datasets import demo_paths, load_bfi, load_help, load_phq9
 from icqf.errors import InputError
+from icqf.io.atomic import write_bytes
 from icqf.io.codebook import format_codebook
 from icqf.io.write import csv_text
 from icqf.workflow.fit import Callback, StudyFit, fit_study
 from icqf.workflow.options import StudyOptions
-from icqf.workflow.read import Study, read_study
+from icqf.workflow.read import read_study
 from icqf.workflow.results import refuse_existing, write_results
 
 LOADERS: dict[str, Callable[[], Questionnaire]] = {
@@ -84,10 +86,12 @@ def _write_files(data: str, folder: Path, *, force: bool) -> tuple[Path, Path]:
         path = folder / name
         if path.exists() and not force and path.read_bytes() != text.encode():
             raise InputError(
-                f"{path}: the file was edited. Add --force to replace it, or name another --out."
+                f"{path}: the file was edited.",
+                code="exists",
+                remedy="Choose another folder, or give force=True to replace it.",
             )
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8", newline="")
+        write_bytes(folder / name, text.encode())
     answers, codebook = (folder / name for name in texts)
     return answers, codebook

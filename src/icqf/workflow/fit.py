@@ -13,10 +13,12 @@ from typing import Any
 import pandas as pd
 
 from icqf.data.answers import EmptyRowsWarning
+from icqf.data.study import Study
 from icqf.errors import concerns_users
 from icqf.estimator import ICQF
+from icqf.selection.estimator import ICQFCV
 from icqf.workflow.options import StudyOptions
-from icqf.workflow.read import Study, read_study
+from icqf.workflow.read import read_study
 
 Callback = Callable[[Any], object]
 
@@ -34,10 +36,10 @@ class StudyFit:
     model : ICQF
         The model, fitted to all participants.
     scores : DataFrame of shape (n_participants, k)
-        Scores by participant id, empty for who answered nothing.
+        Scores by participant id, empty for those who answered nothing.
     search : ICQFCV or None
         The cross-validation, where there was anything to choose.
-    warnings : tuple of str
+    warnings : tuple of Warning
         What the fit had to say.
     started : datetime
         When the run began.
@@ -49,8 +51,8 @@ class StudyFit:
     study: Study
     model: ICQF
     scores: pd.DataFrame
-    search: Any
-    warnings: tuple[str, ...]
+    search: ICQFCV | None
+    warnings: tuple[Warning, ...]
     started: datetime
     seconds: float
 
@@ -87,22 +89,20 @@ def fit_study(
     """
     started, clock = datetime.now(UTC), time.perf_counter()
     study = read_study(options) if study is None else study
-    answers, confounds = study.questionnaire.keyed_answers(), study.questionnaire.confounds
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if options.searches:
-            search = select_study(options, study, checkpoint=checkpoint, callback=callback)
+            search = searcher(options, study, checkpoint=checkpoint, callback=callback)
+            values = search.fit_transform(**data_of(study), groups=study.questionnaire.groups)
             model = search.best_estimator_
         else:
-            search = None
-            (k,), (beta,) = options.n_components, options.beta
+            search, (k,), (beta,) = None, options.n_components, options.beta
             model = ICQF(k, beta=beta, callback=callback, **model_parameters(options, study))
-            model.fit(answers, confounds=confounds, sample_weight=study.weights)
-    said = _sentences(caught)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EmptyRowsWarning)
-        values = model.transform(answers, confounds=confounds)
-    scores = pd.DataFrame(values, index=answers.index, columns=model.get_feature_names_out())
+            values = model.fit_transform(**data_of(study))
+    scores = pd.DataFrame(
+        values, index=study.questionnaire.answers.index, columns=model.get_feature_names_out()
+    )
+    said = _told(caught)
     return StudyFit(options, study, model, scores, search, said, started, time.perf_counter() - clock)
 
 
@@ -112,11 +112,17 @@ def select_study(
     *,
     checkpoint: Path | None = None,
     callback: Callback | None = None,
-) -> Any:
+) -> ICQFCV:
     """Choose the number of factors and β by cross-validation; returns the fitted `ICQFCV`."""
-    from icqf.selection.estimator import ICQFCV
+    search = searcher(options, study, checkpoint=checkpoint, callback=callback)
+    return search.fit(**data_of(study), groups=study.questionnaire.groups)
 
-    search = ICQFCV(
+
+def searcher(
+    options: StudyOptions, study: Study, *, checkpoint: Path | None, callback: Callback | None
+) -> ICQFCV:
+    """Return the cross-validation that the options ask for."""
+    return ICQFCV(
         ICQF(**model_parameters(options, study)),
         n_components=options.n_components or "auto",
         betas=options.beta,
@@ -128,30 +134,29 @@ def select_study(
         callback=callback,
         random_state=options.seed,
     )
-    return search.fit(
-        study.questionnaire.keyed_answers(),
-        confounds=study.questionnaire.confounds,
-        sample_weight=study.weights,
-        groups=study.questionnaire.groups,
-    )
 
 
-def model_parameters(options: StudyOptions, study: Study) -> dict[str, Any]:
-    """Return the parameters of `ICQF`, other than k and β, that the options ask for."""
+def data_of(study: Study) -> dict[str, Any]:
+    """Return what a fit is given: the answers, the confounds and the weights."""
+    questionnaire = study.questionnaire
     return {
-        "item_range": study.questionnaire.ranges(),
-        "confound_ranges": {name: (low, high) for name, low, high in options.confound_ranges} or None,
-        "intercept": options.intercept,
-        "n_init": options.n_init,
-        "penalty": options.penalty,
-        "tol": options.tol,
-        "max_iter": options.max_iter,
-        "missing_confounds": options.missing_confounds,
-        "random_state": options.seed,
+        "X": questionnaire.keyed_answers(),
+        "confounds": questionnaire.confounds,
+        "sample_weight": questionnaire.weights,
     }
 
 
-def _sentences(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
+def model_parameters(options: StudyOptions, study: Study) -> dict[str, Any]:
+    """Return the parameters of `ICQF`, other than k and β, that the options and the study give."""
+    ranges = study.questionnaire.ranges()
+    return {"item_range": ranges, "random_state": options.seed, **options.model_parameters}
+
+
+def _told(caught: list[warnings.WarningMessage]) -> tuple[Warning, ...]:
     """Return what was warned of, once each; what concerns programmers only is left out."""
-    told = [str(each.message) for each in caught if concerns_users(each.category)]
-    return tuple(dict.fromkeys(told))
+    told: dict[str, Warning] = {}
+    for each in caught:
+        if concerns_users(each.category) and isinstance(each.message, Warning):
+            again = issubclass(each.category, EmptyRowsWarning)  # said of the fit, and then of the scores
+            told.setdefault("empty rows" if again else str(each.message), each.message)
+    return tuple(told.values())

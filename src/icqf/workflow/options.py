@@ -5,7 +5,7 @@ Nothing heavy is imported here: the command line shows these defaults in its hel
 
 from __future__ import annotations
 
-import json
+import math
 import os
 import re
 import tomllib
@@ -14,12 +14,21 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from icqf.errors import InputError, did_you_mean
+import tomli_w
 
-BETAS = (0.0, 0.01, 0.05, 0.1, 0.2, 0.5)
-FORMATS = ("csv", "sav", "parquet", "xlsx")
-RULES = ("min", "one_se", "stable")
-PENALTIES = ("l1", "l2", "l21")
+from icqf.data.parameters import (
+    BETAS,
+    PARAMETERS,
+    Flag,
+    Kind,
+    Number,
+    OneOf,
+    check_parameter,
+    parameter_error,
+)
+from icqf.errors import InputError, did_you_mean
+from icqf.io.formats import WRITABLE
+
 MOST_FACTORS = 1000
 
 
@@ -55,7 +64,7 @@ class StudyOptions:
         The seed of everything random.
     jobs : int
         Processes for cross-validation.
-    format : {"csv", "sav", "parquet", "xlsx"}
+    format : {"csv", "parquet", "xlsx", "sav"}
         Format of the tables that are written.
     report : bool
         Whether a report is written.
@@ -109,10 +118,21 @@ class StudyOptions:
         """Whether there is anything to choose by cross-validation."""
         return len(self.n_components) != 1 or len(self.beta) != 1
 
+    @property
+    def model_parameters(self) -> dict[str, Any]:
+        """The parameters of `icqf.ICQF`, other than k and β and those that the data give."""
+        return {
+            "confound_ranges": {name: (low, high) for name, low, high in self.confound_ranges} or None,
+            "intercept": self.intercept,
+            "n_init": self.n_init,
+            "penalty": self.penalty,
+            "tol": self.tol,
+            "max_iter": self.max_iter,
+            "missing_confounds": self.missing_confounds,
+        }
+
     @classmethod
-    def of(
-        cls, values: Mapping[str, Any], *, folder: Path | None = None, where: str = "options"
-    ) -> StudyOptions:
+    def of(cls, values: Mapping[str, Any], *, folder: Path | None = None, where: str = "") -> StudyOptions:
         """Make the options from plain values, as they stand in TOML or on a command line.
 
         Parameters
@@ -122,21 +142,20 @@ class StudyOptions:
         folder : Path, optional
             Where relative paths start; None keeps them as they are.
         where : str
-            What the messages name.
+            The file that messages name; empty for none.
         """
         plain: dict[str, Any] = {}
         for name, value in values.items():
-            if name not in _TAKE:
-                raise InputError(f"{where}: there is no option {name!r}.{did_you_mean(name, _TAKE)}")
+            if name not in _NAMES:
+                fault = InputError(f"There is no option {name!r}.{did_you_mean(name, _NAMES)}")
+                raise fault.at(where) if where else fault
             try:
-                taken = _TAKE[name](value)
-            except (TypeError, ValueError) as error:
-                raise InputError(f"{where}: the option {name!r} cannot be {value!r}: {error}.") from None
-            if isinstance(taken, Path) and folder is not None:
-                taken = folder / taken
-            plain[name] = taken
+                taken = _taken(name, value)
+            except InputError as error:
+                raise (error.at(where) if where else error) from None
+            plain[name] = folder / taken if isinstance(taken, Path) and folder is not None else taken
         if "answers" not in plain:
-            raise InputError(f"{where}: no file of answers is named.")
+            raise InputError("No file of answers is named.")
         return cls(**plain)
 
     def to_dict(self, *, folder: Path | None = None) -> dict[str, Any]:
@@ -158,7 +177,7 @@ class StudyOptions:
 
     def to_toml(self, *, folder: Path | None = None) -> str:
         """Return the options as the text of a TOML file; paths are written relative to `folder`."""
-        return "".join(f"{name} = {_toml(value)}\n" for name, value in self.to_dict(folder=folder).items())
+        return tomli_w.dumps(self.to_dict(folder=folder))
 
 
 def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -170,7 +189,7 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path.name}: this is not valid TOML ({error}).") from None
-    for name in ("answers", "codebook", "dictionary"):
+    for name in _FILES:
         if isinstance(values.get(name), str):
             values[name] = str(Path(os.path.normpath(path.parent / values[name])))
     StudyOptions.of({"answers": "-", **values}, where=path.name)
@@ -192,13 +211,13 @@ def counts(value: Any) -> tuple[int, ...]:
     for part in parts:
         span = re.fullmatch(r"\s*(\d+)\s*(?:(?:-|\.\.|:)\s*(\d+)\s*)?", str(part))
         if isinstance(part, bool) or span is None:
-            raise ValueError("give 'auto', a number such as 8, or a range such as 2-16")
+            raise ValueError("'auto', a number such as 8, or a range such as 2-16")
         low, high = int(span[1]), int(span[2] or span[1])
         if not 1 <= low <= high <= MOST_FACTORS:
-            raise ValueError(f"a number of factors is between 1 and {MOST_FACTORS}, the lower one first")
+            raise ValueError(f"a number between 1 and {MOST_FACTORS}, or a range with the lower end first")
         found.update(range(low, high + 1))
     if not found:
-        raise ValueError("give 'auto', a number such as 8, or a range such as 2-16")
+        raise ValueError("'auto', a number such as 8, or a range such as 2-16")
     return tuple(sorted(found))
 
 
@@ -208,7 +227,7 @@ def _parts(value: Any) -> list[Any]:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise ValueError("give a name")
+        raise ValueError("a name")
     return value
 
 
@@ -220,31 +239,29 @@ def _path(value: Any) -> Path:
     return value if isinstance(value, Path) else Path(_text(value))
 
 
-def _penalties(value: Any) -> tuple[float, ...]:
-    numbers = sorted({_number(part) for part in _parts(value)})
-    if not numbers or numbers[0] < 0:
-        raise ValueError("give one number or several, none below 0")
-    return tuple(numbers)
-
-
-def _number(value: Any) -> float:
+def _number(value: Any) -> float | None:
+    """Return a finite number, which the command line gives as text; None for anything else."""
     try:
-        number = float(value)
+        number = None if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{value!r} is not a number") from None
-    if isinstance(value, bool) or not abs(number) < float("inf"):
-        raise ValueError(f"{value!r} is not a number")
-    return number
+        return None
+    return number if number is not None and math.isfinite(number) else None
+
+
+def _betas(value: Any) -> tuple[float, ...]:
+    betas = set()
+    for part in _parts(value):
+        number = _number(part)
+        check_parameter("beta", part if number is None or not isinstance(part, str) else number)
+        betas.add(float(part))
+    if not betas:
+        raise ValueError("one number or several")
+    return tuple(sorted(betas))
 
 
 def _codes(value: Any) -> tuple[float | str, ...]:
-    codes: list[float | str] = []
-    for part in _parts(value):
-        try:
-            codes.append(_number(part))
-        except ValueError:
-            codes.append(_text(part))
-    return tuple(dict.fromkeys(codes))
+    codes = [(part, _number(part)) for part in _parts(value)]
+    return tuple(dict.fromkeys(_text(part) if number is None else number for part, number in codes))
 
 
 def _ranges(value: Any) -> tuple[tuple[str, float, float], ...]:
@@ -253,83 +270,55 @@ def _ranges(value: Any) -> tuple[tuple[str, float, float], ...]:
         pairs = [(str(name), *_parts(ends)) for name, ends in value.items()]
     else:
         pairs = [tuple(re.split(r"[=:]", str(part))) for part in _parts(value)]
-    if any(len(pair) != 3 for pair in pairs):
-        raise ValueError("give the lowest and the highest value, as in age=5:21")
-    ranges = tuple((_text(name), _number(low), _number(high)) for name, low, high in pairs)
-    for name, low, high in ranges:
-        if not low < high:
-            raise ValueError(f"the range of {name!r} must begin with its lower end")
-    return ranges
+    ranges = []
+    for name, *ends in pairs:
+        numbers = [_number(end) for end in ends]
+        if len(numbers) != 2 or numbers[0] is None or numbers[1] is None:
+            raise ValueError("a name with its lowest and highest value, as in age=5:21")
+        if not numbers[0] < numbers[1]:
+            raise ValueError(f"such that the range of {name!r} begins with its lower end")
+        ranges.append((_text(name), numbers[0], numbers[1]))
+    return tuple(ranges)
 
 
-def _whole(least: int) -> Callable[[Any], int]:
-    def take(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ValueError(f"give a whole number of at least {least}")
-        return value
-
-    return take
-
-
-def _jobs(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value == 0 or value < -1:
-        raise ValueError("give a number of processes, or -1 for all processors")
-    return value
-
-
-def _positive(value: Any) -> float:
-    number = _number(value)
-    if number <= 0:
-        raise ValueError("give a number above 0")
-    return number
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError("give true or false")
-    return value
-
-
-def _one_of(choices: tuple[str, ...]) -> Callable[[Any], str]:
-    def take(value: Any) -> str:
-        if value not in choices:
-            raise ValueError(f"choose one of {', '.join(choices)}")
-        return str(value)
-
-    return take
-
-
+_FILES = ("answers", "codebook", "dictionary")
+_KINDS: dict[str, Kind] = PARAMETERS | {
+    "seed": Number(least=0, whole=True),
+    "bootstrap": Number(least=0, whole=True),
+    "jobs": Number(least=-1, whole=True),
+    "format": OneOf(WRITABLE),
+    "report": Flag(),
+    "with_participants": Flag(),
+}
+# Options that are more than one checked value; a text that says what is wanted is what they raise.
 _TAKE: dict[str, Callable[[Any], Any]] = {
-    "answers": _path,
-    "codebook": _path,
-    "dictionary": _path,
-    "id": _text,
-    "confounds": _texts,
+    **dict.fromkeys(_FILES, _path),
+    **dict.fromkeys(("id", "groups", "weights"), _text),
+    **dict.fromkeys(("confounds", "items", "subscales", "names"), _texts),
     "confound_ranges": _ranges,
-    "groups": _text,
-    "weights": _text,
-    "items": _texts,
-    "subscales": _texts,
     "missing_codes": _codes,
     "n_components": counts,
-    "beta": _penalties,
-    "rule": _one_of(RULES),
-    "n_splits": _whole(2),
-    "n_repeats": _whole(1),
-    "intercept": _flag,
-    "missing_confounds": _one_of(("error", "mean")),
-    "n_init": _whole(1),
-    "penalty": _one_of(PENALTIES),
-    "tol": _positive,
-    "max_iter": _whole(1),
-    "seed": _whole(0),
-    "jobs": _jobs,
-    "format": _one_of(FORMATS),
-    "report": _flag,
-    "names": _texts,
-    "bootstrap": _whole(0),
-    "with_participants": _flag,
+    "beta": _betas,
 }
+_NAMES = tuple(field.name for field in fields(StudyOptions))
+
+
+def _taken(name: str, value: Any) -> Any:
+    """Return an option's value in its own type."""
+    if name in _TAKE:
+        try:
+            return _TAKE[name](value)
+        except InputError:
+            raise
+        except (TypeError, ValueError) as error:
+            wanted = str(error)
+    elif name == "jobs" and value == 0:
+        wanted = "a number of processes, or -1 for all processors"
+    else:
+        check_parameter(name, value, _KINDS)
+        return value
+    shown = ", ".join(map(repr, _parts(value)))
+    raise parameter_error(name, f" must be {wanted}, not {shown}.", value=value)
 
 
 def _relative(path: Path, folder: Path) -> str:
@@ -337,13 +326,3 @@ def _relative(path: Path, folder: Path) -> str:
         return Path(os.path.relpath(path, folder)).as_posix()
     except ValueError:  # another drive
         return str(path.absolute())
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_toml(key)} = {_toml(each)}" for key, each in value.items()) + " }"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_toml(each) for each in value) + "]"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
-    return json.dumps(value)

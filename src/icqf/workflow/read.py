@@ -1,37 +1,35 @@
-"""From the options to the data of a run, with an account of what was read."""
+"""From the options to a study, and to what is wrong with its files."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from icqf.data.check import Findings, check
 from icqf.data.questionnaire import Item, Questionnaire
+from icqf.data.scales import refuse_wide_range
+from icqf.data.study import Study
 from icqf.errors import InputError, did_you_mean, listed
 from icqf.io.codebook import read_codebook
-from icqf.io.readers.questionnaires import read_questionnaire
-from icqf.io.readers.tables import Table, read_table
+from icqf.io.readers.questionnaires import assemble
+from icqf.io.readers.tables import Table, read_table, recognised_id
 from icqf.workflow.options import StudyOptions
 
-WIDEST_RANGE = 1e6
 
-
-@dataclass(frozen=True, eq=False)
-class Study:
-    """What was read: the questionnaire, its items with the ranges in use, the weights, and the files."""
-
-    questionnaire: Questionnaire
-    items: tuple[Item, ...]
-    weights: pd.Series | None
-    rows_in: int
-    inputs: tuple[Path, ...]
-
-
-def read_study(options: StudyOptions) -> Study:
+def read_study(options: StudyOptions, *, labels: Sequence[str] = ()) -> Study:
     """Read the files that the options name.
+
+    Parameters
+    ----------
+    options : StudyOptions
+        The files, and the roles of their columns.
+    labels : sequence of str
+        Columns of diagnoses or other labels.
 
     Examples
     --------
@@ -43,54 +41,94 @@ def read_study(options: StudyOptions) -> Study:
     >>> read_study(options).questionnaire.answers.shape
     (600, 15)
     """
-    texts = [name for name in (options.id, options.groups) if name]
-    table = read_table(options.answers, dictionary=options.dictionary, text=texts)
-    entries = None if options.codebook is None else read_codebook(options.codebook)
-    roles = [*options.confounds, *([options.weights] if options.weights else [])]
-    questionnaire = read_questionnaire(
-        table,
-        codebook=entries,
-        id=options.id,
-        confounds=list(dict.fromkeys(roles)),
-        groups=options.groups,
-        items=wanted_items(options, table, entries),
-        missing_codes=options.missing_codes,
-    )
+    table, columns = _columns(options)
+    confounds = list(options.confounds)
+    draft = assemble(table, **columns | {"confounds": list(dict.fromkeys([*confounds, *labels]))})
+    questionnaire = Questionnaire(**vars(draft))
     if questionnaire.n_participants == 0:
         raise InputError(f"{questionnaire.source}: no participant is left to fit; every row is empty.")
-    questionnaire, weights = _apart(questionnaire, options)
-    items = _with_ranges(questionnaire)
-    return Study(questionnaire, items, weights, len(table.frame), input_files(options))
+    for item, low, high in questionnaire.ranges().itertuples():
+        try:
+            refuse_wide_range(str(item), low, high)
+        except InputError as error:
+            raise error.at(questionnaire.source) from None
+    beside = questionnaire.confounds
+    return Study(
+        questionnaire.with_confounds(beside[confounds] if beside is not None and confounds else None),
+        labels=None if beside is None or not labels else beside[list(labels)],
+        name="study-labelled" if labels else "study",
+        title=questionnaire.source,
+        files=input_files(options),
+        n_rows=len(table.frame),
+    )
 
 
 def check_study(options: StudyOptions) -> Findings:
     """Look for what would spoil a fit of the study that the options name."""
+    table, columns = _columns(options)
+    return check_table(table, **columns)
+
+
+def check_table(
+    source: Table | pd.DataFrame | str | os.PathLike[str],
+    *,
+    dictionary: str | os.PathLike[str] | None = None,
+    **columns: Any,
+) -> Findings:
+    """Look for what would spoil a fit of a table; a file that cannot be read at all raises `InputError`.
+
+    Parameters
+    ----------
+    source : Table, DataFrame or path
+        What to look at. The other parameters are those of `icqf.io.read_questionnaire`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from icqf.workflow.read import check_table
+    >>> answers = pd.DataFrame({"q1": [0, 1, 2, 999], "q2": [1, 0, 2, 1]})
+    >>> [finding.item for finding in check_table(answers).of("suspicious-code")]
+    ['q1']
+    """
+    if isinstance(source, pd.DataFrame):
+        frame = source.reset_index() if source.index.name else source.reset_index(drop=True)
+        table = Table(frame, "table", np.arange(1, len(frame) + 1), id=recognised_id(frame.columns))
+    elif isinstance(source, Table):
+        table = source
+    else:
+        texts = [name for name in (columns.get("id"), columns.get("groups")) if name]
+        table = read_table(source, dictionary=dictionary, text=texts)
+    faults: list[InputError] = []
+    draft = assemble(table, **columns, fault=faults.append)
+    return check(draft, faults)
+
+
+def input_files(options: StudyOptions) -> tuple[Path, ...]:
+    """Return every file that is read, a BIDS sidecar included."""
+    files = [options.answers, options.codebook, options.dictionary]
+    sidecar = options.answers.with_suffix(".json")
+    if options.dictionary is None and options.answers.suffix.lower() == ".tsv" and sidecar.is_file():
+        files.append(sidecar)
+    return tuple(path for path in files if path is not None)
+
+
+def _columns(options: StudyOptions) -> tuple[Table, dict[str, Any]]:
+    """Return the table of answers, and what its columns are."""
     texts = [name for name in (options.id, options.groups) if name]
     table = read_table(options.answers, dictionary=options.dictionary, text=texts)
     entries = None if options.codebook is None else read_codebook(options.codebook)
-    return check(
-        table,
-        codebook=entries,
-        id=options.id,
-        confounds=options.confounds,
-        groups=options.groups,
-        items=wanted_items(options, table, entries),
-        missing_codes=options.missing_codes,
-    )
+    return table, {
+        "codebook": entries,
+        "id": options.id,
+        "confounds": options.confounds,
+        "groups": options.groups,
+        "weights": options.weights,
+        "items": _wanted_items(options, table, entries),
+        "missing_codes": options.missing_codes,
+    }
 
 
-def _with_ranges(questionnaire: Questionnaire) -> tuple[Item, ...]:
-    """Return the items with the ranges that are used, observed ones included."""
-    for name, low, high in questionnaire.ranges().itertuples():
-        if high - low > WIDEST_RANGE:
-            raise InputError(
-                f"{questionnaire.source}: item {name!r} would have the range {low:g} to {high:g}, which "
-                "is no answer scale. Leave out what is no item, or declare the range in a codebook."
-            )
-    return questionnaire.with_observed_ranges().items
-
-
-def wanted_items(
+def _wanted_items(
     options: StudyOptions, table: Table, entries: tuple[Item, ...] | None
 ) -> tuple[str, ...] | None:
     """Return the names and globs of the items to keep: those named, and those of the subscales named."""
@@ -108,32 +146,3 @@ def wanted_items(
                 f"{listed(sorted(scales), most=12)}."
             )
     return (*options.items, *(item.name for item in known if item.subscale in options.subscales))
-
-
-def input_files(options: StudyOptions) -> tuple[Path, ...]:
-    """Return every file that is read, a BIDS sidecar included."""
-    files = [options.answers, options.codebook, options.dictionary]
-    sidecar = options.answers.with_suffix(".json")
-    if options.dictionary is None and options.answers.suffix.lower() == ".tsv" and sidecar.is_file():
-        files.append(sidecar)
-    return tuple(path for path in files if path is not None)
-
-
-def _apart(questionnaire: Questionnaire, options: StudyOptions) -> tuple[Questionnaire, pd.Series | None]:
-    """Take the weights, which were read beside the confounds, out of them."""
-    table, name = questionnaire.confounds, options.weights
-    if name is None or table is None:
-        return questionnaire, None
-    weights = pd.to_numeric(table[name], errors="coerce").astype(float)
-    values = weights.to_numpy()
-    bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
-    if bad.size:
-        found = table[name].iloc[bad[0]]
-        what = "is missing" if pd.isna(found) else f"is {found!r}"
-        more = f" (and for {bad.size - 1} more)" if bad.size > 1 else ""
-        raise InputError(
-            f"{questionnaire.source}: the weight in column {name!r} {what} for participant "
-            f"{str(weights.index[bad[0]])!r}{more}. Weights are numbers of at least 0."
-        )
-    rest = table[list(options.confounds)] if options.confounds else None
-    return replace(questionnaire, confounds=rest), weights

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
-import secrets
-import shutil
-import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 
 from icqf.errors import InputError, listed
+from icqf.io.atomic import new_folder, recover
+from icqf.io.formats import WRITABLE
 from icqf.io.modelfile import save_model
-from icqf.io.provenance import provenance
-from icqf.io.write import FORMATS, write_table
+from icqf.io.write import write_table
+from icqf.report import build_report, write_report
+from icqf.workflow.account import account_of
 from icqf.workflow.fit import StudyFit
 
 ACCOUNT = "provenance.json"
 DECIMALS = 6  # scores are solved for to about 1e-5
-_EXCHANGE = 2
-_HERE = -100
 
 
 def write_results(fit: StudyFit, folder: str | os.PathLike[str], *, force: bool = False) -> list[str]:
@@ -46,13 +42,14 @@ def write_results(fit: StudyFit, folder: str | os.PathLike[str], *, force: bool 
         Names of the files.
     """
     folder = Path(folder)
-    with new_folder(folder, force=force) as place:
+    refuse_existing(folder, force=force)
+    with new_folder(folder) as place:
         for write in WRITERS:
             write(fit, place, folder)
         names = sorted([*(path.name for path in place.iterdir()), ACCOUNT])
-        account = provenance(fit, outputs=names)
-        text = json.dumps(account, indent=2, ensure_ascii=False)
+        text = json.dumps(account_of(fit, outputs=names), indent=2, ensure_ascii=False)
         (place / ACCOUNT).write_text(text + "\n", encoding="utf-8")
+        refuse_existing(folder, force=force)
     return names
 
 
@@ -82,8 +79,6 @@ def _config(fit: StudyFit, place: Path, folder: Path) -> None:
 def _report(fit: StudyFit, place: Path, folder: Path) -> None:
     if not fit.options.report:
         return
-    from icqf.report import build_report, write_report
-
     options, questionnaire = fit.options, fit.study.questionnaire
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the fit has said what there is to say about the data
@@ -94,7 +89,7 @@ def _report(fit: StudyFit, place: Path, folder: Path) -> None:
             names=options.names or None,
             n_bootstrap=options.bootstrap,
             with_participants=options.with_participants,
-            sample_weight=fit.study.weights,
+            sample_weight=questionnaire.weights,
             scores=fit.scores,
             n_jobs=options.jobs,
             random_state=options.seed,
@@ -108,6 +103,7 @@ WRITERS: list[Callable[[StudyFit, Path, Path], None]] = [_tables, _model, _confi
 
 def refuse_existing(folder: Path, *, force: bool) -> None:
     """Refuse a place that may not be written to, before any work is done."""
+    recover(folder)
     if not folder.parent.is_dir():
         raise InputError(f"{folder}: there is no folder {str(folder.parent)!r} to put it in.")
     if not os.access(folder.parent, os.W_OK):
@@ -127,7 +123,9 @@ def refuse_existing(folder: Path, *, force: bool) -> None:
         )
     if not force:
         raise InputError(
-            f"{folder}: the folder already holds results. Choose another one, or add --force to replace them."
+            f"{folder}: the folder already holds results.",
+            code="exists",
+            remedy="Choose another one, or give force=True to replace them.",
         )
 
 
@@ -139,76 +137,24 @@ def _own_files(folder: Path) -> set[str]:
         return set()
 
 
-@contextmanager
-def new_folder(folder: Path, *, force: bool = False) -> Iterator[Path]:
-    """Give a folder to write into, which takes the place of `folder` when all went well."""
-    refuse_existing(folder, force=force)
-    target = folder.resolve()
-    place = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
-    place.mkdir()
-    try:
-        yield place
-        for path in place.iterdir():
-            with path.open("rb") as stream:
-                os.fsync(stream.fileno())
-        refuse_existing(folder, force=force)
-        _move(place, target)
-    finally:
-        if place.exists():
-            shutil.rmtree(place, ignore_errors=True)
-
-
-def _move(place: Path, target: Path) -> None:
-    """Put `place` where `target` is; afterwards `place` is gone, or holds what stood there before."""
-    if not target.exists() or not any(target.iterdir()):
-        if target.exists():
-            target.rmdir()
-        place.rename(target)
-        return
-    if _exchange(place, target):
-        return
-    aside = place.with_suffix(".old")
-    target.rename(aside)
-    try:
-        place.rename(target)
-    except OSError:
-        aside.rename(target)
-        raise
-    shutil.rmtree(aside, ignore_errors=True)
-
-
-def _exchange(a: Path, b: Path) -> bool:
-    """Swap two folders in one step where the system can; returns whether it did."""
-    if not sys.platform.startswith("linux"):
-        return False
-    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if rename is None:
-        return False
-    return rename(_HERE, os.fsencode(a), _HERE, os.fsencode(b), _EXCHANGE) == 0
-
-
-def refuse_file(path: Path, *, force: bool, format: str | None = None) -> None:
+def refuse_file(path: Path, *, force: bool) -> None:
     """Refuse a file that may not be written, before any work is done."""
     if path.is_dir():
         raise InputError(f"{path}: this is a folder; name a file.")
     if not path.parent.is_dir():
         raise InputError(f"{path}: there is no folder {str(path.parent)!r} to put it in.")
     if path.exists() and not force:
-        raise InputError(f"{path}: the file is already there. Choose another name, or add --force.")
-    if (format or path.suffix.lower().lstrip(".")) not in FORMATS:
         raise InputError(
-            f"{path}: a table is written as {', '.join(FORMATS)}; give the name one of these endings."
+            f"{path}: the file is already there.",
+            code="exists",
+            remedy="Choose another one, or give force=True to replace it.",
         )
 
 
-@contextmanager
-def new_file(path: Path, *, force: bool = False) -> Iterator[Path]:
-    """Give a file to write, of the same ending, which takes the place of `path` when all went well."""
-    if path.exists() and not force:
-        raise InputError(f"{path}: the file is already there. Choose another name, or add --force.")
-    place = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{path.suffix}")
-    try:
-        yield place
-        os.replace(place, path)
-    finally:
-        place.unlink(missing_ok=True)
+def refuse_table(path: Path, *, force: bool, format: str | None = None) -> None:
+    """Refuse a file that may not be written, or not as a table."""
+    refuse_file(path, force=force)
+    if (format or path.suffix.lower().lstrip(".")) not in WRITABLE:
+        raise InputError(
+            f"{path}: a table is written as {', '.join(WRITABLE)}; give the name one of these endings."
+        )

@@ -1,4 +1,4 @@
-"""Score new people with a fitted model, from file to table."""
+"""Score new participants with a fitted model, from file to table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from icqf.errors import InputError, did_you_mean
 from icqf.estimator import ICQF
 from icqf.io.codebook import read_codebook
 from icqf.io.modelfile import load_codebook
-from icqf.io.readers.questionnaires import read_questionnaire
+from icqf.io.readers.questionnaires import NOT_IN_CODEBOOK, read_questionnaire
 from icqf.io.readers.tables import Table, read_table
 
 ROWS_AT_A_TIME = 16384
@@ -33,7 +33,7 @@ class Scored:
     n_silent: int
 
 
-def score_people(
+def score_file(
     model: str | os.PathLike[str],
     answers: str | os.PathLike[str],
     *,
@@ -58,31 +58,30 @@ def score_people(
     Returns
     -------
     Scored
-        People who answered nothing are kept, with empty scores.
+        Participants who answered nothing are kept, with empty scores.
     """
     fitted = ICQF.load(model)
     known = load_codebook(model)
     items = _items(fitted, known.items, codebook)
-    id = id or known.id
-    table = read_table(answers, dictionary=dictionary, text=[id] if id else [])
-    if id not in table.frame.columns:
-        id = table.id
+    texts = [name for name in (id, known.id) if name]
+    table = read_table(answers, dictionary=dictionary, text=texts)
+    if id is None:
+        id = known.id if known.id in table.frame.columns else table.id
     confounds = [column.name for column in fitted.confound_encoder_.columns]
     _require_columns(table, [item.name for item in items], "item")
     _require_columns(table, confounds, "confound")
-    people = read_questionnaire(
+    questionnaire = read_questionnaire(
         table, codebook=items, id=id, confounds=confounds, missing_codes=missing_codes
     )
-    scores = transform_in_threads(fitted, people)
+    scores = transform_in_threads(fitted, questionnaire)
     silent = int(scores.iloc[:, 0].isna().sum()) if scores.shape[1] else 0
-    left_out = "Left out, as the codebook does not name it"
-    notes = tuple(note for note in people.notes if not note.startswith(left_out))
+    notes = tuple(note for note in questionnaire.notes if not note.startswith(NOT_IN_CODEBOOK))
     return Scored(scores, notes, silent)
 
 
-def transform_in_threads(model: ICQF, people: Questionnaire) -> pd.DataFrame:
-    """Return the scores (n, k); people are independent of each other, so every processor takes some."""
-    answers, confounds = people.keyed_answers(), people.confounds
+def transform_in_threads(model: ICQF, questionnaire: Questionnaire) -> pd.DataFrame:
+    """Return the scores (n, k); participants are independent, so every processor takes some of them."""
+    answers, confounds = questionnaire.keyed_answers(), questionnaire.confounds
     # All that can be said about the confounds is said here, once for everybody.
     model.confound_encoder_.transform(confounds, n_rows=len(answers))
 

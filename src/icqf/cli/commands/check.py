@@ -8,7 +8,7 @@ import click
 
 from icqf.cli.support.many import ManyCommand
 from icqf.cli.support.options import options_of, study_options
-from icqf.cli.support.words import in_command_words
+from icqf.cli.support.wording import worded
 
 
 @click.command(
@@ -32,16 +32,16 @@ def command(ctx: click.Context, as_json: bool, **_: Any) -> None:
     from icqf.workflow.read import check_study
 
     findings = check_study(options_of(ctx))
-    click.echo(findings.to_json() if as_json else in_command_words(listing(findings)))
+    click.echo(findings.to_json() if as_json else listing(findings))
     ctx.exit(1 if findings.must_fix else 0)
 
 
 def listing(findings: Any) -> str:
-    """Return the findings in three parts, a sentence a line, and a last line that sums up."""
+    """Return the findings in three parts, one sentence per line, and a last line that sums up."""
     titles = {"error": "Must be fixed:", "warning": "Worth a look:", "note": "For your information:"}
     parts = []
     for severity, title in titles.items():
-        lines = [f"  - {finding.sentence}" for finding in findings if finding.severity == severity]
+        lines = [f"  - {worded(finding)}" for finding in findings if finding.severity == severity]
         if lines:
             parts.append("\n".join([title, *lines]))
     verdict = (

@@ -28,17 +28,19 @@ Examples:
 def command(answers: Path, dictionary: Path | None, out: Path | None, form: str | None, force: bool) -> None:
     """Make a codebook from ANSWERS: what the file says about its columns, or what they look like.
 
-    Ranges and missing codes that were guessed from the answers are to be read over.
+    Check the ranges and missing codes that were guessed from the answers.
     """
     from icqf.io import codebook_from, format_codebook, read_table
-    from icqf.workflow.results import new_file
+    from icqf.io.atomic import write_bytes
+    from icqf.workflow.results import refuse_file
 
-    items = codebook_from(read_table(answers, dictionary=dictionary))
     form = form or ("toml" if out is not None and out.suffix.lower() == ".toml" else "csv")
+    if out is not None:
+        refuse_file(out, force=force)
+    items = codebook_from(read_table(answers, dictionary=dictionary))
     text = format_codebook(items, format=form)
     if out is None:
         click.echo(text, nl=False)
         return
-    with new_file(out, force=force) as place:
-        place.write_text(text, encoding="utf-8", newline="")
-    click.echo(f"{len(items)} items are described in {out}; read their ranges over.", err=True)
+    write_bytes(out, text.encode())
+    click.echo(f"{len(items)} items are described in {out}; check their ranges.", err=True)

@@ -34,21 +34,20 @@ def command(first: Path, second: Path, method: str, similarity: str, out: Path |
     """Pair the factors of two models by their loadings on the items they share."""
     from icqf.io import write_table
     from icqf.resampling.matching import match_factors
-    from icqf.workflow.results import new_file, refuse_file
+    from icqf.workflow.results import refuse_table
     from icqf.workflow.score import model_items
 
     if out is not None:
-        refuse_file(out, force=force)
+        refuse_table(out, force=force)
     (a, items_a), (b, items_b) = model_items(first), model_items(second)
     match = match_factors(a, b, method=method, similarity=similarity)  # type: ignore[arg-type]
-    turned = {item.name for item in items_a if item.reverse} ^ {item.name for item in items_b if item.reverse}
-    shared = [name for name in a.loadings_.index if name in turned and name in b.loadings_.index]
+    keyed_a, keyed_b = ({item.name for item in items if item.reverse} for items in (items_a, items_b))
+    shared = [name for name in a.loadings_.index if name in keyed_a ^ keyed_b and name in b.loadings_.index]
     if shared:
         click.echo(
-            f"Note: turned in one study and not in the other: {', '.join(map(str, shared))}.", err=True
+            f"Note: reversed in one study and not in the other: {', '.join(map(str, shared))}.", err=True
         )
     click.echo(match)
     if out is not None:
-        with new_file(out, force=force) as place:
-            write_table(match.pairs, place)
+        write_table(match.pairs, out)
         click.echo(f"The pairs are in {out}.", err=True)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from icqf.cli.support.progress import Meter
+    from icqf.data.study import Study
     from icqf.reproduce.design import Design
-    from icqf.reproduce.studies import NamedStudy
 
 FILE = click.Path(path_type=Path)
 STUDIES = ("hbn", "abcd", "help", "phq9", "bfi", "msq")
@@ -147,9 +147,7 @@ def _study_options(default: Sequence[str]) -> Callable[[Command], Command]:
     return decorate
 
 
-def _run(
-    ctx: click.Context, work: Callable[[list[NamedStudy], Design], Path], options: dict[str, Any]
-) -> None:
+def _run(ctx: click.Context, work: Callable[[list[Study], Design], Path], options: dict[str, Any]) -> None:
     """Load the studies, run the experiment, and print its page."""
     from icqf.reproduce.design import QUICK_PARTICIPANTS
     from icqf.reproduce.studies import load_study

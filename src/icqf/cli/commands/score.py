@@ -1,4 +1,4 @@
-"""``icqf score``: scores of new people."""
+"""``icqf score``: scores of new participants."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import click
 from icqf.cli.support.job import say
 from icqf.cli.support.many import ManyCommand, ManyOption
 from icqf.cli.support.options import FILE
-from icqf.workflow.options import FORMATS
+from icqf.io.formats import WRITABLE
 
 
 @click.command(
     "score",
-    short_help="Scores of new people from a model.",
+    short_help="Scores of new participants from a model.",
     cls=ManyCommand,
     context_settings={"show_default": True},
     epilog="""\b
@@ -26,7 +26,7 @@ Examples:
 @click.argument("model", type=FILE)
 @click.argument("answers", type=FILE)
 @click.option("--out", type=FILE, help="Table to write.  [default: CSV on standard output]")
-@click.option("--format", "form", type=click.Choice(FORMATS), help="[default: by the ending of --out]")
+@click.option("--format", "form", type=click.Choice(WRITABLE), help="[default: by the ending of --out]")
 @click.option("--codebook", type=FILE, help="Directions and missing codes instead of the model file's.")
 @click.option("--dictionary", type=FILE, help="REDCap data dictionary (CSV) or BIDS sidecar (JSON).")
 @click.option("--id", metavar="COLUMN", help="Column of participant ids.  [default: that of the fit]")
@@ -45,26 +45,25 @@ def command(
     force: bool,
     quiet: bool,
 ) -> None:
-    """Score the people in ANSWERS with a fitted MODEL.
+    """Score the participants in ANSWERS with a fitted MODEL.
 
     The table needs the model's items and confounds, under the same names. Ranges, directions and missing
-    codes are those of the fit. Who answered nothing is kept, with empty scores.
+    codes are those of the fit. Participants who answered nothing are kept, with empty scores.
     """
     from icqf.io.write import csv_text, write_table
     from icqf.workflow.options import StudyOptions
-    from icqf.workflow.results import DECIMALS, new_file, refuse_file
-    from icqf.workflow.score import score_people
+    from icqf.workflow.results import DECIMALS, refuse_table
+    from icqf.workflow.score import score_file
 
     if out is not None:
-        refuse_file(out, force=force, format=form)
+        refuse_table(out, force=force, format=form)
     codes = StudyOptions.of({"answers": answers, "missing_codes": missing_codes}).missing_codes
-    done = score_people(model, answers, codebook=codebook, dictionary=dictionary, id=id, missing_codes=codes)
+    done = score_file(model, answers, codebook=codebook, dictionary=dictionary, id=id, missing_codes=codes)
     say(done.notes, quiet=quiet)
     if out is None:
         sys.stdout.write(csv_text(done.scores, decimals=DECIMALS))
         return
-    with new_file(out, force=force) as place:
-        write_table(done.scores, place, format=form, decimals=DECIMALS)
+    write_table(done.scores, out, format=form, decimals=DECIMALS)
     if not quiet:
         silent = f" ({done.n_silent} answered nothing and have empty scores)" if done.n_silent else ""
         click.echo(f"Scores of {len(done.scores)} participants{silent} are in {out}.", err=True)

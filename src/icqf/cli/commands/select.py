@@ -23,7 +23,7 @@ Examples:
   icqf select answers.csv --codebook items.csv --n-components 2-16 --jobs 4 --out cv.csv
   icqf select answers.csv --codebook items.csv --n-components 2-16 --jobs 4 --out cv.csv --resume""",
 )
-@study_options("columns", "model")
+@study_options("columns", "candidates", "model")
 @click.option("--out", type=FILE, help="Table of all fits, .csv, .sav, .parquet or .xlsx.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @click.option("--resume", is_flag=True, help="Go on where an interrupted run stopped.")
@@ -37,7 +37,7 @@ def command(ctx: click.Context, out: Path | None, force: bool, resume: bool, qui
     from icqf.io import write_table
     from icqf.workflow.fit import select_study
     from icqf.workflow.read import read_study
-    from icqf.workflow.results import new_file, refuse_file
+    from icqf.workflow.results import refuse_table
 
     options = options_of(ctx)
     if not options.searches:
@@ -45,15 +45,15 @@ def command(ctx: click.Context, out: Path | None, force: bool, resume: bool, qui
             "One number of factors and one penalty leave nothing to choose; give several.", ctx
         )
     if out is not None:
-        refuse_file(out, force=force)
+        refuse_table(out, force=force)
     journal = journal_for(Path(options.answers.stem) if out is None else out, options, resume=resume)
     study = read_study(options)
     announce(study, quiet=quiet)
     with job(ctx, journal, quiet=quiet) as meter:
         search = select_study(options, study, checkpoint=journal, callback=meter)
         if out is not None:
-            with new_file(out, force=force) as temporary:
-                write_table(search.cv_results_, temporary)
+            refuse_table(out, force=force)  # it may have come while the search ran
+            write_table(search.cv_results_, out)
     click.echo(error_table(search.cv_results_))
     if search.stability_ is not None:
         click.echo(f"\nAgreement of the factors between halves of the sample:\n{stability_table(search)}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +11,10 @@ import click
 from icqf.cli.support.job import announce, resumable, typed
 from icqf.cli.support.many import ManyOption
 from icqf.cli.support.options import FILE, options_of, study_options
-from icqf.workflow.options import BETAS
+from icqf.data.parameters import BETAS
 
 if TYPE_CHECKING:
-    from icqf.reproduce.design import Design
-    from icqf.reproduce.studies import NamedStudy
+    from icqf.workflow.evaluation import Experiment
 
 Command = Callable[..., Any]
 
@@ -54,8 +52,6 @@ def evaluation_options(methods: Sequence[str], *, out: str, labels: str) -> Call
             help="Training sets, as shares of the development set.",
         ),
         click.option("--splits", default=30, type=click.IntRange(1), help="How often the study is divided."),
-        click.option("--seed", type=int, default=0, help="Seed of all random numbers."),
-        click.option("--jobs", type=int, default=1, help="Processes; -1 uses all processors."),
         click.option("--out", type=FILE, default=Path(out), help="Folder for the results."),
         click.option("--quiet", "-q", is_flag=True, help="Say nothing on standard error."),
     ]
@@ -63,39 +59,31 @@ def evaluation_options(methods: Sequence[str], *, out: str, labels: str) -> Call
     def decorate(command: Command) -> Command:
         for add in reversed(chosen):
             command = add(command)
-        return click.pass_context(study_options("columns")(command))
+        return click.pass_context(study_options("columns", "model")(command))
 
     return decorate
 
 
-def evaluate(
-    ctx: click.Context, work: Callable[[Sequence[NamedStudy], Design], Path], given: dict[str, Any]
-) -> None:
-    """Read the study, run the work on it, and print its page."""
-    from icqf.reproduce.design import Design
-    from icqf.reproduce.studies import own_study
+def evaluate(ctx: click.Context, experiment: Experiment, given: dict[str, Any]) -> None:
+    """Read the study, run the experiment on it, and print its page."""
+    from icqf.workflow.evaluation import evaluate_study
     from icqf.workflow.read import read_study
 
-    options = options_of(ctx)
-    labels = tuple(given["labels"])
-    read = read_study(replace(options, confounds=(*options.confounds, *labels)))
-    study = own_study(read.questionnaire, labels)
-    announce(read, quiet=given["quiet"])
-    out = given["out"]
-    design = Design(
-        out,
-        n_splits=given["splits"],
-        sizes=tuple(given["sizes"]),
-        betas=options.beta,
-        random_state=options.seed,
-        n_jobs=options.jobs,
-        command=typed(ctx),
-        names=tuple(given["methods"]),
-    )
-    if options.n_components:
-        design = replace(design, n_components=options.n_components)
-    with resumable(ctx, out, quiet=given["quiet"]) as meter:
-        page = work([study], replace(design, callback=meter))
+    options, out, quiet = options_of(ctx), given["out"], given["quiet"]
+    study = read_study(options, labels=given["labels"])
+    announce(study, quiet=quiet)
+    with resumable(ctx, out, quiet=quiet) as meter:
+        page = evaluate_study(
+            experiment,
+            study,
+            options,
+            out=out,
+            n_splits=given["splits"],
+            sizes=given["sizes"],
+            names=given["methods"],
+            command=typed(ctx),
+            callback=meter,
+        )
     click.echo(page.read_text(encoding="utf-8"))
-    if not given["quiet"]:
+    if not quiet:
         click.echo(f"Written to {out}: {page.name}, tables and figures.", err=True)

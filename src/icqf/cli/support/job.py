@@ -12,21 +12,21 @@ import click
 
 from icqf.cli.support.many import RAW
 from icqf.cli.support.progress import Meter
-from icqf.cli.support.words import in_command_words
+from icqf.cli.support.wording import worded
 from icqf.errors import InputError
 
 if TYPE_CHECKING:
+    from icqf.data.study import Study
     from icqf.workflow.options import StudyOptions
-    from icqf.workflow.read import Study
 
 INTERRUPTED = 130
 
 
-def say(sentences: Iterable[str], *, quiet: bool = False) -> None:
-    """Write sentences to standard error, one a line."""
+def say(notes: Iterable[str | Warning], *, quiet: bool = False) -> None:
+    """Write notes and warnings to standard error, one per line."""
     if not quiet:
-        for sentence in sentences:
-            click.echo(f"Note: {in_command_words(sentence)}", err=True)
+        for note in notes:
+            click.echo(f"Note: {worded(note)}", err=True)
 
 
 def announce(study: Study, *, quiet: bool = False) -> None:
@@ -44,7 +44,7 @@ def announce(study: Study, *, quiet: bool = False) -> None:
     say(questionnaire.notes)
     for finding in check(questionnaire):
         if finding.severity == "error":
-            click.echo(f"Warning: {in_command_words(finding.sentence)}", err=True)
+            click.echo(f"Warning: {worded(finding)}", err=True)
 
 
 def journal_for(out: Path, options: StudyOptions, *, resume: bool) -> Path | None:

@@ -10,7 +10,9 @@ from typing import Any, TypeVar
 import click
 
 from icqf.cli.support.many import ManyOption
-from icqf.workflow.options import BETAS, FORMATS, PENALTIES, RULES, StudyOptions, read_config
+from icqf.data.parameters import BETAS, choices_of
+from icqf.io.formats import WRITABLE
+from icqf.workflow.options import StudyOptions, read_config
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FILE = click.Path(path_type=Path)
@@ -31,7 +33,7 @@ _columns = [
     ),
 ]
 
-_model = [
+_candidates = [
     click.option(
         "--n-components",
         cls=ManyOption,
@@ -44,11 +46,14 @@ _model = [
         metavar="NUMBER",
         help=f"Penalty; several are compared.  [default: {' '.join(f'{beta:g}' for beta in BETAS)}]",
     ),
+]
+
+_model = [
     click.option(
         "--rule",
-        type=click.Choice(RULES),
+        type=click.Choice(choices_of("rule")),
         default=StudyOptions.rule,
-        help="How the best one is chosen.",
+        help="How cross-validation chooses.",
     ),
     click.option("--n-splits", type=int, default=StudyOptions.n_splits, help="Folds of cross-validation."),
     click.option("--n-repeats", type=int, default=StudyOptions.n_repeats, help="Repeats with new folds."),
@@ -58,7 +63,7 @@ _model = [
     ),
     click.option(
         "--missing-confounds",
-        type=click.Choice(["error", "mean"]),
+        type=click.Choice(choices_of("missing_confounds")),
         default=StudyOptions.missing_confounds,
         help="Refuse a missing confound, or use the sample's mean.",
     ),
@@ -69,7 +74,10 @@ _model = [
     ),
     click.option("--n-init", type=int, default=StudyOptions.n_init, help="Starts; the best one is kept."),
     click.option(
-        "--penalty", type=click.Choice(PENALTIES), default=StudyOptions.penalty, help="Kind of penalty."
+        "--penalty",
+        type=click.Choice(choices_of("penalty")),
+        default=StudyOptions.penalty,
+        help="Kind of penalty.",
     ),
     click.option("--tol", type=float, default=StudyOptions.tol, help="When a fit counts as settled."),
     click.option("--max-iter", type=int, default=StudyOptions.max_iter, help="Most iterations of a fit."),
@@ -79,7 +87,7 @@ _model = [
 
 _table_format = [
     click.option(
-        "--format", type=click.Choice(FORMATS), default=StudyOptions.format, help="Format of the tables."
+        "--format", type=click.Choice(WRITABLE), default=StudyOptions.format, help="Format of the tables."
     )
 ]
 
@@ -96,15 +104,18 @@ _report = [
 ]
 
 
+_GROUPS = {
+    "columns": _columns,
+    "candidates": _candidates,
+    "model": _model,
+    "format": _table_format,
+    "report": _report,
+}
+
+
 def study_options(*groups: str) -> Callable[[Command], Command]:
-    """Add groups of options to a command: "columns", "model", "format", "report"."""
-    chosen = [
-        *_answers,
-        *(_columns if "columns" in groups else []),
-        *(_model if "model" in groups else []),
-        *(_table_format if "format" in groups else []),
-        *(_report if "report" in groups else []),
-    ]
+    """Add groups of options to a command: "columns", "candidates", "model", "format", "report"."""
+    chosen = [*_answers, *(option for group in groups for option in _GROUPS[group])]
 
     def decorate(command: Command) -> Command:
         for add in reversed(chosen):
@@ -129,4 +140,4 @@ def options_of(ctx: click.Context) -> StudyOptions:
         used = [option.opts[0] for option in many if ctx.params.get(option.name or "")]
         hint = f" ({used[-1]} takes all words up to the next option: put the file first.)" if used else ""
         raise click.UsageError(f"No file of answers is named.{hint}", ctx)
-    return StudyOptions.of(values, where="command line")
+    return StudyOptions.of(values)

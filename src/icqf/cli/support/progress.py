@@ -1,7 +1,8 @@
-"""How far the work is: a bar with the time left on a terminal, plain lines otherwise."""
+"""How far the work is: one line that is drawn again on a terminal, plain lines otherwise."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from types import TracebackType
@@ -10,86 +11,72 @@ from typing import Any
 import click
 
 SECONDS_BETWEEN_LINES = 10.0
+SECONDS_BETWEEN_DRAWINGS = 0.1
+BAR = 24
 
 
 class Meter:
-    """Draws what the library's callbacks tell, on standard error.
+    """Shows on standard error what the library's callbacks tell.
 
     Parameters
     ----------
     quiet : bool
-        Draw nothing.
+        Show nothing.
     """
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.quiet = quiet
         self.done, self.total = 0, 0
+        self.drawn = not quiet and sys.stderr.isatty()
         self._found = 0  # fits that an earlier run had done
-        self._bar: Any = None
-        self._task: Any = None
         self._began = self._last = time.monotonic()
 
     def __enter__(self) -> Meter:
         self._began = self._last = time.monotonic()
-        if not self.quiet and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
-
-            self._bar = Progress(
-                SpinnerColumn(),
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TextColumn("{task.fields[count]}"),
-                TimeRemainingColumn(),
-                TextColumn("{task.fields[best]}"),
-                console=Console(stderr=True),
-                transient=True,
-            )
-            self._bar.start()
-            self._task = self._bar.add_task("Working", total=None, count="", best="")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        if self.drawn:
+            self._draw("")
 
     def __call__(self, progress: Any) -> None:
         """Take a progress report of a search (done, total, best) or of a fit (iteration, objective)."""
         if hasattr(progress, "done"):
             self._search(int(progress.done), int(progress.total), str(progress.best or ""))
-        elif self._bar is not None:
-            self._bar.update(
-                self._task, description="Fitting", count=f"iteration {progress.iteration}", best=""
-            )
+        elif self.drawn and self._due(SECONDS_BETWEEN_DRAWINGS):
+            self._draw(f"Fitting: iteration {progress.iteration}")
 
     def _search(self, done: int, total: int, best: str) -> None:
         if not self.total:
             self._found = done
         self.done, self.total = done, total
-        said = f"best{'' if done == total else ' so far'}: {best}" if best else ""
-        if self._bar is not None:
-            self._bar.update(
-                self._task,
-                description="Cross-validation",
-                completed=done,
-                total=total,
-                count=f"{done} of {total} fits",
-                best=said,
-            )
-        elif not self.quiet:
-            self._line(done, total, said)
-
-    def _line(self, done: int, total: int, said: str) -> None:
-        now = time.monotonic()
-        if done < total and now - self._last < SECONDS_BETWEEN_LINES:
+        every = SECONDS_BETWEEN_DRAWINGS if self.drawn else SECONDS_BETWEEN_LINES
+        if self.quiet or not (self._due(every) or done == total):
             return
+        spent = time.monotonic() - self._began
+        left = spent / max(done - self._found, 1) * (total - done)
+        when = f"about {duration(left)} left" if done < total else duration(spent)
+        said = f"; best{'' if done == total else ' so far'}: {best}" if best else ""
+        text = f"{done} of {total} fits, {when}{said}"
+        if self.drawn:
+            full = BAR * done // max(total, 1)
+            self._draw(f"Cross-validation [{'#' * full:<{BAR}}] {text}")
+        else:
+            click.echo(f"Cross-validation: {text}", err=True)
+
+    def _due(self, seconds: float) -> bool:
+        now = time.monotonic()
+        if now - self._last < seconds:
+            return False
         self._last = now
-        left = (now - self._began) / max(done - self._found, 1) * (total - done)
-        when = f", about {duration(left)} left" if done < total else f", {duration(now - self._began)}"
-        tail = f"; {said}" if said else ""
-        click.echo(f"Cross-validation: {done} of {total} fits{when}{tail}", err=True)
+        return True
+
+    def _draw(self, text: str) -> None:
+        """Write a line over the one that was drawn before."""
+        width = shutil.get_terminal_size().columns - 1
+        click.echo(f"\r\x1b[K{text[:width]}", err=True, nl=False, color=True)
 
 
 def duration(seconds: float) -> str:

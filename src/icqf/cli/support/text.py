@@ -52,7 +52,7 @@ def _factors(model: ICQF, items: dict[str, Item], top: int) -> list[str]:
         )
         for item in strong:
             known = items.get(item)
-            words = "" if known is None else known.wording + (" (turned)" if known.reverse else "")
+            words = "" if known is None else known.wording + (" (reversed)" if known.reverse else "")
             line = f"  {float(loadings[name][item]):5.2f} of {spans[item]:g}  {item:<{longest}}  {words}"
             lines.append(line.rstrip() if len(line) <= width else line[: width - 1] + "…")
         if not strong:

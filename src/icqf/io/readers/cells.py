@@ -3,41 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from icqf.data.questionnaire import Item, is_number, number, observed_range
+from icqf.data.questionnaire import Item, is_number, missing_code_remedy, number, observed_range
 from icqf.errors import InputError, counted, listed
 from icqf.io.codebook import merged
 from icqf.io.readers.tables import Table
 
-
-@dataclass(frozen=True)
-class Problem:
-    """Something in the table that stops it from being used."""
-
-    code: str
-    sentence: str
-    item: str | None = None
-    row: str | None = None
+Fault = Callable[[InputError], None]
 
 
-def raise_problem(problem: Problem) -> None:
-    """Stop at the first problem."""
-    raise InputError(problem.sentence)
+def raise_fault(fault: InputError) -> None:
+    """Stop at the first thing that is wrong."""
+    raise fault
 
 
 def item_numbers(
-    table: Table, items: Iterable[Item], codes: Iterable[float | str], problem: Callable[[Problem], None]
+    table: Table, items: Iterable[Item], codes: Iterable[float | str], fault: Fault
 ) -> tuple[np.ndarray, list[str]]:
     """Return the items' columns as a new array of numbers.
 
-    A cell of text goes to `problem` unless it is a missing code.
+    A cell of text goes to `fault` unless it is a missing code.
     """
     shared = {str(code).strip() for code in codes if not is_number(code)}
-    turned: dict[str, np.ndarray] = {}
+    parsed: dict[str, np.ndarray] = {}
     flags, silent = [], 0
     names = [item.name for item in items]
     for item in items:
@@ -46,21 +38,21 @@ def item_numbers(
             flags.append(item.name)
         elif not pd.api.types.is_numeric_dtype(column.dtype):
             words = shared | {str(code) for code in item.missing_codes if not is_number(code)}
-            turned[item.name], count = _text_to_numbers(column, item, words, table, problem)
+            parsed[item.name], count = _text_to_numbers(column, item, words, table, fault)
             silent += count
-    values = table.frame[names].assign(**turned).to_numpy(dtype=float, na_value=np.nan, copy=True)
+    values = table.frame[names].assign(**parsed).to_numpy(dtype=float, na_value=np.nan, copy=True)
     notes = []
     if flags:
         notes.append(f"True and false were read as 1 and 0 in {listed(flags)}.")
-    if turned:
-        notes.append(f"Numbers stored as text were read as numbers in {listed(turned)}.")
+    if parsed:
+        notes.append(f"Numbers stored as text were read as numbers in {listed(parsed)}.")
     if silent:
         notes.append(f"{counted(silent, 'cell')} with a text declared as missing code: read as missing.")
     return values, notes
 
 
 def _text_to_numbers(
-    column: pd.Series, item: Item, words: set[str], table: Table, problem: Callable[[Problem], None]
+    column: pd.Series, item: Item, words: set[str], table: Table, fault: Fault
 ) -> tuple[np.ndarray, int]:
     texts = column.astype(object).where(column.notna(), "").map(str).str.strip()
     numbers = pd.to_numeric(texts, errors="coerce").to_numpy(dtype=float)
@@ -70,14 +62,16 @@ def _text_to_numbers(
         row, text = table.rows[bad[0]], texts.iloc[bad[0]]
         more = f", and {bad.size - 1} more cells hold text" if bad.size > 1 else ""
         labels = " Export the values rather than their labels." if bad.size > len(texts) / 2 else ""
-        problem(
-            Problem(
-                "text",
+        fault(
+            InputError(
                 f"{table.source}: row {row}, column {item.name!r} holds the text {text[:40]!r}, not a "
-                f"number{more}.{labels} "
-                f"If it marks a missing answer, declare missing_codes=[{text[:40]!r}].",
-                item.name,
-                str(row),
+                f"number{more}.{labels}",
+                code="text",
+                remedy=missing_code_remedy(text[:40]),
+                item=item.name,
+                row=int(row),
+                value=text[:40],
+                count=int(bad.size),
             )
         )
     return numbers, int(coded.sum())
@@ -86,9 +80,7 @@ def _text_to_numbers(
 def without_codes(
     values: np.ndarray, items: tuple[Item, ...], codes: tuple[float | str, ...]
 ) -> tuple[tuple[Item, ...], list[str]]:
-    """Turn missing codes into NaN, in place; a shared code inside an item's declared range stays an answer
-    there.
-    """
+    """Make missing codes NaN, in place; a shared code inside an item's declared range stays an answer."""
     highest, lowest = np.fmax.reduce(values, initial=np.nan), np.fmin.reduce(values, initial=np.nan)
     where: dict[float, list[int]] = {}
     kept_as_answer: dict[float, int] = {}
@@ -126,17 +118,15 @@ def without_codes(
     for code, count in kept_as_answer.items():
         notes.append(
             f"{number(code)} is an answer, not a missing code, in {counted(count, 'item')} whose declared "
-            "range "
-            "includes it."
+            "range includes it."
         )
     return tuple(completed), notes
 
 
-def covariates_of(
+def confounds_of(
     table: Table, names: list[str], entries: tuple[Item, ...] | None
-) -> tuple[pd.DataFrame | None, list[str]]:
-    if not names:
-        return None, []
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return the confounds with their missing codes empty and their categories named."""
     in_codebook = {item.name: item for item in entries or ()}
     frame, notes = table.frame[names].copy(), []
     for name in names:
@@ -165,17 +155,16 @@ def covariates_of(
 
 
 def range_notes(answers: pd.DataFrame, items: tuple[Item, ...]) -> list[str]:
-    """Say which ranges had to be observed, and which items are turned."""
+    """Say which ranges had to be observed, and which items are reversed."""
     notes = []
     undeclared = [item.name for item in items if not item.declared]
     if undeclared:
         lo, hi = observed_range(answers, items)
         notes.append(
             f"No range is declared for {counted(len(undeclared), 'item')} ({listed(undeclared)}): the "
-            "lowest and "
-            f"highest answer observed there, {number(lo)} to {number(hi)}, is used."
+            f"lowest and highest answer observed there, {number(lo)} to {number(hi)}, are used."
         )
-    turned = [item.name for item in items if item.reverse]
-    if turned:
-        notes.append(f"Turned before use, being reverse-keyed: {listed(turned)}.")
+    reverse_keyed = [item.name for item in items if item.reverse]
+    if reverse_keyed:
+        notes.append(f"Reversed before use, being reverse-keyed: {listed(reverse_keyed)}.")
     return notes

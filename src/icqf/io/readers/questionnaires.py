@@ -3,41 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from icqf.data.questionnaire import (
-    Item,
-    Questionnaire,
-    match_names,
-    range_violations,
-)
+from icqf.data.questionnaire import Draft, Item, Questionnaire, match_names
 from icqf.errors import InputError, counted, did_you_mean, listed
 from icqf.io.codebook import answer_columns, merged, read_codebook
-from icqf.io.readers.cells import (
-    Problem,
-    covariates_of,
-    item_numbers,
-    raise_problem,
-    range_notes,
-    without_codes,
-)
+from icqf.io.readers.cells import Fault, confounds_of, item_numbers, raise_fault, range_notes, without_codes
 from icqf.io.readers.tables import Table, read_table
 
 Codebook = Sequence[Item] | str | os.PathLike[str] | None
+NOT_IN_CODEBOOK = "Left out, as the codebook does not name it"
 VISITS = (
-    "redcap_event_name",
-    "redcap_repeat_instance",
-    "session_id",
-    "session",
-    "visit",
-    "wave",
-    "timepoint",
-    "eventname",
+    *("redcap_event_name", "redcap_repeat_instance", "session_id", "session"),
+    *("visit", "wave", "timepoint", "eventname"),
 )
 
 
@@ -48,6 +31,7 @@ def read_questionnaire(
     id: str | None = None,
     confounds: Iterable[str] = (),
     groups: str | None = None,
+    weights: str | None = None,
     items: Iterable[str] | None = None,
     missing_codes: Iterable[float | str] = (),
     dictionary: str | os.PathLike[str] | None = None,
@@ -67,6 +51,8 @@ def read_questionnaire(
         Columns such as age and sex.
     groups : str, optional
         Column of families or sites.
+    weights : str, optional
+        Column of survey weights.
     items : iterable of str, optional
         Names or globs of the items to keep.
     missing_codes : iterable of float or str
@@ -101,27 +87,11 @@ def read_questionnaire(
         id=id,
         confounds=confounds,
         groups=groups,
+        weights=weights,
         items=items,
         missing_codes=missing_codes,
     )
-    for violation in range_violations(draft.answers, draft.items, rows=draft.rows):
-        raise InputError(f"{table.source}: {violation.sentence}")
-    return Questionnaire(
-        draft.answers, draft.items, draft.confounds, draft.groups, draft.notes, draft.structural, table.source
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class Draft:
-    """A questionnaire whose answers are not yet checked against their ranges."""
-
-    answers: pd.DataFrame
-    items: tuple[Item, ...]
-    confounds: pd.DataFrame | None
-    groups: pd.Series | None
-    notes: tuple[str, ...]
-    structural: pd.DataFrame | None
-    rows: np.ndarray
+    return Questionnaire(**vars(draft))
 
 
 def assemble(
@@ -131,27 +101,27 @@ def assemble(
     id: str | None = None,
     confounds: Iterable[str] = (),
     groups: str | None = None,
+    weights: str | None = None,
     items: Iterable[str] | None = None,
     missing_codes: Iterable[float | str] = (),
-    problem: Callable[[Problem], None] = raise_problem,
+    fault: Fault = raise_fault,
 ) -> Draft:
-    """Put ids, items, confounds and missing codes in place; whatever is wrong goes to `problem`."""
+    """Put ids, items, confounds and missing codes in place; whatever is wrong goes to `fault`."""
     confounds = _names(confounds)
-    for name, role in ((id, "id"), (groups, "groups"), *((name, "confounds") for name in confounds)):
+    columns = ((id, "the id"), (groups, "the group"), (weights, "the weight"))
+    for name, role in (*columns, *((name, "a confound") for name in confounds)):
         if name is not None:
             require_column(table, name, role)
     identity, codes = id or table.id, tuple(missing_codes)
     entries = _entries(codebook)
     table, dropped = _without_empty_rows(table, identity)
-    index, id_notes = _ids(table, identity, problem)
-    roles = {name for name in (identity, groups, *confounds) if name is not None}
-    chosen, item_notes = _choose(table, entries, roles, items, problem)
-    values, number_notes = item_numbers(table, chosen, codes, problem)
+    index, id_notes = _ids(table, identity, fault)
+    roles = {name for name in (identity, groups, weights, *confounds) if name is not None}
+    chosen, item_notes = _choose(table, entries, roles, items, fault)
+    values, number_notes = item_numbers(table, chosen, codes, fault)
     chosen, code_notes = without_codes(values, chosen, codes)
     answers = pd.DataFrame(values, index=index, columns=[item.name for item in chosen], copy=False)
-    covariates, confound_notes = covariates_of(table, confounds, entries)
-    if covariates is not None:
-        covariates.index = index
+    beside, confound_notes = confounds_of(table, confounds, entries)
     structural = (
         None
         if table.structural is None
@@ -161,13 +131,15 @@ def assemble(
     return Draft(
         answers=answers,
         items=chosen,
-        confounds=covariates,
+        confounds=beside.set_axis(index, axis=0) if confounds else None,
         groups=None
         if groups is None
         else pd.Series(table.frame[groups].to_numpy(), index=index, name=groups),
+        weights=None if weights is None else _weights(table, weights, entries, index),
         notes=(*notes, *range_notes(answers, chosen)),
         structural=structural,
-        rows=table.rows,
+        source=table.source,
+        file_rows=table.rows,
     )
 
 
@@ -175,10 +147,31 @@ def require_column(table: Table, name: str, role: str) -> None:
     """Refuse a column that is not there, suggesting the nearest one."""
     if name not in table.frame.columns:
         raise InputError(
-            f"{table.source}: there is no column {name!r} (named in "
-            f"{role}).{did_you_mean(name, table.frame.columns)} "
-            f"The columns are {listed(table.frame.columns, most=8)}."
+            f"{table.source}: there is no column {name!r} to take as {role}."
+            f"{did_you_mean(name, table.frame.columns)} The columns are "
+            f"{listed(table.frame.columns, most=8)}.",
+            code="missing-column",
+            column=name,
         )
+
+
+def _weights(table: Table, name: str, entries: tuple[Item, ...] | None, index: pd.Index) -> pd.Series:
+    """Return the survey weights, which must be numbers of at least 0."""
+    column = confounds_of(table, [name], entries)[0][name]
+    values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    if bad.size:
+        found = column.iloc[bad[0]]
+        what = "is missing" if pd.isna(found) else f"is {found!r}"
+        more = f" (and for {bad.size - 1} more)" if bad.size > 1 else ""
+        raise InputError(
+            f"{table.source}: the weight in column {name!r} {what} for participant "
+            f"{str(index[bad[0]])!r}{more}. Weights are numbers of at least 0.",
+            code="weight",
+            column=name,
+            participant=str(index[bad[0]]),
+        )
+    return pd.Series(values, index=index, name=name)
 
 
 def _names(names: Iterable[str]) -> list[str]:
@@ -204,9 +197,7 @@ def _without_empty_rows(table: Table, identity: str | None) -> tuple[Table, list
     return replace(table, frame=kept, rows=table.rows[~empty], structural=structural), [note]
 
 
-def _ids(
-    table: Table, identity: str | None, problem: Callable[[Problem], None]
-) -> tuple[pd.Index, list[str]]:
+def _ids(table: Table, identity: str | None, fault: Fault) -> tuple[pd.Index, list[str]]:
     if identity is None:
         numbered = pd.Index([str(i) for i in range(1, len(table.frame) + 1)], name="participant")
         return numbered, [
@@ -221,12 +212,12 @@ def _ids(
     if blank.size:
         row = table.rows[blank[0]]
         more = f" (and {blank.size - 1} more)" if blank.size > 1 else ""
-        problem(
-            Problem(
-                "missing-id",
-                f"{table.source}: row {row}{more} has no id in column {identity!r}. Fill it in or delete "
-                "the row.",
-                row=str(row),
+        fault(
+            InputError(
+                f"{table.source}: row {row}{more} has no id in column {identity!r}.",
+                code="missing-id",
+                remedy="Fill it in or delete the row.",
+                row=int(row),
             )
         )
         texts.iloc[blank] = [f"row {table.rows[i]}" for i in blank]
@@ -241,12 +232,14 @@ def _ids(
             else "Keep one row per participant."
         )
         more = f", and {again.size - 1} more rows repeat an id" if again.size > 1 else ""
-        problem(
-            Problem(
-                "duplicate-id",
+        fault(
+            InputError(
                 f"{table.source}: the id {texts.iloc[second]!r} in column {identity!r} stands in rows "
-                f"{table.rows[first]} and {table.rows[second]}{more}. {hint}",
-                row=texts.iloc[second],
+                f"{table.rows[first]} and {table.rows[second]}{more}.",
+                code="duplicate-id",
+                remedy=hint,
+                participant=texts.iloc[second],
+                rows=(int(table.rows[first]), int(table.rows[second])),
             )
         )
         texts.iloc[again] = [f"{texts.iloc[i]} (row {table.rows[i]})" for i in again]
@@ -259,7 +252,7 @@ def _choose(
     entries: tuple[Item, ...] | None,
     roles: set[str],
     wanted: Iterable[str] | None,
-    problem: Callable[[Problem], None],
+    fault: Fault,
 ) -> tuple[tuple[Item, ...], list[str]]:
     """Return the items to read, each with all that is known of it."""
     described = table.described
@@ -269,8 +262,8 @@ def _choose(
         for name in wanted:
             if name in roles:
                 raise InputError(
-                    f"{table.source}: the column {name!r} is named as an item and as id, confound or "
-                    "group. Choose one."
+                    f"{table.source}: the column {name!r} is named as an item and as id, confound, "
+                    "group or weight. Choose one."
                 )
     if entries is not None:
         there = [merged(item, described.get(item.name)) for item in entries if item.name not in roles]
@@ -279,16 +272,16 @@ def _choose(
         for item in there:
             if item.name in kept and item.name not in columns:
                 hint = did_you_mean(item.name, columns)
-                problem(
-                    Problem(
-                        "missing-column",
+                fault(
+                    InputError(
                         f"{table.source}: the codebook's item {item.name!r} is no column of the table.{hint}",
-                        item.name,
+                        code="missing-column",
+                        item=item.name,
                     )
                 )
         chosen = [item for item in there if item.name in kept and item.name in columns]
         rest = [name for name in columns if name not in roles and name not in set(names)]
-        note = f"Left out, as the codebook does not name it: {listed(rest)}." if rest else ""
+        note = f"{NOT_IN_CODEBOOK}: {listed(rest)}." if rest else ""
     elif wanted is not None:
         names = match_names(wanted, [name for name in columns if name not in roles], table.source)
         chosen, note = [described.get(name, Item(name)) for name in names], ""

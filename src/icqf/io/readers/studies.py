@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from icqf.data.questionnaire import Item, Questionnaire
+from icqf.data.questionnaire import Item
+from icqf.data.study import Study
 from icqf.errors import InputError, counted, listed
 from icqf.io.readers.questionnaires import read_questionnaire
 from icqf.io.readers.tables import Table, read_table
@@ -71,23 +73,6 @@ NOT_ASKED_BECAUSE_ABSENT = 888
 BASELINE = "baseline_year_1_arm_1"
 
 
-@dataclass(frozen=True, eq=False)
-class Study:
-    """A study's checklist and diagnoses.
-
-    Parameters
-    ----------
-    questionnaire : Questionnaire
-        The checklist, with age in years and sex as confounds.
-    diagnoses : DataFrame of shape (n, 11) or None
-        1.0, 0.0 or NaN (not known) for the participants of the questionnaire; None when no file holds
-        diagnoses.
-    """
-
-    questionnaire: Questionnaire
-    diagnoses: pd.DataFrame | None
-
-
 def read_hbn(*paths: str | os.PathLike[str]) -> Study:
     """Read the checklist of the Healthy Brain Network from LORIS or COINS exports (CSV).
 
@@ -101,11 +86,13 @@ def read_hbn(*paths: str | os.PathLike[str]) -> Study:
     Returns
     -------
     Study
+        The checklist, with age in years and sex as confounds; the labels are the diagnoses, or None when no
+        file holds any.
 
     Notes
     -----
-    Someone without a consensus, or whose evaluation is incomplete, has unknown diagnoses (NaN). Item 113
-    (other problems, written in) is left out; 119 items remain.
+    A participant without a consensus, or with an incomplete evaluation, has unknown diagnoses (NaN). Item
+    113 (other problems, written in) is left out; 119 items remain.
 
     Examples
     --------
@@ -146,7 +133,7 @@ def read_hbn(*paths: str | os.PathLike[str]) -> Study:
                 for label, words in HBN_DIAGNOSES.items()
             }
         )
-    return _study(joined, diagnoses)
+    return _study("hbn", joined, diagnoses, paths)
 
 
 def read_abcd(*paths: str | os.PathLike[str], event: str = BASELINE) -> Study:
@@ -165,6 +152,8 @@ def read_abcd(*paths: str | os.PathLike[str], event: str = BASELINE) -> Study:
     Returns
     -------
     Study
+        The checklist, with age in years and sex as confounds; the labels are the diagnoses, or None when no
+        file holds any.
 
     Notes
     -----
@@ -208,7 +197,7 @@ def read_abcd(*paths: str | os.PathLike[str], event: str = BASELINE) -> Study:
             names = [f"ksads_{c}_{number}_p" for c, numbers in chapters.items() for number in numbers]
             labels[label] = codes[[name for name in names if name in codes]].max(axis=1)
         diagnoses = pd.DataFrame(labels, index=codes.index, dtype=float)
-    return _study(joined, diagnoses)
+    return _study("abcd", joined, diagnoses, paths)
 
 
 def _hbn_id(columns: pd.Index) -> str | None:
@@ -307,14 +296,14 @@ def _joined(tables: list[Table], study: str) -> Table:
         new = [name for name in table.frame.columns if name not in frame.columns]
         if table is main or not new:
             continue
-        people = table.frame[["participant", *new]].drop_duplicates()
-        twice = people["participant"][people["participant"].duplicated()]
+        beside = table.frame[["participant", *new]].drop_duplicates()
+        twice = beside["participant"][beside["participant"].duplicated()]
         if len(twice):
             raise InputError(
                 f"{table.source}: the participant {twice.iloc[0]!r} stands in several rows that differ. Keep "
                 "one row per participant."
             )
-        frame = frame.merge(people, how="left", on="participant", validate="m:1")
+        frame = frame.merge(beside, how="left", on="participant", validate="m:1")
     return Table(frame, main.source, rows, id="participant", notes=tuple(notes))
 
 
@@ -337,7 +326,9 @@ def _converted(table: Table, name: str, convert: Callable[[pd.Series], pd.Series
     return replace(table, frame=table.frame.assign(**{name: after}), notes=notes)
 
 
-def _study(table: Table, diagnoses: pd.DataFrame | None) -> Study:
+def _study(
+    name: str, table: Table, diagnoses: pd.DataFrame | None, paths: Sequence[str | os.PathLike[str]]
+) -> Study:
     items = [
         Item(name, min=0, max=2, subscale=scale, labels=ANSWERS)
         for name, scale in sorted(SYNDROME_OF.items(), key=lambda pair: _order(pair[0]))
@@ -349,7 +340,8 @@ def _study(table: Table, diagnoses: pd.DataFrame | None) -> Study:
     )
     if diagnoses is not None:
         diagnoses = diagnoses.set_axis(questionnaire.answers.index, axis=0)
-    return Study(questionnaire, diagnoses)
+    files = tuple(Path(path) for path in paths)
+    return Study(questionnaire, diagnoses, name, name.upper(), files=files, n_rows=len(table.frame))
 
 
 def _order(name: str) -> tuple[int, str]:

@@ -13,29 +13,16 @@ import numpy as np
 import pandas as pd
 
 from icqf.data.questionnaire import Item
-from icqf.errors import InputError, listed
+from icqf.errors import InputError, did_you_mean, listed
+from icqf.io.formats import EXCEL, PARQUET, READABLE, STATISTICAL, TEXT
 
 Result = TypeVar("Result")
 
-TEXT = (".csv", ".tsv", ".txt", ".tab", ".dat")
-EXCEL = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
-PARQUET = (".parquet", ".pq")
-STATISTICAL = (".sav", ".zsav", ".por", ".dta", ".sas7bdat", ".xpt")
 LARGEST = 2**30
 ID_NAMES = (
     *("record_id", "participant_id", "subject_id", "subjectkey", "src_subject_id", "child_id", "person_id"),
-    *(
-        "id",
-        "subject",
-        "participant",
-        "subj",
-        "subjectid",
-        "participantid",
-        "eid",
-        "caseid",
-        "case_id",
-        "respid",
-    ),
+    *("id", "subject", "participant", "subj", "subjectid", "participantid", "eid", "caseid", "case_id"),
+    "respid",
 )
 
 
@@ -123,8 +110,9 @@ def read_table(
     elif suffix in PARQUET:
         table = _read_parquet(path)
     else:
-        known = ", ".join((*TEXT, *EXCEL, *PARQUET, *STATISTICAL))
-        raise InputError(f"{path.name}: the ending {suffix!r} is not one of a readable file ({known}).")
+        raise InputError(
+            f"{path.name}: the ending {suffix!r} is not one of a readable file ({', '.join(READABLE)})."
+        )
     return _described(table, path, dictionary)
 
 
@@ -144,15 +132,11 @@ def _described(table: Table, path: Path, dictionary: str | os.PathLike[str] | No
 def require_file(path: Path) -> None:
     """Refuse a path that is missing, a folder, empty, or too large for this machine's memory."""
     if path.is_dir():
-        inside = sorted(
-            p.name for p in path.glob("*") if p.suffix.lower() in (*TEXT, *EXCEL, *PARQUET, *STATISTICAL)
-        )
+        inside = sorted(p.name for p in path.glob("*") if p.suffix.lower() in READABLE)
         hint = f" It holds {listed(inside)}." if inside else ""
         raise InputError(f"{path.name or path}: this is a folder; name one file in it.{hint}")
     if not path.is_file():
         beside = [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else []
-        from icqf.errors import did_you_mean
-
         raise InputError(
             f"{path.name}: there is no such file in {str(path.parent)!r}.{did_you_mean(path.name, beside)}"
         )
@@ -161,10 +145,9 @@ def require_file(path: Path) -> None:
         raise InputError(f"{path.name}: the file is empty.")
     if size > most:
         raise InputError(
-            f"{path.name}: the file has {size / 2**30:.1f} GB, more than the {most / 2**30:.1f} GB that "
-            "are read on this "
-            "machine. Keep only the columns that are needed, or split it by participants and use `score` "
-            "on each part."
+            f"{path.name}: the file has {size / 2**30:.1f} GB, more than the {most / 2**30:.1f} GB that are "
+            "read on this machine. Keep only the columns that are needed, or split it by participants and "
+            "use `score` on each part."
         )
 
 

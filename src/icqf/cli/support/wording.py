@@ -1,0 +1,71 @@
+"""The library's errors, warnings and findings in the words of the command line.
+
+They carry a code and fields; where the library's own remedy names a parameter of Python, the sentence is made
+here from these, with the option to type.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+
+def worded(said: Any) -> str:
+    """Return what an error, a warning or a finding says, with options as they are typed.
+
+    Examples
+    --------
+    >>> from icqf.errors import InputError
+    >>> fault = InputError("Item 'q1' holds 9.", code="outside-range", remedy="Declare it.", value=9.0)
+    >>> worded(fault)
+    "Item 'q1' holds 9. If 9 marks a missing answer, add --missing-codes 9."
+    """
+    code = getattr(said, "code", "")
+    if code in WORDS:
+        return WORDS[code](said)
+    return str(getattr(said, "sentence", said))
+
+
+def option(name: str) -> str:
+    """Return a parameter's name as it is typed.
+
+    Examples
+    --------
+    >>> option("n_components")
+    '--n-components'
+    """
+    return "--" + name.replace("_", "-")
+
+
+def _missing_code(said: Any) -> str:
+    value = said.fields.get("value")
+    if value is None:
+        return str(said.sentence)
+    text = f"{value:g}" if isinstance(value, float) else shlex.quote(str(value))
+    shown = text if isinstance(value, float) else repr(value)
+    other = "; if not, declare the item's range in a codebook" if said.fields.get("apart") else ""
+    return f"{said.message} If {shown} marks a missing answer, add --missing-codes {text}{other}."
+
+
+def _parameter(said: Any) -> str:
+    name, complaint = said.fields["name"], said.fields["complaint"]
+    typed = said.message == name + complaint  # not read from a file, whose name would stand in front
+    return f"{option(name)} {complaint.lstrip('= ')}" if typed else str(said.message)
+
+
+def _missing_confound(said: Any) -> str:
+    return (
+        f"{said.message} Fill it in, leave these participants out, or add --missing-confounds mean to use "
+        "the sample mean."
+    )
+
+
+WORDS: dict[str, Callable[[Any], str]] = {
+    "outside-range": _missing_code,
+    "suspicious-code": _missing_code,
+    "text": _missing_code,
+    "parameter": _parameter,
+    "missing-confound": _missing_confound,
+    "exists": lambda said: f"{said.message} Choose another place with --out, or add --force to replace it.",
+}

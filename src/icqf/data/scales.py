@@ -1,0 +1,51 @@
+"""What an answer scale may be: how wide, and which values on it usually mean "no answer"."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from icqf.errors import InputError
+
+WIDEST_RANGE = 1e6
+_REPEATED = (int(str(digit) * times) for digit in (6, 7, 8, 9) for times in (1, 2, 3, 4))
+USUAL_CODES = frozenset([-1.0, *(float(sign * code) for code in _REPEATED for sign in (1, -1))])
+
+
+def refuse_wide_range(item: str, low: float, high: float) -> None:
+    """Refuse a range that no questionnaire has: ids and dates have, and sums of their squares overflow."""
+    if high - low > WIDEST_RANGE:
+        raise InputError(
+            f"Item {item!r} would have the range {low:g} to {high:g}, wider than any questionnaire's.",
+            code="wide-range",
+            remedy="If such numbers are ids, dates or codes of missing answers, leave them out; otherwise "
+            "rescale them.",
+            item=item,
+            low=low,
+            high=high,
+        )
+
+
+def codes_apart(values: np.ndarray) -> list[float]:
+    """Return the usual no-answer codes (9, 99, 777, -9, ...) that stand apart from an item's other answers.
+
+    A code stands apart when more than one step separates it from them.
+
+    Examples
+    --------
+    >>> codes_apart(np.array([0, 1, 2, 1, 9, 0]))
+    [9.0]
+    >>> codes_apart(np.array([7, 8, 9, 10]))
+    []
+    """
+    present = np.unique(values[np.isfinite(values)])
+    found: list[float] = []
+    for side in (1.0, -1.0):
+        ordered = np.sort(side * present)[::-1]
+        run = 0
+        while run < len(ordered) and float(side * ordered[run]) in USUAL_CODES:
+            run += 1
+        while run and (run >= len(ordered) or ordered[run - 1] - ordered[run] <= 1):
+            run -= 1
+        codes = [float(side * v) for v in ordered[:run]]
+        found += [code for code in codes if side > 0 or code < 0]
+    return sorted(found)

@@ -1,0 +1,70 @@
+"""The account of a fit that ``provenance.json`` gives: versions, options, files, and every participant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from icqf.io.provenance import fingerprint_of, versions
+from icqf.workflow.fit import StudyFit
+
+
+def account_of(fit: StudyFit, *, outputs: list[str]) -> dict[str, Any]:
+    """Return the account of a fit as plain values.
+
+    Parameters
+    ----------
+    fit : StudyFit
+        The fitted study.
+    outputs : list of str
+        Names of the files written.
+
+    Returns
+    -------
+    dict
+        What ``provenance.json`` holds.
+    """
+    model, search = fit.model, fit.search
+    return {
+        "program": "icqf",
+        "versions": versions(),
+        "started": fit.started.isoformat(timespec="seconds"),
+        "seconds": round(fit.seconds, 3),
+        "seed": fit.options.seed,
+        "options": fit.options.to_dict(),
+        "inputs": [fingerprint_of(path) for path in fit.study.files],
+        "rows": _rows(fit),
+        "items": fit.study.questionnaire.n_items,
+        "notes": list(fit.study.questionnaire.notes),
+        "warnings": [str(warning) for warning in fit.warnings],
+        "model": {
+            "n_components": len(model.components_),
+            "beta": float(model.beta),
+            "chosen_by": "given" if search is None else f"cross-validation, rule {fit.options.rule}",
+            **({} if search is None else {"choice": str(search.choice_)}),
+            "objective": float(model.objective_),
+            "converged": bool(model.converged_),
+            "iterations": int(model.n_iter_),
+        },
+        "outputs": outputs,
+    }
+
+
+def _rows(fit: StudyFit) -> dict[str, Any]:
+    """Say how many rows came in, how many were fitted and scored, and why others were not."""
+    questionnaire = fit.study.questionnaire
+    silent = questionnaire.answers.isna().all(axis=1).to_numpy()
+    weights = questionnaire.weights
+    unweighted = 0 if weights is None else int(((weights == 0).to_numpy() & ~silent).sum())
+    n_rows = questionnaire.n_participants if fit.study.n_rows is None else fit.study.n_rows
+    reasons = (
+        (n_rows - questionnaire.n_participants, "empty row in the file", "dropped"),
+        (int(silent.sum()), "answered nothing", "kept out of the fit, empty scores"),
+        (unweighted, "weight 0", "kept out of the fit, scored"),
+    )
+    return {
+        "in": n_rows,
+        "fitted": int(fit.model.n_participants_),
+        "out": len(fit.scores),
+        "scored": int(fit.scores.notna().all(axis=1).sum()),
+        "left_out": [{"n": n, "why": why, "then": then} for n, why, then in reasons if n],
+    }

@@ -1,0 +1,111 @@
+"""Whatever ends the program while it writes, one whole file or folder is there, the old one or the new."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from icqf.io.atomic import new_file, new_folder, recover, write_bytes
+
+# Writes a folder of two files and dies, as if killed, before or after the n-th step that touches the disk.
+CHILD = """
+import os, sys
+from pathlib import Path
+from icqf.io import atomic
+
+fatal, steps = int(sys.argv[2]), 0
+
+def dies(real):
+    def step(*args, **kwargs):
+        global steps
+        steps += 1
+        if steps == fatal:
+            os._exit(9)
+        return real(*args, **kwargs)
+    return step
+
+os.rename = dies(os.rename)
+Path.rename = dies(Path.rename)
+Path.mkdir = dies(Path.mkdir)
+Path.write_text = dies(Path.write_text)
+atomic.shutil.rmtree = dies(atomic.shutil.rmtree)
+atomic._to_disk = dies(atomic._to_disk)
+with atomic.new_folder(sys.argv[1]) as place:
+    for name in ("a", "b"):
+        (place / name).write_text("new " + name)
+os._exit(0)
+"""
+
+
+def content(folder):
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("replacing", [False, True])
+def test_a_folder_after_a_kill_at_every_step(tmp_path, replacing):
+    old, new = {"a": "old a", "c": "old c"}, {"a": "new a", "b": "new b"}
+    seen = []
+    for fatal in range(1, 30):
+        folder = tmp_path / f"{replacing}{fatal}" / "results"
+        folder.parent.mkdir()
+        if replacing:
+            folder.mkdir()
+            for name, text in old.items():
+                (folder / name).write_text(text)
+        words = [sys.executable, "-c", CHILD, str(folder), str(fatal)]
+        code = subprocess.run(words, check=False).returncode
+        recover(folder)  # what the next writer does first
+        found = content(folder) if folder.exists() else None
+        assert found in ([old, new] if replacing else [None, new])
+        if replacing:
+            assert not folder.with_name(".results.old").exists()
+        seen.append(found)
+        if code == 0:
+            break
+    assert code == 0 and fatal > 5
+    assert seen[-1] == new and seen[0] == (old if replacing else None)
+
+
+def test_a_folder_is_whole_or_as_it_was(tmp_path):
+    folder = tmp_path / "results"
+    with new_folder(folder) as place:
+        (place / "a").write_text("1")
+    with pytest.raises(TypeError), new_folder(folder) as place:
+        (place / "a").write_text(2)
+    assert content(folder) == {"a": "1"}
+    with new_folder(folder) as place:
+        (place / "b").write_text("3")
+    assert content(folder) == {"b": "3"}
+    assert [path.name for path in tmp_path.iterdir()] == ["results"]
+
+
+def test_a_rename_that_fails_brings_the_old_folder_back(tmp_path, monkeypatch):
+    folder = tmp_path / "results"
+    with new_folder(folder) as place:
+        (place / "a").write_text("1")
+    real = Path.rename
+
+    def refuse_the_second(path, target):
+        if path.name.endswith(".partial"):
+            raise PermissionError(13, "Permission denied")
+        return real(path, target)
+
+    monkeypatch.setattr(Path, "rename", refuse_the_second)
+    with pytest.raises(PermissionError), new_folder(folder) as place:
+        (place / "a").write_text("2")
+    assert content(folder) == {"a": "1"}
+    assert [path.name for path in tmp_path.iterdir()] == ["results"]
+
+
+def test_a_file_is_whole_or_as_it_was(tmp_path):
+    path = tmp_path / "scores.csv"
+    write_bytes(path, b"old")
+    with pytest.raises(TypeError), new_file(path) as place:
+        place.write_text(3)  # it is opened, and the writing fails
+    assert path.read_bytes() == b"old"
+    with new_file(path) as place:
+        place.write_bytes(b"new")
+        assert place.suffix == ".csv" and path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+    assert [found.name for found in tmp_path.iterdir()] == ["scores.csv"]
