@@ -2,9 +2,9 @@ from .codebook import codebook_from as codebook_from
 from .codebook import format_codebook as format_codebook
 from .codebook import read_codebook as read_codebook
 from .codebook import write_codebook as write_codebook
+from .readers.files import read_table as read_table
 from .readers.questionnaires import read_questionnaire as read_questionnaire
 from .readers.studies import read_abcd as read_abcd
 from .readers.studies import read_hbn as read_hbn
 from .readers.tables import Table as Table
-from .readers.tables import read_table as read_table
 from .write import write_table as write_table

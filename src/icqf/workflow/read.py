@@ -16,8 +16,9 @@ from icqf.data.scales import refuse_wide_range
 from icqf.data.study import Study
 from icqf.errors import InputError, did_you_mean, listed
 from icqf.io.codebook import read_codebook
+from icqf.io.readers.files import read_table
 from icqf.io.readers.questionnaires import assemble
-from icqf.io.readers.tables import Table, read_table, recognised_id
+from icqf.io.readers.tables import Table, recognised_id
 from icqf.workflow.options import StudyOptions
 
 

@@ -18,8 +18,9 @@ from icqf.errors import InputError, did_you_mean
 from icqf.estimator import ICQF
 from icqf.io.codebook import read_codebook
 from icqf.io.modelfile import load_codebook
+from icqf.io.readers.files import read_table
 from icqf.io.readers.questionnaires import NOT_IN_CODEBOOK, read_questionnaire
-from icqf.io.readers.tables import Table, read_table
+from icqf.io.readers.tables import Table
 
 ROWS_AT_A_TIME = 16384
 

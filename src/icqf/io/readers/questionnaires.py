@@ -14,7 +14,8 @@ from icqf.data.questionnaire import Draft, Item, Questionnaire, match_names
 from icqf.errors import InputError, counted, did_you_mean, listed
 from icqf.io.codebook import answer_columns, merged, read_codebook
 from icqf.io.readers.cells import Fault, confounds_of, item_numbers, raise_fault, range_notes, without_codes
-from icqf.io.readers.tables import Table, read_table
+from icqf.io.readers.files import read_table
+from icqf.io.readers.tables import Table
 
 Codebook = Sequence[Item] | str | os.PathLike[str] | None
 NOT_IN_CODEBOOK = "Left out, as the codebook does not name it"

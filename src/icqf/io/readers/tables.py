@@ -1,4 +1,4 @@
-"""Reading a study's file, whatever its format, into one raw table."""
+"""A raw table, and what the readers of all formats check in common."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pandas as pd
 
 from icqf.data.questionnaire import Item
 from icqf.errors import InputError, did_you_mean, listed
-from icqf.io.formats import EXCEL, PARQUET, READABLE, STATISTICAL, TEXT
+from icqf.io.formats import READABLE
 
 Result = TypeVar("Result")
 
@@ -63,70 +63,6 @@ class Table:
     def described(self) -> dict[str, Item]:
         """The described columns by name."""
         return {item.name: item for item in self.items}
-
-
-def read_table(
-    path: str | os.PathLike[str],
-    *,
-    dictionary: str | os.PathLike[str] | None = None,
-    text: Iterable[str] = (),
-) -> Table:
-    """Read one file of answers; the format follows from the name's ending.
-
-    Parameters
-    ----------
-    path : path
-        CSV, TSV, Excel, Parquet, SPSS, Stata or SAS file.
-    dictionary : path, optional
-        A REDCap data dictionary (CSV) or a BIDS sidecar (JSON). A JSON file of the same name beside a
-        ``.tsv`` is used by itself.
-    text : iterable of str
-        Columns to read as text, so that ``007`` stays ``007``; recognised id columns always are.
-
-    Returns
-    -------
-    Table
-
-    Examples
-    --------
-    >>> from icqf.datasets import demo_paths
-    >>> from icqf.io import read_table
-    >>> read_table(demo_paths().answers).frame.shape
-    (600, 124)
-    """
-    path = Path(path)
-    require_file(path)
-    suffix = path.suffix.lower()
-    if suffix in TEXT:
-        from icqf.io.readers.delimited import read_delimited
-
-        table = read_delimited(path, text=text)
-    elif suffix in STATISTICAL:
-        from icqf.io.readers.statistical import read_statistical
-
-        table = read_statistical(path)
-    elif suffix in EXCEL:
-        table = _read_excel(path)
-    elif suffix in PARQUET:
-        table = _read_parquet(path)
-    else:
-        raise InputError(
-            f"{path.name}: the ending {suffix!r} is not one of a readable file ({', '.join(READABLE)})."
-        )
-    return _described(table, path, dictionary)
-
-
-def _described(table: Table, path: Path, dictionary: str | os.PathLike[str] | None) -> Table:
-    sidecar = Path(dictionary) if dictionary is not None else path.with_suffix(".json")
-    if dictionary is None and not (path.suffix.lower() == ".tsv" and sidecar.is_file()):
-        return table
-    if sidecar.suffix.lower() == ".json":
-        from icqf.io.readers.bids import apply_sidecar
-
-        return apply_sidecar(table, sidecar)
-    from icqf.io.readers.redcap import apply_dictionary
-
-    return apply_dictionary(table, sidecar)
 
 
 def require_file(path: Path) -> None:
@@ -222,46 +158,6 @@ def refuse_second_header(frame: pd.DataFrame, rows: np.ndarray, source: str) -> 
         raise InputError(
             f"{source}: the header comes again in row {row}. Delete that row (were two files joined?)."
         )
-
-
-def _read_excel(path: Path) -> Table:
-    require_package("python_calamine", "python-calamine", path)
-
-    def load() -> tuple[pd.DataFrame, list[str]]:
-        with pd.ExcelFile(path, engine="calamine") as book:
-            names = [str(name) for name in book.sheet_names]
-            sheets = ((name, pd.read_excel(book, sheet_name=name, header=None)) for name in names)
-            first = next(((name, sheet) for name, sheet in sheets if len(sheet)), None)
-            return (
-                (pd.DataFrame(), names)
-                if first is None
-                else (first[1], [first[0], *(n for n in names if n != first[0])])
-            )
-
-    raw, names = guarded(load, path, "an Excel workbook")
-    if raw.empty:
-        raise InputError(f"{path.name}: the workbook is empty.")
-    header = ["" if pd.isna(cell) else str(cell).strip() for cell in raw.iloc[0]]
-    check_header(header, path.name)
-    body = raw.iloc[1:].reset_index(drop=True)
-    body = body.apply(lambda column: column.infer_objects())
-    frame, notes = without_unnamed(body, header, path.name)
-    if len(names) > 1:
-        notes += (f"Sheet {names[0]!r} was read; the workbook also has {listed(names[1:])}.",)
-    rows = np.arange(2, len(frame) + 2)
-    refuse_second_header(frame, rows, path.name)
-    return Table(frame, path.name, rows, id=recognised_id(frame.columns), notes=notes)
-
-
-def _read_parquet(path: Path) -> Table:
-    require_package("pyarrow", "pyarrow", path)
-    frame = guarded(lambda: pd.read_parquet(path, engine="pyarrow"), path, "a Parquet file")
-    if frame.index.name is not None:
-        frame = frame.reset_index()
-    frame = frame.reset_index(drop=True).set_axis([str(name) for name in frame.columns], axis=1)
-    check_header(list(frame.columns), path.name)
-    rows = np.arange(1, len(frame) + 1)
-    return Table(frame, path.name, rows, id=recognised_id(frame.columns))
 
 
 def require_package(module: str, package: str, path: Path) -> None:
