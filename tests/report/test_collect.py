@@ -180,6 +180,28 @@ def test_scores_already_solved_for_are_not_solved_again(model, questionnaire, mo
     assert build_report(model, questionnaire, n_bootstrap=2, compare=False, scores=scores) == plain
 
 
+def test_only_unusable_answers_leave_out_the_comparison(model, questionnaire, monkeypatch):
+    """What factor analysis says about the answers is told; a defect in it is not taken for that."""
+
+    def fail(error):
+        def run(*_, **__):
+            raise error
+
+        for name in ("factor_analysis_counterparts", "parallel_analysis"):
+            monkeypatch.setattr(f"icqf.report.collect.{name}", run)
+
+    fail(InputError("Two items are the same."))
+    told = build_report(model, questionnaire, n_bootstrap=0)
+    assert told.comparison.words == (
+        "Factor analysis of the same answers could not be run: Two items are the same.",
+    )
+    assert told.count.parallel is None and told.comparison.pairs == ()
+    assert "could not be run" in as_html(told) and "could not be run" in as_markdown(told)
+    fail(ValueError("operands could not be broadcast together"))
+    with pytest.raises(ValueError, match="broadcast"):
+        build_report(model, questionnaire, n_bootstrap=0)
+
+
 def test_what_does_not_belong_together(model, questionnaire, names):
     with pytest.raises(InputError, match="give the questionnaire that the model was fitted to"):
         build_report(model, questionnaire.select(["q00*"]))

@@ -244,7 +244,7 @@ def _rival(loadings: pd.DataFrame, answers: pd.DataFrame) -> Counterparts | str:
     """The factor analysis, or why it could not be run."""
     try:
         return factor_analysis_counterparts(loadings, answers)
-    except (ValueError, np.linalg.LinAlgError) as error:
+    except InputError as error:
         return str(error)
 
 
@@ -252,7 +252,7 @@ def _parallel(answers: pd.DataFrame, rng: np.random.Generator) -> tuple[int | No
     """What parallel analysis keeps, and the eigenvalues behind it; None where it cannot be run."""
     try:
         found = parallel_analysis(answers.loc[:, answers.std() > 0], n_iter=RANDOM_SETS, random_state=rng)
-    except (ValueError, np.linalg.LinAlgError):
+    except InputError:
         return None, None
     return found.n_components, found.curve.head(max(10, int(1.5 * found.n_components) + 2))
 
