@@ -16,7 +16,7 @@ from sklearn.model_selection import cross_validate
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from icqf import ICQF, ICQFCV, estimator
+from icqf import ICQF, ICQFCV, fitted
 from icqf.baselines import L1NMF
 from icqf.data.answers import EmptyRowsWarning, RangeWarning
 from icqf.datasets import make_synthetic
@@ -181,8 +181,8 @@ def test_fit_transform_gives_the_scores_of_transform(data, people, options, gaps
         weights[[2, 40]] = 0
     model = ICQF(4, item_range=(0, 100), max_iter=3000, **options)
     solved = []
-    solve = estimator.solve_scores_inside
-    monkeypatch.setattr(estimator, "solve_scores_inside", lambda *a, **o: solved.append(1) or solve(*a, **o))
+    solve = fitted.solve_scores_inside
+    monkeypatch.setattr(fitted, "solve_scores_inside", lambda *a, **o: solved.append(1) or solve(*a, **o))
     together = model.fit_transform(table, confounds=people, sample_weight=weights)
     assert len(solved) == (weighted == "weights of 0")  # those take no part in the fit
     np.testing.assert_array_equal(together, model.transform(table, confounds=people))

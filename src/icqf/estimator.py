@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -10,26 +9,26 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from icqf.data.inputs import design_of, weights_of
 from icqf.data.parameters import check_parameters, check_start, parameter_error
 from icqf.engines.local import Callback, Solver, run
 from icqf.errors import InputError
-from icqf.solvers.finish import score_tolerance, solve_scores_inside
+from icqf.fitted import FittedModel
+from icqf.io.modelfile import StoredModel
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Certificate, Factorization, Factors
 from icqf.solvers.start import NAMES, Starts, settle
-from icqf.stated import StatedProblem, state_others, state_problem
-from icqf.summary import FitStatistics, Summary
+from icqf.stated import StatedProblem, state_problem
+from icqf.stored import description
+from icqf.summary import FitStatistics
 
 Array = NDArray[Any]
 
 
-class ICQF(TransformerMixin, BaseEstimator):
+class ICQF(FittedModel):
     """Interpretability Constrained Questionnaire Factorization.
 
     Describes answers (participants × items) by a few factors: scores W between 0 and 1 (how much of
@@ -180,11 +179,6 @@ class ICQF(TransformerMixin, BaseEstimator):
         self.random_state = random_state
         self.callback = callback
 
-    def __sklearn_tags__(self) -> Tags:
-        tags: Tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
     # --- fitting -------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, *, confounds: Any = None, sample_weight: Any = None) -> ICQF:
@@ -295,113 +289,14 @@ class ICQF(TransformerMixin, BaseEstimator):
         )
         return self
 
-    # --- using a fitted model ------------------------------------------------------------------------
+    def describe(self) -> StoredModel:
+        """The fitted model as plain words and numbers: what a model file holds.
 
-    def transform(self, X: Any, *, confounds: Any = None) -> Any:
-        """Scores (n, k) of these participants, each solved for by itself with the loadings fixed.
-
-        A participant who answered nothing gets NaN, with a warning; the order of rows is kept.
+        Parameters that are objects of the running program (callback, a generator, arrays as a start) are
+        left out, and no participant's data are in it.
         """
         check_is_fitted(self)
-        problem, filled = state_others(self, X, confounds)
-        scores = np.full((len(filled), len(self.components_)), np.nan)
-        if filled.any():
-            scores[filled] = self._solve_scores(problem).T
-        return scores
-
-    def _solve_scores(self, problem: Problem) -> Array:
-        """Scores (k, n), solved for in the order of the fit, so that they are those of the fit."""
-        loadings = np.concatenate(
-            [self.components_[np.argsort(self.solving_order_)], self.confound_components_]
-        )
-        return solve_scores_inside(problem, loadings, tol=score_tolerance(self.tol))[self.solving_order_]
-
-    def inverse_transform(self, X: Any, *, confounds: Any = None) -> Any:
-        """Reconstructed answers (n, m), in the questionnaire's own units, of people with these scores.
-
-        Parameters
-        ----------
-        X : table or array (n, k)
-            Scores. A table comes back as a table, with the items' names.
-        """
-        check_is_fitted(self)
-        try:
-            scores = np.asarray(X, dtype=float)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"The scores must be numbers ({error}).") from None
-        if scores.ndim != 2 or scores.shape[1] != len(self.components_):
-            raise InputError(
-                f"The scores have the shape {scores.shape}; the model has {len(self.components_)} factors, "
-                f"so give (participants, {len(self.components_)})."
-            )
-        design = design_of(self.confound_encoder_, confounds, len(scores))
-        R = scores @ self.components_ + design @ self.confound_components_
-        low, high = self.item_range_["min"].to_numpy(), self.item_range_["max"].to_numpy()
-        answers = low + R
-        if self.reconstruction_max == "item_range":
-            answers = np.minimum(answers, high)
-        if isinstance(X, pd.DataFrame):
-            return pd.DataFrame(answers, index=X.index, columns=list(self.item_range_.index))
-        return answers
-
-    def score(self, X: Any, y: Any = None, *, confounds: Any = None, sample_weight: Any = None) -> float:
-        """Minus the mean squared error of the reconstructed answers, over the observed ones."""
-        check_is_fitted(self)
-        problem, filled = state_others(self, X, confounds)
-        if not filled.any():
-            raise InputError("Nobody in this table answered anything, so there is nothing to score.")
-        weights = None if sample_weight is None else weights_of(sample_weight, filled)
-        loadings = np.concatenate([self.components_, self.confound_components_])
-        A = problem.with_confounds(self._solve_scores(problem), np.float64)
-        total, count = 0.0, 0.0
-        for block in problem.precise_blocks():
-            D = block.masked(block.X - A[:, block.rows].T @ loadings)
-            weight = np.ones(len(D)) if weights is None else weights[filled][block.rows]
-            total += float(weight @ (D**2).sum(axis=1))
-            count += float(
-                weight @ (block.O.sum(axis=1) if block.O is not None else np.full(len(D), D.shape[1]))
-            )
-        return -total / count
-
-    @property
-    def loadings_(self) -> pd.DataFrame:
-        """Loadings, items × factors."""
-        check_is_fitted(self)
-        return pd.DataFrame(
-            self.components_.T, index=list(self.item_range_.index), columns=self.get_feature_names_out()
-        )
-
-    @property
-    def confound_loadings_(self) -> pd.DataFrame:
-        """Loadings of the confounds, items × confound columns."""
-        check_is_fitted(self)
-        return pd.DataFrame(
-            self.confound_components_.T, index=list(self.item_range_.index), columns=self.confound_names_
-        )
-
-    def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """The factors' names: factor1, factor2, …"""
-        check_is_fitted(self)
-        return np.array([f"factor{r}" for r in range(1, len(self.components_) + 1)], dtype=object)
-
-    def summary(self, *, n_top: int = 5) -> Summary:
-        """What the numbers mean: each factor's share and top items, and each item's fit."""
-        check_is_fitted(self)
-        return Summary.of(self, n_top=n_top)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file. It holds no participant's data."""
-        from icqf.io.modelfile import save_model
-
-        check_is_fitted(self)
-        save_model(self, path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> ICQF:
-        """Read a model that `save` wrote."""
-        from icqf.io.modelfile import load_model
-
-        return load_model(path)
+        return description(self, sorted(ICQF().get_params(deep=False)))
 
     def _number_of_factors(self, problem: Problem) -> int:
         k = self.n_components

@@ -24,6 +24,7 @@ from icqf.solvers.problem import Bounds, Observations, Problem
 
 if TYPE_CHECKING:
     from icqf.estimator import ICQF
+    from icqf.fitted import FittedModel
 
 Array = NDArray[Any]
 SMALL_TABLE = 5000  # answers; up to here double precision costs no time
@@ -101,7 +102,7 @@ def state_problem(model: ICQF, X: Any, *, confounds: Any, sample_weight: Any) ->
     )
 
 
-def state_others(model: ICQF, X: Any, confounds: Any) -> tuple[Problem, Array]:
+def state_others(model: FittedModel, X: Any, confounds: Any) -> tuple[Problem, Array]:
     """The problem of new participants for a fitted model, and which of them (n,) answered anything."""
     table = numeric_table(X)
     answers = seen_items(model, table)
@@ -117,7 +118,7 @@ def state_others(model: ICQF, X: Any, confounds: Any) -> tuple[Problem, Array]:
 
 
 def _problem(
-    model: ICQF,
+    model: FittedModel,
     work: Array,
     design: Array,
     weights: Array | None,

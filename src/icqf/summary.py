@@ -11,7 +11,7 @@ import pandas as pd
 from icqf.errors import counted
 
 if TYPE_CHECKING:
-    from icqf.estimator import ICQF
+    from icqf.fitted import FittedModel
 
 _NO_VARIANCE = 1e-12  # of the item that varies most; the sums of a constant item leave rounding behind
 _LOADED = 0.1
@@ -76,7 +76,7 @@ class Summary:
     share_missing: float
 
     @classmethod
-    def of(cls, model: ICQF, *, n_top: int = 5) -> Summary:
+    def of(cls, model: FittedModel, *, n_top: int = 5) -> Summary:
         """The summary of a fitted model."""
         statistics = model.fit_statistics_
         sse, sst, removal = statistics.sse, statistics.sst, statistics.removal

@@ -15,7 +15,7 @@ from icqf import ICQF
 from icqf.data.questionnaire import Item
 from icqf.datasets import make_synthetic
 from icqf.errors import InputError
-from icqf.io.modelfile import VERSION, load_codebook, save_model
+from icqf.io.modelfile import VERSION, load_codebook
 
 IDS = [f"participant-{i:03d}" for i in range(37)]
 
@@ -219,7 +219,7 @@ def test_the_file_is_json_and_plain_arrays(content):
 
 def test_the_codebook_travels_with_the_model(model, tmp_path):
     items = [Item("q0", reverse=True, min=0, max=4, missing_codes=(9,)), Item("q1")]
-    save_model(model, tmp_path / "m.icqf", items=items, id="code")
+    model.save(tmp_path / "m.icqf", items=items, id="code")
     stored = load_codebook(tmp_path / "m.icqf")
     assert stored.items == tuple(items) and stored.id == "code"
     assert same_model(model, ICQF.load(tmp_path / "m.icqf"))
@@ -260,7 +260,7 @@ def test_a_truncated_file_is_refused(load, content):
 
 def test_a_damaged_codebook_is_refused(model, tmp_path):
     path = tmp_path / "some.icqf"
-    save_model(model, path, items=[Item("q0", reverse=True)])
+    model.save(path, items=[Item("q0", reverse=True)])
     content, said = path.read_bytes(), []
     for at in range(0, len(content), 7):
         damaged = bytearray(content)
@@ -366,6 +366,7 @@ def test_arrays_that_do_not_fit(load, content):
     )
     refused(load, zipped(parts | {"item_range.npy": npy(np.ones((12, 2)))}), "range of an item")
     refused(load, zipped(parts | {"sse.npy": npy(np.ones(3))}), "'sse' has the shape")
+    refused(load, zipped(parts | {"solving_order.npy": npy([0.0, 0.0, 1.0])}), "order of the factors")
     short = {name: part for name, part in parts.items() if name != "sst.npy"}
     refused(load, zipped(short), "incomplete: it lacks sst.npy")
     stream = io.BytesIO()
@@ -393,6 +394,10 @@ def test_arrays_that_do_not_fit(load, content):
         {"trace": ["objective", "nothing"]},
         {"objective": "low"},
         {"n_iter": None},
+        {"arrays": None},
+        {"arrays": ["components"]},
+        {"dtype": "float8"},
+        {"items_named": {}, "parameters": {"n_components": 3, "dtype": "int8"}},
     ],
 )
 def test_a_header_that_makes_no_sense(load, content, changes):

@@ -5,41 +5,25 @@ from __future__ import annotations
 import io
 import json
 import os
-import secrets
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from icqf.data.confounds import ConfoundEncoder
-from icqf.data.parameters import check_parameters
 from icqf.data.questionnaire import Item
 from icqf.errors import InputError
-from icqf.estimator import ICQF
-from icqf.solvers.result import Certificate
-from icqf.summary import FitStatistics
+from icqf.io.atomic import write_bytes
 
 FORMAT = "icqf-model"
-VERSION = 1
+VERSION = 2
 _MOST_BYTES = 256 * 2**20
 _DATE = (2020, 1, 1, 0, 0, 0)  # zip entries carry a date; a fixed one keeps the bytes the same
-_ARRAYS = (
-    "components",
-    "confound_components",
-    "item_range",
-    "solving_order",
-    "sse",
-    "sst",
-    "removal",
-    "missing",
-)
-_NOT_STORED = ("callback", "random_state")
 # What reading a damaged or made-up file can raise: no zip, broken compression, an entry marked as encrypted
 # (RuntimeError), JSON nested without end (RecursionError, a RuntimeError), and anything of a wrong type.
 _DAMAGE = (
@@ -66,79 +50,53 @@ class StoredCodebook:
     id: str | None = None
 
 
-def save_model(
-    model: ICQF, path: str | os.PathLike[str], *, items: Iterable[Item] = (), id: str = ""
-) -> None:
-    """Write a fitted model to `path`; the file appears whole or not at all.
+@dataclass(frozen=True, eq=False)
+class StoredModel:
+    """A fitted model in plain words and numbers, as `ICQF.describe` gives it and `ICQF.load` takes it.
 
-    Parameters that are objects of the running program (callback, a generator, arrays as a start) are
-    left out. No participant's data are stored.
+    Attributes
+    ----------
+    header : dict
+        Anything that JSON can hold.
+    arrays : dict of str to array
+        Numbers in double precision.
+    """
+
+    header: dict[str, Any]
+    arrays: dict[str, Any]
+
+
+def write_model(
+    path: str | os.PathLike[str], model: StoredModel, *, items: Iterable[Item] = (), id: str = ""
+) -> None:
+    """Write a described model to `path`; the file appears whole or not at all.
 
     Parameters
     ----------
-    model : ICQF
-        A fitted model.
     path : path
         Where to write it.
+    model : StoredModel
+        What `ICQF.describe` returns.
     items : iterable of Item
         The codebook, kept in the file so that new answers are read as the first ones were: which items
-        are turned, and which values mean "no answer".
+        are reversed, and which values mean that an answer is missing.
     id : str
         Name of the id column.
     """
-    arrays = {
-        "components": model.components_,
-        "confound_components": model.confound_components_,
-        "item_range": model.item_range_.to_numpy(),
-        "solving_order": model.solving_order_,
-        **vars(model.fit_statistics_),
-    }
-    arrays |= {f"trace_{name}": model.trace_[name].to_numpy() for name in model.trace_.columns}
-    named = hasattr(model, "feature_names_in_")
-    header = {
-        "format": FORMAT,
-        "version": VERSION,
-        "model": type(model).__name__,
-        "parameters": _plain_parameters(model),
-        "items": list(model.item_range_.index),
-        "items_named": named,
-        "confounds": model.confound_encoder_.to_dict(),
-        "dtype": model.dtype_.name,
-        "objective": model.objective_,
-        "certificate": vars(model.certificate_),
-        "trace": list(model.trace_.columns),
-        "converged": bool(model.converged_),
-        "n_iter": int(model.n_iter_),
-        "n_participants": int(model.n_participants_),
-    }
+    header = {"format": FORMAT, "version": VERSION, "arrays": list(model.arrays), **model.header}
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         _add(archive, "model.json", json.dumps(header, indent=1, ensure_ascii=False).encode())
         codebook = {"id": id, "items": [asdict(item) for item in items]}
         if codebook["items"]:
             _add(archive, "codebook.json", json.dumps(codebook, indent=1, ensure_ascii=False).encode())
-        for name, array in arrays.items():
+        for name, array in model.arrays.items():
             stream = io.BytesIO()
             np.lib.format.write_array(
                 stream, np.ascontiguousarray(array, dtype=np.float64), version=(1, 0), allow_pickle=False
             )
             _add(archive, f"{name}.npy", stream.getvalue())
-    _write_whole(Path(path), content.getvalue())
-
-
-def _plain_parameters(model: ICQF) -> dict[str, Any]:
-    plain: dict[str, Any] = {}
-    for name, value in sorted(model.get_params(deep=False).items()):
-        if name in _NOT_STORED or (name == "init" and not isinstance(value, str)):
-            continue
-        if name == "item_range":  # the ranges themselves are stored as an array
-            continue
-        if name == "dtype":
-            value = value if value == "auto" else np.dtype(value).name
-        if name == "confound_ranges" and value is not None:
-            value = {str(key): [float(end) for end in ends] for key, ends in value.items()}
-        plain[name] = value.item() if isinstance(value, np.generic) else value
-    return plain
+    write_bytes(path, content.getvalue())
 
 
 def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
@@ -149,27 +107,14 @@ def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
     archive.writestr(entry, content, compresslevel=6)
 
 
-def _write_whole(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f".icqf-{secrets.token_hex(8)}")
-    try:
-        with temporary.open("xb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def load_model(path: str | os.PathLike[str]) -> ICQF:
+def read_model(path: str | os.PathLike[str]) -> StoredModel:
     """Read a model file; anything else is refused with one sentence, and nothing in it is run."""
     where = os.fspath(path)
     if not Path(path).exists():
         raise InputError(f"{where}: there is no such file.")
     try:
         with zipfile.ZipFile(path) as archive:
-            header, arrays = _read(archive, where)
+            return StoredModel(*_read(archive, where))
     except InputError:
         raise
     except _DAMAGE as error:
@@ -177,11 +122,17 @@ def load_model(path: str | os.PathLike[str]) -> ICQF:
             f"{where}: this is not an icqf model file, or it is damaged ({_brief(error)}). "
             "Save the model again."
         ) from None
+
+
+@contextmanager
+def damage_refused(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Says of any error while a model is made from its description that the file is damaged."""
     try:
-        return _rebuild(header, arrays)
+        yield
     except _DAMAGE as error:
         raise InputError(
-            f"{where}: the model file is damaged or incomplete ({_brief(error)}). Save the model again."
+            f"{os.fspath(path)}: the model file is damaged or incomplete ({_brief(error)}). "
+            "Save the model again."
         ) from None
 
 
@@ -196,11 +147,10 @@ def load_codebook(path: str | os.PathLike[str]) -> StoredCodebook:
     Examples
     --------
     >>> import tempfile, pathlib
-    >>> from icqf import ICQF
     >>> from icqf.data.questionnaire import Item
-    >>> model = ICQF(1, item_range=(0, 2)).fit([[0, 1], [2, 2], [0, 0]])
+    >>> from icqf.io.modelfile import StoredModel, load_codebook, write_model
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_model(model, pathlib.Path(folder, "m.icqf"), items=[Item("q1", reverse=True)])
+    ...     write_model(pathlib.Path(folder, "m.icqf"), StoredModel({}, {}), items=[Item("q1", reverse=True)])
     ...     load_codebook(pathlib.Path(folder, "m.icqf")).items[0].reverse
     True
     """
@@ -248,9 +198,8 @@ def _read(archive: zipfile.ZipFile, where: str) -> tuple[dict[str, Any], dict[st
             f"{where}: the model was saved in file format {version}, and this icqf reads up to {VERSION}. "
             "Install a newer icqf."
         )
-    names = [*_ARRAYS, *(f"trace_{name}" for name in header.get("trace", []))]
     arrays = {}
-    for name in names:
+    for name in header["arrays"]:
         if f"{name}.npy" not in archive.namelist():
             raise InputError(f"{where}: the model file is incomplete: it lacks {name}.npy.")
         try:
@@ -285,61 +234,3 @@ def _entry(archive: zipfile.ZipFile, name: str, where: str) -> bytes:
     if len(content) > promised:
         raise InputError(f"{where}: the entry {name!r} is larger than it says; the file is damaged.")
     return content
-
-
-def _model_class(name: str) -> type[ICQF]:
-    from icqf.baselines.l1nmf import L1NMF  # the baselines build on the estimator, and are rarely stored
-
-    classes = {"ICQF": ICQF, "L1NMF": L1NMF}
-    if name not in classes:
-        raise ValueError(f"it holds a model of the unknown kind {name!r}")
-    return classes[name]
-
-
-def _rebuild(header: dict[str, Any], arrays: dict[str, Any]) -> ICQF:
-    items = [str(name) for name in header["items"]]
-    components, confounds = arrays["components"], arrays["confound_components"]
-    encoder = ConfoundEncoder.from_dict(header["confounds"])
-    shapes = {
-        "components": (len(components), len(items)),
-        "confound_components": (len(encoder.names), len(items)),
-        "item_range": (len(items), 2),
-        "removal": (len(components), len(items)),
-        **{name: (len(items),) for name in ("sse", "sst", "missing")},
-        "solving_order": (len(components),),
-    }
-    for name, shape in shapes.items():
-        if arrays[name].shape != shape or arrays[name].dtype != np.float64:
-            raise ValueError(f"the array {name!r} has the shape {arrays[name].shape} instead of {shape}")
-    if not (np.isfinite(components).all() and np.isfinite(confounds).all()):
-        raise ValueError("a loading is not a finite number")
-    if sorted(arrays["solving_order"].tolist()) != list(range(len(components))):
-        raise ValueError("the order of the factors is not one")
-    low, high = arrays["item_range"].T
-    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
-        raise ValueError("the range of an item is not one")
-
-    ranges = pd.DataFrame(arrays["item_range"], index=items, columns=["min", "max"])
-    model = _model_class(header.get("model", "ICQF"))(**header["parameters"], item_range=ranges)
-    model.confound_encoder_ = encoder
-    model.confound_names_ = list(encoder.names)
-    model.item_range_ = ranges
-    model.n_features_in_ = len(items)
-    if header["items_named"]:
-        model.feature_names_in_ = np.array(items, dtype=object)
-    model.components_ = components
-    model.confound_components_ = confounds
-    model.solving_order_ = arrays["solving_order"].astype(int)
-    model.dtype_ = np.dtype(header["dtype"])
-    model.objective_ = float(header["objective"])
-    model.certificate_ = Certificate(**{name: float(v) for name, v in header["certificate"].items()})
-    trace = {str(name): arrays[f"trace_{name}"] for name in header["trace"]}
-    model.trace_ = pd.DataFrame(trace).rename_axis("iteration")
-    model.converged_ = bool(header["converged"])
-    model.n_iter_ = int(header["n_iter"])
-    model.n_participants_ = int(header["n_participants"])
-    model.fit_statistics_ = FitStatistics(
-        **{name: arrays[name] for name in ("sse", "sst", "removal", "missing")}
-    )
-    check_parameters(model)
-    return model

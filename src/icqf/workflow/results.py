@@ -13,7 +13,6 @@ import pandas as pd
 from icqf.errors import InputError, listed
 from icqf.io.atomic import new_folder, recover
 from icqf.io.formats import WRITABLE
-from icqf.io.modelfile import save_model
 from icqf.io.write import write_table
 from icqf.report import build_report, write_report
 from icqf.workflow.account import account_of
@@ -68,7 +67,7 @@ def _tables(fit: StudyFit, place: Path, folder: Path) -> None:
 
 def _model(fit: StudyFit, place: Path, folder: Path) -> None:
     id = fit.study.questionnaire.answers.index.name
-    save_model(fit.model, place / "model.icqf", items=fit.study.items, id=str(id or ""))
+    fit.model.save(place / "model.icqf", items=fit.study.items, id=str(id or ""))
 
 
 def _config(fit: StudyFit, place: Path, folder: Path) -> None:

@@ -1,0 +1,189 @@
+"""What a fitted model can do: score, reconstruct, tell about itself, and be stored."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any, Literal, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from icqf.data.confounds import ConfoundEncoder
+from icqf.data.inputs import design_of, weights_of
+from icqf.data.questionnaire import Item
+from icqf.errors import InputError
+from icqf.io.modelfile import StoredModel, damage_refused, read_model, write_model
+from icqf.solvers.finish import score_tolerance, solve_scores_inside
+from icqf.solvers.problem import Problem
+from icqf.solvers.result import Certificate
+from icqf.stated import state_others
+from icqf.stored import rebuild
+from icqf.summary import FitStatistics, Summary
+
+Array = NDArray[Any]
+
+
+class FittedModel(TransformerMixin, BaseEstimator):
+    """The side of `ICQF` that is used after `fit`; see there for settings and attributes."""
+
+    beta: float
+    penalty: Literal["l1", "l2", "l21"]
+    intercept: bool
+    score_max: float | None
+    loading_max: float | Literal["item_range"] | None
+    reconstruction_max: Literal["item_range"] | None
+    tol: float
+    init: Any
+
+    components_: Array
+    confound_components_: Array
+    confound_encoder_: ConfoundEncoder
+    confound_names_: list[str]
+    item_range_: pd.DataFrame
+    solving_order_: Array
+    dtype_: np.dtype[Any]
+    fit_statistics_: FitStatistics
+    objective_: float
+    certificate_: Certificate
+    trace_: pd.DataFrame
+    converged_: bool
+    n_iter_: int
+    n_participants_: int
+    n_features_in_: int
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def transform(self, X: Any, *, confounds: Any = None) -> Any:
+        """Scores (n, k) of these participants, each solved for by itself with the loadings fixed.
+
+        A participant who answered nothing gets NaN, with a warning; the order of rows is kept.
+        """
+        check_is_fitted(self)
+        problem, filled = state_others(self, X, confounds)
+        scores = np.full((len(filled), len(self.components_)), np.nan)
+        if filled.any():
+            scores[filled] = self._solve_scores(problem).T
+        return scores
+
+    def _solve_scores(self, problem: Problem) -> Array:
+        """Scores (k, n), solved for in the order of the fit, so that they are those of the fit."""
+        loadings = np.concatenate(
+            [self.components_[np.argsort(self.solving_order_)], self.confound_components_]
+        )
+        return solve_scores_inside(problem, loadings, tol=score_tolerance(self.tol))[self.solving_order_]
+
+    def inverse_transform(self, X: Any, *, confounds: Any = None) -> Any:
+        """Reconstructed answers (n, m), in the questionnaire's own units, of people with these scores.
+
+        Parameters
+        ----------
+        X : table or array (n, k)
+            Scores. A table comes back as a table, with the items' names.
+        """
+        check_is_fitted(self)
+        try:
+            scores = np.asarray(X, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"The scores must be numbers ({error}).") from None
+        if scores.ndim != 2 or scores.shape[1] != len(self.components_):
+            raise InputError(
+                f"The scores have the shape {scores.shape}; the model has {len(self.components_)} factors, "
+                f"so give (participants, {len(self.components_)})."
+            )
+        design = design_of(self.confound_encoder_, confounds, len(scores))
+        R = scores @ self.components_ + design @ self.confound_components_
+        low, high = self.item_range_["min"].to_numpy(), self.item_range_["max"].to_numpy()
+        answers = low + R
+        if self.reconstruction_max == "item_range":
+            answers = np.minimum(answers, high)
+        if isinstance(X, pd.DataFrame):
+            return pd.DataFrame(answers, index=X.index, columns=list(self.item_range_.index))
+        return answers
+
+    def score(self, X: Any, y: Any = None, *, confounds: Any = None, sample_weight: Any = None) -> float:
+        """Minus the mean squared error of the reconstructed answers, over the observed ones."""
+        check_is_fitted(self)
+        problem, filled = state_others(self, X, confounds)
+        if not filled.any():
+            raise InputError("Nobody in this table answered anything, so there is nothing to score.")
+        weights = None if sample_weight is None else weights_of(sample_weight, filled)
+        loadings = np.concatenate([self.components_, self.confound_components_])
+        A = problem.with_confounds(self._solve_scores(problem), np.float64)
+        total, count = 0.0, 0.0
+        for block in problem.precise_blocks():
+            D = block.masked(block.X - A[:, block.rows].T @ loadings)
+            weight = np.ones(len(D)) if weights is None else weights[filled][block.rows]
+            total += float(weight @ (D**2).sum(axis=1))
+            count += float(
+                weight @ (block.O.sum(axis=1) if block.O is not None else np.full(len(D), D.shape[1]))
+            )
+        return -total / count
+
+    @property
+    def loadings_(self) -> pd.DataFrame:
+        """Loadings, items × factors."""
+        check_is_fitted(self)
+        return pd.DataFrame(
+            self.components_.T, index=list(self.item_range_.index), columns=self.get_feature_names_out()
+        )
+
+    @property
+    def confound_loadings_(self) -> pd.DataFrame:
+        """Loadings of the confounds, items × confound columns."""
+        check_is_fitted(self)
+        return pd.DataFrame(
+            self.confound_components_.T, index=list(self.item_range_.index), columns=self.confound_names_
+        )
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """The factors' names: factor1, factor2, …"""
+        check_is_fitted(self)
+        return np.array([f"factor{r}" for r in range(1, len(self.components_) + 1)], dtype=object)
+
+    def summary(self, *, n_top: int = 5) -> Summary:
+        """What the numbers mean: each factor's share and top items, and each item's fit."""
+        check_is_fitted(self)
+        return Summary.of(self, n_top=n_top)
+
+    def describe(self) -> StoredModel:
+        """The fitted model as plain words and numbers."""
+        raise NotImplementedError
+
+    def save(self, path: str | os.PathLike[str], *, items: Iterable[Item] = (), id: str = "") -> None:
+        """Write the fitted model to a file. It holds no participant's data.
+
+        Parameters
+        ----------
+        path : path
+        items : iterable of Item, optional
+            The codebook, kept in the file so that new answers are read as the first ones were.
+        id : str
+            Name of the id column.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from icqf import ICQF
+        >>> model = ICQF(1, item_range=(0, 2)).fit([[0, 1], [2, 2], [0, 0]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(pathlib.Path(folder, "model.icqf"))
+        ...     again = ICQF.load(pathlib.Path(folder, "model.icqf"))
+        >>> bool((again.components_ == model.components_).all())
+        True
+        """
+        write_model(path, self.describe(), items=items, id=id)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model that `save` wrote. An ℓ1-NMF is also read as an `ICQF` without bounds."""
+        stored = read_model(path)
+        with damage_refused(path):
+            return rebuild(cls, stored)
