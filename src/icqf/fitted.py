@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from icqf.data.confounds import ConfoundEncoder
+from icqf.data.frames import like
 from icqf.data.inputs import design_of, weights_of
 from icqf.data.questionnaire import Item
 from icqf.errors import InputError
@@ -104,9 +105,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
         answers = low + R
         if self.reconstruction_max == "item_range":
             answers = np.minimum(answers, high)
-        if isinstance(X, pd.DataFrame):
-            return pd.DataFrame(answers, index=X.index, columns=list(self.item_range_.index))
-        return answers
+        return like(X, answers, list(self.item_range_.index))
 
     def score(self, X: Any, y: Any = None, *, confounds: Any = None, sample_weight: Any = None) -> float:
         """Minus the mean squared error of the reconstructed answers, over the observed ones."""

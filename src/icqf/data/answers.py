@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from icqf.data.frames import as_pandas
 from icqf.data.scales import USUAL_CODES, refuse_wide_range
 from icqf.errors import InputError, counted, did_you_mean, listed
 
@@ -33,10 +34,9 @@ class EmptyRowsWarning(UserWarning):
 def numeric_table(X: Any) -> Any:
     """`X` as it was given, after checking that every column holds numbers and has a name of its own.
 
-    A polars table, and a pandas table with nullable columns, become plain pandas ones.
+    A table of another kind, such as polars, becomes a pandas one, as does one with nullable columns.
     """
-    if hasattr(X, "to_pandas") and not isinstance(X, (pd.DataFrame, pd.Series)):
-        X = X.to_pandas()
+    X = as_pandas(X)
     if not isinstance(X, pd.DataFrame):
         _refuse_text(X)
         return X

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from icqf.data.frames import as_pandas
 from icqf.data.parameters import parameter_error
 from icqf.errors import InputError, did_you_mean, listed
 
@@ -300,10 +301,9 @@ def _as_frame(confounds: Any) -> pd.DataFrame:
     """A pandas table of the confounds, whatever kind of table was given."""
     if confounds is None:
         return pd.DataFrame()
+    confounds = as_pandas(confounds)
     if isinstance(confounds, pd.Series):
         confounds = confounds.to_frame()
-    elif hasattr(confounds, "to_pandas") and not isinstance(confounds, pd.DataFrame):
-        confounds = confounds.to_pandas()
     if not isinstance(confounds, pd.DataFrame):
         if not isinstance(confounds, Mapping):
             values = np.asarray(confounds)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight, _get_feature_names, check_array, validate_data
 
 from icqf.data.confounds import ConfoundEncoder
+from icqf.data.frames import as_pandas
 from icqf.errors import InputError
 
 Array = NDArray[Any]
@@ -87,7 +88,7 @@ def weights_of(sample_weight: Any, answers: Array) -> Array | None:
     if sample_weight is None:
         return None
     try:
-        values = np.asarray(sample_weight, dtype=float)
+        values = np.asarray(as_pandas(sample_weight), dtype=float)
     except (TypeError, ValueError) as error:
         raise InputError(f"sample_weight must hold numbers, one a participant ({error}).") from None
     if values.ndim == 1 and len(values) != len(answers):

@@ -15,6 +15,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from icqf.baselines.count import FactorCount
+from icqf.data.frames import as_pandas
 from icqf.data.parameters import BETAS, check_parameter, parameter_error
 from icqf.errors import InputError, counted
 from icqf.estimator import ICQF, scores_of_fit
@@ -379,7 +380,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
 def _groups(groups: Any, kept: Array) -> Array | None:
     if groups is None:
         return None
-    labels = np.asarray(groups)
+    labels = np.asarray(as_pandas(groups))
     if labels.ndim != 1 or len(labels) != len(kept):
         raise InputError(f"groups must name one group for each of the {len(kept)} rows of answers.")
     missing = pd.isna(labels)
