@@ -1,5 +1,7 @@
 """From errors to a choice: the rules on tables made by hand, and how sure the choice is."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ from icqf.errors import InputError
 from icqf.selection.rules import (
     Choice,
     _pick,
+    _standard_error,
     best_by_k,
     best_row,
     choose,
@@ -140,7 +143,8 @@ def test_a_resample_that_draws_every_fold_once_is_the_choice_itself(folds, n_ks,
     expected = choose(error_table(results(columns, hidden)), rule, stability=stability, within=within)
     agreement = stability.set_index("n_components")["agreement"].reindex(ks).to_numpy()
     mean = hidden @ errors / hidden.sum()
-    at = _pick(mean, errors, ks, rule, agreement if rule == "stable" else None, within)
+    agreement = agreement if rule == "stable" else None
+    at = _pick(mean, partial(_standard_error, errors), ks, rule, agreement, within)
     assert (ks[at], betas[at]) == expected
 
 

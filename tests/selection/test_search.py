@@ -1,11 +1,12 @@
 """The search itself: what is hidden stays hidden, and a fit does not depend on its company."""
 
+import pickle
 from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
 
-from icqf import ICQF
+from icqf import ICQF, ICQFCV
 from icqf.datasets import make_synthetic
 from icqf.errors import InputError
 from icqf.resampling.folds import make_folds
@@ -246,3 +247,21 @@ def test_the_numbers_of_hidden_answers_add_up_to_the_observed_ones(data):
     for repeat in range(2):
         hidden = sum(t.n_hidden for t in trials if t.repeat == repeat and t.beta == 0.0)
         assert hidden == (~np.isnan(data.answers)).sum()
+
+
+def test_what_is_sent_to_a_process_is_the_answers_and_little_else():
+    """Masks travel as fold numbers, and floats are decoded where they are needed."""
+    answers = np.random.default_rng(0).integers(0, 5, (800, 60)).astype(np.int8)
+    plan = plan_of(answers, item_range=(0, 4), n_repeats=3)
+    before = len(pickle.dumps(plan))
+    run_task(plan, Task(((0, 1),), (2,)))
+    assert len(pickle.dumps(plan)) == before < answers.nbytes + 4 * 800 * 8 + 10_000
+
+
+def test_the_estimators_own_number_of_factors_and_penalty_are_not_looked_at(data):
+    options = {"n_components": [2, 3], "betas": [0.0, 0.2], "n_splits": 3, "random_state": 0}
+    first, second = (
+        ICQFCV(ICQF(k, beta=beta, item_range=(0, 100)), **options).fit(data.answers).cv_results_
+        for k, beta in ((None, 0.1), (5, 3.0))
+    )
+    assert first.drop(columns="seconds").equals(second.drop(columns="seconds"))

@@ -25,7 +25,7 @@ from icqf.resampling.folds import folds_of, halves_of
 from icqf.resampling.halves import stability_curve
 from icqf.selection.journal import SearchJournal, fingerprint
 from icqf.selection.rules import Choice, Rule, best_by_k, choose, error_table, resampled_choice
-from icqf.selection.run import as_table, first_candidates, further_candidates, run_search
+from icqf.selection.run import as_table, first_candidates, run_search
 from icqf.selection.search import Plan
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Factorization
@@ -184,14 +184,14 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         plan = self._plan(model, stated, together, seed)
         journal = None if self.checkpoint is None else SearchJournal(self.checkpoint, fingerprint(plan))
         ks = self._candidates(problem, seed)
-        how: Any = {"journal": journal, "n_jobs": self.n_jobs, "callback": self.callback}
-        trials = run_search(plan, ks, before=(), **how)
-        while isinstance(self.n_components, str) and problem.n >= FEWEST:
-            more = further_candidates(trials, ks, highest=min(problem.n, problem.m))
-            if not more:
-                break
-            ks = sorted({*ks, *more})
-            trials = run_search(plan, ks, before=trials, **how)
+        trials = run_search(
+            plan,
+            ks,
+            widen=isinstance(self.n_components, str) and problem.n >= FEWEST,
+            journal=journal,
+            n_jobs=self.n_jobs,
+            callback=self.callback,
+        )
         self.cv_results_ = as_table(trials)
         self.errors_ = error_table(self.cv_results_)
 
@@ -259,7 +259,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
             for repeat in range(self.n_repeats)
         )
         return Plan(
-            problem,
+            problem.with_beta(0.0),  # the estimator's own penalty is not tried, so no start depends on it
             folds,
             self._penalties(problem.n),
             model.init,

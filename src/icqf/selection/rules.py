@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -57,20 +59,12 @@ def choose(
     lowest. stable: among those (or among those within the share `within` of the lowest error), the
     number whose factors agree best between halves of the sample.
     """
-    rows = best_by_k(table)
-    best = rows.iloc[int(rows["error"].to_numpy().argmin())]
-    if rule == "min":
-        return int(best["n_components"]), float(best["beta"])
-    limit = best["error"] * (1 + within) if within is not None else best["error"] + best["standard_error"]
-    near = rows[rows["error"] <= limit]
-    if rule == "one_se":
-        chosen = near.iloc[int(near["n_components"].to_numpy().argmin())]
-    elif stability is not None:
-        agreement = stability.set_index("n_components")["agreement"].reindex(near["n_components"])
-        chosen = near.iloc[int(agreement.to_numpy().argmax())]
-    else:
+    if rule == "stable" and stability is None:
         raise InputError("rule='stable' needs the stability of each number of factors.")
-    return int(chosen["n_components"]), float(chosen["beta"])
+    ks, spread = table["n_components"].to_numpy(), table["standard_error"].to_numpy()
+    agreement = _agreement(stability, ks, rule)
+    at = _pick(table["error"].to_numpy(), lambda best: spread[best], ks, rule, agreement, within)
+    return int(ks[at]), float(table["beta"].iloc[at])
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,35 +105,46 @@ def resampled_choice(
     errors = wide.to_numpy()
     ks = wide.columns.get_level_values("n_components").to_numpy()
     betas = wide.columns.get_level_values("beta").to_numpy()
-    agreement = None
-    if stability is not None and rule == "stable":
-        agreement = stability.set_index("n_components")["agreement"].reindex(ks).to_numpy()
+    agreement = _agreement(stability, ks, rule)
     picks = np.empty(_RESAMPLES, dtype=np.intp)
     for at in range(_RESAMPLES):
         drawn = rng.integers(0, len(errors), len(errors))
         weights = hidden[drawn]
         mean = weights @ errors[drawn] / weights.sum()
-        picks[at] = _pick(mean, errors[drawn], ks, rule, agreement, within)
+        spread = partial(_standard_error, errors[drawn])
+        picks[at] = _pick(mean, spread, ks, rule, agreement, within)
     share = np.bincount(picks, minlength=len(ks)) / _RESAMPLES
     shares = pd.DataFrame({"n_components": ks, "beta": betas, "share": share})
     shares = shares[shares["share"] > 0].sort_values("share", ascending=False, kind="stable")
     return Choice(shares.reset_index(drop=True))
 
 
+def _standard_error(errors: np.ndarray, at: int) -> float:
+    """Of a candidate's mean over folds, `errors` being (folds, candidates)."""
+    return float(errors[:, at].std(ddof=1) / np.sqrt(len(errors))) if len(errors) > 1 else 0.0
+
+
+def _agreement(stability: pd.DataFrame | None, ks: np.ndarray, rule: Rule) -> np.ndarray | None:
+    """Of each candidate, where the rule asks for it."""
+    if stability is None or rule != "stable":
+        return None
+    return stability.set_index("n_components")["agreement"].reindex(ks).to_numpy()
+
+
 def _pick(
-    mean: np.ndarray,
-    drawn: np.ndarray,
+    errors: np.ndarray,
+    standard_error: Callable[[int], float],
     ks: np.ndarray,
     rule: Rule,
     agreement: np.ndarray | None,
     within: float | None,
 ) -> int:
-    best = int(np.argmin(mean))
+    """The candidate a rule picks, from the errors of all (ks sorted); see `choose`."""
+    best = int(np.argmin(errors))
     if rule == "min":
         return best
-    spread = drawn[:, best].std(ddof=1) / np.sqrt(len(drawn)) if len(drawn) > 1 else 0.0
-    limit = mean[best] * (1 + within) if within is not None else mean[best] + spread
-    near = np.flatnonzero(mean <= limit)
+    limit = errors[best] * (1 + within) if within is not None else errors[best] + standard_error(best)
+    near = np.flatnonzero(errors <= limit)
     wanted = ks[near].min() if agreement is None else ks[near[np.argmax(agreement[near])]]
     same_k = np.flatnonzero(ks == wanted)
-    return int(same_k[np.argmin(mean[same_k])])
+    return int(same_k[np.argmin(errors[same_k])])

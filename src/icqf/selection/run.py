@@ -27,6 +27,25 @@ def run_search(
     plan: Plan,
     ks: Sequence[int],
     *,
+    widen: bool,
+    journal: SearchJournal | None,
+    n_jobs: int | None,
+    callback: Callback | None,
+) -> list[Trial]:
+    """All trials for these numbers of factors; with `widen`, for more while the best lies at their edge."""
+    trials: list[Trial] = []
+    more: Sequence[int] = ks
+    while more:
+        ks = sorted({*ks, *more})
+        trials = _run(plan, ks, journal=journal, before=trials, n_jobs=n_jobs, callback=callback)
+        more = _further(trials, ks, highest=min(plan.problem.n, plan.problem.m)) if widen else ()
+    return trials
+
+
+def _run(
+    plan: Plan,
+    ks: Sequence[int],
+    *,
     journal: SearchJournal | None,
     before: Sequence[Trial],
     n_jobs: int | None,
@@ -76,7 +95,7 @@ def first_candidates(problem: Problem, seed: int) -> list[int]:
     return [k for k in range(max(1, centre - _REACH), centre + _REACH + 1) if k <= highest]
 
 
-def further_candidates(trials: Sequence[Trial], ks: Sequence[int], *, highest: int) -> list[int]:
+def _further(trials: Sequence[Trial], ks: Sequence[int], *, highest: int) -> list[int]:
     """More numbers of factors to try when the best of those tried lies at their edge."""
     best = best_row(error_table(as_table(trials)))[0]
     more: list[int] = []
