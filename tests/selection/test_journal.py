@@ -267,7 +267,7 @@ OTHER = {
     "search_tol": 1e-3,
     "max_iter": 2001,
     "intercept": False,
-    "dtype": "float64",
+    "dtype": "float32",
 }
 BELONGS_ELSEWHERE = "belongs to other data or other settings.*Delete it to start again, or choose another"
 

@@ -224,8 +224,12 @@ class Problem:
     @cached_property
     def gamma(self) -> float:
         """γ = (Σω / m) · max b: what a loading costs beside a score."""
-        total = float(self.n) if self.weights is None else float(self.weights.sum())
-        return total / self.m * float(self.span.max())
+        return self.size / self.m * float(self.span.max())
+
+    @property
+    def size(self) -> float:
+        """Σω: participants, each counted with its weight."""
+        return float(self.n) if self.weights is None else float(self.weights.sum())
 
     def total(self, misfit: float, score_penalty: float, Q: Array) -> float:
         """F = misfit + β Σ_i ω_i ‖W_i‖ + βγ ‖Q‖, its first two parts being added up over participants."""
@@ -258,7 +262,8 @@ class Problem:
     @property
     def terms(self) -> Terms:
         """What a block of participants needs to know of the problem."""
-        return Terms(self.bounds, self.penalty, max(1.0, 0.1 * min(self.n, self.m)))
+        participants = max(self.n, self.size)  # a weight of 2 is the same as the participant twice
+        return Terms(self.bounds, self.penalty, max(1.0, 0.1 * min(participants, self.m)))
 
 
 @dataclass(frozen=True)
