@@ -186,8 +186,10 @@ class ICQF(FittedModel):
 
         Parameters
         ----------
-        X : table or array (n, m)
-            Answers; NaN or NA is missing. pandas and polars tables are both taken.
+        X : table, array (n, m) or Questionnaire
+            Answers; NaN or NA is missing. Tables of pandas, polars and the like are taken. A
+            questionnaire brings its ranges, confounds and weights, unless others are given, and its
+            reverse-keyed items are reversed.
         y : ignored
         confounds : table, optional
             Age, sex and the like, one row per participant in the same order.

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from icqf.data.answers import (
     check_items,
+    check_ranges,
     item_ranges,
     numeric_table,
     observed_rows,
@@ -18,7 +19,15 @@ from icqf.data.answers import (
     working_matrix,
 )
 from icqf.data.confounds import ConfoundEncoder
-from icqf.data.inputs import check_same_rows, design_of, named_answers, row_names, seen_items, weights_of
+from icqf.data.inputs import (
+    check_same_rows,
+    design_of,
+    named_answers,
+    row_names,
+    seen_items,
+    unpacked,
+    weights_of,
+)
 from icqf.solvers.penalties import PENALTIES
 from icqf.solvers.problem import Bounds, Observations, Problem
 
@@ -67,14 +76,18 @@ class StatedProblem:
 
 def state_problem(model: ICQF, X: Any, *, confounds: Any, sample_weight: Any) -> StatedProblem:
     """The problem that the settings of `model` and these data make; see `ICQF.state`."""
+    X, confounds, sample_weight, known = unpacked(X, confounds, sample_weight)
     table = numeric_table(X)
     answers, items, named = named_answers(model, table)
     rows = row_names(table, len(answers))
-    ranges = item_ranges(model.item_range, items, answers, rows)
+    declared = known if model.item_range is None else model.item_range
+    ranges = item_ranges(declared, items, answers, rows)
+    if known is None or model.item_range is not None:
+        check_ranges(answers, ranges, items, rows)
     dtype = np.dtype("float64" if answers.size <= SMALL_TABLE else "float32")
     if model.dtype != "auto":
         dtype = np.dtype(model.dtype)
-    work = working_matrix(answers, ranges, items, rows, dtype)
+    work = working_matrix(answers, ranges, dtype)
     check_same_rows(table, confounds)
     encoder = ConfoundEncoder(
         ranges=model.confound_ranges, intercept=model.intercept, missing=model.missing_confounds
@@ -98,16 +111,19 @@ def state_problem(model: ICQF, X: Any, *, confounds: Any, sample_weight: Any) ->
         named,
         ranges,
         encoder,
-        answers[kept] if model.item_range is None else None,
+        answers[kept] if declared is None else None,
     )
 
 
 def state_others(model: FittedModel, X: Any, confounds: Any) -> tuple[Problem, Array]:
     """The problem of new participants for a fitted model, and which of them (n,) answered anything."""
+    X, confounds, _, known = unpacked(X, confounds)
     table = numeric_table(X)
     answers = seen_items(model, table)
     rows, ranges = row_names(table, len(answers)), model.item_range_.to_numpy()
-    work = working_matrix(answers, ranges, list(model.item_range_.index), rows, model.dtype_)
+    if known is None or not np.array_equal(known, ranges):
+        check_ranges(answers, ranges, list(model.item_range_.index), rows)
+    work = working_matrix(answers, ranges, model.dtype_)
     check_same_rows(table, confounds)
     design = design_of(model.confound_encoder_, confounds, len(answers))
     answered = observed_rows(answers)

@@ -173,22 +173,32 @@ def _observed_range(answers: Array) -> tuple[float, float]:
     return low, high
 
 
-def working_matrix(answers: Array, ranges: Array, items: list[str], rows: Any, dtype: Any) -> Array:
-    """Answers with each item's lowest at 0: integers stay integers, missing answers stay NaN.
-
-    Raises for infinite answers and for answers outside their item's range, naming item, row, value
-    and the likely cause.
+def check_ranges(answers: Array, ranges: Array, items: list[str], rows: Any) -> None:
+    """Refuse infinite answers and answers outside their item's range, naming item, row, value and the likely
+    cause.
     """
-    whole = np.issubdtype(answers.dtype, np.integer)
-    low, high = ranges[:, 0], ranges[:, 1]
-    if answers.dtype == np.float32:  # in their own precision, so that an answer of 0.7 is not above 0.7
-        low, high = low.astype(answers.dtype), high.astype(answers.dtype)
+    low, high = _ends(answers, ranges)
     for start in range(0, len(answers), _ROWS_AT_A_TIME):
         part = answers[start : start + _ROWS_AT_A_TIME]
         lowest, highest = np.fmin.reduce(part, axis=0), np.fmax.reduce(part, axis=0)
         wrong = np.flatnonzero((lowest < low) | (highest > high))
         if len(wrong):
             _explain_outside(answers, np.column_stack([low, high]), items, rows, int(wrong[0]))
+
+
+def _ends(answers: Array, ranges: Array) -> tuple[Array, Array]:
+    """The ranges' ends in the answers' own precision, so that an answer of 0.7 is not above 0.7."""
+    low, high = ranges.astype(answers.dtype).T if answers.dtype == np.float32 else ranges.T
+    return low, high
+
+
+def working_matrix(answers: Array, ranges: Array, dtype: Any) -> Array:
+    """Answers, known to be in their ranges, counted from each item's lowest one.
+
+    Integers stay integers, and missing answers stay NaN.
+    """
+    whole = np.issubdtype(answers.dtype, np.integer)
+    low, high = _ends(answers, ranges)
     # Rows lie together in memory, so that the same answers give the same bytes from any kind of table.
     if whole and (low == np.rint(low)).all() and np.abs(low).max() < 2**31:
         if not low.any():

@@ -11,9 +11,22 @@ from sklearn.utils.validation import _check_sample_weight, _get_feature_names, c
 
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.frames import as_pandas
+from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError
 
 Array = NDArray[Any]
+
+
+def unpacked(X: Any, confounds: Any, sample_weight: Any = None) -> tuple[Any, Any, Any, pd.DataFrame | None]:
+    """What a fit is given, and the ranges that the answers are known to be in.
+
+    A questionnaire brings its own confounds, weights and ranges, and its answers are checked already.
+    """
+    if not isinstance(X, Questionnaire):
+        return X, confounds, sample_weight, None
+    confounds = X.confounds if confounds is None else confounds
+    sample_weight = X.weights if sample_weight is None else sample_weight
+    return X.keyed_answers(), confounds, sample_weight, X.ranges()
 
 
 def named_answers(model: Any, table: Any) -> tuple[Array, list[str], bool]:

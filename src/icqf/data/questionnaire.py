@@ -251,10 +251,10 @@ class Questionnaire(Draft):
         reverse_keyed = [item.name for item in self.items if item.reverse]
         if not reverse_keyed:
             return self.answers
-        ends = self.ranges().loc[reverse_keyed].sum(axis=1).to_numpy()
-        return self.answers.assign(
-            **dict(zip(reverse_keyed, (ends - self.answers[reverse_keyed].to_numpy()).T, strict=True))
-        )
+        low, high = self.ranges().loc[reverse_keyed].to_numpy().T
+        # Rounding may lead out of the range: 0.1 + 0.7 - 0.7 is below 0.1.
+        reversed_ = np.clip(low + high - self.answers[reverse_keyed].to_numpy(), low, high)
+        return self.answers.assign(**dict(zip(reverse_keyed, reversed_.T, strict=True)))
 
     def select(self, items: Iterable[str]) -> Questionnaire:
         """Return the questionnaire with only the items named, by name or glob, in the order they are in.

@@ -130,17 +130,13 @@ class ICQFMethod(Method):
 
     def fit(self, training: Questionnaire, *, random_state: int) -> Fitted:
         """Choose by cross-validation within the training participants, and fit to all of them."""
-        options = dict(self.parameters) | {"item_range": training.ranges(), "random_state": random_state}
+        options = dict(self.parameters) | {"random_state": random_state}
         model = ICQF() if self.bounded else L1NMF()
         model.set_params(**{name: value for name, value in options.items() if name in model.get_params()})
         ks = [k for k in self.n_components if k <= min(training.answers.shape)]
-        given = {
-            "X": training.keyed_answers(),
-            "confounds": training.confounds if self.bounded else None,
-            "sample_weight": training.weights,
-        }
+        given = training if self.bounded else training.with_confounds(None)
         if len(ks) == 1 and len(self.betas) == 1:
-            model.set_params(n_components=ks[0], beta=self.betas[0]).fit(**given)
+            model.set_params(n_components=ks[0], beta=self.betas[0]).fit(given)
         else:
             search = ICQFCV(
                 model,
@@ -151,12 +147,11 @@ class ICQFMethod(Method):
                 rule=self.rule,  # type: ignore[arg-type]
                 random_state=random_state,
             )
-            search.fit(**given, groups=training.groups)
+            search.fit(given)
             model = search.best_estimator_
 
         def features(others: Questionnaire) -> Array:
-            beside = others.confounds if self.bounded else None
-            return np.asarray(model.transform(others.keyed_answers(), confounds=beside))
+            return np.asarray(model.transform(others if self.bounded else others.with_confounds(None)))
 
         return Fitted(features, model.loadings_.shape[1], float(model.beta), model.loadings_, model)
 

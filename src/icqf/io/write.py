@@ -7,10 +7,12 @@ import re
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from icqf.data.frames import as_pandas
 from icqf.errors import InputError
 from icqf.io.atomic import new_file
 from icqf.io.formats import WRITABLE
@@ -48,7 +50,7 @@ def unharmed(cell: str) -> str:
 
 
 def write_table(
-    frame: pd.DataFrame,
+    frame: Any,
     path: str | os.PathLike[str],
     *,
     format: str | None = None,
@@ -58,7 +60,7 @@ def write_table(
 
     Parameters
     ----------
-    frame : DataFrame
+    frame : table of pandas, polars or another library
         The table to write.
     path : path
         Where to write it.
@@ -84,7 +86,7 @@ def write_table(
     ...     file.read_text()
     "id,Worry\\n'=P1,0.25\\n"
     """
-    path = Path(path)
+    path, frame = Path(path), as_pandas(frame)
     format = format or path.suffix.lower().lstrip(".")
     if format not in WRITABLE:
         raise InputError(f"{path.name}: tables are written as {', '.join(WRITABLE)}, not as {format!r}.")

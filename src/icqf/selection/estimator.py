@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from icqf.baselines.count import FactorCount
 from icqf.data.frames import as_pandas
 from icqf.data.parameters import BETAS, check_parameter, parameter_error
+from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError, counted
 from icqf.estimator import ICQF, scores_of_fit
 from icqf.jobs.parallel import Progress
@@ -166,7 +167,8 @@ class ICQFCV(TransformerMixin, BaseEstimator):
             As for `ICQF.fit`.
         y : ignored
         groups : array (n,), optional
-            Family or site: participants of one group are always hidden together.
+            Family or site: participants of one group are always hidden together. None: those of the
+            questionnaire, if X is one.
         """
         self._search(X, confounds, sample_weight, groups)
         return self
@@ -175,6 +177,8 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         self, X: Any, confounds: Any, sample_weight: Any, groups: Any
     ) -> tuple[StatedProblem, Factorization]:
         self._check()
+        if isinstance(X, Questionnaire) and groups is None:
+            groups = X.groups
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         model = self._estimator()
         stated = model.state(X, confounds=confounds, sample_weight=sample_weight)

@@ -92,13 +92,13 @@ def fit_study(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if options.searches:
-            search = searcher(options, study, checkpoint=checkpoint, callback=callback)
-            values = search.fit_transform(**data_of(study), groups=study.questionnaire.groups)
+            search = searcher(options, checkpoint=checkpoint, callback=callback)
+            values = search.fit_transform(study.questionnaire)
             model = search.best_estimator_
         else:
             search, (k,), (beta,) = None, options.n_components, options.beta
-            model = ICQF(k, beta=beta, callback=callback, **model_parameters(options, study))
-            values = model.fit_transform(**data_of(study))
+            model = model_of(options).set_params(n_components=k, beta=beta, callback=callback)
+            values = model.fit_transform(study.questionnaire)
     scores = pd.DataFrame(
         values, index=study.questionnaire.answers.index, columns=model.get_feature_names_out()
     )
@@ -114,16 +114,13 @@ def select_study(
     callback: Callback | None = None,
 ) -> ICQFCV:
     """Choose the number of factors and β by cross-validation; returns the fitted `ICQFCV`."""
-    search = searcher(options, study, checkpoint=checkpoint, callback=callback)
-    return search.fit(**data_of(study), groups=study.questionnaire.groups)
+    return searcher(options, checkpoint=checkpoint, callback=callback).fit(study.questionnaire)
 
 
-def searcher(
-    options: StudyOptions, study: Study, *, checkpoint: Path | None, callback: Callback | None
-) -> ICQFCV:
+def searcher(options: StudyOptions, *, checkpoint: Path | None, callback: Callback | None) -> ICQFCV:
     """Return the cross-validation that the options ask for."""
     return ICQFCV(
-        ICQF(**model_parameters(options, study)),
+        model_of(options),
         n_components=options.n_components or "auto",
         betas=options.beta,
         n_splits=options.n_splits,
@@ -136,20 +133,9 @@ def searcher(
     )
 
 
-def data_of(study: Study) -> dict[str, Any]:
-    """Return what a fit is given: the answers, the confounds and the weights."""
-    questionnaire = study.questionnaire
-    return {
-        "X": questionnaire.keyed_answers(),
-        "confounds": questionnaire.confounds,
-        "sample_weight": questionnaire.weights,
-    }
-
-
-def model_parameters(options: StudyOptions, study: Study) -> dict[str, Any]:
-    """Return the parameters of `ICQF`, other than k and β, that the options and the study give."""
-    ranges = study.questionnaire.ranges()
-    return {"item_range": ranges, "random_state": options.seed, **options.model_parameters}
+def model_of(options: StudyOptions) -> ICQF:
+    """Return the model that the options ask for, its number of factors and β left open."""
+    return ICQF(random_state=options.seed, **options.model_parameters)
 
 
 def _told(caught: list[warnings.WarningMessage]) -> tuple[Warning, ...]:

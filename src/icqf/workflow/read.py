@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from icqf.data.check import Findings, check
+from icqf.data.frames import as_pandas
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.data.scales import refuse_wide_range
 from icqf.data.study import Study
@@ -71,7 +72,7 @@ def check_study(options: StudyOptions) -> Findings:
 
 
 def check_table(
-    source: Table | pd.DataFrame | str | os.PathLike[str],
+    source: Any,
     *,
     dictionary: str | os.PathLike[str] | None = None,
     **columns: Any,
@@ -80,7 +81,7 @@ def check_table(
 
     Parameters
     ----------
-    source : Table, DataFrame or path
+    source : Table, table of pandas, polars or another library, or path
         What to look at. The other parameters are those of `icqf.io.read_questionnaire`.
 
     Examples
@@ -91,6 +92,7 @@ def check_table(
     >>> [finding.item for finding in check_table(answers).of("suspicious-code")]
     ['q1']
     """
+    source = as_pandas(source)
     if isinstance(source, pd.DataFrame):
         frame = source.reset_index() if source.index.name else source.reset_index(drop=True)
         table = Table(frame, "table", np.arange(1, len(frame) + 1), id=recognised_id(frame.columns))

@@ -82,14 +82,13 @@ def score_file(
 
 def transform_in_threads(model: ICQF, questionnaire: Questionnaire) -> pd.DataFrame:
     """Return the scores (n, k); participants are independent, so every processor takes some of them."""
-    answers, confounds = questionnaire.keyed_answers(), questionnaire.confounds
-    # All that can be said about the confounds is said here, once for everybody.
-    model.confound_encoder_.transform(confounds, n_rows=len(answers))
+    answers = questionnaire.answers
+    # All that can be said about the confounds is said here, once for all participants.
+    model.confound_encoder_.transform(questionnaire.confounds, n_rows=len(answers))
 
     def scores_of(start: int) -> np.ndarray:
-        rows = slice(start, start + ROWS_AT_A_TIME)
-        part = None if confounds is None else confounds.iloc[rows]
-        return np.asarray(model.transform(answers.iloc[rows], confounds=part))
+        rows = np.arange(start, min(start + ROWS_AT_A_TIME, len(answers)))
+        return np.asarray(model.transform(questionnaire.take(rows)))
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
