@@ -54,9 +54,10 @@ with sklearn.config_context(enable_metadata_routing=True):
 
 
 def public(package: ModuleType) -> dict[str, Any]:
-    """The functions and classes that a package offers, by name."""
+    """The functions and classes that a package offers, by name; `icqf` itself offers a few for short."""
     found = {name: getattr(package, name) for name in package.__all__}
-    return {name: thing for name, thing in found.items() if not inspect.ismodule(thing)}
+    short = () if package.__name__ == "icqf" else importlib.import_module("icqf").__all__
+    return {name: thing for name, thing in found.items() if not inspect.ismodule(thing) and name not in short}
 
 
 def summary(thing: Any) -> str:

@@ -25,7 +25,7 @@ ORDER = (
     ("errors",),
     ("solvers", "data"),
     ("engines", "io"),
-    ("summary", "stated", "jobs", "resampling"),
+    ("jobs", "resampling"),
     ("estimator",),
     ("averaging", "selection", "baselines"),
     ("evaluation", "extensions"),
@@ -34,6 +34,8 @@ ORDER = (
     ("workflow", "reproduce"),
     ("cli", "app"),
 )
+# Single files beside estimator.py that are parts of it.
+OF_THE_ESTIMATOR = ("fitted", "stated", "stored", "summary")
 ROW = {name: row for row, names in enumerate(ORDER) for name in names}
 
 # Measures of the picture, in pixels. What reads and writes stands aside, at the right.
@@ -133,7 +135,8 @@ def cycles(graph: Graph) -> list[list[str]]:
 
 def part(module: str) -> str:
     """The package, or the single file, directly below `icqf` that a module belongs to."""
-    return (module.split(".") + [""])[1]
+    name = (module.split(".") + [""])[1]
+    return "estimator" if name in OF_THE_ESTIMATOR else name
 
 
 def package_graph(graph: Graph) -> Graph:
@@ -207,8 +210,10 @@ def boxes(source: Path = ROOT / "src") -> dict[str, Box]:
 
 def text_of(name: str, known: dict[str, Path], width: float) -> tuple[tuple[str, str], ...]:
     """The lines of a box: what the part is about, then its files."""
-    prefix = f"icqf.{name}."
-    files = [module.removeprefix(prefix).replace(".", "/") for module in known if module.startswith(prefix)]
+    paths = [
+        module.removeprefix("icqf.").removeprefix(f"{name}.") for module in known if part(module) == name
+    ]
+    files = [path.replace(".", "/") for path in paths if path != name]
     return (
         *(("about", line) for line in wrap(about(known[f"icqf.{name}"]), int(width / 6.7))),
         *(("files", line) for line in wrap("  ".join(files), int(width / 7.2))),

@@ -3,9 +3,11 @@
 import ast
 import importlib
 import importlib.util
+import inspect
 import pkgutil
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,27 @@ def graph(made):
 # --- imports ----------------------------------------------------------------------------------------------
 
 
+def test_no_module_imports_itself_by_a_detour(made, graph):
+    assert made.cycles(graph) == []
+
+
+def test_no_package_imports_itself_by_a_detour(made, graph):
+    assert made.cycles(made.package_graph(graph)) == []
+
+
+def test_imports_point_one_way(made, graph):
+    assert made.against_the_order(graph) == []
+
+
+def test_every_package_has_its_place_in_the_order(made, graph):
+    assert set(made.package_graph(graph)) <= set(made.ROW)
+
+
+def test_the_map_is_drawn_from_the_code_as_it_is(made, graph):
+    drawn = made.picture(made.reduced(made.package_graph(graph)), made.boxes())
+    assert made.PICTURE.read_text(encoding="utf-8") == drawn, "run `python docs/make_map.py`"
+
+
 def test_the_checks_of_the_order_can_fail(made):
     graph = {"icqf.data.a": {"icqf.selection.b"}, "icqf.selection.b": {"icqf.data.c"}, "icqf.data.c": set()}
     assert made.cycles(graph) == []
@@ -72,6 +95,12 @@ def test_no_module_shares_its_name_with_a_public_function_or_class(package):
     paths = importlib.import_module(package).__path__
     modules = {module.name for module in pkgutil.iter_modules(paths) if not module.ispkg}
     assert not modules & set(public_names(package))
+
+
+def test_no_class_name_twice():
+    nodes = (node for path in FILES for node in ast.walk(parsed(path)))
+    names = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def private(name):
@@ -113,3 +142,22 @@ def test_files_are_short_and_know_no_machine(path):
     text = path.read_text(encoding="utf-8")
     assert text.count("\n") < 450
     assert not re.search(r"[\"'\s](/work|/home|/tmp|/Users)/", text)
+
+
+# --- documentation ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("package", [package for package in PACKAGES if package != "icqf.cli"])
+def test_every_public_name_has_a_summary_and_an_example(package):
+    api = script("make_api")
+    for name, thing in public_names(package).items():
+        if not inspect.ismodule(thing):
+            assert api.summary(thing).endswith((".", "?")), name
+            assert ">>>" in api.example(thing), name
+
+
+def test_the_reference_lists_every_public_name():
+    api = script("make_api")
+    offering = {package for package in PACKAGES if public_names(package)} - {"icqf.cli"}
+    assert offering == set(api.PACKAGES)
+    assert api.PAGE.read_text(encoding="utf-8") == api.page(), "run `python docs/make_api.py`"

@@ -7,6 +7,7 @@ from . import plotting as plotting
 from . import report as report
 from . import resampling as resampling
 from . import selection as selection
+from . import workflow as workflow
 from .averaging import consensus as consensus
 from .errors import InputError as InputError
 from .estimator import ICQF as ICQF

@@ -13,7 +13,7 @@ SMALL = ["--datasets", "1", "--noise", "0.1", "--factors", "4"]
 
 
 def test_a_broken_run_goes_on_and_ends_the_same(tmp_path):
-    design = table1.Design(datasets=2, noise=(0.1,), n=80, m=40, k=4, reach=2, n_starts=3)
+    design = table1.Table1Design(datasets=2, noise=(0.1,), n=80, m=40, k=4, reach=2, n_starts=3)
     whole = table1.table1(design)
     journal = tmp_path / "journal"
     table1.table1(design, checkpoint=journal)
@@ -28,7 +28,7 @@ def test_a_broken_run_goes_on_and_ends_the_same(tmp_path):
 
 def test_the_papers_numbers_stand_beside_the_papers_data():
     results = pd.DataFrame({"noise": [0.3], "seed": [0], "scheme": ["ICQF (BCV)"], "k": [9]})
-    table = table1.errors(results, table1.Design(datasets=1))
+    table = table1.errors(results, table1.Table1Design(datasets=1))
     assert table[["error", "paper_error"]].iloc[0].tolist() == [1.0, 0.77]
     assert "[0.77 (0.15)]" in table1.as_text(table)
 

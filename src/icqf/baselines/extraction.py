@@ -35,7 +35,7 @@ class Extraction(NamedTuple):
     n_iter: int
 
 
-class Fit(NamedTuple):
+class FitMeasures(NamedTuple):
     """How well a factor model reproduces a correlation matrix.
 
     Attributes
@@ -231,7 +231,7 @@ def degrees_of_freedom(n_items: int, n_factors: int) -> int:
     return ((n_items - n_factors) ** 2 - (n_items + n_factors)) // 2
 
 
-def fit_statistics(correlation: Floats, model: Floats, n_factors: int, n_participants: int) -> Fit:
+def fit_statistics(correlation: Floats, model: Floats, n_factors: int, n_participants: int) -> FitMeasures:
     """Likelihood-ratio chi-square and BIC of a factor model.
 
     Parameters
@@ -243,7 +243,7 @@ def fit_statistics(correlation: Floats, model: Floats, n_factors: int, n_partici
 
     Returns
     -------
-    Fit
+    FitMeasures
 
     Examples
     --------
@@ -257,8 +257,8 @@ def fit_statistics(correlation: Floats, model: Floats, n_factors: int, n_partici
     implied = model.copy()
     np.fill_diagonal(implied, 1.0)
     if not (is_positive_definite(correlation) and is_positive_definite(implied)):
-        return Fit(math.nan, dof, math.nan)
+        return FitMeasures(math.nan, dof, math.nan)
     ratio = linalg.solve(implied, correlation, assume_a="pos")
     discrepancy = float(np.trace(ratio) - np.linalg.slogdet(ratio)[1] - m)
     chi2 = max(discrepancy, 0.0) * (n_participants - 1 - (2 * m + 5) / 6 - 2 * n_factors / 3)
-    return Fit(chi2, dof, chi2 - dof * math.log(n_participants))
+    return FitMeasures(chi2, dof, chi2 - dof * math.log(n_participants))

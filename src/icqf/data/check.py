@@ -34,7 +34,15 @@ WIDER = 2
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing found: how serious it is, of which kind, where, what it is, and what to do about it."""
+    """One thing found: how serious it is, of which kind, where, what it is, and what to do about it.
+
+    Examples
+    --------
+    >>> from icqf.data import Finding
+    >>> finding = Finding("error", "empty-item", "No participant answered 'q1'.", item="q1")
+    >>> finding.severity, finding.item
+    ('error', 'q1')
+    """
 
     severity: str
     code: str

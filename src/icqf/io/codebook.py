@@ -73,7 +73,19 @@ def read_codebook(path: str | os.PathLike[str]) -> tuple[Item, ...]:
 
 
 def write_codebook(items: Iterable[Item], path: str | os.PathLike[str]) -> None:
-    """Write a codebook as CSV, or as TOML when the name ends so."""
+    """Write a codebook as CSV, or as TOML when the name ends so.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from icqf.data import Item
+    >>> from icqf.io import read_codebook, write_codebook
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "items.csv")
+    ...     write_codebook([Item("q1", min=0, max=2, reverse=True)], path)
+    ...     read_codebook(path)[0].reverse
+    True
+    """
     text = format_codebook(items, format=Path(path).suffix.lower().lstrip(".") or "csv")
     write_bytes(path, text.encode())
 

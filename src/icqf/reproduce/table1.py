@@ -39,7 +39,7 @@ PAPER = {
 
 
 @dataclass(frozen=True)
-class Design:
+class Table1Design:
     """Which synthetic questionnaires are made, and which numbers of factors are tried.
 
     The defaults are the paper's. `rows` leaves out schemes, for a quicker look.
@@ -62,7 +62,7 @@ class Design:
         return list(range(max(2, self.k - self.reach), self.k + self.reach + 1))
 
 
-def found_k(design: Design, noise: float, seed: int) -> dict[str, int]:
+def found_k(design: Table1Design, noise: float, seed: int) -> dict[str, int]:
     """The number of factors that each scheme finds in one data set."""
     data = make_synthetic(
         design.n,
@@ -104,7 +104,7 @@ def _cross_validated(problem: Problem, ks: Sequence[int], seed: int) -> int:
     return best_row(error_table(as_table(trials)))[0]
 
 
-def _by_factor_analysis(design: Design, data: Synthetic, seed: int) -> dict[str, int]:
+def _by_factor_analysis(design: Table1Design, data: Synthetic, seed: int) -> dict[str, int]:
     schemes: dict[str, Callable[[], Any]] = {
         "FA-promax (PA)": lambda: parallel_analysis(data.answers, n_iter=20, random_state=seed),
         "FA-promax (MAP)": lambda: velicer_map(data.answers, max_components=2 * design.k),
@@ -114,7 +114,7 @@ def _by_factor_analysis(design: Design, data: Synthetic, seed: int) -> dict[str,
 
 
 def table1(
-    design: Design,
+    design: Table1Design,
     *,
     n_jobs: int | None = None,
     checkpoint: Any = None,
@@ -138,7 +138,7 @@ def table1(
     )
 
 
-def errors(results: pd.DataFrame, design: Design) -> pd.DataFrame:
+def errors(results: pd.DataFrame, design: Table1Design) -> pd.DataFrame:
     """Mean and standard error of |found − true|, one row per scheme and noise.
 
     The paper's numbers stand beside them where the data sets are the paper's.
@@ -146,7 +146,7 @@ def errors(results: pd.DataFrame, design: Design) -> pd.DataFrame:
     off = results.assign(off=(results["k"] - design.k).abs())
     grouped = off.groupby(["scheme", "noise"], sort=False)["off"]
     table = pd.DataFrame({"error": grouped.mean(), "standard_error": grouped.sem().fillna(0.0)}).reset_index()
-    usual = Design()
+    usual = Table1Design()
     same = (design.n, design.m, design.k, design.missing, design.confounded) == (
         usual.n,
         usual.m,

@@ -45,6 +45,16 @@ class StudyFit:
         When the run began.
     seconds : float
         How long it took.
+
+    Examples
+    --------
+    >>> from icqf.datasets import demo_paths
+    >>> from icqf.workflow import StudyOptions, fit_study
+    >>> answers, codebook = demo_paths()
+    >>> asked = {"answers": answers, "codebook": codebook, "n_components": 2, "beta": 0.1}
+    >>> fit = fit_study(StudyOptions.of(asked))
+    >>> fit.model.loadings_.shape, fit.search is None
+    ((119, 2), True)
     """
 
     options: StudyOptions
@@ -80,8 +90,7 @@ def fit_study(
     Examples
     --------
     >>> from icqf.datasets import demo_paths
-    >>> from icqf.workflow.fit import fit_study
-    >>> from icqf.workflow.options import StudyOptions
+    >>> from icqf.workflow import StudyOptions, fit_study
     >>> answers, codebook = demo_paths()
     >>> asked = {"answers": answers, "codebook": codebook, "n_components": 2, "beta": 0.1}
     >>> fit_study(StudyOptions.of(asked)).scores.shape
@@ -113,7 +122,18 @@ def select_study(
     checkpoint: Path | None = None,
     callback: Callback | None = None,
 ) -> ICQFCV:
-    """Choose the number of factors and β by cross-validation; returns the fitted `ICQFCV`."""
+    """Choose the number of factors and β by cross-validation; returns the fitted `ICQFCV`.
+
+    Examples
+    --------
+    >>> from icqf.datasets import demo_paths
+    >>> from icqf.workflow import StudyOptions, read_study, select_study
+    >>> answers, codebook = demo_paths()
+    >>> asked = {"answers": answers, "codebook": codebook, "subscales": ["Worry", "Temper"]}
+    >>> options = StudyOptions.of({**asked, "n_components": "1-3", "beta": 0.1, "n_splits": 5})
+    >>> select_study(options, read_study(options)).n_components_
+    2
+    """
     return searcher(options, checkpoint=checkpoint, callback=callback).fit(study.questionnaire)
 
 

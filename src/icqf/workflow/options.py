@@ -77,7 +77,7 @@ class StudyOptions:
 
     Examples
     --------
-    >>> from icqf.workflow.options import StudyOptions
+    >>> from icqf.workflow import StudyOptions
     >>> options = StudyOptions.of({"answers": "answers.csv", "n_components": "2-4", "beta": 0.1})
     >>> options.n_components, options.beta, options.searches
     ((2, 3, 4), (0.1,), True)

@@ -36,8 +36,7 @@ def read_study(options: StudyOptions, *, labels: Sequence[str] = ()) -> Study:
     Examples
     --------
     >>> from icqf.datasets import demo_paths
-    >>> from icqf.workflow.options import StudyOptions
-    >>> from icqf.workflow.read import read_study
+    >>> from icqf.workflow import StudyOptions, read_study
     >>> answers, codebook = demo_paths()
     >>> options = StudyOptions.of({"answers": answers, "codebook": codebook, "subscales": ["Worry"]})
     >>> read_study(options).questionnaire.answers.shape
@@ -66,7 +65,16 @@ def read_study(options: StudyOptions, *, labels: Sequence[str] = ()) -> Study:
 
 
 def check_study(options: StudyOptions) -> Findings:
-    """Look for what would spoil a fit of the study that the options name."""
+    """Look for what would spoil a fit of the study that the options name.
+
+    Examples
+    --------
+    >>> from icqf.datasets import demo_paths
+    >>> from icqf.workflow import StudyOptions, check_study
+    >>> answers, codebook = demo_paths()
+    >>> check_study(StudyOptions.of({"answers": answers, "codebook": codebook})).must_fix
+    False
+    """
     table, columns = _columns(options)
     return check_table(table, **columns)
 
@@ -87,7 +95,7 @@ def check_table(
     Examples
     --------
     >>> import pandas as pd
-    >>> from icqf.workflow.read import check_table
+    >>> from icqf.workflow import check_table
     >>> answers = pd.DataFrame({"q1": [0, 1, 2, 999], "q2": [1, 0, 2, 1]})
     >>> [finding.item for finding in check_table(answers).of("suspicious-code")]
     ['q1']

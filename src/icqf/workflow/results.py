@@ -39,6 +39,18 @@ def write_results(fit: StudyFit, folder: str | os.PathLike[str], *, force: bool 
     -------
     list of str
         Names of the files.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from icqf.datasets import demo_paths
+    >>> from icqf.workflow import StudyOptions, fit_study, write_results
+    >>> answers, codebook = demo_paths()
+    >>> asked = {"answers": answers, "codebook": codebook, "n_components": 2, "beta": 0.1, "report": False}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     names = write_results(fit_study(StudyOptions.of(asked)), f"{folder}/results")
+    >>> "scores.csv" in names, "model.icqf" in names
+    (True, True)
     """
     folder = Path(folder)
     refuse_existing(folder, force=force)

@@ -27,7 +27,16 @@ ROWS_AT_A_TIME = 16384
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Scores by participant id, and what was done to the data on the way."""
+    """Scores by participant id, and what was done to the data on the way.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from icqf.workflow import Scored
+    >>> scored = Scored(pd.DataFrame({"factor1": [0.2, None]}, index=["P1", "P2"]), notes=(), n_silent=1)
+    >>> scored.scores["factor1"].tolist(), scored.n_silent
+    ([0.2, nan], 1)
+    """
 
     scores: pd.DataFrame
     notes: tuple[str, ...]
@@ -60,6 +69,19 @@ def score_file(
     -------
     Scored
         Participants who answered nothing are kept, with empty scores.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from icqf.datasets import demo_paths
+    >>> from icqf.workflow import StudyOptions, fit_study, score_file, write_results
+    >>> answers, codebook = demo_paths()
+    >>> asked = {"answers": answers, "codebook": codebook, "n_components": 2, "beta": 0.1, "report": False}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     names = write_results(fit_study(StudyOptions.of(asked)), f"{folder}/results")
+    ...     scored = score_file(f"{folder}/results/model.icqf", answers)
+    >>> scored.scores.shape
+    (600, 2)
     """
     fitted = ICQF.load(model)
     known = load_codebook(model)

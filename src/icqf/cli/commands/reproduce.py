@@ -90,7 +90,7 @@ def table1_command(
     for scheme in schemes:
         if scheme not in table1.PAPER:
             raise InputError(f"There is no scheme {scheme!r}.{did_you_mean(scheme, table1.PAPER)}")
-    design = table1.Design(
+    design = table1.Table1Design(
         datasets=datasets,
         noise=tuple(noise),
         k=factors,

@@ -54,7 +54,7 @@ def journal_for(out: Path, options: StudyOptions, *, resume: bool) -> Path | Non
 
     Examples
     --------
-    >>> from icqf.workflow.options import StudyOptions
+    >>> from icqf.workflow import StudyOptions
     >>> journal_for(Path("results"), StudyOptions(Path("answers.csv")), resume=False).name
     'results.journal'
     """

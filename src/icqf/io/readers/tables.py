@@ -48,6 +48,14 @@ class Table:
         True where the question was not asked.
     notes : tuple of str
         What was done while reading.
+
+    Examples
+    --------
+    >>> from icqf.datasets import demo_paths
+    >>> from icqf.io import read_table
+    >>> table = read_table(demo_paths().answers)
+    >>> table.frame.shape, table.id
+    ((600, 124), 'child_id')
     """
 
     frame: pd.DataFrame

@@ -1,0 +1,10 @@
+from .fit import StudyFit as StudyFit
+from .fit import fit_study as fit_study
+from .fit import select_study as select_study
+from .options import StudyOptions as StudyOptions
+from .read import check_study as check_study
+from .read import check_table as check_table
+from .read import read_study as read_study
+from .results import write_results as write_results
+from .score import Scored as Scored
+from .score import score_file as score_file
