@@ -46,6 +46,10 @@ class InputError(Worded, ValueError):
     """
 
 
+class InputWarning(Worded, UserWarning):
+    """Something about the data or options of a fit that its user should know."""
+
+
 def did_you_mean(name: str, choices: Iterable[object]) -> str:
     """Return ``" Did you mean 'age'?"`` for the nearest choice, or an empty string.
 

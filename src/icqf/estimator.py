@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from icqf.data.parameters import check_parameters, check_start, parameter_error
 from icqf.engines.local import Callback, Solver, run
-from icqf.errors import InputError
+from icqf.errors import InputError, Worded
 from icqf.fitted import FittedModel
 from icqf.io.modelfile import StoredModel
 from icqf.solvers.problem import Problem
@@ -26,6 +26,10 @@ from icqf.stored import description
 from icqf.summary import FitStatistics
 
 Array = NDArray[Any]
+
+
+class UnsettledWarning(Worded, ConvergenceWarning):
+    """A fit ended before scores and loadings had settled."""
 
 
 class ICQF(FittedModel):
@@ -250,10 +254,13 @@ class ICQF(FittedModel):
         if not best.converged:
             certificate = best.certificate
             warnings.warn(
-                f"The fit stopped after {best.n_iter} iterations before it settled: a score would still move "
-                f"by {certificate.score_step:.2g} and a loading by {certificate.loading_step:.2g} of its "
-                f"item's range (tol={self.tol:g}). Raise max_iter, or loosen tol if that is close enough.",
-                ConvergenceWarning,
+                UnsettledWarning(
+                    f"The fit stopped after {best.n_iter} iterations before it settled: a score would still "
+                    f"move by {certificate.score_step:.2g} and a loading by {certificate.loading_step:.2g} "
+                    f"of its item's range (tol={self.tol:g}).",
+                    code="not-settled",
+                    remedy="Raise max_iter, or loosen tol if that is close enough.",
+                ),
                 stacklevel=3,
             )
         return best

@@ -1,4 +1,4 @@
-"""Cross-validation from the command line: it can be stopped at any time and goes on where it was."""
+"""Cross-validation from the command line: it can be stopped at any time and continues where it stopped."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`icqf score` gives new people the scores that the fit would have given them."""
+"""`icqf score` gives new participants the scores that the fit would have given them."""
 
 import io
 import shutil
@@ -17,7 +17,7 @@ def model(results, tmp_path):
     return shutil.copy(results / "model.icqf", tmp_path / "model.icqf")
 
 
-def test_the_same_people_get_the_same_scores(run, model, files, results, tmp_path):
+def test_the_same_participants_get_the_same_scores(run, model, files, results, tmp_path):
     result = run("score", model, files / "answers.csv", "--out", tmp_path / "scores.csv")
     assert result.exit_code == 0 and result.stdout == ""
     assert (tmp_path / "scores.csv").read_bytes() == (results / "scores.csv").read_bytes()
@@ -53,7 +53,7 @@ def test_other_formats_out(run, model, files, results, tmp_path, ending):
     np.testing.assert_allclose(written["factor2"].astype(float), scores["factor2"], atol=1e-6, equal_nan=True)
 
 
-def test_order_of_columns_and_people_does_not_matter(run, model, results, tmp_path):
+def test_order_of_columns_and_participants_does_not_matter(run, model, results, tmp_path):
     mixed = table().sample(frac=1, random_state=0).sample(frac=1, axis=1, random_state=0)
     mixed.to_csv(tmp_path / "mixed.csv", index=False)
     result = run("score", model, tmp_path / "mixed.csv")
@@ -62,7 +62,7 @@ def test_order_of_columns_and_people_does_not_matter(run, model, results, tmp_pa
     pd.testing.assert_frame_equal(scores.sort_index(), before.sort_index())
 
 
-def test_many_people_are_scored_in_parts(run, model, tmp_path, monkeypatch, results):
+def test_many_participants_are_scored_in_parts(run, model, tmp_path, monkeypatch, results):
     from icqf.workflow import score
 
     monkeypatch.setattr(score, "ROWS_AT_A_TIME", 7)

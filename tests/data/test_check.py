@@ -82,7 +82,7 @@ def test_items_that_say_nothing(answers, items):
     assert [finding.item for finding in findings.of("missing-items")] == ["q03"]
 
 
-def test_people(answers, items):
+def test_participants(answers, items):
     names = [item.name for item in items]
     answers.loc[3, names] = 4
     answers.loc[4, names] = 0
@@ -96,7 +96,7 @@ def test_people(answers, items):
         "note": "P004",
     }
     assert findings.of("no-answers")[0].row == "P005"
-    assert findings.of("missing-people")[0].row == "P006"
+    assert findings.of("missing-by-participant")[0].row == "P006"
     assert "'P008', 'P009'" in findings.of("same-answers")[0].sentence
     assert "rows 11 and 12" in findings.of("duplicate-id")[0].sentence
     assert findings.must_fix

@@ -36,7 +36,7 @@ class Program(click.Group):
     """A group whose commands are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the commands in the order of a newcomer's first day."""
+        """Return the commands in the order in which a newcomer meets them."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -57,7 +57,7 @@ class Program(click.Group):
             click.echo("Stopped. Nothing was written.", err=True)
             ctx.exit(INTERRUPTED)
         except MemoryError as error:
-            raise Refusal("This machine's memory does not suffice for these data.") from error
+            raise Refusal("This machine has too little memory for these data.") from error
         except BrokenPipeError:
             raise
         except OSError as error:

@@ -349,7 +349,7 @@ def _missing(draft: Draft) -> Iterator[Finding]:
     gaps = by_participant.index[(by_participant > PARTICIPANT_MISSING) & (by_participant < 1)]
     if len(gaps):
         text = f"{counted(len(gaps), 'participant')} left out more than half of the items: {listed(gaps)}."
-        yield Finding("warning", "missing-people", text, row=str(gaps[0]))
+        yield Finding("warning", "missing-by-participant", text, row=str(gaps[0]))
 
 
 def _confounds(draft: Draft) -> Iterator[Finding]:

@@ -89,7 +89,7 @@ class Journal:
         except OSError as error:
             raise InputError(
                 f"{self.path}: the journal could not be written ({error.strerror}). What is finished is "
-                "kept; make room and run again to go on."
+                "kept; make room and run again to continue."
             ) from None
 
     def _create(self, header: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Many jobs in parallel, each on disk when finished, so that an interrupted run goes on where it stopped."""
+"""Many jobs in parallel, each on disk when finished, so that an interrupted run can be continued."""
 
 from __future__ import annotations
 

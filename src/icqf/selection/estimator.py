@@ -18,7 +18,7 @@ from icqf.baselines.count import FactorCount
 from icqf.data.frames import as_pandas
 from icqf.data.parameters import BETAS, check_parameter, parameter_error
 from icqf.data.questionnaire import Questionnaire
-from icqf.errors import InputError, counted
+from icqf.errors import InputError, InputWarning, counted
 from icqf.estimator import ICQF, scores_of_fit
 from icqf.jobs.parallel import Progress
 from icqf.resampling import tolerances
@@ -276,9 +276,12 @@ class ICQFCV(TransformerMixin, BaseEstimator):
     def _warn_if_few(self, n: int) -> None:
         if n < FEWEST and (isinstance(self.n_components, str) or isinstance(self.betas, str)):
             warnings.warn(
-                f"{counted(n, 'participant')} {'is' if n == 1 else 'are'} too few to choose with: "
-                f"below {FEWEST}, 'auto' tries one factor and one penalty. Name n_components and betas to "
-                "try more.",
+                InputWarning(
+                    f"{counted(n, 'participant')} {'is' if n == 1 else 'are'} too few to choose with: "
+                    f"below {FEWEST}, 'auto' tries one factor and one penalty.",
+                    code="too-few",
+                    remedy="Name n_components and betas to try more.",
+                ),
                 stacklevel=4,
             )
 

@@ -1,4 +1,4 @@
-"""The whole job on a study's files: read, choose k and β, fit, score, and write the results."""
+"""The whole analysis of a study's files: read, choose k and β, fit, score, and write the results."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The demo: a study's files in a folder, and the same job on them as on anybody's files."""
+"""The demo: a study's files in a folder, and the same analysis of them as of any others."""
 
 from __future__ import annotations
 

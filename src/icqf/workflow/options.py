@@ -159,7 +159,7 @@ class StudyOptions:
         return cls(**plain)
 
     def to_dict(self, *, folder: Path | None = None) -> dict[str, Any]:
-        """Return the options that differ from None as plain values; paths relative to `folder` when given."""
+        """Return the options that are not None as plain values; paths relative to `folder` when given."""
         plain: dict[str, Any] = {}
         for field in fields(self):
             value = getattr(self, field.name)

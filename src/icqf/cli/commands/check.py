@@ -13,7 +13,7 @@ from icqf.cli.support.wording import worded
 
 @click.command(
     "check",
-    short_help="What is wrong with a table before a long run.",
+    short_help="Check a table before a long run.",
     cls=ManyCommand,
     context_settings={"show_default": True},
     epilog="""\b
@@ -45,6 +45,8 @@ def listing(findings: Any) -> str:
         if lines:
             parts.append("\n".join([title, *lines]))
     verdict = (
-        "Fix the first part before fitting." if findings.must_fix else "Nothing stands in the way of a fit."
+        "Fix what must be fixed before fitting."
+        if findings.must_fix
+        else "Nothing stands in the way of a fit."
     )
     return "\n\n".join([*parts, verdict])

@@ -1,4 +1,4 @@
-"""``icqf demo``: the whole job on data that come with the program."""
+"""``icqf demo``: the whole analysis on data that come with the program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REAL = ("help", "bfi", "phq9")
 
 @click.command(
     "demo",
-    short_help="The whole job on embedded data, in under a minute.",
+    short_help="The whole analysis on embedded data, in under a minute.",
     context_settings={"show_default": True},
     epilog="""\b
 Examples:
@@ -31,7 +31,7 @@ Examples:
 )
 @click.option("--out", type=FILE, default=Path("icqf-demo"), help="Folder for the data and the results.")
 @click.option("--force", is_flag=True, help="Replace the demo's data files if they were edited.")
-@click.option("--quiet", "-q", is_flag=True, help="Say nothing on standard error.")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing on standard error.")
 def command(data: str, out: Path, force: bool, quiet: bool) -> None:
     """Run everything once: put a study's files into a folder, check them, choose, fit and write results.
 

@@ -1,4 +1,4 @@
-"""``icqf diagnosis``: how well do scores tell diagnoses in one's own study?"""
+"""``icqf diagnosis``: how well do scores predict diagnoses in one's own study?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from icqf.cli.support.many import ManyCommand
 
 @click.command(
     "diagnosis",
-    short_help="How well scores tell diagnoses.",
+    short_help="How well scores predict diagnoses.",
     cls=ManyCommand,
     context_settings={"show_default": True},
     epilog="""\b
@@ -25,10 +25,10 @@ Example:
     labels="Columns of diagnoses, coded 1 and 0; empty where not known.",
 )
 def command(ctx: click.Context, **given: Any) -> None:
-    """Measure how well the scores of several methods tell diagnoses in held-out participants of ANSWERS.
+    """Measure how well scores of several methods predict diagnoses in held-out participants of ANSWERS.
 
-    Factors are learned from the training participants alone. A run that was broken off goes on when the same
-    command is given again.
+    Factors are learned from the training participants alone. An interrupted run continues when the
+    same command is given again.
     """
     from icqf.reproduce.diagnosis import diagnosis
 

@@ -27,9 +27,9 @@ Examples:
 @study_options("columns", "candidates", "model", "format", "report")
 @click.option("--out", type=FILE, default=Path("results"), help="Folder for the results.")
 @click.option("--force", is_flag=True, help="Replace earlier results in that folder.")
-@click.option("--resume", is_flag=True, help="Go on where an interrupted run stopped.")
+@click.option("--resume", is_flag=True, help="Continue an interrupted run.")
 @click.option("--top", type=click.IntRange(1), default=5, help="Items shown for each factor.")
-@click.option("--quiet", "-q", is_flag=True, help="Say nothing on standard error.")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing on standard error.")
 @click.pass_context
 def command(
     ctx: click.Context, out: Path, force: bool, resume: bool, top: int, quiet: bool, **_: Any

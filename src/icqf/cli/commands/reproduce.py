@@ -38,7 +38,7 @@ def command() -> None:
 
     table1 uses synthetic questionnaires. The others use studies: hbn and abcd are simulated unless you give
     the files of the real ones, which need an application; help, phq9, bfi and msq are public and come with
-    other packages. A run that was broken off goes on when the same command is given again.
+    other packages. An interrupted run continues when the same command is given again.
     """
 
 
@@ -66,7 +66,7 @@ Example:
 @click.option("--scheme", "schemes", multiple=True, help='Only these rows, such as "ICQF (BCV)".')
 @click.option("--jobs", type=int, help="Processes to use.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("table1"), help="Folder for results.")
-@click.option("--quiet", "-q", is_flag=True, help="Say nothing on standard error.")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing on standard error.")
 @click.pass_context
 def table1_command(
     ctx: click.Context,
@@ -82,7 +82,7 @@ def table1_command(
 ) -> None:
     """Which scheme finds the number of factors: all eleven rows, beside the paper's numbers.
 
-    A run that was broken off goes on where it stopped when the same command is given again.
+    An interrupted run continues when the same command is given again.
     """
     from icqf.errors import InputError, did_you_mean
     from icqf.reproduce import table1
@@ -136,7 +136,7 @@ def _study_options(default: Sequence[str]) -> Callable[[Command], Command]:
         click.option("--seed", default=0, type=click.IntRange(0), help="Seed of all random numbers."),
         click.option("--jobs", type=int, help="Processes to use."),
         click.option("--out", type=FILE, default=Path("reproduced"), help="Folder for results."),
-        click.option("--quiet", "-q", is_flag=True, help="Say nothing on standard error."),
+        click.option("--quiet", "-q", is_flag=True, help="Print nothing on standard error."),
     ]
 
     def decorate(command: Command) -> Command:
@@ -195,13 +195,13 @@ def loadings_command(ctx: click.Context, **options: Any) -> None:
 
 @command.command(
     "diagnosis",
-    short_help="How well scores tell diagnoses (experiment 2).",
+    short_help="How well scores predict diagnoses (experiment 2).",
     cls=ManyCommand,
     context_settings={"show_default": True},
 )
 @_study_options(["hbn"])
 def diagnosis_command(ctx: click.Context, **options: Any) -> None:
-    """Experiment 2: how well scores tell diagnoses, as training sets get smaller."""
+    """Experiment 2: how well scores predict diagnoses as training sets get smaller."""
     from icqf.reproduce.diagnosis import diagnosis
 
     _run(ctx, diagnosis, options)

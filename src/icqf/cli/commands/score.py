@@ -32,7 +32,7 @@ Examples:
 @click.option("--id", metavar="COLUMN", help="Column of participant ids.  [default: that of the fit]")
 @click.option("--missing-codes", cls=ManyOption, metavar="VALUE", help="Further values that mean no answer.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
-@click.option("--quiet", "-q", is_flag=True, help="Say nothing on standard error.")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing on standard error.")
 def command(
     model: Path,
     answers: Path,

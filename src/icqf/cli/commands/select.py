@@ -26,8 +26,8 @@ Examples:
 @study_options("columns", "candidates", "model")
 @click.option("--out", type=FILE, help="Table of all fits, .csv, .sav, .parquet or .xlsx.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
-@click.option("--resume", is_flag=True, help="Go on where an interrupted run stopped.")
-@click.option("--quiet", "-q", is_flag=True, help="Say nothing on standard error.")
+@click.option("--resume", is_flag=True, help="Continue an interrupted run.")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing on standard error.")
 @click.pass_context
 def command(ctx: click.Context, out: Path | None, force: bool, resume: bool, quiet: bool, **_: Any) -> None:
     """Choose the number of factors and the penalty for ANSWERS by cross-validation.

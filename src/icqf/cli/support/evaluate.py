@@ -53,7 +53,7 @@ def evaluation_options(methods: Sequence[str], *, out: str, labels: str) -> Call
         ),
         click.option("--splits", default=30, type=click.IntRange(1), help="How often the study is divided."),
         click.option("--out", type=FILE, default=Path(out), help="Folder for the results."),
-        click.option("--quiet", "-q", is_flag=True, help="Say nothing on standard error."),
+        click.option("--quiet", "-q", is_flag=True, help="Print nothing on standard error."),
     ]
 
     def decorate(command: Command) -> Command:

@@ -1,4 +1,4 @@
-"""What the long commands share: what was read, progress, the journal, and how to go on after an interrupt."""
+"""What the long commands share: what was read, progress, the journal, and how to continue a run."""
 
 from __future__ import annotations
 
@@ -63,15 +63,15 @@ def journal_for(out: Path, options: StudyOptions, *, resume: bool) -> Path | Non
     journal = out.parent / f"{out.resolve().name}.journal"
     if journal.exists() and not resume:
         raise InputError(
-            f"{journal}: an earlier run was interrupted and left this journal. Add --resume to go on "
-            "with it, or delete it to begin again."
+            f"{journal}: an earlier run was interrupted and left this journal. Add --resume to continue "
+            "it, or delete it to start again."
         )
     return journal
 
 
 @contextmanager
 def job(ctx: click.Context, journal: Path | None, *, quiet: bool) -> Iterator[Meter]:
-    """Run the work inside; an interrupt says how to go on, and success ends the journal."""
+    """Run the work inside; an interrupt says how to continue, and success removes the journal."""
     meter = Meter(quiet=quiet)
     began_here = journal is not None and not journal.exists()
     try:
@@ -89,7 +89,7 @@ def job(ctx: click.Context, journal: Path | None, *, quiet: bool) -> Iterator[Me
             words = [word for word in ctx.meta.get(RAW, []) if word != "--resume"]
             command = shlex.join(["icqf", ctx.info_name or "", *words, "--resume"])
             done = f"{_kept(journal)} of {meter.total} fits are kept" if meter.total else "The work is kept"
-            click.echo(f"Stopped. {done} in {journal}; go on with:\n  {command}", err=True)
+            click.echo(f"Stopped. {done} in {journal}; continue with:\n  {command}", err=True)
         ctx.exit(INTERRUPTED)
     if journal is not None:
         journal.unlink(missing_ok=True)
@@ -102,7 +102,7 @@ def _kept(journal: Path) -> int:
 
 @contextmanager
 def resumable(ctx: click.Context, out: Path, *, quiet: bool) -> Iterator[Meter]:
-    """Run work that keeps a journal in `out`; after an interrupt the same command goes on."""
+    """Run work that keeps a journal in `out`; after an interrupt the same command continues it."""
     meter = Meter(quiet=quiet)
     try:
         with meter:
@@ -110,7 +110,7 @@ def resumable(ctx: click.Context, out: Path, *, quiet: bool) -> Iterator[Meter]:
     except KeyboardInterrupt:
         click.echo(
             f"Stopped. {meter.done} of {meter.total} fits are kept in {out}; give the same command again to "
-            "go on.",
+            "continue.",
             err=True,
         )
         ctx.exit(INTERRUPTED)

@@ -24,12 +24,12 @@ _columns = [
     click.option("--dictionary", type=FILE, help="REDCap data dictionary (CSV) or BIDS sidecar (JSON)."),
     click.option("--id", metavar="COLUMN", help="Column of participant ids.  [default: recognised by name]"),
     click.option("--confounds", cls=ManyOption, metavar="COLUMN", help="Columns such as age and sex."),
-    click.option("--groups", metavar="COLUMN", help="Families or sites, never split between folds."),
+    click.option("--groups", metavar="COLUMN", help="Column of families or sites, which folds never split."),
     click.option("--items", cls=ManyOption, help="Items to keep, by name or pattern such as 'q0*'."),
     click.option("--subscales", cls=ManyOption, help="Items to keep, by the codebook's subscale."),
     click.option("--missing-codes", cls=ManyOption, metavar="VALUE", help="Values that mean no answer."),
     click.option(
-        "--config", type=FILE, help="TOML file with any of these options; the command line comes first."
+        "--config", type=FILE, help="TOML file with any of these options; the command line takes precedence."
     ),
 ]
 
@@ -55,32 +55,43 @@ _model = [
         default=StudyOptions.rule,
         help="How cross-validation chooses.",
     ),
-    click.option("--n-splits", type=int, default=StudyOptions.n_splits, help="Folds of cross-validation."),
-    click.option("--n-repeats", type=int, default=StudyOptions.n_repeats, help="Repeats with new folds."),
-    click.option("--weights", metavar="COLUMN", help="Survey weights."),
     click.option(
-        "--confound-ranges", cls=ManyOption, metavar="NAME=LOW:HIGH", help="Known ranges, as age=5:21."
+        "--n-splits", type=int, default=StudyOptions.n_splits, help="Number of folds of cross-validation."
+    ),
+    click.option(
+        "--n-repeats",
+        type=int,
+        default=StudyOptions.n_repeats,
+        help="Number of repeats, each with new folds.",
+    ),
+    click.option("--weights", metavar="COLUMN", help="Column of survey weights."),
+    click.option(
+        "--confound-ranges", cls=ManyOption, metavar="NAME=LOW:HIGH", help="Known ranges, such as age=5:21."
     ),
     click.option(
         "--missing-confounds",
         type=click.Choice(choices_of("missing_confounds")),
         default=StudyOptions.missing_confounds,
-        help="Refuse a missing confound, or use the sample's mean.",
+        help="Refuse a missing confound, or use the sample mean.",
     ),
     click.option(
         "--intercept/--no-intercept",
         default=StudyOptions.intercept,
         help="Column of ones beside the confounds.",
     ),
-    click.option("--n-init", type=int, default=StudyOptions.n_init, help="Starts; the best one is kept."),
+    click.option(
+        "--n-init", type=int, default=StudyOptions.n_init, help="Number of starts; the best one is kept."
+    ),
     click.option(
         "--penalty",
         type=click.Choice(choices_of("penalty")),
         default=StudyOptions.penalty,
         help="Kind of penalty.",
     ),
-    click.option("--tol", type=float, default=StudyOptions.tol, help="When a fit counts as settled."),
-    click.option("--max-iter", type=int, default=StudyOptions.max_iter, help="Most iterations of a fit."),
+    click.option(
+        "--tol", type=float, default=StudyOptions.tol, help="Tolerance at which a fit counts as settled."
+    ),
+    click.option("--max-iter", type=int, default=StudyOptions.max_iter, help="Maximum number of iterations."),
     click.option("--seed", type=int, default=StudyOptions.seed, help="Seed of all random numbers."),
     click.option("--jobs", type=int, default=StudyOptions.jobs, help="Processes; -1 uses all processors."),
 ]
@@ -100,7 +111,7 @@ _report = [
         default=StudyOptions.bootstrap,
         help="Resamples behind the report's intervals.",
     ),
-    click.option("--with-participants", is_flag=True, help="Put the participants' scores into the report."),
+    click.option("--with-participants", is_flag=True, help="Include the participants' scores in the report."),
 ]
 
 

@@ -80,7 +80,7 @@ class Meter:
 
 
 def duration(seconds: float) -> str:
-    """Write a length of time as people say it.
+    """Write a length of time as it is said.
 
     Examples
     --------

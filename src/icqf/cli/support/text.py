@@ -27,7 +27,7 @@ def model_text(model: ICQF, items: Iterable[Item], *, top: int) -> str:
         "answers.",
     ]
     if not model.converged_:
-        head.append(f"It had not settled after {model.n_iter_} iterations: read it with care.")
+        head.append(f"It had not settled after {model.n_iter_} iterations; interpret it with care.")
     return "\n".join([*head, "", *_factors(model, {item.name: item for item in items}, top)])
 
 

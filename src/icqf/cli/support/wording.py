@@ -54,11 +54,8 @@ def _parameter(said: Any) -> str:
     return f"{option(name)} {complaint.lstrip('= ')}" if typed else str(said.message)
 
 
-def _missing_confound(said: Any) -> str:
-    return (
-        f"{said.message} Fill it in, leave these participants out, or add --missing-confounds mean to use "
-        "the sample mean."
-    )
+def _with(remedy: str) -> Callable[[Any], str]:
+    return lambda said: f"{said.message} {remedy}"
 
 
 WORDS: dict[str, Callable[[Any], str]] = {
@@ -66,6 +63,10 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "suspicious-code": _missing_code,
     "text": _missing_code,
     "parameter": _parameter,
-    "missing-confound": _missing_confound,
-    "exists": lambda said: f"{said.message} Choose another place with --out, or add --force to replace it.",
+    "missing-confound": _with(
+        "Fill it in, leave these participants out, or add --missing-confounds mean to use the sample mean."
+    ),
+    "exists": _with("Choose another place with --out, or add --force to replace it."),
+    "not-settled": _with("Raise --max-iter, or loosen --tol if that is close enough."),
+    "too-few": _with("Give --n-components and --beta to try more."),
 }

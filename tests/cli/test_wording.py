@@ -1,0 +1,78 @@
+"""What the library says comes out in the words of the command line, from codes and fields alone."""
+
+import pickle
+
+import pytest
+
+from icqf import ICQF
+from icqf.cli.support.wording import option, worded
+from icqf.data.check import Finding
+from icqf.data.questionnaire import Draft, Questionnaire, range_faults
+from icqf.datasets import load_demo
+from icqf.errors import InputError, InputWarning
+
+
+def test_an_answer_outside_its_range():
+    answers = load_demo().answers.iloc[:3, :2].astype(float)
+    answers.iloc[1, 0] = 9
+    with pytest.raises(InputError) as caught:
+        Questionnaire(answers, load_demo().items[:2])
+    assert str(caught.value).endswith("If 9 marks a missing answer, declare missing_codes=[9].")
+    assert worded(caught.value).endswith("If 9 marks a missing answer, add --missing-codes 9.")
+    assert worded(caught.value).startswith(caught.value.message)
+
+
+@pytest.mark.parametrize(
+    ("value", "typed"), [(9.0, "9"), (-9.5, "-9.5"), ("n/a", "n/a"), ("don't know", "'don'\"'\"'t know'")]
+)
+def test_a_missing_code_is_typed_as_the_shell_needs_it(value, typed):
+    fault = InputError("Found.", code="text", remedy="Declare it.", value=value)
+    assert worded(fault).endswith(f"add --missing-codes {typed}.")
+
+
+def test_a_parameter_is_named_as_an_option_unless_a_file_names_it():
+    with pytest.raises(InputError) as caught:
+        ICQF(0, item_range=(0, 2)).fit([[0, 1], [2, 2]])
+    assert worded(caught.value) == "--n-components must be a whole number of at least 1, not 0."
+    in_a_file = caught.value.at("run.toml")
+    assert worded(in_a_file) == "run.toml: n_components must be a whole number of at least 1, not 0."
+
+
+def test_a_value_that_looks_like_another_sentence_changes_nothing():
+    name = "declare missing_codes=[1] or item_range"
+    assert worded(InputError(f"Item {name!r} is there twice.")) == f"Item {name!r} is there twice."
+    assert worded(InputWarning("n_components=[2] in a name")) == "n_components=[2] in a name"
+    assert worded("confound_ranges in a note") == "confound_ranges in a note"
+
+
+def test_findings_and_errors_have_the_same_words():
+    fault = InputError("Found.", code="outside-range", remedy="Declare it.", value=9.0, item="q", row=3)
+    finding = Finding.of(fault)
+    assert worded(finding) == worded(fault)
+    assert finding.sentence == str(fault) == "Found. Declare it."
+    assert (finding.item, finding.row, finding.severity) == ("q", "3", "error")
+
+
+def test_errors_cross_processes_whole():
+    fault = InputError("Found.", code="text", remedy="Declare it.", value="x").at("answers.csv")
+    again = pickle.loads(pickle.dumps(fault))
+    assert vars(again) == vars(fault) and str(again) == "answers.csv: Found. Declare it."
+
+
+def test_the_fields_say_what_the_sentence_says():
+    demo = load_demo()
+    answers = demo.answers.astype(float)
+    answers.iloc[[2, 5], 3] = -4
+    draft = Draft(answers, demo.items, file_rows=demo.file_rows)
+    (fault,) = range_faults(draft)
+    item = demo.items[3]
+    assert fault.fields == {
+        **{"item": item.name, "value": -4, "low": item.min, "high": item.max, "count": 2},
+        **{"participant": str(answers.index[2]), "row": 4},
+    }
+    for part in (item.name, "-4", "row 4", str(answers.index[2]), "1 more"):
+        assert part in fault.message
+
+
+def test_options_are_typed_with_hyphens():
+    assert option("missing_confounds") == "--missing-confounds"

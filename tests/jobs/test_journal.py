@@ -1,0 +1,49 @@
+"""A journal is continued only by the same work and the same version."""
+
+import json
+
+import pytest
+
+import icqf
+from icqf.errors import InputError
+from icqf.jobs.journal import Journal
+from icqf.jobs.parallel import run_all
+
+
+def square(x):
+    return {"square": x * x}
+
+
+def test_the_header_names_the_version(tmp_path):
+    Journal(tmp_path / "journal", "same").append([{"n": 1}])
+    header, record = map(json.loads, (tmp_path / "journal").read_text().splitlines())
+    assert header["version"] == icqf.__version__ and header["identity"] == "same"
+    assert record == {"n": 1} and Journal(tmp_path / "journal", "same").records == [{"n": 1}]
+
+
+@pytest.mark.parametrize("version", ["0.0.1", None])
+def test_a_journal_of_another_version_is_refused(tmp_path, version):
+    path = tmp_path / "journal"
+    Journal(path, "same").append([{"n": 1}])
+    lines = path.read_text().splitlines(keepends=True)
+    header = json.loads(lines[0]) | {"version": version}
+    path.write_text(json.dumps({k: v for k, v in header.items() if v is not None}) + "\n" + lines[1])
+    before = path.read_bytes()
+    with pytest.raises(InputError, match=r"written by icqf .*results of two versions are not mixed"):
+        Journal(path, "same")
+    assert path.read_bytes() == before
+
+
+def test_other_work_is_refused(tmp_path):
+    Journal(tmp_path / "journal", "same")
+    with pytest.raises(InputError, match="other data or other settings"):
+        Journal(tmp_path / "journal", "other")
+
+
+def test_finished_work_is_not_done_again(tmp_path):
+    jobs = {str(x): (x,) for x in range(4)}
+    first = run_all({k: jobs[k] for k in "02"}, square, identity="a", checkpoint=tmp_path / "journal")
+    told = []
+    whole = run_all(jobs, square, identity="a", checkpoint=tmp_path / "journal", callback=told.append)
+    assert whole == {str(x): {"square": x * x} for x in range(4)} and first.items() <= whole.items()
+    assert [(p.done, p.total) for p in told] == [(2, 4), (3, 4), (4, 4)]
