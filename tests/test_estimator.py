@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from icqf import ICQF, ICQFCV, fitted
 from icqf.baselines import L1NMF
-from icqf.data.answers import EmptyRowsWarning, RangeWarning
+from icqf.data.validate import EmptyRowsWarning, RangeWarning
 from icqf.datasets import make_synthetic
 
 
@@ -48,7 +48,7 @@ def precise(k=4, **options):
 
 
 @parametrize_with_checks([ICQF(n_components=1), ICQF(n_components=2), L1NMF(n_components=2), ICQFCV()])
-@pytest.mark.filterwarnings("ignore::icqf.data.answers.RangeWarning", "ignore:.*too few to choose")
+@pytest.mark.filterwarnings("ignore::icqf.data.validate.RangeWarning", "ignore:.*too few to choose")
 @pytest.mark.filterwarnings("ignore:.*same answer from everybody", "ignore:.*SCIPY_ARRAY_API")
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
@@ -156,7 +156,7 @@ def test_only_ratios_of_weights_matter(data):
     assert ten.objective_ == pytest.approx(10 * one.objective_, rel=1e-7)
 
 
-@pytest.mark.filterwarnings("ignore::icqf.data.answers.EmptyRowsWarning")
+@pytest.mark.filterwarnings("ignore::icqf.data.validate.EmptyRowsWarning")
 @pytest.mark.parametrize("weighted", ["no weights", "weights", "weights of 0"])
 @pytest.mark.parametrize("gaps", ["complete", "gaps", "gaps and an empty row"])
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ class ICQF(FittedModel):
     """Interpretability Constrained Questionnaire Factorization.
 
     Describes answers (participants × items) by a few factors: scores W between 0 and 1 (how much of
-    a factor a person has) and loadings Q on the questionnaire's own answer scale (what the factor
+    a factor a participant has) and loadings Q on the questionnaire's own answer scale (what the factor
     looks like as answers), beside known confounds C. With X the answers counted from each item's
     lowest one, b_j the width of item j's range and R = [W, C]Qᵀ, it minimises
 
@@ -97,7 +97,7 @@ class ICQF(FittedModel):
     Attributes
     ----------
     components_ : array (k, m)
-        Loadings, a factor a row, most explained variance first.
+        Loadings, one row per factor, most explained variance first.
     loadings_ : DataFrame (m, k)
         The same, items × factors.
     confound_loadings_ : DataFrame (m, c)
@@ -118,7 +118,7 @@ class ICQF(FittedModel):
     certificate_ : Certificate
         How far any single score or loading could still move, and what that would gain.
     trace_ : DataFrame
-        Objective, excess over the range and largest step, an iteration a row.
+        Objective, excess over the range and largest step, one row per iteration.
     converged_ : bool
     n_iter_ : int
     n_participants_ : int
@@ -198,7 +198,13 @@ class ICQF(FittedModel):
         confounds : table, optional
             Age, sex and the like, one row per participant in the same order.
         sample_weight : array (n,), optional
-            Survey weights; a weight of 2 is the same as the row twice.
+            Survey weights; a weight of 2 is the same as the participant twice.
+
+        Examples
+        --------
+        >>> from icqf import ICQF
+        >>> ICQF(1, item_range=(0, 2)).fit([[0, 1], [2, 2], [0, 0]]).loadings_.shape
+        (2, 1)
         """
         stated = self.state(X, confounds=confounds, sample_weight=sample_weight)
         return self.keep(stated, self.solve(stated))
@@ -209,6 +215,14 @@ class ICQF(FittedModel):
         """Factorize the answers and return the scores (n, k) that the fit found.
 
         `transform` gives the same scores for the same participants. Those who answered nothing get NaN.
+
+        Examples
+        --------
+        >>> from icqf import ICQF
+        >>> ICQF(1, beta=0, item_range=(0, 2)).fit_transform([[0, 0], [2, 2], [1, 1]]).round(1)
+        array([[0. ],
+               [1. ],
+               [0.5]])
         """
         stated = self.state(X, confounds=confounds, sample_weight=sample_weight)
         found = self.solve(stated)
@@ -233,7 +247,14 @@ class ICQF(FittedModel):
     def solve(self, stated: StatedProblem) -> Factorization:
         """The best factorization of a stated problem, with this model's number of factors, β and starts.
 
-        The first start is `init`, then come the other deterministic one and random ones.
+        One stated problem serves for any number of factors and β.
+
+        Examples
+        --------
+        >>> from icqf import ICQF
+        >>> stated = ICQF(item_range=(0, 2)).state([[0, 1], [2, 2], [0, 0]])
+        >>> ICQF(1).solve(stated).converged
+        True
         """
         problem = stated.problem.with_beta(float(self.beta))
         k = self._number_of_factors(problem)
@@ -272,7 +293,16 @@ class ICQF(FittedModel):
         return settle(starts.problem, Factors(scores, loadings), raw=False)
 
     def keep(self, stated: StatedProblem, found: Factorization) -> ICQF:
-        """Set the fitted attributes from a stated problem and a factorization of it."""
+        """Set the fitted attributes from a stated problem and a factorization of it.
+
+        Examples
+        --------
+        >>> from icqf import ICQF
+        >>> model = ICQF(1, item_range=(0, 2))
+        >>> stated = model.state([[0, 1], [2, 2], [0, 0]])
+        >>> model.keep(stated, model.solve(stated)).n_participants_
+        3
+        """
         problem, loadings = stated.problem, found.factors.loadings
         k = len(loadings) - problem.c
         self.n_features_in_ = problem.m
@@ -303,6 +333,12 @@ class ICQF(FittedModel):
 
         Parameters that are objects of the running program (callback, a generator, arrays as a start) are
         left out, and no participant's data are in it.
+
+        Examples
+        --------
+        >>> from icqf import ICQF
+        >>> ICQF(1, item_range=(0, 2)).fit([[0, 1], [2, 2], [0, 0]]).describe().header["items"]
+        ['item1', 'item2']
         """
         check_is_fitted(self)
         return description(self, sorted(ICQF().get_params(deep=False)))

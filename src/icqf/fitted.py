@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.frames import like
-from icqf.data.inputs import design_of, weights_of
 from icqf.data.questionnaire import Item
+from icqf.data.validate import design_of, weights_of
 from icqf.errors import InputError
 from icqf.io.modelfile import StoredModel, damage_refused, read_model, write_model
 from icqf.solvers.finish import score_tolerance, solve_scores_inside
@@ -65,7 +65,14 @@ class FittedModel(TransformerMixin, BaseEstimator):
     def transform(self, X: Any, *, confounds: Any = None) -> Any:
         """Scores (n, k) of these participants, each solved for by itself with the loadings fixed.
 
-        A participant who answered nothing gets NaN, with a warning; the order of rows is kept.
+        A participant who answered nothing gets NaN, with a warning; the order is kept.
+
+        Examples
+        --------
+        >>> from icqf import ICQF
+        >>> model = ICQF(1, item_range=(0, 2)).fit([[0, 0], [2, 2], [1, 1]])
+        >>> model.transform([[2, 2]]).round(1)
+        array([[1.]])
         """
         check_is_fitted(self)
         problem, filled = state_others(self, X, confounds)
@@ -82,12 +89,19 @@ class FittedModel(TransformerMixin, BaseEstimator):
         return solve_scores_inside(problem, loadings, tol=score_tolerance(self.tol))[self.solving_order_]
 
     def inverse_transform(self, X: Any, *, confounds: Any = None) -> Any:
-        """Reconstructed answers (n, m), in the questionnaire's own units, of people with these scores.
+        """Reconstructed answers (n, m), in the questionnaire's own units, of participants with these scores.
 
         Parameters
         ----------
         X : table or array (n, k)
             Scores. A table comes back as a table, with the items' names.
+
+        Examples
+        --------
+        >>> from icqf import ICQF
+        >>> model = ICQF(1, beta=0, item_range=(0, 2)).fit([[0, 0], [2, 2], [1, 1]])
+        >>> model.inverse_transform([[0.5]]).round(1)
+        array([[1., 1.]])
         """
         check_is_fitted(self)
         try:
@@ -108,7 +122,15 @@ class FittedModel(TransformerMixin, BaseEstimator):
         return like(X, answers, list(self.item_range_.index))
 
     def score(self, X: Any, y: Any = None, *, confounds: Any = None, sample_weight: Any = None) -> float:
-        """Minus the mean squared error of the reconstructed answers, over the observed ones."""
+        """Minus the mean squared error of the reconstructed answers, over the observed ones.
+
+        Examples
+        --------
+        >>> from icqf import ICQF
+        >>> model = ICQF(1, item_range=(0, 2)).fit([[0, 0], [2, 2], [1, 1]])
+        >>> -0.1 < model.score([[2, 2], [1, 1]]) < 0
+        True
+        """
         check_is_fitted(self)
         problem, filled = state_others(self, X, confounds)
         if not filled.any():
@@ -143,12 +165,26 @@ class FittedModel(TransformerMixin, BaseEstimator):
         )
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """The factors' names: factor1, factor2, …"""
+        """The factors' names: factor1, factor2, …
+
+        Examples
+        --------
+        >>> from icqf import ICQF
+        >>> ICQF(2, item_range=(0, 2)).fit([[0, 1], [2, 2], [2, 0]]).get_feature_names_out().tolist()
+        ['factor1', 'factor2']
+        """
         check_is_fitted(self)
         return np.array([f"factor{r}" for r in range(1, len(self.components_) + 1)], dtype=object)
 
     def summary(self, *, n_top: int = 5) -> Summary:
-        """What the numbers mean: each factor's share and top items, and each item's fit."""
+        """What the numbers mean: each factor's share and top items, and each item's fit.
+
+        Examples
+        --------
+        >>> from icqf import ICQF
+        >>> ICQF(1, item_range=(0, 2)).fit([[0, 0], [2, 2], [1, 1]]).summary(n_top=1).factors.shape
+        (1, 3)
+        """
         check_is_fitted(self)
         return Summary.of(self, n_top=n_top)
 

@@ -9,24 +9,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icqf.data.answers import (
+from icqf.data.confounds import ConfoundEncoder
+from icqf.data.validate import (
     check_items,
     check_ranges,
-    item_ranges,
-    numeric_table,
-    observed_rows,
-    warn_of_empty_rows,
-    working_matrix,
-)
-from icqf.data.confounds import ConfoundEncoder
-from icqf.data.inputs import (
     check_same_rows,
     design_of,
+    item_ranges,
     named_answers,
+    numeric_table,
+    observed_rows,
     row_names,
     seen_items,
     unpacked,
+    warn_of_empty_rows,
     weights_of,
+    working_matrix,
 )
 from icqf.solvers.penalties import PENALTIES
 from icqf.solvers.problem import Bounds, Observations, Problem

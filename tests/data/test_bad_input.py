@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from icqf import ICQF
-from icqf.data.answers import EmptyRowsWarning
+from icqf.data.validate import EmptyRowsWarning
 from icqf.errors import InputError
 
 ITEMS = ["q1", "q2", "q3", "q4"]
@@ -285,13 +285,13 @@ def test_no_number_of_factors(answers):
 
 
 def test_rows_that_do_not_match(answers, people, fitted):
-    short = "There are 20 rows of answers but 19 rows of confounds; give one row a participant, in the same order."
+    short = "There are 20 rows of answers but 19 rows of confounds; give one row per participant, in the same order."
     refused(short, model().fit, answers, confounds=people.iloc[:-1])
     found = model().fit(answers, confounds=people)
     refused(short, found.transform, answers, confounds=people.iloc[:-1])
     refused(short, found.inverse_transform, np.zeros((20, 2)), confounds=people.iloc[:-1])
     refused(
-        "There are 20 rows of answers but 21 sample weights; give one weight a participant, in the same order.",
+        "There are 20 rows of answers but 21 sample weights; give one weight per participant, in the same order.",
         model().fit,
         answers,
         sample_weight=np.ones(21),
@@ -316,7 +316,7 @@ def test_sample_weights(answers):
         sample_weight=np.r_[1, 1, 1, np.nan, np.ones(16)],
     )
     with pytest.raises(
-        InputError, match=r"^sample_weight must hold numbers, one a participant \(.*'heavy'\)\.$"
+        InputError, match=r"^sample_weight must hold numbers, one per participant \(.*'heavy'\)\.$"
     ):
         model().fit(answers, sample_weight=["heavy"] * 20)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 from icqf import ICQF
-from icqf.data.answers import EmptyRowsWarning
+from icqf.data.validate import EmptyRowsWarning
 from reference import Plain
 from solving import solved_as
 

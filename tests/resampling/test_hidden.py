@@ -23,7 +23,7 @@ def problem(model, questionnaire):
     return model.state(answers, confounds=confounds).problem
 
 
-@pytest.mark.filterwarnings("ignore::icqf.data.answers.RangeWarning")
+@pytest.mark.filterwarnings("ignore::icqf.data.validate.RangeWarning")
 @pytest.mark.parametrize("declared", [True, False])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_error_is_that_of_clipped_predictions_of_hidden_observed_answers(data, weighted, declared):

@@ -282,7 +282,7 @@ def test_a_journal_of_other_settings_is_refused(tmp_path, content, name):
     assert path.read_bytes() == content
 
 
-@pytest.mark.filterwarnings("ignore::icqf.data.answers.RangeWarning")
+@pytest.mark.filterwarnings("ignore::icqf.data.validate.RangeWarning")
 @pytest.mark.parametrize("change", ["one answer", "one missing", "order", "confounds", "weights", "range"])
 def test_a_journal_of_other_data_is_refused(tmp_path, content, change):
     path = tmp_path / "journal"

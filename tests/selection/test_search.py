@@ -110,7 +110,7 @@ UNDECLARED = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::icqf.data.answers.RangeWarning")
+@pytest.mark.filterwarnings("ignore::icqf.data.validate.RangeWarning")
 @pytest.mark.parametrize("how", UNDECLARED)
 @pytest.mark.parametrize("options", [{}, {"dtype": "float64"}, {"loading_max": 50.0}, {"weighted": True}])
 def test_hidden_answers_reach_no_fit_through_an_undeclared_range(data, fits, options, how):
@@ -138,7 +138,7 @@ def test_hidden_answers_reach_no_fit_through_an_undeclared_range(data, fits, opt
     assert (results["n_iter"][same_fold] == other["n_iter"][same_fold]).all()
 
 
-@pytest.mark.filterwarnings("ignore::icqf.data.answers.RangeWarning")
+@pytest.mark.filterwarnings("ignore::icqf.data.validate.RangeWarning")
 @pytest.mark.parametrize("loading_max", ["item_range", 7.0, 150.0])
 def test_the_problem_of_a_fold_is_the_same_whatever_is_hidden(data, loading_max):
     """Range, γ, bounds and answers, to the last bit, for many lowest and highest hidden answers."""
@@ -162,7 +162,7 @@ def test_the_problem_of_a_fold_is_the_same_whatever_is_hidden(data, loading_max)
         assert (problem.bounds.loading <= high - low).all()
 
 
-@pytest.mark.filterwarnings("ignore::icqf.data.answers.RangeWarning")
+@pytest.mark.filterwarnings("ignore::icqf.data.validate.RangeWarning")
 @pytest.mark.parametrize("dtype", [np.int8, np.int64])
 def test_hidden_whole_numbers_reach_no_fit_through_an_undeclared_range(fits, dtype):
     rng = np.random.default_rng(0)
@@ -178,7 +178,7 @@ def test_hidden_whole_numbers_reach_no_fit_through_an_undeclared_range(fits, dty
     assert len(own) == 2 and [before[at] for at in own] == [fits[at] for at in own]
 
 
-@pytest.mark.filterwarnings("ignore::icqf.data.answers.RangeWarning")
+@pytest.mark.filterwarnings("ignore::icqf.data.validate.RangeWarning")
 def test_an_undeclared_range_does_not_move_the_choice(data):
     """The same search, but for the range of a fold: the errors stay in the answers' own units."""
     answers = np.nan_to_num(data.answers, nan=50.0)
@@ -190,7 +190,7 @@ def test_an_undeclared_range_does_not_move_the_choice(data):
     np.testing.assert_allclose(shifted.cv_results_["error"], declared.cv_results_["error"], rtol=1e-3)
 
 
-@pytest.mark.filterwarnings("ignore::icqf.data.answers.RangeWarning")
+@pytest.mark.filterwarnings("ignore::icqf.data.validate.RangeWarning")
 def test_a_fold_that_leaves_one_answer_says_what_to_do():
     answers = np.zeros((6, 6))
     answers[0, 0] = 1.0

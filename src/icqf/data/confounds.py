@@ -45,7 +45,7 @@ class ConfoundEncoder:
     """Turns confounds into the design: every column in [0, 1], together with their names.
 
     A categorical confound (text, category, true/false, or numbers with two different values)
-    becomes one 0/1 column a category. A continuous one is rescaled to [0, 1] and becomes two
+    becomes one 0/1 column per category. A continuous one is rescaled to [0, 1] and becomes two
     columns, x and 1 − x. A column of ones, the intercept, comes last.
 
     Parameters
@@ -61,11 +61,11 @@ class ConfoundEncoder:
     Examples
     --------
     >>> import pandas as pd
-    >>> people = pd.DataFrame({"age": [6, 11, 16], "sex": ["Female", "Male", "Female"]})
-    >>> encoder = ConfoundEncoder(ranges={"age": (6, 16)}).fit(people)
+    >>> participants = pd.DataFrame({"age": [6, 11, 16], "sex": ["Female", "Male", "Female"]})
+    >>> encoder = ConfoundEncoder(ranges={"age": (6, 16)}).fit(participants)
     >>> encoder.names
     ('Old', 'Young', 'Female', 'Male', 'Intercept')
-    >>> encoder.transform(people)
+    >>> encoder.transform(participants)
     array([[0. , 1. , 1. , 0. , 1. ],
            [0.5, 0.5, 0. , 1. , 1. ],
            [1. , 0. , 1. , 0. , 1. ]])
@@ -309,7 +309,7 @@ def _as_frame(confounds: Any) -> pd.DataFrame:
             values = np.asarray(confounds)
             if values.ndim not in (1, 2):
                 raise InputError(
-                    f"The confounds have the shape {values.shape}; give a table with one row a participant."
+                    f"The confounds have the shape {values.shape}; give a table with one row per participant."
                 )
             confounds = pd.DataFrame(values[:, None] if values.ndim == 1 else values)
             confounds.columns = [f"confound{number}" for number in range(1, confounds.shape[1] + 1)]

@@ -12,8 +12,8 @@ from typing import Any
 
 import pandas as pd
 
-from icqf.data.answers import EmptyRowsWarning
 from icqf.data.study import Study
+from icqf.data.validate import EmptyRowsWarning
 from icqf.errors import concerns_users
 from icqf.estimator import ICQF
 from icqf.selection.estimator import ICQFCV
