@@ -7,6 +7,7 @@ import inspect
 import pkgutil
 import re
 import sys
+import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -80,6 +81,27 @@ def test_the_checks_of_the_order_can_fail(made):
     assert made.cycles(graph) == []
     assert made.cycles(made.package_graph(graph)) == [["data", "selection"]]
     assert made.against_the_order(graph) == ["icqf.data.a imports icqf.selection.b"]
+
+
+def third_party(nodes):
+    """The packages from elsewhere that these statements import."""
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
+    return {name.split(".")[0] for name in names} - {"icqf", *sys.stdlib_module_names}
+
+
+def test_what_is_imported_is_declared_and_what_is_declared_is_imported():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    core, optional = (
+        {re.split("[<>=]", line)[0].replace("-", "_") for line in lines}
+        for lines in (project["dependencies"], extras["io"] + extras["examples"])
+    )
+    everywhere = third_party([node for path in FILES for node in ast.walk(parsed(path))])
+    at_once = third_party([node for path in FILES for node in parsed(path).body])
+    called = {"sklearn": "scikit_learn"}
+    assert {called.get(name, name) for name in everywhere} - optional == core
+    assert not at_once & optional
 
 
 # --- names ------------------------------------------------------------------------------------------------
