@@ -1,0 +1,286 @@
+"""Damaged inputs of every format through ``icqf check`` and ``icqf fit``: an answer or one message."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyreadstat
+from click.testing import CliRunner
+
+from hostile.model_files import add_bytes, drop_bytes, edit_bytes, flip_bits, truncate, zero_bytes
+from hostile.tally import Hang, Tally, in_short, time_limit
+from icqf import ICQF
+from icqf.cli.program import cli
+
+N, M = 30, 6
+ITEMS = [f"q{j}" for j in range(1, M + 1)]
+FIT = ("--n-components", "2", "--beta", "0.1", "--no-report")
+SECONDS = 60
+
+
+def frame() -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    level = rng.random((N, 2))
+    answers = np.clip(np.rint(level.repeat(3, axis=1) * 3 + rng.normal(0, 0.4, (N, M))), 0, 3)
+    table = pd.DataFrame(answers.astype(int).astype(str), columns=ITEMS).astype(object)
+    table.iloc[4, 2] = table.iloc[9, 5] = ""
+    table.insert(0, "record_id", [f"{i:03d}" for i in range(1, N + 1)])
+    return table.assign(age=np.round(6 + 10 * rng.random(N), 1), sex=["f", "m"] * (N // 2))
+
+
+def numeric() -> pd.DataFrame:
+    table = frame()
+    return table.assign(**{name: pd.to_numeric(table[name]) for name in ITEMS})
+
+
+def items() -> pd.DataFrame:
+    return pd.DataFrame({"name": ITEMS, "wording": [f"Question {j}" for j in ITEMS], "min": 0, "max": 3})
+
+
+# --- the files, each with the words that name them --------------------------------------------------------
+
+
+def delimited(folder: Path, **options) -> Path:
+    ending = options.pop("ending", ".csv")
+    frame().to_csv(folder / f"study{ending}", index=False, **options)
+    return folder / f"study{ending}"
+
+
+def csv(folder):
+    return delimited(folder), ()
+
+
+def tsv(folder):
+    return delimited(folder, sep="\t", ending=".tsv"), ()
+
+
+def semicolons(folder):
+    return delimited(folder, sep=";", decimal=","), ()
+
+
+def utf16(folder):
+    return delimited(folder, encoding="utf-16"), ()
+
+
+def latin1(folder):
+    path = folder / "study.csv"
+    path.write_bytes(frame().rename(columns={"q1": "schläft"}).to_csv(index=False).encode("latin-1"))
+    return path, ()
+
+
+def xlsx(folder):
+    numeric().to_excel(folder / "study.xlsx", index=False, engine="xlsxwriter")
+    return folder / "study.xlsx", ()
+
+
+def sav(folder):
+    pyreadstat.write_sav(numeric(), str(folder / "study.sav"), variable_value_labels={"q1": {0: "no"}})
+    return folder / "study.sav", ()
+
+
+def dta(folder):
+    pyreadstat.write_dta(numeric(), str(folder / "study.dta"))
+    return folder / "study.dta", ()
+
+
+def parquet(folder):
+    numeric().to_parquet(folder / "study.parquet")
+    return folder / "study.parquet", ()
+
+
+def with_codebook(folder):
+    delimited(folder)
+    items().to_csv(folder / "items.csv", index=False)
+    return folder / "items.csv", ("--codebook", folder / "items.csv", "--confounds", "age", "sex")
+
+
+def with_toml_codebook(folder):
+    delimited(folder)
+    blocks = [f'[[items]]\nname = "{name}"\nmin = 0\nmax = 3\nwording = "Question"\n' for name in ITEMS]
+    (folder / "items.toml").write_text("\n".join(blocks))
+    return folder / "items.toml", ("--codebook", folder / "items.toml")
+
+
+def with_config(folder):
+    delimited(folder)
+    lines = ['confounds = ["age", "sex"]', "seed = 3", 'id = "record_id"', "n_splits = 4", 'penalty = "l1"']
+    (folder / "config.toml").write_text("\n".join(lines) + "\n")
+    return folder / "config.toml", ("--config", folder / "config.toml")
+
+
+def redcap(folder):
+    delimited(folder)
+    names = ["record_id", *ITEMS]
+    pd.DataFrame(
+        {
+            "Variable / Field Name": names,
+            "Form Name": "mood",
+            "Field Type": ["text", *["radio"] * M],
+            "Field Label": names,
+            "Choices, Calculations, OR Slider Labels": ["", *["0, never | 1, some | 2, often | 3, always"] * M],
+            "Branching Logic (Show field only if...)": ["", *["[age] > 5"] * M],
+        }
+    ).to_csv(folder / "dictionary.csv", index=False)
+    return folder / "dictionary.csv", ("--dictionary", folder / "dictionary.csv")
+
+
+def bids(folder):
+    path = delimited(folder, sep="\t", ending=".tsv")
+    levels = {"0": "never", "3": "always"}
+    sidecar = {name: {"Description": "Question", "Levels": levels} for name in ITEMS}
+    path.with_suffix(".json").write_text(json.dumps(sidecar))
+    return path.with_suffix(".json"), ()
+
+
+SOURCES = (
+    *(csv, csv, csv, tsv, semicolons, utf16, latin1, xlsx, xlsx, sav, dta, parquet),
+    *(with_codebook, with_toml_codebook, with_config, redcap, bids),
+)
+BINARY = (".xlsx", ".sav", ".dta", ".parquet")
+
+
+# --- damage to text ---------------------------------------------------------------------------------------
+
+ODD_CELLS = (
+    *("", " ", "\x00", "1e308", "1e309", "-1e308", "9" * 400, "nan", "inf", "-inf", "=1+1", "@SUM(A1)", "0x10"),
+    *("\x1b[31mred\x1b[0m", "\x1b]0;title\x07", "\x9b2J", "é", "\ud7ff", "\u202e", "💥", '"', '""', "'", "a" * 70_000),
+    *("1,5", "1.5.5", "3e", "TRUE", "#DIV/0!", "2020-02-30", "<script>", "\\", "\r", "{}", "[[[[", "1_000"),
+    *("-0", "+3", "007", "1e-320", "٣", "３", "½", "NULL", "N/A", "999", "-99", "null", "\ufeff"),
+)
+
+
+def odd_cell(content: bytes, rng: random.Random) -> bytes:
+    """A strange text in one or several cells, the header included."""
+    lines = _lines(content)
+    for _ in range(rng.choice([1, 1, 3, 30])):
+        i = rng.choice([0, rng.randrange(len(lines))])
+        sep = next((mark for mark in (b"\t", b";", b",") if mark in lines[i]), b",")
+        cells = lines[i].split(sep)
+        cells[rng.randrange(len(cells))] = rng.choice(ODD_CELLS).encode(errors="surrogatepass")
+        lines[i] = sep.join(cells)
+    return b"\n".join(lines)
+
+
+def ragged(content: bytes, rng: random.Random) -> bytes:
+    lines = _lines(content)
+    i = rng.randrange(len(lines))
+    lines[i] = rng.choice([lines[i] + b",1", lines[i][: len(lines[i]) // 2], b"", b'"', lines[i] * 3])
+    return b"\n".join(lines)
+
+
+def repeated(content: bytes, rng: random.Random) -> bytes:
+    """A line again: a header, an id, a whole record."""
+    lines = _lines(content)
+    lines.insert(rng.randrange(len(lines) + 1), rng.choice([lines[0], rng.choice(lines)]))
+    return b"\n".join(lines)
+
+
+def renamed(content: bytes, rng: random.Random) -> bytes:
+    """A column named as another one, or by a strange text."""
+    head, *lines = _lines(content)
+    sep = next((mark for mark in (b"\t", b";", b",") if mark in head), b",")
+    cells = head.split(sep)
+    new = rng.choice([rng.choice(cells), rng.choice(ODD_CELLS).encode(errors="surrogatepass"), b"id", b"age"])
+    cells[rng.randrange(len(cells))] = new
+    return b"\n".join([sep.join(cells), *lines])
+
+
+def other_encoding(content: bytes, rng: random.Random) -> bytes:
+    text = content.decode("utf-8", errors="replace")
+    bom = rng.choice([b"", b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"])
+    return bom + text.encode(rng.choice(["utf-16-le", "utf-16-be", "utf-32", "latin-1"]), errors="replace")
+
+
+def emptied(content: bytes, rng: random.Random) -> bytes:
+    lines = _lines(content)
+    return b"\n".join(lines[: rng.choice([1, 2, 3])]) + rng.choice([b"", b"\n", b"\n\n\n"])
+
+
+def few_rows(content: bytes, rng: random.Random) -> bytes:
+    lines = _lines(content)
+    return b"\n".join([lines[0], *rng.sample(lines[1:], min(len(lines) - 1, rng.randrange(1, 6)))])
+
+
+def _lines(content: bytes) -> list[bytes]:
+    return content.rstrip(b"\n").split(b"\n")
+
+
+BYTE_DAMAGES: tuple[Callable[[bytes, random.Random], bytes], ...] = (
+    *(flip_bits, edit_bytes, zero_bytes, truncate, drop_bytes, add_bytes),
+)
+TEXT_DAMAGES = (*(odd_cell,) * 4, ragged, repeated, renamed, other_encoding, emptied, few_rows)
+
+
+def inner(content: bytes, rng: random.Random) -> bytes:
+    """Damage inside a member of a workbook, whose checksums are then right again."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(stream, "w") as new:
+        names = old.namelist()
+        chosen = rng.choice([*names, *[name for name in names if "sheet1" in name or "shared" in name] * 6])
+        for name in names:
+            part = old.read(name)
+            new.writestr(name, rng.choice(BYTE_DAMAGES)(part, rng) if name == chosen and part else part)
+    return stream.getvalue()
+
+
+# --- the run ----------------------------------------------------------------------------------------------
+
+
+def run(n: int, seed: int, folder: Path) -> Tally:
+    tally, rng = Tally("damaged inputs"), random.Random(seed)
+    for _ in range(n):
+        place = folder / "input"
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        source = rng.choice(SOURCES)
+        target, words = source(place)
+        binary = target.suffix in BINARY
+        damages = BYTE_DAMAGES if binary else (*BYTE_DAMAGES, *TEXT_DAMAGES * 2)
+        damage = inner if target.suffix == ".xlsx" and rng.random() < 0.5 else rng.choice(damages)
+        target.write_bytes(damage(target.read_bytes(), rng))
+        answers = next(path for path in place.iterdir() if path.stem == "study" and path.suffix != ".json")
+        what = f"{source.__name__} {damage.__name__}"
+        one(tally, place, ("check", answers, *words), f"check {what}")
+        one(tally, place, ("fit", answers, *words, *FIT, "--out", place / "out"), f"fit {what}")
+    return tally
+
+
+def one(tally: Tally, place: Path, words: tuple, what: str) -> None:
+    before = {path.name for path in place.iterdir()}
+    try:
+        with time_limit(SECONDS):
+            result = CliRunner().invoke(cli, [str(word) for word in words])
+    except Hang as error:
+        tally.add("hang", f"{what}: {error}")
+        return
+    error = result.exception
+    said = result.stderr.strip()
+    if error is not None and not isinstance(error, SystemExit):
+        tally.add("hang" if isinstance(error, Hang) else "foreign exception", f"{what}: {in_short(error)}")
+    elif any(ord(c) < 32 and c not in "\n\t" or 0x7F <= ord(c) < 0xA0 for c in result.output):
+        tally.add("escape sequence", f"{what}: {result.output!r:.160}")
+    elif result.exit_code == 2:
+        left = {path.name for path in place.iterdir()} - before
+        if left:
+            tally.add("left behind", f"{what}: {sorted(left)}")
+        elif said.count("Error: ") != 1 or result.stdout:
+            tally.add("no message", f"{what}: {said[-160:]!r}")
+        else:
+            tally.add("refused")
+    elif result.exit_code not in (0, 1) or (result.exit_code == 1 and words[0] != "check"):
+        tally.add("no message", f"{what}: exit code {result.exit_code}")
+    else:
+        tally.add("not finite" if words[0] == "fit" and not _finite(place / "out") else "answered", what)
+
+
+def _finite(folder: Path) -> bool:
+    model = ICQF.load(folder / "model.icqf")
+    return bool(np.isfinite(model.components_).all() and np.isfinite(model.objective_))

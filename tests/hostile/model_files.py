@@ -1,0 +1,412 @@
+"""Damaged and forged model files: refused with one sentence, or the same model in every effect."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import random
+import struct
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from hostile.tally import Memory, Tally, in_short, time_limit
+from icqf import ICQF
+from icqf.data.questionnaire import Item, Questionnaire
+from icqf.errors import InputError
+from icqf.io.modelfile import load_codebook, save_model
+
+K, M, N = 2, 6, 40
+MANIFEST = "members.json"
+
+
+def study() -> Questionnaire:
+    """A small study with reversed items, missing codes and two confounds."""
+    rng = np.random.default_rng(1)
+    scores, loadings = rng.random((N, K)), np.zeros((K, M))
+    loadings[0, :3] = loadings[1, 3:] = 4
+    answers = np.clip(np.rint(scores @ loadings + rng.normal(0, 0.4, (N, M))), 0, 4)
+    answers[:, [1, 4]] = 4 - answers[:, [1, 4]]
+    names = [f"q{j}" for j in range(M)]
+    items = tuple(
+        Item(
+            name,
+            wording=f"Wording of {name}",
+            min=0,
+            max=4,
+            reverse=j in (1, 4),
+            subscale="Mood" if j < 3 else "Temper",
+            missing_codes=(9, "refused"),
+            labels=((0.0, "never"), (4.0, "always")),
+        )
+        for j, name in enumerate(names)
+    )
+    ids = [f"P{i:03d}" for i in range(N)]
+    confounds = pd.DataFrame({"age": 6 + 10 * rng.random(N), "sex": ["f", "m"] * (N // 2)}, index=ids)
+    return Questionnaire(pd.DataFrame(answers, columns=names, index=ids), items, confounds=confounds)
+
+
+def write(path: Path) -> Questionnaire:
+    questionnaire = study()
+    model = ICQF(K, item_range=questionnaire.ranges(), random_state=0)
+    model.fit(questionnaire.keyed_answers(), confounds=questionnaire.confounds)
+    save_model(model, path, items=questionnaire.items, id="code")
+    return questionnaire
+
+
+def effect(path: Path, questionnaire: Questionnaire) -> str:
+    """All that a model file can do, as text: numbers, names, directions, and scores of new answers."""
+    model, codebook = ICQF.load(path), load_codebook(path)
+    described = {item.name: item for item in codebook.items}
+    items = tuple(described.get(item.name, Item(item.name, min=0, max=4)) for item in questionnaire.items)
+    new = Questionnaire(questionnaire.answers.iloc[:5], items, confounds=questionnaire.confounds.iloc[:5])
+    parts = [
+        *(model.components_, model.confound_components_, model.item_range_.to_numpy(), model.solving_order_),
+        *vars(model.fit_statistics_).values(),
+        *(model.trace_[name].to_numpy() for name in model.trace_.columns),
+        model.transform(new.keyed_answers(), confounds=new.confounds),
+    ]
+    words = [
+        *(list(model.item_range_.index), list(model.trace_.columns), list(model.confound_names_)),
+        *(model.confound_encoder_.to_dict(), type(model).__name__, codebook, model.objective_),
+        *(model.certificate_, model.converged_, model.n_iter_, model.n_participants_),
+        {name: value for name, value in model.get_params().items() if name != "item_range"},
+    ]
+    return f"{[(part.shape, part.tobytes()) for part in parts]}{words}"
+
+
+# --- damage to bytes --------------------------------------------------------------------------------------
+
+
+def flip_bits(content: bytes, rng: random.Random) -> bytes:
+    damaged = bytearray(content)
+    for _ in range(rng.choice([1, 1, 1, 2, 8])):
+        damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
+    return bytes(damaged)
+
+
+def edit_bytes(content: bytes, rng: random.Random) -> bytes:
+    at, length = rng.randrange(len(content)), rng.choice([1, 2, 4, 16])
+    return content[:at] + rng.randbytes(length) + content[at + length :]
+
+
+def zero_bytes(content: bytes, rng: random.Random) -> bytes:
+    at, length = rng.randrange(len(content)), rng.choice([1, 16, 512])
+    return content[:at] + bytes(min(length, len(content) - at)) + content[at + length :]
+
+
+def truncate(content: bytes, rng: random.Random) -> bytes:
+    return content[: rng.randrange(len(content))]
+
+
+def drop_bytes(content: bytes, rng: random.Random) -> bytes:
+    at = rng.randrange(len(content))
+    return content[:at] + content[at + rng.choice([1, 2, 64]) :]
+
+
+def add_bytes(content: bytes, rng: random.Random) -> bytes:
+    at = rng.choice([0, len(content), rng.randrange(len(content))])
+    return content[:at] + rng.randbytes(rng.choice([1, 8, 300])) + content[at:]
+
+
+def edit_directory(content: bytes, rng: random.Random) -> bytes:
+    """Another number in a zip header: flags, compression, checksum, sizes, offset."""
+    signature, fields = rng.choice(
+        [(b"PK\x01\x02", [8, 10, 16, 20, 24, 28, 42]), (b"PK\x03\x04", [6, 8, 14, 18, 22, 26])]
+    )
+    places = [i for i in range(len(content) - 3) if content[i : i + 4] == signature]
+    at = rng.choice(places) + rng.choice(fields)
+    value = rng.choice([0, 1, 8, 12, 14, 99, 255, 0xFFFF])
+    return content[:at] + struct.pack("<H", value) + content[at + 2 :]
+
+
+# --- damage to members ------------------------------------------------------------------------------------
+
+
+def members(content: bytes) -> list[tuple[str, bytes]]:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return [(entry.filename, archive.read(entry)) for entry in archive.infolist()]
+
+
+def zipped(parts: list[tuple[str, bytes]], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+    import warnings
+
+    stream = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a name that is there twice
+        with zipfile.ZipFile(stream, "w", compression) as archive:
+            for name, part in parts:
+                archive.writestr(name, part)
+    return stream.getvalue()
+
+
+def remove_member(content: bytes, rng: random.Random) -> bytes:
+    parts = members(content)
+    parts.pop(rng.randrange(len(parts)))
+    return zipped(parts)
+
+
+def duplicate_member(content: bytes, rng: random.Random) -> bytes:
+    parts = members(content)
+    name, _ = rng.choice(parts)
+    _, other = rng.choice(parts)
+    parts.insert(rng.randrange(len(parts) + 1), (name, other))
+    return zipped(parts)
+
+
+def swap_members(content: bytes, rng: random.Random) -> bytes:
+    parts = members(content)
+    a, b = rng.sample(range(len(parts)), 2)
+    parts[a], parts[b] = (parts[a][0], parts[b][1]), (parts[b][0], parts[a][1])
+    return zipped(parts)
+
+
+def reorder_members(content: bytes, rng: random.Random) -> bytes:
+    parts = members(content)
+    rng.shuffle(parts)
+    return zipped(parts, rng.choice([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2]))
+
+
+def rename_member(content: bytes, rng: random.Random) -> bytes:
+    parts = members(content)
+    at = rng.randrange(len(parts))
+    name, part = parts[at]
+    new = rng.choice([name.upper(), f"{name} ", f"./{name}", f"../{name}", name[1:], rng.choice(parts)[0]])
+    parts[at] = (new, part)
+    return zipped(parts)
+
+
+def add_member(content: bytes, rng: random.Random) -> bytes:
+    name = rng.choice(["more.npy", "../evil", "/etc/evil", "trace_more.npy", "codebook.JSON", "x" * 5000])
+    return zipped([*members(content), (name, rng.randbytes(40))])
+
+
+def edit_member(content: bytes, rng: random.Random) -> bytes:
+    """Other bytes in one member, in a zip file that is in order."""
+    parts = members(content)
+    at = rng.randrange(len(parts))
+    parts[at] = (parts[at][0], rng.choice([flip_bits, edit_bytes, truncate, drop_bytes])(parts[at][1], rng))
+    return zipped(parts)
+
+
+DAMAGES = (
+    *(flip_bits, flip_bits, flip_bits, edit_bytes, zero_bytes, truncate, drop_bytes, add_bytes),
+    *(edit_directory, remove_member, duplicate_member, swap_members, reorder_members, rename_member),
+    *(add_member, edit_member),
+)
+
+
+# --- forged: well-formed, with checksums that agree, but no model -----------------------------------------
+
+
+def sealed(parts: dict[str, bytes]) -> bytes:
+    """A zip file of these members with the list of members and checksums that belongs to them."""
+    if MANIFEST in parts:
+        others = {name: part for name, part in parts.items() if name != MANIFEST}
+        listed = {name: hashlib.sha256(part).hexdigest() for name, part in others.items()}
+        parts = {MANIFEST: json.dumps(listed).encode(), **others}
+    return zipped(list(parts.items()))
+
+
+def npy(array: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, array, version=(1, 0), allow_pickle=False)
+    return stream.getvalue()
+
+
+NAN, INF = float("nan"), float("inf")
+BAD_NUMBERS = {
+    "components": (NAN, INF, -INF, -1.0, 4.5, 1e300),
+    "confound_components": (NAN, INF, -1.0, 4.5, 1e300),
+    "item_range": (NAN, INF, -INF, 1e300, 2.0, 5.0),
+    "solving_order": (NAN, 7.0, -1.0, 0.5, INF),
+    "sse": (NAN, INF, -1.0),
+    "sst": (NAN, INF, -1.0),
+    "removal": (NAN, INF),
+    "missing": (NAN, INF, -1.0, 1e9, 0.5),
+}
+WRONG = (None, "text", [], {}, [None], -1, NAN, True, 1e400)
+BAD_HEADERS = {
+    "n_participants": (0, -1, 1.5, "40", *WRONG),
+    "n_iter": (-1, 1.5, None, "3", NAN),
+    "objective": (None, "low", NAN, INF, [], -1),
+    "converged": (None, "yes", 2, []),
+    "items": (None, [], ["q0"], ["q0"] * M, [None] * M, [1] * M, [f"q{j}" for j in range(M + 1)], {}, "q" * M),
+    "items_named": (None, "no", 3),
+    "certificate": (None, {}, {"gain": 1}, []),
+    "trace": (None, [], ["objective", "objective"], ["objective", "none"], [1], "objective"),
+    "model": (None, "Other", 3, ["ICQF"]),
+    "version": (None, "1", 99, 1.5, True, 0, -1),
+    "format": (None, "other", 3),
+    "dtype": (None, "object", "int8", 3),
+    "parameters": (None, [], {}, {"n_components": K, "evil": 1}),
+    "confounds": (None, [], {}, {"columns": None}),
+}
+BAD_PARAMETERS = {
+    "beta": (-1, NAN, "0.1", None, 1e400),
+    "n_components": (0, -2, 3, 1.5, "2", 10**9),
+    "penalty": (None, "l3", 1),
+    "solver": (None, "none"),
+    "tol": (-1, NAN, None),
+    "max_iter": (-1, None, 1.5),
+    "intercept": (None, "no"),
+    "init": (None, 3, "none"),
+}
+BAD_ITEMS = {
+    "name": (None, 3, "q99", "q5", ""),
+    "wording": (None, 3, [], {}),
+    "subscale": (None, 3, []),
+    "reverse": (None, "yes", 1, [], NAN),
+    "min": (None, NAN, "0", 9, 1, -1e9),
+    "max": (None, NAN, INF, -9, 5, 1e9),
+    "missing_codes": (None, 3, "9", [None], [[1]], [{}], [2], [True]),
+    "labels": (None, 3, [[None, None]], [["a", "b"]], [[1]], [[1, None]], [[NAN, "x"]], {"0": "never"}),
+    "extra": (1,),
+}
+BAD_CONFOUNDS = {
+    "low": (NAN, 1e9, None, "6"),
+    "high": (NAN, -1e9, None, INF),
+    "mean": (NAN, None, 1e9, "10"),
+    "name": (None, 3, "sex"),
+    "categories": (3, [], ["f", "f"], [None, "m"], [["f"], "m"], "fm"),
+    "shares": (None, [1.0], [-1.0, 2.0], [NAN, 1.0], ["a", "b"]),
+}
+
+
+def forged(content: bytes, rng: random.Random) -> tuple[bytes, str]:
+    """A file that says something no model says, and what that is."""
+    parts = dict(members(content))
+    what = rng.choice(["array", "shape", "header", "parameter", "item", "confound", "codebook"])
+    header, codebook = json.loads(parts["model.json"]), json.loads(parts["codebook.json"])
+    if what in ("array", "shape"):
+        name = rng.choice(list(BAD_NUMBERS))
+        array = np.load(io.BytesIO(parts[f"{name}.npy"]))
+        if what == "array":
+            value = rng.choice(BAD_NUMBERS[name])
+            array.flat[rng.randrange(array.size)] = value
+            if name == "item_range" and value in (2.0, 5.0):  # no longer the range of the codebook
+                array[:] = (0.0, value)
+            what = f"{name} holds {value}"
+        else:
+            array = rng.choice([array[:-1], array.T[:-1].T, array[None], array.astype("f4"), array[:0]])
+            what = f"{name} of shape {array.shape} and {array.dtype}"
+        parts[f"{name}.npy"] = npy(np.ascontiguousarray(array))
+    elif what == "codebook":
+        key, value = rng.choice(
+            [("id", 3), ("id", None), ("id", []), ("items", None), ("items", {}), ("items", [3])]
+            + [("items", codebook["items"][1:]), ("items", codebook["items"][::-1] * 2), ("items", "q0")]
+        )
+        codebook[key], what = value, f"codebook {key} is {str(value)[:40]}"
+    else:
+        where, choices = {
+            "header": (header, BAD_HEADERS),
+            "parameter": (header["parameters"], BAD_PARAMETERS),
+            "item": (rng.choice(codebook["items"][:-1]), BAD_ITEMS),
+            "confound": (rng.choice(header["confounds"]["columns"]), BAD_CONFOUNDS),
+        }[what]
+        if what == "confound":
+            kind = ("categories", "shares") if where.get("categories") else ("low", "high", "mean")
+            choices = {name: choices[name] for name in ("name", *kind)}
+        name = rng.choice(list(choices))
+        if name in where and rng.random() < 0.2:
+            del where[name]
+            what = f"{what} lacks {name}"
+        else:
+            where[name] = rng.choice(choices[name])
+            what = f"{what} {name} is {str(where[name])[:40]}"
+    parts["model.json"], parts["codebook.json"] = (
+        json.dumps(header).encode(),
+        json.dumps(codebook).encode(),
+    )
+    return sealed(parts), what
+
+
+# --- bombs ------------------------------------------------------------------------------------------------
+
+
+def bombs(content: bytes) -> dict[str, bytes]:
+    """Small files that unpack, or grow while they are understood, to far more than a model."""
+    parts = dict(members(content))
+    header = json.loads(parts["model.json"])
+
+    def with_header(**changes):
+        return sealed(parts | {"model.json": json.dumps(header | changes).encode()})
+
+    def lying(name, part):
+        """The directory says that the member is small."""
+        big = sealed(parts | {name: part})
+        return big.replace(struct.pack("<I", len(part)), struct.pack("<I", 1000))
+
+    many = [(f"m{i}.npy", b"") for i in range(60_000)]
+    lists = b"[" + b"[]," * 12_000_000 + b"[]]"
+    return {
+        "200 MB of blanks": sealed(parts | {"model.json": b" " * (200 * 2**20)}),
+        "36 MB of empty lists": sealed(parts | {"model.json": lists}),
+        "lists as the codebook": sealed(parts | {"codebook.json": lists}),
+        "nested without end": sealed(parts | {"model.json": b"[" * 2_000_000}),
+        "one trace a million times": with_header(trace=["objective"] * 1_000_000),
+        "a million items": with_header(items=[f"q{i}" for i in range(1_000_000)]),
+        "a long number": sealed(parts | {"model.json": b"1" * 4_000_000}),
+        "300 MB of zeros": sealed(parts | {"components.npy": npy(np.zeros(40_000_000))}),
+        "300 MB of zeros, said to be 1 kB": lying("components.npy", npy(np.zeros(40_000_000))),
+        "60 000 members": zipped([*parts.items(), *many]),
+        "bzip2": zipped([*parts.items(), ("more.npy", bytes(80 * 2**20))], zipfile.ZIP_BZIP2),
+        "lzma": zipped([*parts.items(), ("more.npy", bytes(80 * 2**20))], zipfile.ZIP_LZMA),
+    }
+
+
+# --- the run ----------------------------------------------------------------------------------------------
+
+
+class Tries:
+    """Files tried one after another against the model that was saved."""
+
+    def __init__(self, folder: Path, kind: str) -> None:
+        self.path, self.tally = folder / "some.icqf", Tally(kind)
+        self.questionnaire = write(self.path)
+        self.content = self.path.read_bytes()
+        self.known = effect(self.path, self.questionnaire)
+
+    def one(self, content: bytes, what: str, *, seconds: float = 20) -> None:
+        self.path.write_bytes(content)
+        memory = Memory()
+        try:
+            with memory, time_limit(seconds):
+                found = effect(self.path, self.questionnaire)
+            outcome, said = ("equal", "") if found == self.known else ("silently different", "")
+        except InputError as error:
+            said = str(error)
+            one_sentence = said.startswith(str(self.path)) and "\n" not in said and said.endswith(".")
+            outcome = "refused" if one_sentence else "no message"
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is counted
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            outcome, said = ("hang" if type(error).__name__ == "Hang" else "foreign exception"), in_short(error)
+        said = " ".join(said.split())[:160]
+        self.tally.add("over 500 MB" if memory.too_much else outcome, f"{what}: {said}".strip(": "))
+
+
+def damaged(n: int, seed: int, folder: Path) -> Tally:
+    tries, rng = Tries(folder, "damaged model files"), random.Random(seed)
+    for _ in range(n):
+        damage = rng.choice(DAMAGES)
+        content = damage(tries.content, rng)
+        tries.one(content, damage.__name__)
+    return tries.tally
+
+
+def forgeries(n: int, seed: int, folder: Path) -> Tally:
+    tries, rng = Tries(folder, "forged model files"), random.Random(seed)
+    for _ in range(n):
+        tries.one(*forged(tries.content, rng))
+    return tries.tally
+
+
+def bombed(folder: Path) -> Tally:
+    tries = Tries(folder, "model file bombs")
+    for what, content in bombs(tries.content).items():
+        tries.one(content, what, seconds=120)
+    return tries.tally
