@@ -125,7 +125,10 @@ def redcap(folder):
             "Form Name": "mood",
             "Field Type": ["text", *["radio"] * M],
             "Field Label": names,
-            "Choices, Calculations, OR Slider Labels": ["", *["0, never | 1, some | 2, often | 3, always"] * M],
+            "Choices, Calculations, OR Slider Labels": [
+                "",
+                *["0, never | 1, some | 2, often | 3, always"] * M,
+            ],
             "Branching Logic (Show field only if...)": ["", *["[age] > 5"] * M],
         }
     ).to_csv(folder / "dictionary.csv", index=False)
@@ -150,8 +153,34 @@ BINARY = (".xlsx", ".sav", ".dta", ".parquet")
 # --- damage to text ---------------------------------------------------------------------------------------
 
 ODD_CELLS = (
-    *("", " ", "\x00", "1e308", "1e309", "-1e308", "9" * 400, "nan", "inf", "-inf", "=1+1", "@SUM(A1)", "0x10"),
-    *("\x1b[31mred\x1b[0m", "\x1b]0;title\x07", "\x9b2J", "é", "\ud7ff", "\u202e", "💥", '"', '""', "'", "a" * 70_000),
+    *(
+        "",
+        " ",
+        "\x00",
+        "1e308",
+        "1e309",
+        "-1e308",
+        "9" * 400,
+        "nan",
+        "inf",
+        "-inf",
+        "=1+1",
+        "@SUM(A1)",
+        "0x10",
+    ),
+    *(
+        "\x1b[31mred\x1b[0m",
+        "\x1b]0;title\x07",
+        "\x9b2J",
+        "é",
+        "\ud7ff",
+        "\u202e",
+        "💥",
+        '"',
+        '""',
+        "'",
+        "a" * 70_000,
+    ),
     *("1,5", "1.5.5", "3e", "TRUE", "#DIV/0!", "2020-02-30", "<script>", "\\", "\r", "{}", "[[[[", "1_000"),
     *("-0", "+3", "007", "1e-320", "٣", "３", "½", "NULL", "N/A", "999", "-99", "null", "\ufeff"),
 )
@@ -265,7 +294,7 @@ def one(tally: Tally, place: Path, words: tuple, what: str) -> None:
     said = result.stderr.strip()
     if error is not None and not isinstance(error, SystemExit):
         tally.add("hang" if isinstance(error, Hang) else "foreign exception", f"{what}: {in_short(error)}")
-    elif any(ord(c) < 32 and c not in "\n\t" or 0x7F <= ord(c) < 0xA0 for c in result.output):
+    elif any((ord(c) < 32 and c not in "\n\t") or 0x7F <= ord(c) < 0xA0 for c in result.output):
         tally.add("escape sequence", f"{what}: {result.output!r:.160}")
     elif result.exit_code == 2:
         left = {path.name for path in place.iterdir()} - before

@@ -115,7 +115,9 @@ def run(n: int, seed: int, folder: Path) -> Tally:
         more = ("--jobs", "2") if rng.random() < 0.4 else ()
         place = prepare(folder / f"try-{i}")
         what = f"{command} {' '.join(more)} {ending.name} at {moment:.0%}"
-        for outcome, text in ended(command, place, more, ending, moment * known[command][1], known[command][0]):
+        for outcome, text in ended(
+            command, place, more, ending, moment * known[command][1], known[command][0]
+        ):
             tally.add(outcome, f"{what}: {text}".strip(": "))
     return tally
 

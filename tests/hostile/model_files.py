@@ -17,7 +17,7 @@ from hostile.tally import Memory, Tally, in_short, time_limit
 from icqf import ICQF
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.errors import InputError
-from icqf.io.modelfile import load_codebook, save_model
+from icqf.io.modelfile import load_codebook, write_model
 
 K, M, N = 2, 6, 40
 MANIFEST = "members.json"
@@ -53,7 +53,7 @@ def write(path: Path) -> Questionnaire:
     questionnaire = study()
     model = ICQF(K, item_range=questionnaire.ranges(), random_state=0)
     model.fit(questionnaire.keyed_answers(), confounds=questionnaire.confounds)
-    save_model(model, path, items=questionnaire.items, id="code")
+    write_model(path, model.describe(), items=questionnaire.items, id="code")
     return questionnaire
 
 
@@ -234,7 +234,17 @@ BAD_HEADERS = {
     "n_iter": (-1, 1.5, None, "3", NAN),
     "objective": (None, "low", NAN, INF, [], -1),
     "converged": (None, "yes", 2, []),
-    "items": (None, [], ["q0"], ["q0"] * M, [None] * M, [1] * M, [f"q{j}" for j in range(M + 1)], {}, "q" * M),
+    "items": (
+        None,
+        [],
+        ["q0"],
+        ["q0"] * M,
+        [None] * M,
+        [1] * M,
+        [f"q{j}" for j in range(M + 1)],
+        {},
+        "q" * M,
+    ),
     "items_named": (None, "no", 3),
     "certificate": (None, {}, {"gain": 1}, []),
     "trace": (None, [], ["objective", "objective"], ["objective", "none"], [1], "objective"),
@@ -381,10 +391,13 @@ class Tries:
             said = str(error)
             one_sentence = said.startswith(str(self.path)) and "\n" not in said and said.endswith(".")
             outcome = "refused" if one_sentence else "no message"
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it is counted
+        except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
                 raise
-            outcome, said = ("hang" if type(error).__name__ == "Hang" else "foreign exception"), in_short(error)
+            outcome, said = (
+                ("hang" if type(error).__name__ == "Hang" else "foreign exception"),
+                in_short(error),
+            )
         said = " ".join(said.split())[:160]
         self.tally.add("over 500 MB" if memory.too_much else outcome, f"{what}: {said}".strip(": "))
 

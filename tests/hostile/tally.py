@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 MEGABYTE = 2**20
 MOST_MEMORY = 500 * MEGABYTE
-EXAMPLES = 4
+EXAMPLES = int(os.environ.get("ICQF_EXAMPLES", "4"))
 
 # What may not happen; everything else that is counted is fine.
 FAULTS = (

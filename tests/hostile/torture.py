@@ -1,7 +1,7 @@
 """The long form: ``python tests/hostile/torture.py [kind ...]`` prints one table of counts.
 
-Without ICQF_TORTURE=long (as ``make torture`` sets it) the sizes are those of the tests. Ends with exit code 1
-when anything happened that may not happen.
+Without ICQF_TORTURE=long, which ``make torture`` sets, the sizes are those of the tests. Ends with exit
+code 1 when anything happened that may not happen.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from hostile import inputs, kills, model_files
+from hostile import degenerate, inputs, kills, leaks, model_files, terminal
 from hostile.tally import Tally, size, table
 
 SEED = 11
@@ -25,6 +25,10 @@ def kinds(folder: Path):
         "forged": lambda: model_files.forgeries(size(200, 5_000), SEED, folder),
         "bombs": lambda: model_files.bombed(folder),
         "inputs": lambda: inputs.run(size(60, 5_000), SEED, folder),
+        "degenerate": lambda: degenerate.run(),
+        "written": lambda: leaks.written(folder),
+        "recovered": lambda: leaks.reconstruction(folder),
+        "escapes": lambda: terminal.run(folder),
         "kills": lambda: kills.run(size(5, 100), SEED, folder),
     }
 

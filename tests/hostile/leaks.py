@@ -1,0 +1,201 @@
+"""What results give away: ids, exact confounds, folders in any file, and answers in the model file."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import struct
+import warnings
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from click.testing import CliRunner
+from sklearn.metrics import roc_auc_score
+
+from hostile.tally import Tally, in_short
+from icqf import ICQF, InputError
+from icqf.cli.program import cli
+from icqf.datasets import load_demo
+
+N, M = 90, 8
+ITEMS = [f"q{j}" for j in range(1, M + 1)]
+USER = "jdoe-zq7"
+ID = re.compile(r"ZEBRA-\d{4}")
+SMALL = 20
+BEYOND_CHANCE = 0.1
+ALLOWED_IDS = re.compile(r"scores\.\w+$")
+
+
+def study(folder: Path) -> tuple[Path, pd.DataFrame]:
+    """A study in a home folder: somebody silent, a doubled row, long decimals, families, weights, codes."""
+    rng = np.random.default_rng(5)
+    level = rng.random((N, 2)).repeat(M // 2, axis=1)
+    answers = np.clip(np.rint(3 * level + rng.normal(0, 0.5, (N, M))), 0, 3).astype(int).astype(object)
+    answers[7] = ""
+    answers[11] = answers[12]
+    answers[20:24, 3] = "9"
+    table = pd.DataFrame(answers, columns=ITEMS)
+    table.insert(0, "record_id", [f"ZEBRA-{rng.integers(1000, 10_000):04d}" for _ in range(N)])
+    table["record_id"] = [f"ZEBRA-{1000 + 37 * i:04d}" for i in range(N)]
+    table["age"] = np.round(6 + 10 * rng.random(N), 7)
+    table["sex"] = np.where(rng.random(N) < 0.5, "f", "m")
+    table["family"] = [f"family-{i // 2:03d}" for i in range(N)]
+    table["weight"] = np.round(0.5 + rng.random(N), 7)
+    table["sick"] = (rng.random(N) < 0.4).astype(int)
+    home = folder / "home" / USER / "my study"
+    home.mkdir(parents=True)
+    table.to_csv(home / "answers.csv", index=False)
+    items = pd.DataFrame({"name": ITEMS, "wording": "A question", "min": 0, "max": 3, "missing": "9"})
+    items.to_csv(home / "items.csv", index=False)
+    return home, table
+
+
+def commands(home: Path) -> list[tuple[str, ...]]:
+    table = (str(home / "answers.csv"), "--codebook", str(home / "items.csv"), "--confounds", "age", "sex")
+    weights = ("--groups", "family", "--weights", "weight")
+    few = ("--n-components", "1-2", "--beta", "0.1", "--n-splits", "3")
+    parts = ("--n-components", "2", "--beta", "0.1", "--methods", "icqf", "--sizes", "0.8", "--splits", "2")
+    return [
+        ("fit", *table, *weights, *few, "--bootstrap", "5", "--out", str(home / "fitted")),
+        (
+            "fit",
+            *table,
+            "--n-components",
+            "2",
+            "--beta",
+            "0",
+            "--format",
+            "xlsx",
+            "--out",
+            str(home / "again"),
+        ),
+        ("select", *table, *few, "--out", str(home / "cv.csv")),
+        (
+            "score",
+            str(home / "fitted" / "model.icqf"),
+            str(home / "answers.csv"),
+            "--out",
+            str(home / "scores.csv"),
+        ),
+        ("stability", *table, *parts, "--out", str(home / "stability")),
+        (
+            "diagnosis",
+            *table,
+            "--labels",
+            "sick",
+            *parts[:-2],
+            "--splits",
+            "2",
+            "--out",
+            str(home / "diagnosis"),
+        ),
+    ]
+
+
+def texts(path: Path) -> list[tuple[str, bytes]]:
+    """A file's content, and that of its members when it is a zip file."""
+    content = path.read_bytes()
+    found = [(path.name, content)]
+    if zipfile.is_zipfile(io.BytesIO(content)):
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            found += [(f"{path.name}/{name}", archive.read(name)) for name in archive.namelist()]
+    return found
+
+
+def written(folder: Path) -> Tally:
+    tally = Tally("files that results leave")
+    home, table = study(folder)
+    before = set(home.rglob("*"))
+    environment = {"HOME": str(home.parent), "USER": USER, "LOGNAME": USER}
+    for words in commands(home):
+        result = CliRunner().invoke(cli, list(words), env=environment)
+        if result.exit_code != 0:
+            error = result.exception
+            known = isinstance(error, SystemExit) or error is None
+            said = " ".join(result.output.split())[-160:] if known else in_short(error)
+            tally.add("no message" if known else "foreign exception", f"{words[0]}: {said}")
+    ages = {repr(value): value for value in [*table["age"].tolist(), *table["weight"].tolist()]}
+    for path in sorted(set(home.rglob("*")) - before):
+        if path.is_file():
+            for name, content in texts(path):
+                for outcome, example in traces(name, content, ages, home):
+                    tally.add(outcome, f"{path.parent.name}/{name}: {example}")
+    return tally
+
+
+def traces(name: str, content: bytes, ages: dict[str, float], home: Path):
+    """What of the participants and of the place is found in a file."""
+    text = content.decode("utf-8", errors="replace")
+    found = []
+    if not ALLOWED_IDS.search(name.split("/")[0]) and (match := ID.search(text)):
+        found.append(f"id {match.group()}")
+    exact = [age for age, value in ages.items() if age in text or struct.pack("<d", value) in content]
+    if exact:
+        found.append(f"{len(exact)} exact confounds or weights, as {exact[0]}")
+    places = {USER, str(home), str(home.parent), os.path.expanduser("~")} - {"/", "/root"}
+    found += [f"place {place}" for place in places if place in text][:1]
+    yield from [("leak", each) for each in found] or [("clean", "")]
+
+
+# --- attacks on a model file --------------------------------------------------------------------------------
+
+
+def reconstruction(folder: Path) -> Tally:
+    """Rare categories at β = 0: does rounding (loading + intercept) give a participant's answers?"""
+    tally = Tally("answers from a model file")
+    demo = load_demo()
+    sex, numbers = demo.confounds["sex"].astype(object).to_numpy(), np.arange(len(demo.answers))
+    for members in (1, 2, 3, 5):
+        _attack(tally, folder, np.where(numbers < members, "other", sex), f"{members} of another sex")
+    dates = [f"{1990 + i % 20}-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in numbers]
+    _attack(tally, folder, np.array(dates, dtype=object), "dates of birth")
+    _attack(tally, folder, np.array([f"site{i // 4}" for i in numbers], dtype=object), "150 sites")
+    return tally
+
+
+def _attack(tally: Tally, folder: Path, categories: np.ndarray, what: str) -> None:
+    demo, path = load_demo(), folder / "attacked.icqf"
+    confounds = pd.DataFrame({"age": demo.confounds["age"], "category": categories}, index=demo.answers.index)
+    model = ICQF(4, beta=0.0, item_range=demo.ranges(), max_iter=100)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            model.fit(demo.keyed_answers(), confounds=confounds).save(path)
+    except InputError:
+        tally.add("refused")
+        return
+    own, chance = recovered(ICQF.load(path), demo.keyed_answers(), categories)
+    outcome = "recovered" if own > chance + BEYOND_CHANCE else "not recovered"
+    tally.add(outcome, f"{what}: {own:.0%} of the answers, {chance:.0%} by chance")
+
+
+def recovered(model: ICQF, answers: pd.DataFrame, categories: np.ndarray) -> tuple[float, float]:
+    """The share of answers that rounding (loading + intercept) gives of the members of small categories.
+
+    By chance: what the same rounding gives of participants of other categories.
+    """
+    table, truth = model.confound_loadings_, answers.to_numpy(dtype=float)
+    base = (table["Intercept"] + model.item_range_["min"]).to_numpy()
+    own, others = [], []
+    for category in [name for name, n in Counter(categories.tolist()).items() if n < SMALL and name in table]:
+        hits = np.where(np.isnan(truth), np.nan, np.rint(base + table[category].to_numpy()) == truth)
+        inside = categories == category
+        own.append(np.nanmean(hits[inside]))
+        others.append(np.nanmean(hits[~inside]))
+    return (float(np.mean(own)), float(np.mean(others))) if own else (0.0, 0.0)
+
+
+def membership(*, beta: float = 0.0, k: int = 8, seed: int = 0) -> float:
+    """The AUC of telling participants of the fit from others by how well the model reproduces them."""
+    demo = load_demo()
+    answers, confounds = demo.keyed_answers(), demo.confounds
+    inside = np.random.default_rng(seed).permutation(len(answers)) < len(answers) // 2
+    model = ICQF(k, beta=beta, item_range=demo.ranges())
+    model.fit(answers[inside], confounds=confounds[inside])
+    scores = model.transform(answers, confounds=confounds)
+    misfit = model.inverse_transform(scores, confounds=confounds) - answers.to_numpy()
+    return float(roc_auc_score(inside, -np.nanmean(misfit**2, axis=1)))
