@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test quick oldest prereleases lint types bench clean
+.PHONY: demo test quick oldest prereleases lint types bench torture clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -50,6 +50,10 @@ types: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+# 100 000 damaged model files, 5 000 damaged inputs, 100 kills, …: hours, and one table of counts at the end.
+torture: $(VENV)/.dev
+	ICQF_TORTURE=long $(ENV) $(BIN)/python tests/hostile/torture.py
 
 clean:
 	rm -rf $(VENV) $(VENV)-oldest $(VENV)-prereleases build dist .pytest_cache .mypy_cache .ruff_cache

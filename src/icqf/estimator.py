@@ -123,6 +123,9 @@ class ICQF(FittedModel):
     n_iter_ : int
     n_participants_ : int
         Participants who answered anything.
+    codebook_ : StoredCodebook
+        Wordings, directions and missing codes of the items, and the name of the ids, when the model was
+        fitted to a questionnaire or loaded from a file that holds them.
     n_features_in_, feature_names_in_
 
     Examples
@@ -323,6 +326,7 @@ class ICQF(FittedModel):
         self.converged_ = found.converged
         self.n_iter_ = found.n_iter
         self.n_participants_ = problem.n
+        self.codebook_ = stated.codebook
         self.fit_statistics_ = FitStatistics(
             found.fit.sse, found.fit.sst, found.fit.removal[:k], problem.n - _answer_counts(problem)
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -18,12 +19,12 @@ from icqf.data.frames import like
 from icqf.data.questionnaire import Item
 from icqf.data.validate import design_of, weights_of
 from icqf.errors import InputError
-from icqf.io.modelfile import StoredModel, damage_refused, read_model, write_model
+from icqf.io.modelfile import StoredCodebook, StoredModel, damage_refused, read_model, write_model
 from icqf.solvers.finish import score_tolerance, solve_scores_inside
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Certificate
 from icqf.stated import state_others
-from icqf.stored import rebuild
+from icqf.stored import described, rebuild
 from icqf.summary import FitStatistics, Summary
 
 Array = NDArray[Any]
@@ -40,6 +41,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
     reconstruction_max: Literal["item_range"] | None
     tol: float
     init: Any
+    n_components: int | None
 
     components_: Array
     confound_components_: Array
@@ -56,6 +58,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
     n_iter_: int
     n_participants_: int
     n_features_in_: int
+    codebook_: StoredCodebook
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
@@ -199,7 +202,8 @@ class FittedModel(TransformerMixin, BaseEstimator):
         ----------
         path : path
         items : iterable of Item, optional
-            The codebook, kept in the file so that new answers are read as the first ones were.
+            The codebook, kept in the file so that new answers are read as the first ones were. A model that
+            was fitted to a questionnaire or loaded from a file has one already (`codebook_`).
         id : str
             Name of the id column.
 
@@ -214,7 +218,11 @@ class FittedModel(TransformerMixin, BaseEstimator):
         >>> bool((again.components_ == model.components_).all())
         True
         """
-        write_model(path, self.describe(), items=items, id=id)
+        stored, items = self.describe(), tuple(items)
+        if items or id:
+            codebook = described(self, items or self.codebook_.items, id or self.codebook_.id)
+            stored = replace(stored, codebook=codebook)
+        write_model(path, stored)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +26,8 @@ from icqf.data.validate import (
     weights_of,
     working_matrix,
 )
+from icqf.data.questionnaire import Questionnaire
+from icqf.io.modelfile import StoredCodebook
 from icqf.solvers.penalties import PENALTIES
 from icqf.solvers.problem import Bounds, Observations, Problem
 
@@ -59,6 +61,8 @@ class StatedProblem:
     encoder : ConfoundEncoder
     given : array or None
         The answers that take part, in their own units, when their range was not declared.
+    codebook : StoredCodebook
+        The items of a questionnaire, and the name of its ids.
     """
 
     problem: Problem
@@ -70,10 +74,14 @@ class StatedProblem:
     ranges: Array
     encoder: ConfoundEncoder
     given: Array | None = None
+    codebook: StoredCodebook = field(default_factory=StoredCodebook)
 
 
 def state_problem(model: ICQF, X: Any, *, confounds: Any, sample_weight: Any) -> StatedProblem:
     """The problem that the settings of `model` and these data make; see `ICQF.state`."""
+    codebook = StoredCodebook()
+    if isinstance(X, Questionnaire):
+        codebook = StoredCodebook(X.items, str(X.answers.index.name or ""))
     X, confounds, sample_weight, known = unpacked(X, confounds, sample_weight)
     table = numeric_table(X)
     answers, items, named = named_answers(model, table)
@@ -110,6 +118,7 @@ def state_problem(model: ICQF, X: Any, *, confounds: Any, sample_weight: Any) ->
         ranges,
         encoder,
         answers[kept] if declared is None else None,
+        codebook,
     )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -9,7 +12,8 @@ import pandas as pd
 
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.parameters import check_parameters
-from icqf.io.modelfile import StoredModel
+from icqf.data.questionnaire import Item
+from icqf.io.modelfile import StoredCodebook, StoredModel
 from icqf.solvers.result import Certificate
 from icqf.summary import FitStatistics
 
@@ -25,7 +29,7 @@ _STATISTICS = ("sse", "sst", "removal", "missing")
 def description(model: FittedModel, names: list[str]) -> StoredModel:
     """The description of a fitted model whose parameters have these names; see `ICQF.describe`."""
     header = {
-        "parameters": {name: _plain(name, getattr(model, name)) for name in names if _is_stored(model, name)},
+        "parameters": {name: _plain(name, getattr(model, name)) for name in names if name not in _NOT_STORED},
         "items": list(model.item_range_.index),
         "items_named": hasattr(model, "feature_names_in_"),
         "confounds": model.confound_encoder_.to_dict(),
@@ -45,14 +49,33 @@ def description(model: FittedModel, names: list[str]) -> StoredModel:
         **{name: getattr(model.fit_statistics_, name) for name in _STATISTICS},
         **{f"trace_{name}": model.trace_[name].to_numpy() for name in model.trace_.columns},
     }
-    return StoredModel(header, arrays)
+    return StoredModel(header, arrays, described(model, model.codebook_.items, model.codebook_.id))
 
 
-def _is_stored(model: FittedModel, name: str) -> bool:
-    return name not in _NOT_STORED and (name != "init" or isinstance(model.init, str))
+def described(model: FittedModel, items: Iterable[Item], id: str = "") -> StoredCodebook:
+    """The codebook of the model's items: their ranges are those of the model, the rest as `items` say."""
+    known = {item.name: _in_plain_numbers(item) for item in items}
+    if not known:
+        return StoredCodebook(id=id)
+    ranges = zip(model.item_range_.index, model.item_range_.to_numpy().tolist(), strict=True)
+    return StoredCodebook(
+        tuple(replace(known.get(name, Item(name)), min=low, max=high) for name, (low, high) in ranges), id
+    )
+
+
+def _in_plain_numbers(item: Item) -> Item:
+    codes = (code if isinstance(code, str) else float(code) for code in item.missing_codes)
+    return replace(
+        item,
+        missing_codes=tuple(codes),
+        labels=tuple((float(value), str(text)) for value, text in item.labels),
+        reverse=bool(item.reverse),
+    )
 
 
 def _plain(name: str, value: Any) -> Any:
+    if name == "init" and not isinstance(value, str):
+        return "nndsvd"  # the scores of a start are participants' data
     if name == "dtype" and value != "auto":
         return np.dtype(value).name
     if name == "confound_ranges" and value is not None:
@@ -63,10 +86,12 @@ def _plain(name: str, value: Any) -> Any:
 def rebuild(kind: type[Model], stored: StoredModel) -> Model:
     """The fitted model that `description` described, as one of this class.
 
-    Raises errors of all kinds for a description that makes no sense.
+    Raises errors of all kinds for a description that makes no sense: whatever the model itself would not say
+    in just these words, numbers that are no loadings or ranges, and a codebook of other items.
     """
     header, arrays = stored.header, stored.arrays
     items = [str(name) for name in header["items"]]
+    _check_confounds(header["confounds"]["columns"])
     encoder = ConfoundEncoder.from_dict(header["confounds"])
     _check_arrays(arrays, len(items), len(encoder.names))
     ranges = pd.DataFrame(arrays["item_range"], index=items, columns=["min", "max"])
@@ -90,7 +115,64 @@ def rebuild(kind: type[Model], stored: StoredModel) -> Model:
     model.n_iter_ = int(header["n_iter"])
     model.n_participants_ = int(header["n_participants"])
     model.fit_statistics_ = FitStatistics(**{name: arrays[name] for name in _STATISTICS})
+    model.codebook_ = stored.codebook
+    _check_model(model, stored)
     return model
+
+
+def _check_model(model: FittedModel, stored: StoredModel) -> None:
+    """Refuse what the model itself would not say in just these words, and numbers that cannot be."""
+    again = model.describe()
+    for name in sorted({*again.header} ^ {*stored.header}):
+        raise ValueError(f"a model has no {name!r}, or should have one")
+    for name in sorted(again.header):
+        ours, theirs = (json.dumps(each.header[name], sort_keys=True) for each in (again, stored))
+        if ours != theirs:
+            raise ValueError(f"it says of {name!r} what no model says")
+    if {*again.arrays} != {*stored.arrays}:
+        raise ValueError("its arrays are not those of a model")
+    if again.codebook != stored.codebook:
+        raise ValueError("its codebook is that of other items or ranges")
+    names, fit, certificate = model.item_range_.index, model.fit_statistics_, vars(model.certificate_)
+    span = np.ptp(model.item_range_.to_numpy(), axis=1)
+    highest = span if model.loading_max == "item_range" else model.loading_max
+    loadings = np.concatenate([model.components_, model.confound_components_])
+    laws = {
+        "an item is there twice, or has no name": names.is_unique and all(names),
+        "the number of factors is another one": model.n_components == len(model.components_) > 0,
+        "no participant took part": model.n_participants_ > 0 and model.n_iter_ >= 0,
+        "the objective is not one": model.objective_ >= 0
+        and np.isfinite([model.objective_, *certificate.values()]).all(),
+        "the arithmetic is not known": model.dtype_.name in ("float32", "float64"),
+        "a loading is below 0": (loadings >= 0).all(),
+        "a loading is above its bound": highest is None or (loadings <= highest).all(),
+        "a squared error is not one": np.isfinite([fit.sse, fit.sst, *fit.removal]).all()
+        and (fit.sse >= 0).all()
+        and (fit.sst >= 0).all(),
+        "the missing answers are miscounted": np.isin(fit.missing, range(model.n_participants_ + 1)).all(),
+    }
+    broken = [law for law, holds in laws.items() if not holds]
+    if broken:
+        raise ValueError(broken[0])
+
+
+def _check_confounds(columns: list[dict[str, Any]]) -> None:
+    names = [column["name"] for column in columns]
+    if len({*names}) < len(names):
+        raise ValueError("a confound is there twice")
+    for column in columns:
+        categories, shares = column["categories"], np.asarray(column["shares"], dtype=float)
+        low, mean, high = (float(column[name]) for name in ("low", "mean", "high"))
+        if not (-np.inf < low < high < np.inf and (low <= mean <= high)):
+            raise ValueError(f"the range of the confound {column['name']!r} is not one")
+        if categories is not None and not (
+            isinstance(categories, list)
+            and 0 < len(categories) == len({*categories}) == len(shares)
+            and all(isinstance(category, (str, bool, int, float)) for category in categories)
+            and (shares >= 0).all()
+            and abs(shares.sum() - 1) < 1e-6
+        ):
+            raise ValueError(f"the categories of the confound {column['name']!r} are not ones")
 
 
 def _own_parameters(kind: type[FittedModel], parameters: dict[str, Any]) -> dict[str, Any]:
@@ -116,6 +198,8 @@ def _check_arrays(arrays: dict[str, Any], m: int, c: int) -> None:
         **dict.fromkeys(("sse", "sst", "missing"), (m,)),
     }
     for name, shape in shapes.items():
+        if name not in arrays:
+            raise ValueError(f"it lacks {name}.npy")
         if arrays[name].shape != shape:
             raise ValueError(f"the array {name!r} has the shape {arrays[name].shape} instead of {shape}")
     if not (np.isfinite(arrays["components"]).all() and np.isfinite(arrays["confound_components"]).all()):

@@ -107,8 +107,22 @@ def test_an_existing_file_is_kept_without_force(run, model, files, tmp_path):
 
 def test_a_model_saved_from_python_needs_its_codebook_for_directions(run, files, results, tmp_path):
     from icqf import ICQF
+    from icqf.io.modelfile import StoredCodebook
 
-    plain = tmp_path / "plain.icqf"
-    ICQF.load(results / "model.icqf").save(plain)
+    plain, unknown = tmp_path / "plain.icqf", "does not say which items are reversed"
+    model = ICQF.load(results / "model.icqf")
+    model.codebook_ = StoredCodebook()
+    model.save(plain)
     result = run("score", plain, files / "answers.csv", "--codebook", files / "items.csv")
+    assert result.stdout == (results / "scores.csv").read_text() and unknown not in result.stderr
+    result = run("score", plain, files / "answers.csv", "--missing-codes", "9")
+    assert result.stdout != (results / "scores.csv").read_text() and unknown in result.stderr
+
+
+def test_a_model_that_was_loaded_and_saved_scores_the_same(run, files, results, tmp_path):
+    from icqf import ICQF
+
+    ICQF.load(results / "model.icqf").save(tmp_path / "again.icqf")
+    result = run("score", tmp_path / "again.icqf", files / "answers.csv")
     assert result.stdout == (results / "scores.csv").read_text()
+    assert "does not say" not in result.stderr

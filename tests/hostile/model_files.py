@@ -17,7 +17,6 @@ from hostile.tally import Memory, Tally, in_short, time_limit
 from icqf import ICQF
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.errors import InputError
-from icqf.io.modelfile import load_codebook, write_model
 
 K, M, N = 2, 6, 40
 MANIFEST = "members.json"
@@ -51,15 +50,14 @@ def study() -> Questionnaire:
 
 def write(path: Path) -> Questionnaire:
     questionnaire = study()
-    model = ICQF(K, item_range=questionnaire.ranges(), random_state=0)
-    model.fit(questionnaire.keyed_answers(), confounds=questionnaire.confounds)
-    write_model(path, model.describe(), items=questionnaire.items, id="code")
+    ICQF(K, random_state=0).fit(questionnaire).save(path, id="code")
     return questionnaire
 
 
 def effect(path: Path, questionnaire: Questionnaire) -> str:
     """All that a model file can do, as text: numbers, names, directions, and scores of new answers."""
-    model, codebook = ICQF.load(path), load_codebook(path)
+    model = ICQF.load(path)
+    codebook = model.codebook_
     described = {item.name: item for item in codebook.items}
     items = tuple(described.get(item.name, Item(item.name, min=0, max=4)) for item in questionnaire.items)
     new = Questionnaire(questionnaire.answers.iloc[:5], items, confounds=questionnaire.confounds.iloc[:5])

@@ -1,21 +1,23 @@
 """The model file: same fit, same bytes; the same answers after loading; and no harm from bad files."""
 
+import hashlib
 import io
 import json
 import pickle
 import re
 import warnings
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from icqf import ICQF
-from icqf.data.questionnaire import Item
+from icqf.data.questionnaire import Item, Questionnaire
 from icqf.datasets import make_synthetic
 from icqf.errors import InputError
-from icqf.io.modelfile import VERSION, load_codebook
+from icqf.io.modelfile import VERSION, StoredCodebook
 
 IDS = [f"participant-{i:03d}" for i in range(37)]
 
@@ -64,10 +66,15 @@ def entries(content):
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def zipped(parts, **options):
+def zipped(parts):
+    """A zip file of these members, with the list of them that belongs to it."""
+    contents = {name: part.encode() if isinstance(part, str) else part for name, part in parts.items()}
+    contents.pop("members.json", None)
+    checksums = {name: hashlib.sha256(part).hexdigest() for name, part in contents.items()}
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, **options) as archive:
-        for name, part in parts.items():
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("members.json", json.dumps(checksums))
+        for name, part in contents.items():
             archive.writestr(name, part)
     return stream.getvalue()
 
@@ -217,12 +224,26 @@ def test_the_file_is_json_and_plain_arrays(content):
             json.loads(part)
 
 
-def test_the_codebook_travels_with_the_model(model, tmp_path):
-    items = [Item("q0", reverse=True, min=0, max=4, missing_codes=(9,)), Item("q1")]
+def test_the_codebook_travels_with_the_model(model, answers, tmp_path):
+    """Through every load and save; its ranges are those of the fit, and it describes all items."""
+    items = [Item("q0", "Sad", reverse=True, missing_codes=(999, "?"), labels=((0, "no"),)), Item("other")]
     model.save(tmp_path / "m.icqf", items=items, id="code")
-    stored = load_codebook(tmp_path / "m.icqf")
-    assert stored.items == tuple(items) and stored.id == "code"
-    assert same_model(model, ICQF.load(tmp_path / "m.icqf"))
+    loaded = ICQF.load(tmp_path / "m.icqf")
+    known = loaded.codebook_
+    assert known.id == "code" and [item.name for item in known.items] == list(answers.columns)
+    assert known.items[0] == replace(items[0], min=0, max=100)
+    assert known.items[1] == Item("q1", min=0, max=100)
+    assert same_model(model, loaded)
+    loaded.save(tmp_path / "again.icqf")
+    assert (tmp_path / "again.icqf").read_bytes() == (tmp_path / "m.icqf").read_bytes()
+    assert model.codebook_ == StoredCodebook()
+
+
+def test_a_model_of_a_questionnaire_has_its_codebook(answers, tmp_path):
+    study = Questionnaire.of(answers.rename_axis("code"), item_range=(0, 100))
+    items = (replace(study.items[0], reverse=True), *study.items[1:])
+    ICQF(2).fit(replace(study, items=items)).save(tmp_path / "m.icqf")
+    assert ICQF.load(tmp_path / "m.icqf").codebook_ == StoredCodebook(items, "code")
 
 
 def test_an_unwritable_place_leaves_nothing_behind(model, tmp_path):
@@ -261,16 +282,37 @@ def test_a_truncated_file_is_refused(load, content):
 def test_a_damaged_codebook_is_refused(model, tmp_path):
     path = tmp_path / "some.icqf"
     model.save(path, items=[Item("q0", reverse=True)])
-    content, said = path.read_bytes(), []
+    content, said, known = path.read_bytes(), [], ICQF.load(path).codebook_
     for at in range(0, len(content), 7):
         damaged = bytearray(content)
         damaged[at] ^= 0xFF
         path.write_bytes(bytes(damaged))
         try:
-            load_codebook(path)
+            assert ICQF.load(path).codebook_ == known
         except InputError as error:
             said.append(str(error))
     assert said and all("some.icqf: " in message and "\n" not in message for message in said)
+
+
+@pytest.mark.parametrize("name", ["members.json", "model.json", "codebook.json", "sse.npy", "trace_step.npy"])
+def test_every_member_is_needed_and_has_its_checksum(model, load, tmp_path, name):
+    model.save(tmp_path / "m.icqf", items=[Item("q0", reverse=True)])
+    parts = entries((tmp_path / "m.icqf").read_bytes())
+    assert same_model(model, load(plainly_zipped(parts)))
+    refused(load, plainly_zipped({other: part for other, part in parts.items() if other != name}), "it")
+    if name != "members.json":
+        spoiled = plainly_zipped(parts | {name: parts[name] + b" "})
+        refused(load, spoiled, f"'{name}' does not have its checksum")
+    refused(load, plainly_zipped(parts | {"more.npy": parts["sse.npy"]}), "'more.npy' is no part of it")
+
+
+def plainly_zipped(parts):
+    """These members and no others, whatever the list of them says."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, part in parts.items():
+            archive.writestr(name, part)
+    return stream.getvalue()
 
 
 def test_a_file_that_is_not_there(tmp_path):
@@ -289,10 +331,11 @@ def test_a_foreign_zip(load, content):
     refused(
         load,
         zipped({"word/document.xml": "<x/>"}),
-        "this zip file is not an icqf model: it holds no model.json",
+        "this is not an icqf model file, or it is damaged .it lacks 'model.json'",
     )
-    refused(load, zipped({"model.json": "{}"}), "this zip file is not an icqf model")
-    refused(load, zipped({"model.json": "[1, 2]"}), "this zip file is not an icqf model")
+    refused(load, plainly_zipped({"word/document.xml": "<x/>"}), "it holds no members.json")
+    refused(load, zipped({"model.json": "{}"}), "it is another kind of zip file")
+    refused(load, zipped({"model.json": "[1, 2]"}), "its JSON is not that of a model")
     refused(load, zipped({"model.json": "{"}), "damaged")
     refused(load, zipped({"model.json": b"\xff\xfe"}), "damaged")
     refused(load, zipped({"model.json": "[" * 100_000}), "damaged")
@@ -300,23 +343,16 @@ def test_a_foreign_zip(load, content):
 
 def test_a_newer_file(load, content):
     message = refused(load, with_header(content, version=VERSION + 1))
-    assert f"file format {VERSION + 1}, and this icqf reads up to {VERSION}" in message
-    assert "Install a newer icqf" in message
+    assert f"file format {VERSION + 1}, and this icqf reads format {VERSION}; install a newer icqf" in message
     refused(load, with_header(content, version="1"), "file format 1")
 
 
 def test_a_file_that_unpacks_to_too_much(load, content):
-    zeros = bytes(2**20)
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, part in entries(content).items():
-            archive.writestr(name, part)
-        with archive.open("more.npy", "w", force_zip64=True) as entry:
-            for _ in range(300):
-                entry.write(zeros)
-    bomb = stream.getvalue()
+    parts = entries(content)
+    bomb = zipped(parts | {"sse.npy": bytes(120 * 2**20)})
     assert len(bomb) < 2**20
-    refused(load, bomb, "would unpack to 300 MB, more than any model needs; it is not an icqf model file")
+    refused(load, bomb, "'sse.npy' would unpack to more than any model needs")
+    refused(load, zipped(parts | {"model.json": b" " * 9 * 2**20}), "'model.json' would unpack to more than")
 
 
 def test_an_entry_larger_than_it_says(load, content):
@@ -368,12 +404,14 @@ def test_arrays_that_do_not_fit(load, content):
     refused(load, zipped(parts | {"sse.npy": npy(np.ones(3))}), "'sse' has the shape")
     refused(load, zipped(parts | {"solving_order.npy": npy([0.0, 0.0, 1.0])}), "order of the factors")
     short = {name: part for name, part in parts.items() if name != "sst.npy"}
-    refused(load, zipped(short), "incomplete: it lacks sst.npy")
+    refused(load, zipped(short), "incomplete .it lacks sst.npy")
     stream = io.BytesIO()
     promise = {"descr": "<f8", "fortran_order": False, "shape": (10**14,)}  # more than any memory holds
     np.lib.format.write_array_header_1_0(stream, promise)
     refused(
-        load, zipped(parts | {"sse.npy": stream.getvalue() + bytes(96)}), "'sse' in the model file is damaged"
+        load,
+        zipped(parts | {"sse.npy": stream.getvalue() + bytes(96)}),
+        "the array 'sse.npy' does not have as many numbers as it says",
     )
 
 

@@ -1,16 +1,23 @@
-"""The model file: a zip of JSON and plain arrays, without pickle, the same bytes for the same fit."""
+"""The model file: a zip of JSON and plain arrays, without pickle, the same bytes for the same fit.
+
+``members.json`` lists the other members with their SHA-256. A file that lacks a member, has one more or one
+twice, or in which a single bit of a member differs, is refused.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
+import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from math import isfinite, prod
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +29,16 @@ from icqf.io.atomic import write_bytes
 
 FORMAT = "icqf-model"
 VERSION = 2
-_MOST_BYTES = 256 * 2**20
+MEMBERS, HEADER, CODEBOOK = "members.json", "model.json", "codebook.json"
+# What a file may unpack to. Numbers take the memory they take on disk; JSON takes up to forty times as much.
+_MOST_BYTES = 100 * 2**20
+_MOST_JSON = 8 * 2**20
+_MOST_MEMBERS = 50
 _DATE = (2020, 1, 1, 0, 0, 0)  # zip entries carry a date; a fixed one keeps the bytes the same
+_NPY = re.compile(
+    rb"\x93NUMPY\x01\x00..\{'descr': '([^']+)', 'fortran_order': False, 'shape': \(([\d, ]*)\), \} *\n",
+    re.DOTALL,
+)
 # What reading a damaged or made-up file can raise: no zip, broken compression, an entry marked as encrypted
 # (RuntimeError), JSON nested without end (RecursionError, a RuntimeError), and anything of a wrong type.
 _DAMAGE = (
@@ -44,10 +59,13 @@ _DAMAGE = (
 
 @dataclass(frozen=True)
 class StoredCodebook:
-    """What a model file says about the table it was fitted to: its items and its id column, if it does."""
+    """What a model knows about the table it was fitted to: its items and its id column; or nothing.
+
+    Without items, it is not known which items are reversed.
+    """
 
     items: tuple[Item, ...] = ()
-    id: str | None = None
+    id: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,51 +78,61 @@ class StoredModel:
         Anything that JSON can hold.
     arrays : dict of str to array
         Numbers in double precision.
+    codebook : StoredCodebook
+        Kept in the file so that new answers are read as the first ones were: which items are reversed, and
+        which values mean that an answer is missing.
     """
 
     header: dict[str, Any]
     arrays: dict[str, Any]
+    codebook: StoredCodebook = field(default_factory=StoredCodebook)
 
 
-def write_model(
-    path: str | os.PathLike[str], model: StoredModel, *, items: Iterable[Item] = (), id: str = ""
-) -> None:
+def write_model(path: str | os.PathLike[str], model: StoredModel) -> None:
     """Write a described model to `path`; the file appears whole or not at all.
 
-    Parameters
-    ----------
-    path : path
-        Where to write it.
-    model : StoredModel
-        What `ICQF.describe` returns.
-    items : iterable of Item
-        The codebook, kept in the file so that new answers are read as the first ones were: which items
-        are reversed, and which values mean that an answer is missing.
-    id : str
-        Name of the id column.
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from icqf.data.questionnaire import Item
+    >>> from icqf.io.modelfile import StoredCodebook, StoredModel, read_model, write_model
+    >>> codebook = StoredCodebook((Item("q1", min=0.0, max=2.0, reverse=True),), "code")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_model(pathlib.Path(folder, "m.icqf"), StoredModel({}, {}, codebook))
+    ...     read_model(pathlib.Path(folder, "m.icqf")).codebook == codebook
+    True
     """
-    header = {"format": FORMAT, "version": VERSION, "arrays": list(model.arrays), **model.header}
+    members = {HEADER: _json({"format": FORMAT, "version": VERSION, **model.header})}
+    if model.codebook.items:
+        members[CODEBOOK] = _json(asdict(model.codebook))
+    for name, array in model.arrays.items():
+        stream = io.BytesIO()
+        numbers = np.ascontiguousarray(array, dtype=np.float64)
+        np.lib.format.write_array(stream, numbers, version=(1, 0), allow_pickle=False)
+        members[f"{name}.npy"] = stream.getvalue()
+    checksums = {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
+    members = {MEMBERS: _json(checksums), **members}
+    if sum(map(len, members.values())) > _MOST_BYTES or len(members[HEADER]) > _MOST_JSON:
+        raise InputError(f"{os.fspath(path)}: the model is too large for a model file.")
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
-        _add(archive, "model.json", json.dumps(header, indent=1, ensure_ascii=False).encode())
-        codebook = {"id": id, "items": [asdict(item) for item in items]}
-        if codebook["items"]:
-            _add(archive, "codebook.json", json.dumps(codebook, indent=1, ensure_ascii=False).encode())
-        for name, array in model.arrays.items():
-            stream = io.BytesIO()
-            np.lib.format.write_array(
-                stream, np.ascontiguousarray(array, dtype=np.float64), version=(1, 0), allow_pickle=False
-            )
-            _add(archive, f"{name}.npy", stream.getvalue())
+        for name, member in members.items():
+            entry = zipfile.ZipInfo(name, date_time=_DATE)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o600 << 16
+            entry.create_system = 3
+            archive.writestr(entry, member, compresslevel=6)
     write_bytes(path, content.getvalue())
 
 
-def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
-    entry = zipfile.ZipInfo(name, date_time=_DATE)
-    entry.compress_type = zipfile.ZIP_DEFLATED
-    entry.external_attr = 0o600 << 16
-    entry.create_system = 3
-    archive.writestr(entry, content, compresslevel=6)
+def _json(content: dict[str, Any]) -> bytes:
+    try:
+        return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False).encode()
+    except ValueError:
+        raise InputError(
+            "The model holds a number that is not finite and cannot be saved; look at its objective_ and "
+            "certificate_, and at ranges, weights and beta."
+        ) from None
 
 
 def read_model(path: str | os.PathLike[str]) -> StoredModel:
@@ -113,10 +141,15 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
     if not Path(path).exists():
         raise InputError(f"{where}: there is no such file.")
     try:
+        if not Path(path).is_file():
+            raise ValueError("it is a folder or a device")
         with zipfile.ZipFile(path) as archive:
-            return StoredModel(*_read(archive, where))
-    except InputError:
-        raise
+            members = _members(archive)
+        header = _parsed(members.pop(HEADER))
+        _check_version(header)
+        codebook = _codebook(_parsed(members.pop(CODEBOOK))) if CODEBOOK in members else StoredCodebook()
+        arrays = {name.removesuffix(".npy"): _array(name, members.pop(name)) for name in list(members)}
+        return StoredModel(header, arrays, codebook)
     except _DAMAGE as error:
         raise InputError(
             f"{where}: this is not an icqf model file, or it is damaged ({_brief(error)}). "
@@ -138,99 +171,101 @@ def damage_refused(path: str | os.PathLike[str]) -> Iterator[None]:
 
 def _brief(error: BaseException) -> str:
     """What went wrong, on one line."""
-    return " ".join(str(error).split()) or type(error).__name__
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
 
 
-def load_codebook(path: str | os.PathLike[str]) -> StoredCodebook:
-    """Read the codebook in a model file; one without items when the file has none.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> from icqf.data.questionnaire import Item
-    >>> from icqf.io.modelfile import StoredModel, load_codebook, write_model
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_model(pathlib.Path(folder, "m.icqf"), StoredModel({}, {}), items=[Item("q1", reverse=True)])
-    ...     load_codebook(pathlib.Path(folder, "m.icqf")).items[0].reverse
-    True
-    """
-    where = os.fspath(path)
-    try:
-        with zipfile.ZipFile(path) as archive:
-            if "codebook.json" not in archive.namelist():
-                return StoredCodebook()
-            content = json.loads(_entry(archive, "codebook.json", where))
-        items = tuple(
-            Item(
-                **{
-                    **entry,
-                    "missing_codes": tuple(entry["missing_codes"]),
-                    "labels": tuple((float(value), str(text)) for value, text in entry["labels"]),
-                }
-            )
-            for entry in content["items"]
-        )
-        return StoredCodebook(items, str(content["id"]) or None)
-    except _DAMAGE as error:
-        raise InputError(
-            f"{where}: the codebook in the model file is damaged ({_brief(error)}). Save the model again."
-        ) from None
+def _members(archive: zipfile.ZipFile) -> dict[str, bytes]:
+    """The members that the file lists, each with the checksum that is listed."""
+    names = [entry.filename for entry in archive.infolist()]
+    if len(names) > _MOST_MEMBERS:
+        raise ValueError(f"it has {len(names)} members, more than any model needs")
+    if MEMBERS not in names:
+        raise ValueError(f"it holds no {MEMBERS}")
+    checksums = _parsed(_unpacked(archive, MEMBERS, _MOST_JSON))
+    twice = [name for name in names if names.count(name) > 1]
+    strange = sorted({*names} - {MEMBERS, *checksums})
+    absent = sorted({HEADER, *checksums} - {*names})
+    complaints = ((twice, "it holds {} twice"), (strange, "{} is no part of it"), (absent, "it lacks {}"))
+    for found, complaint in complaints:
+        if found:
+            raise ValueError(complaint.format(repr(found[0])[:80]))
+    members: dict[str, bytes] = {}
+    for name, checksum in checksums.items():
+        limit = _MOST_JSON if name.endswith(".json") else _MOST_BYTES - sum(map(len, members.values()))
+        members[name] = _unpacked(archive, name, limit)
+        if hashlib.sha256(members[name]).hexdigest() != checksum:
+            raise ValueError(f"{name!r} does not have its checksum")
+    return members
 
 
-def _read(archive: zipfile.ZipFile, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    size = sum(entry.file_size for entry in archive.infolist())
-    if size > _MOST_BYTES:
-        raise InputError(
-            f"{where}: the file would unpack to {size / 2**20:.0f} MB, more than any model needs; "
-            "it is not an icqf model file."
-        )
-    if "model.json" not in archive.namelist():
-        raise InputError(f"{where}: this zip file is not an icqf model: it holds no model.json.")
-    try:
-        header = json.loads(_entry(archive, "model.json", where))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(f"{where}: the model file is damaged ({error}). Save the model again.") from None
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise InputError(f"{where}: this zip file is not an icqf model.")
-    version = header.get("version")
-    if not isinstance(version, int) or version > VERSION:
-        raise InputError(
-            f"{where}: the model was saved in file format {version}, and this icqf reads up to {VERSION}. "
-            "Install a newer icqf."
-        )
-    arrays = {}
-    for name in header["arrays"]:
-        if f"{name}.npy" not in archive.namelist():
-            raise InputError(f"{where}: the model file is incomplete: it lacks {name}.npy.")
-        try:
-            arrays[name] = _array(_entry(archive, f"{name}.npy", where))
-        except ValueError as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(
-                f"{where}: the array {name!r} in the model file is damaged ({_brief(error)}). "
-                "Save the model again."
-            ) from None
-    return header, arrays
-
-
-def _array(content: bytes) -> Any:
-    """The numbers of a .npy entry; the header decides nothing but their shape, and no object is made."""
-    stream = io.BytesIO(content)
-    if np.lib.format.read_magic(stream) != (1, 0):
-        raise ValueError("it is of an unknown kind")
-    shape, by_column, dtype = np.lib.format.read_array_header_1_0(stream)
-    if dtype != np.float64:
-        raise ValueError(f"it holds {dtype} instead of double precision numbers")
-    numbers = np.frombuffer(content, dtype=np.float64, offset=stream.tell())
-    return numbers.reshape(shape, order="F" if by_column else "C").copy()
-
-
-def _entry(archive: zipfile.ZipFile, name: str, where: str) -> bytes:
-    """One entry, never unpacking more than its header promised."""
-    promised = archive.getinfo(name).file_size
-    with archive.open(name) as stream:
-        content = stream.read(promised + 1)
-    if len(content) > promised:
-        raise InputError(f"{where}: the entry {name!r} is larger than it says; the file is damaged.")
+def _unpacked(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
+    """One member, of which no more than `limit` bytes are unpacked, whatever the file says of its size."""
+    entry = archive.getinfo(name)
+    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{name!r} is compressed in another way")
+    with archive.open(entry) as stream:
+        content = stream.read(limit + 1)
+    if len(content) > limit:
+        raise ValueError(f"{name!r} would unpack to more than any model needs")
     return content
+
+
+def _parsed(content: bytes) -> dict[str, Any]:
+    def refuse(constant: str) -> Any:
+        raise ValueError(f"it holds {constant} instead of a number")
+
+    found = json.loads(content.decode("utf-8"), parse_constant=refuse)
+    if not isinstance(found, dict):
+        raise ValueError("its JSON is not that of a model")
+    return found
+
+
+def _check_version(header: dict[str, Any]) -> None:
+    if header.pop("format", None) != FORMAT:
+        raise ValueError("it is another kind of zip file")
+    version = header.pop("version", None)
+    if type(version) is not int or version != VERSION:
+        newer = isinstance(version, int) and version > VERSION
+        raise ValueError(
+            f"it was saved in file format {version}, and this icqf reads format {VERSION}"
+            f"{'; install a newer icqf' if newer else ''}"
+        )
+
+
+def _codebook(stored: dict[str, Any]) -> StoredCodebook:
+    items = tuple(
+        Item(
+            **{
+                **entry,
+                "missing_codes": tuple(entry["missing_codes"]),
+                "labels": tuple((value, text) for value, text in entry["labels"]),
+            }
+        )
+        for entry in stored["items"]
+    )
+    for item in items:
+        texts = (item.name, item.wording, item.subscale, *(text for _, text in item.labels))
+        numbers = (item.min, item.max, *(value for value, _ in item.labels))
+        right = all(isinstance(text, str) for text in texts) and type(item.reverse) is bool
+        right &= all(isinstance(number, float) and isfinite(number) for number in numbers)
+        if not right or not all(type(code) in (str, int, float) for code in item.missing_codes):
+            raise ValueError(f"the codebook says of item {item.name!r} what cannot be")
+    codebook = StoredCodebook(items, stored["id"])
+    same = json.dumps(asdict(codebook), sort_keys=True) == json.dumps(stored, sort_keys=True)
+    if not same or not items or not isinstance(codebook.id, str):
+        raise ValueError("the codebook is not one")
+    return codebook
+
+
+def _array(name: str, content: bytes) -> Any:
+    """The numbers of a .npy member; its header is read for the shape only, and no object is made."""
+    head = _NPY.match(content[:256])
+    if head is None or not name.endswith(".npy"):
+        raise ValueError(f"the array {name!r} is of an unknown kind")
+    if (dtype := np.dtype(head[1].decode())) != np.float64:
+        raise ValueError(f"the array {name!r} holds {dtype} instead of double precision numbers")
+    shape = [int(length) for length in head[2].decode().split(",") if length.strip()]
+    numbers = np.frombuffer(content, dtype=np.float64, offset=head.end())
+    if numbers.size != prod(shape):
+        raise ValueError(f"the array {name!r} does not have as many numbers as it says")
+    return numbers.reshape(shape).copy()

@@ -62,7 +62,7 @@ def examine(problem: Problem, W: Array, Q: Array) -> tuple[Certificate, Fit, flo
         gain=max(gain, line.largest_gain(limit, floor=gain)),
     )
     removal = 2 * Q * pull + Q**2 * curvature
-    sst = total_square - total**2 / np.maximum(count, 1e-300)
+    sst = np.maximum(total_square - total**2 / np.maximum(count, 1e-300), 0)
     return certificate, Fit(sse, sst, removal), problem.objective(W, Q, misfit=misfit)
 
 

@@ -78,8 +78,7 @@ def _tables(fit: StudyFit, place: Path, folder: Path) -> None:
 
 
 def _model(fit: StudyFit, place: Path, folder: Path) -> None:
-    id = fit.study.questionnaire.answers.index.name
-    fit.model.save(place / "model.icqf", items=fit.study.items, id=str(id or ""))
+    fit.model.save(place / "model.icqf")
 
 
 def _config(fit: StudyFit, place: Path, folder: Path) -> None:

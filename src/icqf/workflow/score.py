@@ -6,8 +6,7 @@ import os
 import warnings
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -17,12 +16,16 @@ from icqf.data.questionnaire import Item, Questionnaire
 from icqf.errors import InputError, did_you_mean
 from icqf.estimator import ICQF
 from icqf.io.codebook import read_codebook
-from icqf.io.modelfile import load_codebook
 from icqf.io.readers.files import read_table
 from icqf.io.readers.questionnaires import NOT_IN_CODEBOOK, read_questionnaire
 from icqf.io.readers.tables import Table
+from icqf.stored import described
 
 ROWS_AT_A_TIME = 16384
+DIRECTIONS_UNKNOWN = (
+    "The model file does not say which items are reversed and which values mean a missing answer, so the "
+    "answers are taken as they stand. Give a codebook if this is wrong."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +87,8 @@ def score_file(
     (600, 2)
     """
     fitted = ICQF.load(model)
-    known = load_codebook(model)
-    items = _items(fitted, known.items, codebook)
+    known = fitted.codebook_
+    items = _items(fitted, codebook)
     texts = [name for name in (id, known.id) if name]
     table = read_table(answers, dictionary=dictionary, text=texts)
     if id is None:
@@ -98,8 +101,10 @@ def score_file(
     )
     scores = transform_in_threads(fitted, questionnaire)
     silent = int(scores.iloc[:, 0].isna().sum()) if scores.shape[1] else 0
-    notes = tuple(note for note in questionnaire.notes if not note.startswith(NOT_IN_CODEBOOK))
-    return Scored(scores, notes, silent)
+    notes = [note for note in questionnaire.notes if not note.startswith(NOT_IN_CODEBOOK)]
+    if codebook is None and not known.items:
+        notes.insert(0, DIRECTIONS_UNKNOWN)
+    return Scored(scores, tuple(notes), silent)
 
 
 def transform_in_threads(model: ICQF, questionnaire: Questionnaire) -> pd.DataFrame:
@@ -120,15 +125,11 @@ def transform_in_threads(model: ICQF, questionnaire: Questionnaire) -> pd.DataFr
     return pd.DataFrame(np.concatenate(parts), index=answers.index, columns=model.get_feature_names_out())
 
 
-def _items(model: ICQF, stored: tuple[Item, ...], codebook: str | os.PathLike[str] | None) -> list[Item]:
+def _items(model: ICQF, codebook: str | os.PathLike[str] | None) -> tuple[Item, ...]:
     """Return the model's items: ranges from the model, the rest from the codebook given or stored."""
-    described = {item.name: item for item in stored}
-    if codebook is not None:
-        described |= {item.name: item for item in read_codebook(codebook)}
-    ranges = zip(model.item_range_.index, model.item_range_.to_numpy().tolist(), strict=True)
-    return [
-        replace(described.get(str(name), Item(str(name))), min=low, max=high) for name, (low, high) in ranges
-    ]
+    given = () if codebook is None else read_codebook(codebook)
+    names = [Item(str(name)) for name in model.item_range_.index]
+    return described(model, [*names, *model.codebook_.items, *given]).items
 
 
 def _require_columns(table: Table, names: list[str], kind: str) -> None:
@@ -143,4 +144,5 @@ def _require_columns(table: Table, names: list[str], kind: str) -> None:
 
 def model_items(model: str | os.PathLike[str]) -> tuple[ICQF, tuple[Item, ...]]:
     """Load a model and what its file says about the items."""
-    return ICQF.load(model), load_codebook(Path(model)).items
+    fitted = ICQF.load(model)
+    return fitted, fitted.codebook_.items
