@@ -21,8 +21,8 @@ SEED = 11
 
 def kinds(folder: Path):
     return {
-        "damaged": lambda: model_files.damaged(size(300, 100_000), SEED, folder),
-        "forged": lambda: model_files.forgeries(size(200, 5_000), SEED, folder),
+        "damaged": lambda: model_files.damaged(size(400, 100_000), SEED, folder),
+        "forged": lambda: model_files.forgeries(size(400, 5_000), SEED, folder),
         "bombs": lambda: model_files.bombed(folder),
         "inputs": lambda: inputs.run(size(60, 5_000), SEED, folder),
         "degenerate": lambda: degenerate.run(),
