@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icqf.data.confounds import ConfoundEncoder
+from icqf.data.questionnaire import Questionnaire
 from icqf.data.validate import (
     check_items,
     check_ranges,
@@ -26,7 +27,6 @@ from icqf.data.validate import (
     weights_of,
     working_matrix,
 )
-from icqf.data.questionnaire import Questionnaire
 from icqf.io.modelfile import StoredCodebook
 from icqf.solvers.penalties import PENALTIES
 from icqf.solvers.problem import Bounds, Observations, Problem
