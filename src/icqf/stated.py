@@ -88,7 +88,7 @@ def state_problem(model: ICQF, X: Any, *, confounds: Any, sample_weight: Any) ->
     rows = row_names(table, len(answers))
     declared = known if model.item_range is None else model.item_range
     ranges = item_ranges(declared, items, answers, rows)
-    if known is None or model.item_range is not None:
+    if known is None or not np.array_equal(known, ranges):
         check_ranges(answers, ranges, items, rows)
     dtype = np.dtype("float64" if answers.size <= SMALL_TABLE else "float32")
     if model.dtype != "auto":

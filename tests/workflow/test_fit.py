@@ -6,6 +6,7 @@ import pytest
 
 from icqf import ICQF
 from icqf.data import questionnaire
+from icqf.data.check import check
 from icqf.datasets import demo_paths, load_demo
 from icqf.errors import InputError
 from icqf.workflow.fit import fit_study
@@ -45,6 +46,14 @@ def test_ranges_are_checked_once_on_the_way_to_a_fit(checks, asked):
     fit = fit_study(StudyOptions.of(ASKED | asked))
     assert checks == ["range_faults"]
     assert fit.scores.shape == (600, len(fit.model.components_))
+
+
+def test_nor_are_they_checked_again_on_the_way_to_the_report(checks, tmp_path):
+    options = StudyOptions.of(ASKED | {"n_components": 2, "bootstrap": 2})
+    study = read_study(options)
+    assert not check(study.questionnaire).must_fix
+    write_results(fit_study(options, study=study), tmp_path / "results")
+    assert checks == ["range_faults"]
 
 
 def test_the_problem_is_stated_and_the_scores_are_solved_once(monkeypatch):

@@ -96,7 +96,7 @@ def build_report(
         shown = factor_names(model.get_feature_names_out(), names)
         by_key = dict(zip(model.get_feature_names_out(), shown, strict=True))
         answers, k = questionnaire.keyed_answers(), len(model.components_)
-        stated = model.state(answers, confounds=questionnaire.confounds, sample_weight=sample_weight)
+        stated = model.state(questionnaire, sample_weight=sample_weight)
         problem, kept = stated.problem, stated.kept
         if problem.n != model.n_participants_:
             raise InputError(
@@ -104,7 +104,7 @@ def build_report(
                 "of these have answers; give the questionnaire (and sample_weight) that it was fitted to."
             )
         if scores is None:
-            values = np.asarray(model.transform(answers, confounds=questionnaire.confounds), dtype=float)
+            values = np.asarray(model.transform(questionnaire), dtype=float)
             scores = pd.DataFrame(values, index=answers.index, columns=model.get_feature_names_out())
         groups = _group_numbers(questionnaire.groups, kept)
         bootstrap_rng, hidden_rng, parallel_rng = (
