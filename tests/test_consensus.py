@@ -17,29 +17,31 @@ def data():
 
 
 @pytest.fixture(scope="module")
-def people(data):
+def participants(data):
     age, sex = data.confounds.T
     return pd.DataFrame({"age": age, "sex": np.where(sex > 0, "Female", "Male")})
 
 
 @pytest.fixture(scope="module")
-def model(data, people):
-    return ICQF(3, item_range=(0, 100), max_iter=3000).fit(data.answers, confounds=people)
+def model(data, participants):
+    return ICQF(3, item_range=(0, 100), max_iter=3000).fit(data.answers, confounds=participants)
 
 
-def stable(model, data, people, **options):
-    return consensus(model, data.answers, confounds=people, **({"n_resamples": 5} | options))
+def stable(model, data, participants, **options):
+    return consensus(model, data.answers, confounds=participants, **({"n_resamples": 5} | options))
 
 
 @pytest.mark.parametrize("refit", ["scores", "all"])
-def test_every_bound_holds_exactly(model, data, people, refit):
-    found = stable(model, data, people, refit=refit)
-    scores = found.transform(data.answers, confounds=people)
+def test_every_bound_holds_exactly(model, data, participants, refit):
+    found = stable(model, data, participants, refit=refit)
+    scores = found.transform(data.answers, confounds=participants)
     loadings = np.concatenate([found.components_, found.confound_loadings_.to_numpy().T])
     assert scores.min() >= 0 and scores.max() <= 1
     assert loadings.min() >= 0 and loadings.max() <= 100
-    age = (people["age"] - people["age"].min()) / (people["age"].max() - people["age"].min())
-    women = people["sex"] == "Female"
+    age = (participants["age"] - participants["age"].min()) / (
+        participants["age"].max() - participants["age"].min()
+    )
+    women = participants["sex"] == "Female"
     design = np.column_stack([scores, age, 1 - age, women, ~women, np.ones(len(age))]).astype(float)
     R = design @ loadings
     assert R.min() >= 0 and R.max() <= 100
@@ -47,41 +49,41 @@ def test_every_bound_holds_exactly(model, data, people, refit):
 
 
 @pytest.mark.parametrize("refit", ["scores", "all"])
-def test_agreement_is_a_correlation_for_each_factor(model, data, people, refit):
-    found = stable(model, data, people, refit=refit)
+def test_agreement_is_a_correlation_for_each_factor(model, data, participants, refit):
+    found = stable(model, data, participants, refit=refit)
     assert found.agreement_.shape == (3,)
     assert found.agreement_.min() >= -1 and found.agreement_.max() <= 1
     assert found.agreement_.mean() > 0.8  # there are three factors
 
 
-def test_refitting_all_ends_with_a_certificate_that_holds(model, data, people):
-    found = stable(model, data, people, refit="all")
+def test_refitting_all_ends_with_a_certificate_that_holds(model, data, participants):
+    found = stable(model, data, participants, refit="all")
     assert found.converged_ and found.certificate_.holds(model.tol) and found.n_iter_ > 0
-    average = stable(model, data, people, refit="scores")
+    average = stable(model, data, participants, refit="scores")
     assert average.converged_ == average.certificate_.holds(model.tol) and average.n_iter_ == 0
     assert found.objective_ < average.objective_
 
 
 @pytest.mark.parametrize("refit", ["scores", "all"])
-def test_same_seed_same_bytes_whatever_the_jobs(model, data, people, refit):
-    one, again, two = (stable(model, data, people, refit=refit, n_jobs=jobs) for jobs in (1, 1, 2))
+def test_same_seed_same_bytes_whatever_the_jobs(model, data, participants, refit):
+    one, again, two = (stable(model, data, participants, refit=refit, n_jobs=jobs) for jobs in (1, 1, 2))
     for other in (again, two):
         assert one.components_.tobytes() == other.components_.tobytes()
         assert one.agreement_.tobytes() == other.agreement_.tobytes()
-    other = stable(model, data, people, refit=refit, random_state=1)
+    other = stable(model, data, participants, refit=refit, random_state=1)
     assert one.components_.tobytes() != other.components_.tobytes()
 
 
-def test_it_is_a_model_like_any_other_and_the_first_is_left_alone(model, data, people, tmp_path):
+def test_it_is_a_model_like_any_other_and_the_first_is_left_alone(model, data, participants, tmp_path):
     before, parameters = model.components_.tobytes(), model.get_params()
-    found = stable(model, data, people, refit="all")
+    found = stable(model, data, participants, refit="all")
     assert model.components_.tobytes() == before and model.get_params() == parameters
     assert isinstance(found, ICQF) and found.get_params() == parameters
     assert match_factors(found, model).mean > 0.95
     found.save(tmp_path / "model.icqf")
     again = ICQF.load(tmp_path / "model.icqf")
-    scores = found.transform(data.answers, confounds=people)
-    np.testing.assert_array_equal(again.transform(data.answers, confounds=people), scores)
+    scores = found.transform(data.answers, confounds=participants)
+    np.testing.assert_array_equal(again.transform(data.answers, confounds=participants), scores)
 
 
 def test_clean_data_leave_nothing_to_average():
@@ -94,23 +96,23 @@ def test_clean_data_leave_nothing_to_average():
     assert match_factors(found, model).min > 0.995
 
 
-def test_several_starts_do_not_drive_out_the_average(model, data, people):
+def test_several_starts_do_not_drive_out_the_average(model, data, participants):
     """With n_init=5 the refit still goes on from the averaged loadings."""
-    usual = stable(model, data, people, refit="all")
+    usual = stable(model, data, participants, refit="all")
     model.set_params(n_init=5)
     try:
-        found = stable(model, data, people, refit="all")
+        found = stable(model, data, participants, refit="all")
     finally:
         model.set_params(n_init=1)
     assert found.components_.tobytes() == usual.components_.tobytes()
     assert found.n_init == 5
 
 
-def test_weights_count(model, data, people):
+def test_weights_count(model, data, participants):
     """Weights of 0 are participants left out."""
-    weights = np.ones(len(people))
+    weights = np.ones(len(participants))
     weights[60:] = 0
-    weighted = consensus(model, data.answers, confounds=people, sample_weight=weights, n_resamples=3)
+    weighted = consensus(model, data.answers, confounds=participants, sample_weight=weights, n_resamples=3)
     assert weighted.n_participants_ == 60
 
 
@@ -124,12 +126,12 @@ def test_a_factor_that_nobody_has_agrees_with_nothing(data):
     assert np.isfinite(found.agreement_).all()
 
 
-def test_what_cannot_be(model, data, people):
+def test_what_cannot_be(model, data, participants):
     with pytest.raises(NotFittedError):
         consensus(ICQF(3), data.answers)
     with pytest.raises(InputError, match="n_resamples must be at least 2, not 1"):
-        stable(model, data, people, n_resamples=1)
+        stable(model, data, participants, n_resamples=1)
     with pytest.raises(InputError, match="refit='loadings' is not known; choose 'scores' or 'all'"):
-        stable(model, data, people, refit="loadings")
+        stable(model, data, participants, refit="loadings")
     with pytest.raises(InputError, match=r"fitted with the confounds \['Old', .*give the confounds it was"):
         consensus(model, data.answers)

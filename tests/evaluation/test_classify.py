@@ -11,7 +11,7 @@ from icqf.evaluation.classify import STRENGTHS, classified
 
 
 @pytest.fixture
-def people():
+def participants():
     rng = np.random.default_rng(0)
     scores = [rng.normal(size=(n, 5)) * (1, 10, 0.1, 1, 1) for n in (150, 60, 80)]
     direction = np.array([1.0, 0.05, 3.0, 0, 0])
@@ -19,8 +19,8 @@ def people():
     return scores, labels
 
 
-def test_it_is_the_pipeline_written_out(people):
-    (X, X_validation, X_held_out), (y, y_validation, y_held_out) = people
+def test_it_is_the_pipeline_written_out(participants):
+    (X, X_validation, X_held_out), (y, y_validation, y_held_out) = participants
     best, area = -1.0, np.nan
     for C in STRENGTHS:
         model = make_pipeline(
@@ -29,30 +29,32 @@ def test_it_is_the_pipeline_written_out(people):
         here = roc_auc_score(y_validation, model.decision_function(X_validation))
         if here > best:
             best, area = here, roc_auc_score(y_held_out, model.decision_function(X_held_out))
-    assert classified(*people) == pytest.approx(area, abs=1e-3)
+    assert classified(*participants) == pytest.approx(area, abs=1e-3)
 
 
-def test_the_units_of_the_scores_do_not_matter(people):
-    scores, labels = people
-    assert classified([part * 1000 + 7 for part in scores], labels) == pytest.approx(classified(*people))
+def test_the_units_of_the_scores_do_not_matter(participants):
+    scores, labels = participants
+    assert classified([part * 1000 + 7 for part in scores], labels) == pytest.approx(
+        classified(*participants)
+    )
 
 
-def test_participants_whose_label_is_not_known_are_left_out(people):
-    scores, labels = people
+def test_participants_whose_label_is_not_known_are_left_out(participants):
+    scores, labels = participants
     more = [np.vstack([part, np.full((3, 5), 99.0)]) for part in scores[1:]]
     unknown = [np.concatenate([label, [np.nan] * 3]) for label in labels[1:]]
-    assert classified([scores[0], *more], [labels[0], *unknown]) == classified(*people)
+    assert classified([scores[0], *more], [labels[0], *unknown]) == classified(*participants)
 
 
-def test_a_missing_score_counts_as_the_training_mean(people):
-    scores, labels = people
+def test_a_missing_score_counts_as_the_training_mean(participants):
+    scores, labels = participants
     gap, filled = scores[2].copy(), scores[2].copy()
     gap[0, 1], filled[0, 1] = np.nan, scores[0][:, 1].mean()
     assert classified([*scores[:2], gap], labels) == classified([*scores[:2], filled], labels)
 
 
-def test_there_is_no_area_without_both_cases_and_controls(people):
-    scores, labels = people
+def test_there_is_no_area_without_both_cases_and_controls(participants):
+    scores, labels = participants
     for at in (0, 2):
         alike = [np.zeros_like(label) if at == which else label for which, label in enumerate(labels)]
         assert np.isnan(classified(scores, alike))
@@ -60,6 +62,6 @@ def test_there_is_no_area_without_both_cases_and_controls(people):
     assert 0.5 < classified(scores, alike) <= 1  # no tuning then
 
 
-def test_scores_that_are_all_alike_tell_nothing(people):
-    _, labels = people
+def test_scores_that_are_all_alike_tell_nothing(participants):
+    _, labels = participants
     assert classified([np.ones((len(label), 2)) for label in labels], labels) == 0.5

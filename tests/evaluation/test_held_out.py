@@ -36,14 +36,14 @@ def learned(study, labels, method, rows):
     return {name: found[name] for name in ("n_components", "beta", "loadings")}
 
 
-def spoiled(study, people, rng):
+def spoiled(study, participants, rng):
     """Other answers, other gaps, other ages and sexes for some participants."""
     answers = study.answers.copy()
-    answers.iloc[people] = rng.choice([0.0, 1.0, 2.0, np.nan], (len(people), answers.shape[1]))
-    answers.iloc[people, 0] = 2.0  # nobody without any answer
+    answers.iloc[participants] = rng.choice([0.0, 1.0, 2.0, np.nan], (len(participants), answers.shape[1]))
+    answers.iloc[participants, 0] = 2.0  # nobody without any answer
     confounds = study.confounds.copy()
-    confounds.iloc[people, 0] = rng.uniform(0, 90, len(people))
-    confounds.iloc[people, 1] = rng.choice(["male", "female"], len(people))
+    confounds.iloc[participants, 0] = rng.uniform(0, 90, len(participants))
+    confounds.iloc[participants, 1] = rng.choice(["male", "female"], len(participants))
     return replace(study, answers=answers, confounds=confounds)
 
 

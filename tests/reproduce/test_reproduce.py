@@ -120,10 +120,12 @@ def exports(tmp_path_factory):
     """A study in the layout of HBN's exports, with simulated answers."""
     folder = tmp_path_factory.mktemp("hbn")
     cohort = make_cohort("hbn", 150)
-    people = [f"NDARAA{i:03d},assessment" for i in range(150)]
+    participants = [f"NDARAA{i:03d},assessment" for i in range(150)]
     columns = [f"CBCL,{name.upper()}" for name in SYNDROME_OF]
     answers = (
-        cohort.questionnaire.answers.set_axis(columns, axis=1).set_axis(people).rename_axis("Identifiers")
+        cohort.questionnaire.answers.set_axis(columns, axis=1)
+        .set_axis(participants)
+        .rename_axis("Identifiers")
     )
     answers.to_csv(folder / "CBCL.csv", float_format="%.0f", na_rep=".")
     who = cohort.questionnaire.confounds

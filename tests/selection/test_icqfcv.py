@@ -222,15 +222,17 @@ def test_participants_without_answers_are_left_out_of_the_groups_too(data):
 
 def test_confounds_spread_over_the_folds(monkeypatch):
     data = make_synthetic(80, 30, 4, noise=0.1, confounded=True, random_state=0)
-    people = pd.DataFrame({"age": data.confounds[:, 0], "sex": np.where(data.confounds[:, 1] > 0, "F", "M")})
+    participants = pd.DataFrame(
+        {"age": data.confounds[:, 0], "sex": np.where(data.confounds[:, 1] > 0, "F", "M")}
+    )
     cuts = []
     make = dividing.make_folds
     monkeypatch.setattr(dividing, "make_folds", lambda *a, **o: cuts.append(make(*a, **o)) or cuts[-1])
-    search((4,)).fit(data.answers, confounds=people)
-    women = np.bincount(cuts[0].row_block[people["sex"] == "F"], minlength=5)
+    search((4,)).fit(data.answers, confounds=participants)
+    women = np.bincount(cuts[0].row_block[participants["sex"] == "F"], minlength=5)
     # Four bands of age for each sex, each spread to within one participant.
     assert np.ptp(women) <= 4
-    old = np.bincount(cuts[0].row_block[people["age"] > people["age"].median()], minlength=5)
+    old = np.bincount(cuts[0].row_block[participants["age"] > participants["age"].median()], minlength=5)
     assert np.ptp(old) <= 4
 
 
@@ -326,16 +328,17 @@ def test_set_output(data):
 
 
 def test_confounds_and_weights_are_passed_on(data):
-    people = pd.DataFrame({"age": np.linspace(6, 18, 80)})
+    participants = pd.DataFrame({"age": np.linspace(6, 18, 80)})
     weights = np.linspace(1, 3, 80)
-    model = search((4,), betas=[0.1]).fit(data.answers, confounds=people, sample_weight=weights)
+    model = search((4,), betas=[0.1]).fit(data.answers, confounds=participants, sample_weight=weights)
     plain = ICQF(4, beta=0.1, item_range=(0, 100), max_iter=2000)
-    plain.fit(data.answers, confounds=people, sample_weight=weights)
+    plain.fit(data.answers, confounds=participants, sample_weight=weights)
     assert model.best_estimator_.components_.tobytes() == plain.components_.tobytes()
     np.testing.assert_array_equal(
-        model.transform(data.answers, confounds=people), plain.transform(data.answers, confounds=people)
+        model.transform(data.answers, confounds=participants),
+        plain.transform(data.answers, confounds=participants),
     )
-    unweighted = search((4,), betas=[0.1]).fit(data.answers, confounds=people)
+    unweighted = search((4,), betas=[0.1]).fit(data.answers, confounds=participants)
     assert (model.cv_results_["error"] != unweighted.cv_results_["error"]).all()
 
 
