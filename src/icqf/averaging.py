@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import tee
 from typing import Any, Literal
 
 import numpy as np
@@ -101,8 +102,8 @@ def consensus(
 
 def _resampled(problem: Problem, draws: list[Array], k: int, tol: float, max_iter: int) -> list[Array]:
     """Loadings (K, m) of some resamples, each started afresh."""
-    problems = [problem.of_rows(rows) for rows in draws]
-    starts = [Starts(drawn).make("nndsvd", k) for drawn in problems]
+    problems, again = tee(problem.of_rows(rows) for rows in draws)  # one at a time in memory
+    starts = (Starts(drawn).make("nndsvd", k) for drawn in again)
     found = run(problems, starts, tol=tol, max_iter=max_iter, exact=False)
     return [fit.factors.loadings.astype(np.float64) for fit in found]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import tee
 from typing import Any
 
 import numpy as np
@@ -197,19 +198,23 @@ def predict_hidden(
 def _predicted(
     problem: Problem, folds: Folds, part: Sequence[int], seeds: Sequence[int], k: int, init: str
 ) -> list[tuple[Array, Array]]:
-    """Squared errors by item of the model and of the means, for some folds."""
-    held_out = [HeldOut(problem, folds.mask(fold)) for fold in part]
+    """Squared errors by item of the model and of the means, for some folds, one at a time in memory."""
+
+    def held_out() -> Iterator[HeldOut]:
+        return (HeldOut(problem, folds.mask(fold)) for fold in part)
+
+    problems, again = tee(held_out())
     found = run(
-        [each.visible for each in held_out],
-        [
+        (each.visible for each in problems),
+        (
             each.starts.make(init, k, np.random.default_rng(seed))
-            for each, seed in zip(held_out, seeds, strict=True)
-        ],
+            for each, seed in zip(again, seeds, strict=True)
+        ),
         tol=tolerances.SEARCH,
         max_iter=tolerances.MAX_ITER,
         exact=False,
     )
     return [
         (each.error(fit.factors).squares, each.error_of_means().squares)
-        for each, fit in zip(held_out, found, strict=True)
+        for each, fit in zip(held_out(), found, strict=True)
     ]
