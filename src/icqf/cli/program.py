@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from icqf import __version__
+from icqf.cli.support.terminal import echo, escaped
 from icqf.cli.support.wording import worded
 from icqf.errors import InputError, concerns_users
 
@@ -52,9 +53,11 @@ class Program(click.Group):
             with _warnings_as_messages():
                 return super().invoke(ctx)
         except InputError as error:
-            raise Refusal(worded(error)) from error
+            raise Refusal(escaped(worded(error))) from error
+        except click.UsageError as error:
+            raise click.UsageError(escaped(error.format_message()), error.ctx) from error
         except KeyboardInterrupt:
-            click.echo("Stopped. Nothing was written.", err=True)
+            echo("Stopped. Nothing was written.", err=True)
             ctx.exit(INTERRUPTED)
         except MemoryError as error:
             raise Refusal("This machine has too little memory for these data.") from error
@@ -62,14 +65,14 @@ class Program(click.Group):
             raise
         except OSError as error:
             place = f"{error.filename}: " if error.filename else ""
-            raise Refusal(f"{place}{error.strerror or error}.") from error
+            raise Refusal(escaped(f"{place}{error.strerror or error}.")) from error
 
 
 @contextmanager
 def _warnings_as_messages() -> Iterator[None]:
     def show(message: Any, category: Any, *place: Any, **more: Any) -> None:
         if concerns_users(category):
-            click.echo(f"Note: {worded(message)}", err=True)
+            echo(f"Note: {worded(message)}", err=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("default", UserWarning)

@@ -8,6 +8,7 @@ import click
 
 from icqf.cli.support.many import ManyCommand
 from icqf.cli.support.options import options_of, study_options
+from icqf.cli.support.terminal import echo, write_data
 from icqf.cli.support.wording import worded
 
 
@@ -32,7 +33,10 @@ def command(ctx: click.Context, as_json: bool, **_: Any) -> None:
     from icqf.workflow.read import check_study
 
     findings = check_study(options_of(ctx))
-    click.echo(findings.to_json() if as_json else listing(findings))
+    if as_json:
+        write_data(findings.to_json() + "\n")
+    else:
+        echo(listing(findings))
     ctx.exit(1 if findings.must_fix else 0)
 
 

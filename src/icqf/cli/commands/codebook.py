@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from icqf.cli.support.options import FILE
+from icqf.cli.support.terminal import echo, write_data
 
 
 @click.command(
@@ -40,7 +41,7 @@ def command(answers: Path, dictionary: Path | None, out: Path | None, form: str 
     items = codebook_from(read_table(answers, dictionary=dictionary))
     text = format_codebook(items, format=form)
     if out is None:
-        click.echo(text, nl=False)
+        write_data(text)
         return
     write_bytes(out, text.encode())
-    click.echo(f"{len(items)} items are described in {out}; check their ranges.", err=True)
+    echo(f"{len(items)} items are described in {out}; check their ranges.", err=True)

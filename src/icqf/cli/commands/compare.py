@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from icqf.cli.support.options import FILE
+from icqf.cli.support.terminal import echo
 
 
 @click.command(
@@ -44,10 +45,8 @@ def command(first: Path, second: Path, method: str, similarity: str, out: Path |
     keyed_a, keyed_b = ({item.name for item in items if item.reverse} for items in (items_a, items_b))
     shared = [name for name in a.loadings_.index if name in keyed_a ^ keyed_b and name in b.loadings_.index]
     if shared:
-        click.echo(
-            f"Note: reversed in one study and not in the other: {', '.join(map(str, shared))}.", err=True
-        )
-    click.echo(match)
+        echo(f"Note: reversed in one study and not in the other: {', '.join(map(str, shared))}.", err=True)
+    echo(match)
     if out is not None:
         write_table(match.pairs, out)
-        click.echo(f"The pairs are in {out}.", err=True)
+        echo(f"The pairs are in {out}.", err=True)

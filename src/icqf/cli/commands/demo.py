@@ -9,6 +9,7 @@ import click
 from icqf.cli.support.job import announce, say
 from icqf.cli.support.options import FILE
 from icqf.cli.support.progress import Meter
+from icqf.cli.support.terminal import echo
 from icqf.cli.support.text import choice_text, model_text
 
 REAL = ("help", "bfi", "phq9")
@@ -45,11 +46,11 @@ def command(data: str, out: Path, force: bool, quiet: bool) -> None:
         )
     say(fit.warnings, quiet=quiet)
     if fit.search is not None:
-        click.echo(choice_text(fit.search, fit.options.rule) + "\n")
-    click.echo(model_text(fit.model, fit.study.items, top=4))
-    click.echo(f"\nResults are in {out / 'results'}: {', '.join(names)}")
+        echo(choice_text(fit.search, fit.options.rule) + "\n")
+    echo(model_text(fit.model, fit.study.items, top=4))
+    echo(f"\nResults are in {out / 'results'}: {', '.join(names)}")
     answers, codebook = fit.options.answers, fit.options.codebook
-    click.echo(
+    echo(
         "\nTry next:\n"
         f"  icqf check {answers} --codebook {codebook} --confounds age sex\n"
         f"  icqf show {out / 'results' / 'model.icqf'} --all\n"

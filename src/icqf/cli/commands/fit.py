@@ -10,6 +10,7 @@ import click
 from icqf.cli.support.job import announce, job, journal_for, say
 from icqf.cli.support.many import ManyCommand
 from icqf.cli.support.options import FILE, options_of, study_options
+from icqf.cli.support.terminal import echo
 from icqf.cli.support.text import choice_text, model_text
 
 
@@ -52,6 +53,6 @@ def command(
         names = write_results(fit, out, force=force)
     say(fit.warnings, quiet=quiet)
     if fit.search is not None:
-        click.echo(choice_text(fit.search, fit.options.rule) + "\n")
-    click.echo(model_text(fit.model, study.items, top=top))
-    click.echo(f"\nResults are in {out}{'/' if out.suffix == '' else ''}: {', '.join(names)}")
+        echo(choice_text(fit.search, fit.options.rule) + "\n")
+    echo(model_text(fit.model, study.items, top=top))
+    echo(f"\nResults are in {out}{'/' if out.suffix == '' else ''}: {', '.join(names)}")

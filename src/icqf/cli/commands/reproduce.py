@@ -10,6 +10,7 @@ import click
 
 from icqf.cli.support.job import resumable, typed
 from icqf.cli.support.many import ManyCommand, ManyOption
+from icqf.cli.support.terminal import echo
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,10 +108,10 @@ def table1_command(
     table.to_csv(out / "table1.csv", index=False)
     (out / "table1.txt").write_text(text + "\n", encoding="utf-8")
     _figures(out, table)
-    click.echo(text)
-    click.echo("Mean |found k − true k| (standard error); the paper's, where it has any, in square brackets.")
+    echo(text)
+    echo("Mean |found k − true k| (standard error); the paper's, where it has any, in square brackets.")
     if not quiet:
-        click.echo(f"Written to {out}.", err=True)
+        echo(f"Written to {out}.", err=True)
 
 
 def _study_options(default: Sequence[str]) -> Callable[[Command], Command]:
@@ -160,9 +161,9 @@ def _run(ctx: click.Context, work: Callable[[list[Study], Design], Path], option
     studies = [load_study(name, files=files.get(name, ()), most=most) for name in options["studies"]]
     with resumable(ctx, options["out"], quiet=options["quiet"]) as meter:
         page = work(studies, _design(ctx, options, meter))
-    click.echo(page.read_text(encoding="utf-8"))
+    echo(page.read_text(encoding="utf-8"))
     if not options["quiet"]:
-        click.echo(f"Written to {options['out']}: {page.name}, tables and figures.", err=True)
+        echo(f"Written to {options['out']}: {page.name}, tables and figures.", err=True)
 
 
 def _design(ctx: click.Context, options: dict[str, Any], meter: Meter) -> Design:

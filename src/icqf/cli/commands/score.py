@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -10,6 +9,7 @@ import click
 from icqf.cli.support.job import say
 from icqf.cli.support.many import ManyCommand, ManyOption
 from icqf.cli.support.options import FILE
+from icqf.cli.support.terminal import echo, write_data
 from icqf.io.formats import WRITABLE
 
 
@@ -61,9 +61,9 @@ def command(
     done = score_file(model, answers, codebook=codebook, dictionary=dictionary, id=id, missing_codes=codes)
     say(done.notes, quiet=quiet)
     if out is None:
-        sys.stdout.write(csv_text(done.scores, decimals=DECIMALS))
+        write_data(csv_text(done.scores, decimals=DECIMALS))
         return
     write_table(done.scores, out, format=form, decimals=DECIMALS)
     if not quiet:
         silent = f" ({done.n_silent} answered nothing and have empty scores)" if done.n_silent else ""
-        click.echo(f"Scores of {len(done.scores)} participants{silent} are in {out}.", err=True)
+        echo(f"Scores of {len(done.scores)} participants{silent} are in {out}.", err=True)

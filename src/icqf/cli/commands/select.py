@@ -10,6 +10,7 @@ import click
 from icqf.cli.support.job import announce, job, journal_for
 from icqf.cli.support.many import ManyCommand
 from icqf.cli.support.options import FILE, options_of, study_options
+from icqf.cli.support.terminal import echo
 from icqf.cli.support.text import choice_text
 
 
@@ -54,12 +55,12 @@ def command(ctx: click.Context, out: Path | None, force: bool, resume: bool, qui
         if out is not None:
             refuse_table(out, force=force)  # it may have come while the search ran
             write_table(search.cv_results_, out)
-    click.echo(error_table(search.cv_results_))
+    echo(error_table(search.cv_results_))
     if search.stability_ is not None:
-        click.echo(f"\nAgreement of the factors between halves of the sample:\n{stability_table(search)}")
-    click.echo("\n" + choice_text(search, options.rule))
+        echo(f"\nAgreement of the factors between halves of the sample:\n{stability_table(search)}")
+    echo("\n" + choice_text(search, options.rule))
     if out is not None:
-        click.echo(f"All fits are in {out}.", err=True)
+        echo(f"All fits are in {out}.", err=True)
 
 
 def stability_table(search: Any) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from icqf.cli.support.options import FILE
+from icqf.cli.support.terminal import echo
 from icqf.cli.support.text import model_text
 
 
@@ -27,7 +28,7 @@ def command(model: Path, top: int, everything: bool) -> None:
     from icqf.workflow.score import model_items
 
     fitted, items = model_items(model)
-    click.echo(model_text(fitted, items, top=top))
+    echo(model_text(fitted, items, top=top))
     if everything:
         for table in (fitted.loadings_, fitted.confound_loadings_):
-            click.echo("\n" + table.to_string(float_format="{:.2f}".format))
+            echo("\n" + table.to_string(float_format="{:.2f}".format))

@@ -11,6 +11,7 @@ import click
 from icqf.cli.support.job import announce, resumable, typed
 from icqf.cli.support.many import ManyOption
 from icqf.cli.support.options import FILE, options_of, study_options
+from icqf.cli.support.terminal import echo
 from icqf.data.parameters import BETAS
 
 if TYPE_CHECKING:
@@ -84,6 +85,6 @@ def evaluate(ctx: click.Context, experiment: Experiment, given: dict[str, Any]) 
             command=typed(ctx),
             callback=meter,
         )
-    click.echo(page.read_text(encoding="utf-8"))
+    echo(page.read_text(encoding="utf-8"))
     if not quiet:
-        click.echo(f"Written to {out}: {page.name}, tables and figures.", err=True)
+        echo(f"Written to {out}: {page.name}, tables and figures.", err=True)

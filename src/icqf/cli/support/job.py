@@ -12,6 +12,7 @@ import click
 
 from icqf.cli.support.many import RAW
 from icqf.cli.support.progress import Meter
+from icqf.cli.support.terminal import echo
 from icqf.cli.support.wording import worded
 from icqf.errors import InputError
 
@@ -26,7 +27,7 @@ def say(notes: Iterable[str | Warning], *, quiet: bool = False) -> None:
     """Write notes and warnings to standard error, one per line."""
     if not quiet:
         for note in notes:
-            click.echo(f"Note: {worded(note)}", err=True)
+            echo(f"Note: {worded(note)}", err=True)
 
 
 def announce(study: Study, *, quiet: bool = False) -> None:
@@ -36,7 +37,7 @@ def announce(study: Study, *, quiet: bool = False) -> None:
     from icqf.data.check import check
 
     questionnaire = study.questionnaire
-    click.echo(
+    echo(
         f"Read {questionnaire.n_participants} participants and {questionnaire.n_items} items from "
         f"{questionnaire.source}.",
         err=True,
@@ -44,7 +45,7 @@ def announce(study: Study, *, quiet: bool = False) -> None:
     say(questionnaire.notes)
     for finding in check(questionnaire):
         if finding.severity == "error":
-            click.echo(f"Warning: {worded(finding)}", err=True)
+            echo(f"Warning: {worded(finding)}", err=True)
 
 
 def journal_for(out: Path, options: StudyOptions, *, resume: bool) -> Path | None:
@@ -84,12 +85,12 @@ def job(ctx: click.Context, journal: Path | None, *, quiet: bool) -> Iterator[Me
             raise
     except KeyboardInterrupt:
         if journal is None or not journal.exists():
-            click.echo("Stopped. Nothing was written.", err=True)
+            echo("Stopped. Nothing was written.", err=True)
         else:
             words = [word for word in ctx.meta.get(RAW, []) if word != "--resume"]
             command = shlex.join(["icqf", ctx.info_name or "", *words, "--resume"])
             done = f"{_kept(journal)} of {meter.total} fits are kept" if meter.total else "The work is kept"
-            click.echo(f"Stopped. {done} in {journal}; continue with:\n  {command}", err=True)
+            echo(f"Stopped. {done} in {journal}; continue with:\n  {command}", err=True)
         ctx.exit(INTERRUPTED)
     if journal is not None:
         journal.unlink(missing_ok=True)
@@ -108,7 +109,7 @@ def resumable(ctx: click.Context, out: Path, *, quiet: bool) -> Iterator[Meter]:
         with meter:
             yield meter
     except KeyboardInterrupt:
-        click.echo(
+        echo(
             f"Stopped. {meter.done} of {meter.total} fits are kept in {out}; give the same command again to "
             "continue.",
             err=True,
