@@ -6,7 +6,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from icqf.baselines import FactorAnalysis
+from icqf.baselines import FactorAnalysis, bic_factor_analysis, parallel_analysis, velicer_map
+from icqf.errors import InputError
 
 THREE_DECIMALS = 5e-4
 
@@ -218,3 +219,10 @@ def test_constant_item_is_named(three_factors):
     frame = pd.DataFrame(three_factors, columns=[f"q{j}" for j in range(12)]).assign(q3=2.0)
     with pytest.raises(ValueError, match="Item 'q3' has the same answer 2"):
         FactorAnalysis().fit(frame)
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (10, 1), (10,)])
+@pytest.mark.parametrize("fit", [FactorAnalysis().fit, parallel_analysis, velicer_map, bic_factor_analysis])
+def test_tables_too_small_to_correlate_are_refused_as_input(shape, fit):
+    with pytest.raises(InputError):
+        fit(np.random.default_rng(0).random(shape))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -100,6 +101,15 @@ class Sphericity:
 def item_name(names: Sequence[Any] | None, j: int) -> str:
     """Item `j` as an error message names it: its column name in quotes, else its number."""
     return f"number {j} (counted from 0)" if names is None else f"'{names[j]}'"
+
+
+@contextmanager
+def as_input_errors() -> Iterator[None]:
+    """What scikit-learn refuses, such as a table of a single participant, is input that cannot be used."""
+    try:
+        yield
+    except ValueError as error:
+        raise InputError(str(error)) from None
 
 
 def item_moments(

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from icqf.baselines.correlation import (
     CorrelationKind,
     Floats,
+    as_input_errors,
     bartlett_sphericity,
     is_positive_definite,
     item_moments,
@@ -169,14 +170,15 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         >>> FactorAnalysis().fit(X).loadings_.shape
         (5, 1)
         """
-        answers = validate_data(
-            self,
-            X,
-            dtype=np.float64,
-            ensure_all_finite="allow-nan",
-            ensure_min_samples=2,
-            ensure_min_features=2,
-        )
+        with as_input_errors():
+            answers = validate_data(
+                self,
+                X,
+                dtype=np.float64,
+                ensure_all_finite="allow-nan",
+                ensure_min_samples=2,
+                ensure_min_features=2,
+            )
         m = answers.shape[1]
         self._check_parameters(m)
         names = getattr(self, "feature_names_in_", None)

@@ -11,7 +11,14 @@ import pandas as pd
 from scipy import linalg
 from sklearn.utils.validation import check_array
 
-from icqf.baselines.correlation import CorrelationKind, Floats, Moments, is_positive_definite, item_moments
+from icqf.baselines.correlation import (
+    CorrelationKind,
+    Floats,
+    Moments,
+    as_input_errors,
+    is_positive_definite,
+    item_moments,
+)
 from icqf.baselines.count import FactorCount
 from icqf.baselines.extraction import Method, degrees_of_freedom, extract, fit_statistics, start_uniquenesses
 from icqf.errors import InputError
@@ -22,9 +29,10 @@ RandomState = int | np.random.Generator | None
 def _read(X: npt.ArrayLike, correlation: CorrelationKind) -> tuple[Floats, Moments]:
     """Answers as an array without the participants who answered nothing, and their correlations."""
     names: Sequence[Any] | None = list(X.columns) if isinstance(X, pd.DataFrame) else None
-    answers = check_array(
-        X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2, ensure_min_features=2
-    )
+    with as_input_errors():
+        answers = check_array(
+            X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2, ensure_min_features=2
+        )
     answers = answers[~np.isnan(answers).all(axis=1)]
     return answers, item_moments(answers, correlation=correlation, names=names)
 
