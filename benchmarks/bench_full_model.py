@@ -18,8 +18,8 @@ def main() -> None:
         hidden = np.random.default_rng(0).random(complete.shape) < 0.1
         X = np.where(hidden | answers.isna(), np.nan, complete).astype(np.float32)
         model = ICQF(8, beta=0.1, item_range=(0, 2))
-        people = questionnaire.confounds
-        mine, model = best_of(7, lambda: model.fit(X, confounds=people))  # noqa: B023
+        confounds = questionnaire.confounds
+        mine, model = best_of(7, lambda: model.fit(X, confounds=confounds))  # noqa: B023
         other, nmf = best_of(5, lambda: sklearn_nmf(8, 0.1, *complete.shape, 2.0).fit(complete))  # noqa: B023
         print(
             f"  {n} × 119 ({name}): icqf {mine * 1e3:.0f} ms ({model.n_iter_} iterations, "

@@ -22,10 +22,10 @@ RESAMPLES, FITS, SECONDS, MEGABYTES = 100, 15.0, 10.0, 2.0
 
 def main() -> None:
     """Print the ratios."""
-    people = make_cohort("abcd", random_state=0).questionnaire
-    answers, confounds = people.keyed_answers(), people.confounds
-    heading(f"report of {len(answers)} x {people.n_items}, k = 8, beta = 0.1")
-    model = ICQF(8, beta=0.1, item_range=people.ranges())
+    questionnaire = make_cohort("abcd", random_state=0).questionnaire
+    answers, confounds = questionnaire.keyed_answers(), questionnaire.confounds
+    heading(f"report of {len(answers)} x {questionnaire.n_items}, k = 8, beta = 0.1")
+    model = ICQF(8, beta=0.1, item_range=questionnaire.ranges())
     fit, _ = best_of(3, lambda: model.fit(answers, confounds=confounds))
 
     problem = model.state(answers, confounds=confounds).problem
@@ -42,7 +42,7 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         clock = time.perf_counter()
-        built = build_report(model, people, n_bootstrap=0)
+        built = build_report(model, questionnaire, n_bootstrap=0)
         files = write_report(Path(folder) / "report.html", built)
         seconds, size = time.perf_counter() - clock, files[0].stat().st_size / 1e6
     print(f"  the report without bootstrap takes {seconds:.2f} s and {size:.2f} MB")

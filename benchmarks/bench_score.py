@@ -1,4 +1,4 @@
-"""`icqf score` on 100 000 people x 119 items, against pandas reading the same CSV file five times.
+"""`icqf score` on 100 000 participants x 119 items, against pandas reading the same CSV file five times.
 
 The command's reading, scoring and writing are timed inside one process, as pandas is; starting Python and
 importing are shown beside it, through the installed command. Turn and turn about, and each the best of five,
@@ -29,7 +29,7 @@ from icqf.workflow.options import StudyOptions
 from icqf.workflow.results import DECIMALS, write_results
 from icqf.workflow.score import score_file
 
-PEOPLE = 100_000
+PARTICIPANTS = 100_000
 LIMIT = 5.0
 
 
@@ -53,9 +53,9 @@ def main() -> None:
         options = StudyOptions.of({**asked, "n_components": 8, "beta": 0.1})
         write_results(fit_study(options), folder / "results")
         model, table, out = folder / "results" / "model.icqf", folder / "big.csv", folder / "scores.csv"
-        people = simulate(1, n_participants=PEOPLE)
-        people["child_id"] = [f"C{i:06d}" for i in range(PEOPLE)]
-        people.to_csv(table, index=False)
+        answers = simulate(1, n_participants=PARTICIPANTS)
+        answers["child_id"] = [f"C{i:06d}" for i in range(PARTICIPANTS)]
+        answers.to_csv(table, index=False)
 
         command = [sys.executable, "-m", "icqf", "score", str(model), str(table), "--out", str(out)]
         read, job, whole = best_of_each(

@@ -21,7 +21,7 @@ KS, BETAS = range(2, 17), (0.01, 0.05, 0.1, 0.2, 0.5)
 def main() -> None:
     heading("750 cross-validation fits at 1 335 × 119 (simulated care-seeking cohort)")
     study = make_cohort("hbn", 1_335).questionnaire
-    answers, people = study.keyed_answers(), study.confounds
+    answers, confounds = study.keyed_answers(), study.confounds
     complete = answers.fillna(0).to_numpy(np.float32)
     ten, _ = best_of(2, lambda: [sklearn_nmf(8, 0.1, *complete.shape, 2.0).fit(complete) for _ in range(10)])
     sixty = 6 * ten
@@ -29,7 +29,7 @@ def main() -> None:
     def search(n_jobs: int, **more: object) -> ICQFCV:
         base = ICQF(item_range=(0, 2))
         model = ICQFCV(base, n_components=KS, betas=BETAS, n_jobs=n_jobs, random_state=0, **more)
-        return model.fit(answers, confounds=people)
+        return model.fit(answers, confounds=confounds)
 
     # The worker processes start, and import the package, before the clock does.
     Parallel(n_jobs=2)(delayed(exec)("import icqf.selection.search") for _ in range(4))
@@ -44,7 +44,7 @@ def main() -> None:
     stable = search(2, stability=True)
     extra = time.perf_counter() - clock - two
     clock = time.perf_counter()
-    consensus(stable.best_estimator_, answers, confounds=people, n_jobs=2)
+    consensus(stable.best_estimator_, answers, confounds=confounds, n_jobs=2)
     extra += time.perf_counter() - clock
     print(f"  stability of k = 2…16 and consensus: {extra:.2f} s")
     report("  stability and consensus against the search", extra / two, 1.0)

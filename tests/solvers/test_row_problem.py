@@ -8,7 +8,7 @@ import scipy.optimize
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from icqf.solvers.row_problem import interior_points, mend_guess, solve_rows
+from icqf.solvers.row_problem import correct_guess, interior_points, solve_rows
 
 
 def solve(H, p, loadings, room, top, start=None):
@@ -121,7 +121,7 @@ def test_the_guess_and_the_interior_points_end_at_the_same_scores(seed, k, tight
     size = np.trace(H, axis1=1, axis2=2) / k
     scaled = np.moveaxis(H, 0, -1) / size, p.T / size, loadings / 4, room / 4, top
     guess = rng.choice([0.0, 0.5, 1.0], size=(k, 30))
-    unsettled = mend_guess(*scaled, guess)
+    unsettled = correct_guess(*scaled, guess)
     settled = np.setdiff1d(np.arange(30), unsettled)
     assert len(settled) >= 10  # these programs being much harder than those of people
     np.testing.assert_allclose(guess[:, settled], interior_points(*scaled)[:, settled], atol=2e-5)

@@ -101,7 +101,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Fit:
-    """How well the solution describes the observed answers (weighted sums over people).
+    """How well the solution describes the observed answers (weighted sums over participants).
 
     Attributes
     ----------

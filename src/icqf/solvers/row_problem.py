@@ -1,6 +1,6 @@
-"""Scores of the people whose reconstructed answers reach their range: small quadratic programs, in batch.
+"""Scores of the participants whose reconstructed answers reach their range: small quadratic programs, in batch.
 
-First the active bounds are guessed and the guess is mended until it is right, which for nearly every row
+First the active bounds are guessed and the guess is corrected until it is right, which for nearly every row
 takes a few rounds: one linear system each, with the entries of all rows lying together so that
 elimination runs over rows. The rows that are left are solved by a primal-dual interior-point method
 (Mehrotra's predictor and corrector).
@@ -46,7 +46,7 @@ def solve_rows(
     width = np.maximum(room.max(), 1e-12)
     H, p, loadings, room = H / size, p / size, loadings / width, room / width
     w = np.zeros((k, s)) if start is None else start.astype(np.float64)
-    unsettled = mend_guess(H, p, loadings, room, np.inf if top is None else float(top), w)
+    unsettled = correct_guess(H, p, loadings, room, np.inf if top is None else float(top), w)
     if len(unsettled):
         some = H[:, :, unsettled], p[:, unsettled]
         w[:, unsettled] = interior_points(*some, loadings, room[unsettled], top)
@@ -54,13 +54,13 @@ def solve_rows(
 
 
 @_quiet
-def mend_guess(H: Array, p: Array, loadings: Array, room: Array, top: float, w: Array) -> Array:
+def correct_guess(H: Array, p: Array, loadings: Array, room: Array, top: float, w: Array) -> Array:
     """Solve by finding out which bounds are active, from the guess w (in place).
 
-    A round solves for the scores and multipliers as if the guess were right, and mends what is most wrong
+    A round solves for the scores and multipliers as if the guess were right, and corrects what is most wrong
     with it: a score outside its box is put to its bound, a bound or item whose multiplier has the wrong
     sign is let go, or the item most above its room becomes active. When nothing is wrong, the optimality
-    conditions hold. (Mending everything at once takes more rounds and can go round in circles.)
+    conditions hold. (Correcting everything at once takes more rounds and can go round in circles.)
 
     Returns
     -------
@@ -103,9 +103,9 @@ def mend_guess(H: Array, p: Array, loadings: Array, room: Array, top: float, w: 
             array[..., again] for array in (H, p, side, items, on, worst, wrong, most, found)
         )
         room = room[again]
-        mend = wrong == most
-        side = np.where(mend[:k], np.where(side == 0, np.where(found < 0, -1, 1), 0), side)
-        on, add = on & ~mend[k:-1], mend[-1]
+        correct = wrong == most
+        side = np.where(correct[:k], np.where(side == 0, np.where(found < 0, -1, 1), 0), side)
+        on, add = on & ~correct[k:-1], correct[-1]
     np.clip(w, 0, top, out=w)
     return np.concatenate([*failed, left])
 

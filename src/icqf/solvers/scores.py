@@ -91,7 +91,7 @@ def _settle_pressing(problem: Problem, loadings: Loadings, block: Block, rows: A
     k, penalty = loadings.k, problem.penalty
     X, O = block.X[rows].astype(np.float64), block.observed()[rows].astype(np.float64)
     offset = problem.design[:, block.rows.start + rows].astype(np.float64).T @ loadings.Q[k:]
-    # A confound part that is above the range by itself leaves no room, and cannot be mended by scores.
+    # A confound part that is above the range by itself leaves no room, and no score can make it fit.
     room = np.maximum(np.asarray(problem.bounds.reconstruction) - offset, 0.0)
     H = unpack((O @ loadings.products).T, k)
     p = (((X - offset) * O) @ loadings.columns).T
