@@ -1,4 +1,4 @@
-"""Scores of the participants whose reconstructed answers reach their range: small quadratic programs, in batch.
+"""Scores of participants whose reconstructed answers reach their range: small quadratic programs, in batch.
 
 First the active bounds are guessed and the guess is corrected until it is right, which for nearly every row
 takes a few rounds: one linear system each, with the entries of all rows lying together so that
