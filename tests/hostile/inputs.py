@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import random
+import resource
 import shutil
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +20,7 @@ import pyreadstat
 from click.testing import CliRunner
 
 from hostile.model_files import add_bytes, drop_bytes, edit_bytes, flip_bits, truncate, zero_bytes
-from hostile.tally import Hang, Tally, in_short, time_limit
+from hostile.tally import MOST_MEMORY, Hang, Tally, in_short, time_limit
 from icqf import ICQF
 from icqf.cli.program import cli
 
@@ -313,3 +317,67 @@ def one(tally: Tally, place: Path, words: tuple, what: str) -> None:
 def _finite(folder: Path) -> bool:
     model = ICQF.load(folder / "model.icqf")
     return bool(np.isfinite(model.components_).all() and np.isfinite(model.objective_))
+
+
+# --- bombs: small files that take much memory, each in a process of its own --------------------------------
+
+
+def far_cell(path: Path) -> None:
+    """One cell with a blank, in the last corner of the sheet."""
+    with pd.ExcelWriter(path, engine="xlsxwriter") as writer:
+        numeric().to_excel(writer, index=False)
+        next(iter(writer.sheets.values())).write_string(1_048_575, 16_383, " ")
+
+
+def far_row(path: Path) -> None:
+    """As above, in a row whose cells do not say where they are."""
+    _with_sheet(path, b"</row></sheetData>", b'</row><row r="1048576"><c><v>1</v></c></row></sheetData>')
+
+
+def long_text(path: Path) -> None:
+    """A sheet that unpacks to 1.2 GB of blanks."""
+    numeric().to_excel(path, index=False, engine="xlsxwriter")
+    with zipfile.ZipFile(path) as old:
+        parts = {name: old.read(name) for name in old.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as new:
+        for name, part in parts.items():
+            with new.open(name, "w", force_zip64=True) as stream:
+                stream.write(part)
+                for _ in range(1200 if "sheet1" in name else 0):
+                    stream.write(b" " * 2**20)
+
+
+def _with_sheet(path: Path, old_bytes: bytes, new_bytes: bytes) -> None:
+    numeric().to_excel(path, index=False, engine="xlsxwriter")
+    with zipfile.ZipFile(path) as old:
+        parts = {name: old.read(name) for name in old.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
+        for name, part in parts.items():
+            new.writestr(name, part.replace(old_bytes, new_bytes) if "sheet1" in name else part)
+
+
+BOMBS = (far_cell, far_row, long_text)
+
+
+def bombed(folder: Path) -> Tally:
+    tally = Tally("workbook bombs")
+    for make in BOMBS:
+        path = folder / f"{make.__name__}.xlsx"
+        make(path)
+        words = [sys.executable, "-m", "icqf", "check", str(path)]
+        program = subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=_limited
+        )
+        said = program.stdout.read().decode()
+        _, status, used = os.wait4(program.pid, 0)
+        program.returncode = os.waitstatus_to_exitcode(status)
+        example = f"{make.__name__}: {used.ru_maxrss // 1024} MB, {said[-140:]}"
+        if program.returncode < 0 or "Traceback" in said:
+            tally.add("abort" if program.returncode < 0 else "foreign exception", example)
+        else:
+            tally.add("over 500 MB" if used.ru_maxrss * 1024 > MOST_MEMORY else "answered", example)
+    return tally
+
+
+def _limited() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (4 * 2**30, 4 * 2**30))

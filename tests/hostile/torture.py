@@ -25,6 +25,7 @@ def kinds(folder: Path):
         "forged": lambda: model_files.forgeries(size(400, 5_000), SEED, folder),
         "bombs": lambda: model_files.bombed(folder),
         "inputs": lambda: inputs.run(size(60, 5_000), SEED, folder),
+        "workbooks": lambda: inputs.bombed(folder),
         "degenerate": lambda: degenerate.run(),
         "written": lambda: leaks.written(folder),
         "recovered": lambda: leaks.reconstruction(folder),

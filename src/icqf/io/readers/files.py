@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from icqf.errors import InputError, listed
 from icqf.io.formats import EXCEL, PARQUET, READABLE, STATISTICAL, TEXT
 from icqf.io.readers.bids import apply_sidecar
 from icqf.io.readers.delimited import read_delimited
+from icqf.io.readers.extents import refuse_far_cells
 from icqf.io.readers.redcap import apply_dictionary
 from icqf.io.readers.statistical import read_statistical
 from icqf.io.readers.tables import (
@@ -85,6 +87,8 @@ def _described(table: Table, path: Path, dictionary: str | os.PathLike[str] | No
 
 def _read_excel(path: Path) -> Table:
     require_package("python_calamine", "python-calamine", path)
+    if zipfile.is_zipfile(path):
+        guarded(lambda: refuse_far_cells(path), path, "an Excel workbook")
 
     def load() -> tuple[pd.DataFrame, list[str]]:
         with pd.ExcelFile(path, engine="calamine") as book:

@@ -182,6 +182,8 @@ def guarded(load: Callable[[], Result], path: Path, what: str) -> Result:
         return load()
     except MemoryError:
         raise InputError(f"{path.name}: the file is too large for this machine's memory.") from None
+    except InputError:
+        raise
     except Exception as error:  # parsers raise undocumented classes on damaged files
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         raise InputError(
