@@ -118,7 +118,14 @@ def _read_excel(path: Path) -> Table:
 
 def _read_parquet(path: Path) -> Table:
     require_package("pyarrow", "pyarrow", path)
-    frame = guarded(lambda: pd.read_parquet(path, engine="pyarrow"), path, "a Parquet file")
+
+    def load() -> pd.DataFrame:
+        frame = pd.read_parquet(path, engine="pyarrow")
+        for name in frame.select_dtypes("string").columns:
+            frame[name].astype(object)  # damaged text is only found when it is unpacked
+        return frame
+
+    frame = guarded(load, path, "a Parquet file")
     if frame.index.name is not None:
         frame = frame.reset_index()
     frame = frame.reset_index(drop=True).set_axis([str(name) for name in frame.columns], axis=1)

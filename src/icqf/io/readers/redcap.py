@@ -107,7 +107,11 @@ def _read_dictionary(path: Path) -> pd.DataFrame:
             else raw[found].astype(object).where(raw[found].notna(), "")
         )
         chosen[key] = texts.astype(str).str.strip()
-    return pd.DataFrame(chosen)
+    fields = pd.DataFrame(chosen)
+    twice = fields["field"][fields["field"].duplicated() & fields["field"].ne("")]
+    if len(twice):
+        raise InputError(f"{path.name}: the field {twice.iloc[0]!r} is there twice. Delete one of the two.")
+    return fields
 
 
 def _items(entry: pd.Series, source: str) -> list[Item]:
