@@ -295,9 +295,9 @@ CALLS: dict[str, Callable[..., list[Any]]] = {
     "velicer_map": lambda table, **_: [velicer_map(table).n_components],
     "bic_factor_analysis": lambda table, **_: [bic_factor_analysis(table).n_components],
     "item_moments": lambda table, **_: [item_moments(array_of(table)).mean],
-    "kmo": lambda table, **_: [kmo(item_moments(array_of(table)).correlation).overall],
+    "kmo": lambda table, **_: [str(kmo(item_moments(array_of(table)).correlation))],
     "bartlett_sphericity": lambda table, **_: [
-        bartlett_sphericity(item_moments(array_of(table)).correlation, len(table)).p_value
+        str(bartlett_sphericity(item_moments(array_of(table)).correlation, len(table)))
     ],
     "stability": own_stability,
     "stability of factor analysis": stability_of_analysis,

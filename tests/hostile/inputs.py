@@ -368,7 +368,8 @@ def bombed(folder: Path) -> Tally:
         program = subprocess.Popen(
             words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=_limited
         )
-        said = program.stdout.read().decode()
+        with program.stdout:
+            said = program.stdout.read().decode()
         _, status, used = os.wait4(program.pid, 0)
         program.returncode = os.waitstatus_to_exitcode(status)
         example = f"{make.__name__}: {used.ru_maxrss // 1024} MB, {said[-140:]}"

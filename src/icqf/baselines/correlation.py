@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from narwhals.exceptions import NarwhalsError
 from scipy import linalg, special
 from sklearn.exceptions import ConvergenceWarning
 
@@ -159,9 +160,25 @@ def item_moments(
     raise InputError(f"correlation is {correlation!r}; choose 'pairwise' or 'em'.")
 
 
+@contextmanager
+def input_errors() -> Iterator[None]:
+    """Makes what scikit-learn says about a table an error about input."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (ValueError, NarwhalsError) as error:
+        raise InputError(" ".join(str(error).split())) from None
+
+
 def _check_items(X: Floats, names: Sequence[Any] | None) -> None:
     if X.ndim != 2:
         raise InputError(f"Answers must be a participants-by-items table, found {X.ndim} dimension(s).")
+    if not X.shape[1]:
+        raise InputError("There are no items to correlate.")
+    if np.isinf(X).any():
+        j = int(np.argmax(np.isinf(X).any(axis=0)))
+        raise InputError(f"Item {item_name(names, j)} holds an infinite value; correct it or leave it empty.")
     answered = np.sum(~np.isnan(X), axis=0)
     if np.any(answered < 2):
         j = int(np.argmin(answered))

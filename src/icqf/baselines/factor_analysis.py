@@ -17,6 +17,7 @@ from icqf.baselines.correlation import (
     Floats,
     as_input_errors,
     bartlett_sphericity,
+    input_errors,
     is_positive_definite,
     item_moments,
     item_name,
@@ -276,7 +277,8 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         (1, 1)
         """
         check_is_fitted(self)
-        answers = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        with input_errors():
+            answers = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         Z = (answers - self.mean_) / self.scale_
         seen = ~np.isnan(Z)
         whole = seen.all(axis=1)

@@ -19,10 +19,11 @@ BETAS = (0.0, 0.01, 0.05, 0.1, 0.2, 0.5)
 
 @dataclass(frozen=True)
 class Number:
-    """A finite number of at least `least` or above `above`, or one of the values in `or_else`."""
+    """A number of at least `least` or above `above`, at most `most`, or one of the values in `or_else`."""
 
     least: float | None = None
     above: float | None = None
+    most: float = 1e100  # beyond, products of numbers are no numbers
     whole: bool = False
     or_else: tuple[Any, ...] = ()
 
@@ -32,11 +33,13 @@ class Number:
             right = value in self.or_else
         else:
             kind = numbers.Integral if self.whole else numbers.Real
-            right = isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
+            right = isinstance(value, kind) and not isinstance(value, bool) and value <= self.most
             right &= not right or (self.least is None or value >= self.least)
             right &= not right or (self.above is None or value > self.above)
         wanted = "a whole number" if self.whole else "a number"
         limit = f" above {self.above:g}" if self.least is None else f" of at least {self.least:g}"
+        if not right and isinstance(value, numbers.Real) and self.most < float(value) < math.inf:
+            limit = f" of at most {self.most:g}"
         return "" if right else f" must be {wanted}{limit}, not {value!r}."
 
 

@@ -382,5 +382,7 @@ def weights_of(sample_weight: Any, answers: Array) -> Array | None:
         raise InputError(
             "sample_weight must hold no negative number, and not all of the weights may be zero."
         )
+    if values.ndim < 2 and values.max() > 1e100:
+        raise InputError(f"sample_weight holds {values.max():g}; divide the weights by their mean.")
     weights: Array = _check_sample_weight(values, answers, dtype=np.float64)
     return weights

@@ -61,6 +61,8 @@ def make_splits(
             )
     if n_splits < 1:
         raise InputError(f"n_splits must be at least 1, not {n_splits}.")
+    if not questionnaire.n_participants:
+        raise InputError("No participant answered anything, so there is nothing to divide.")
     counts, member = _units(questionnaire, labels)
     parts = sorted({size for size in sizes if size != FULL}, reverse=True)
     splits = []

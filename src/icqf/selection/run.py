@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -11,6 +12,7 @@ import pandas as pd
 from joblib import Parallel, delayed, effective_n_jobs
 
 from icqf.baselines.retention import parallel_analysis
+from icqf.errors import InputError
 from icqf.jobs.parallel import Progress, ended_quietly, on_one_thread
 from icqf.selection.journal import SearchJournal
 from icqf.selection.rules import best_row, error_table
@@ -87,11 +89,24 @@ def as_table(trials: Sequence[Trial]) -> pd.DataFrame:
 
 
 def first_candidates(problem: Problem, seed: int) -> list[int]:
-    """The numbers of factors around the one that parallel analysis suggests, or around 1 if it finds none."""
+    """The numbers of factors around the one that parallel analysis suggests, or around 1 if it finds none.
+
+    Where it cannot be run (two items never answered together, nothing that varies), from 1 on.
+    """
     answers = np.where(problem.answers >= 0, problem.answers.astype(float), np.nan)
-    varying = np.nanstd(answers, axis=0) > 0
-    found = parallel_analysis(answers[:, varying], n_iter=20, random_state=seed)
-    centre, highest = max(1, found.n_components), min(problem.n, problem.m)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of an item that nobody answered
+        varying = np.nanstd(answers, axis=0) > 0
+    highest = min(problem.n, problem.m)
+    try:
+        centre = max(1, parallel_analysis(answers[:, varying], n_iter=20, random_state=seed).n_components)
+    except InputError as error:
+        centre = 1 + _REACH
+        warnings.warn(
+            f"Parallel analysis, which suggests where to begin, is not possible ({str(error).rstrip('.')}); "
+            f"up to {min(centre + _REACH, highest)} factors are tried.",
+            stacklevel=2,
+        )
     return [k for k in range(max(1, centre - _REACH), centre + _REACH + 1) if k <= highest]
 
 

@@ -121,8 +121,9 @@ def _read_parquet(path: Path) -> Table:
 
     def load() -> pd.DataFrame:
         frame = pd.read_parquet(path, engine="pyarrow")
-        for name in frame.select_dtypes("string").columns:
-            frame[name].astype(object)  # damaged text is only found when it is unpacked
+        texts: pd.Series
+        for _, texts in frame.select_dtypes("string").items():
+            texts.astype(object)  # damaged text is only found when it is unpacked
         return frame
 
     frame = guarded(load, path, "a Parquet file")
