@@ -97,7 +97,7 @@ def alive(session: int) -> list[int]:
     return found
 
 
-def run(n: int, seed: int, folder: Path) -> Tally:
+def run(n: int, seed: int, folder: Path, *, jobs: tuple[int, ...] = (1, 2)) -> Tally:
     tally, rng = Tally("ended at a random moment"), random.Random(seed)
     known: dict[str, tuple[dict[str, object], float]] = {}
     for i in range(n):
@@ -112,7 +112,7 @@ def run(n: int, seed: int, folder: Path) -> Tally:
             known[command] = results(place), time.monotonic() - began
         ending = rng.choice(SIGNALS)
         moment = rng.uniform(0.2, 1.0)
-        more = ("--jobs", "2") if rng.random() < 0.4 else ()
+        more = ("--jobs", str(rng.choice(jobs)))
         place = prepare(folder / f"try-{i}")
         what = f"{command} {' '.join(more)} {ending.name} at {moment:.0%}"
         for outcome, text in ended(
