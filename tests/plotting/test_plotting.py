@@ -255,3 +255,28 @@ def test_error_and_stability_draws_both_curves_and_the_choice(ax):
     ]
     with pytest.raises(InputError, match="fit the search with stability=True"):
         plots.error_and_stability(search.errors_, None)
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (
+            lambda p: p.cv_curve(pd.DataFrame({"n_components": [1], "beta": [0.1]})),
+            "no column 'error'.*errors_",
+        ),
+        (lambda p: p.cv_curve([1, 2]), "must be a table.*not list"),
+        (lambda p: p.score_correlations(pd.DataFrame(np.zeros((5, 2)))), r"5 rows and 2 columns.*corr\(\)"),
+        (
+            lambda p: p.loading_heatmap(pd.DataFrame({"factor1": [1.0, 0.5]}), items={"a": 1}),
+            "items must be a",
+        ),
+    ],
+)
+def test_another_table_than_the_plot_needs_is_refused_in_one_sentence(draw, message):
+    with pytest.raises(InputError, match=message):
+        draw(plots)
+
+
+def test_a_search_s_curve_is_drawn_by_its_error():
+    curve = pd.DataFrame({"n_components": [2, 3], "beta": [0.1, 0.1], "error": [0.5, 0.4]})
+    assert plots.count_curve(curve, chosen=3).get_ylabel() == "error"

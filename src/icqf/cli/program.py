@@ -17,7 +17,7 @@ import click
 from icqf import __version__
 from icqf.cli.support.terminal import echo, escaped
 from icqf.cli.support.wording import worded
-from icqf.errors import InputError, concerns_users
+from icqf.errors import InputError, concerns_users, did_you_mean
 
 COMMANDS = (
     *("demo", "check", "codebook", "fit", "select", "score", "show", "compare"),
@@ -46,6 +46,14 @@ class Program(click.Group):
             return None
         command: click.Command = importlib.import_module(f"icqf.cli.commands.{cmd_name}").command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is called, or suggest the nearest."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"No such command {args[0]!r}.{did_you_mean(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; bad input ends it with code 2, an interrupt with 130."""

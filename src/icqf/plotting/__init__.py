@@ -1,4 +1,7 @@
-"""Plots of tables: each draws into the matplotlib Axes it is given (or new ones) and returns it."""
+"""Plots of tables: each draws into the matplotlib Axes it is given (or new ones) and returns it.
+
+Save one with ``ax.figure.savefig("loadings.pdf")``; a notebook shows ``ax.figure``.
+"""
 
 import lazy_loader
 

@@ -27,6 +27,7 @@ from icqf.plotting.style import (
     item_label,
     map_for,
     muted,
+    require_columns,
     shortened,
 )
 
@@ -216,7 +217,13 @@ def _span(ranges: pd.DataFrame) -> np.ndarray:
     return span
 
 
+def _require_items(items: pd.DataFrame | None) -> None:
+    if items is not None:
+        require_columns(items, ("wording", "reverse", "subscale"), "items", "questionnaire.item_table()")
+
+
 def _labels(names: Iterable[Any], items: pd.DataFrame | None) -> list[str]:
+    _require_items(items)
     if items is None:
         return [str(name) for name in names]
     known = {
@@ -227,6 +234,7 @@ def _labels(names: Iterable[Any], items: pd.DataFrame | None) -> list[str]:
 
 def subscales_of(names: Iterable[Any], items: pd.DataFrame | None) -> list[str]:
     """The subscale of each item, "" where it has none."""
+    _require_items(items)
     known = {} if items is None else items["subscale"].to_dict()
     return [str(known.get(name, "")) for name in names]
 

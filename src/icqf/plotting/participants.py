@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.colors import ListedColormap
 
+from icqf.errors import InputError
 from icqf.plotting.loadings import grouped_order, subscales_of
 from icqf.plotting.style import (
     FACTOR,
@@ -111,6 +112,11 @@ def score_correlations(correlations: pd.DataFrame, *, names: Names = None, ax: A
     'Correlations between scores'
     """
     k = len(correlations)
+    if correlations.shape != (k, k):
+        raise InputError(
+            f"correlations has {correlations.shape[0]} rows and {correlations.shape[1]} columns; give the "
+            "correlations between scores, as in scores.corr()."
+        )
     ax = axes_or_new(ax, size=(1.9 + 0.5 * k, 1.5 + 0.46 * k))
     labels = factor_names(correlations.columns, names)
     below = np.where(np.tri(k, dtype=bool), correlations.to_numpy(dtype=float), np.nan)

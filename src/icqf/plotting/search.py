@@ -19,6 +19,7 @@ from icqf.plotting.style import (
     ink,
     muted,
     palette,
+    require_columns,
 )
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def cv_curve(
     >>> cv_curve(errors, chosen=(2, 0.1)).get_xlabel()
     'number of factors'
     """
+    require_columns(errors, ("n_components", "beta", "error", "standard_error"), "errors", "search.errors_")
     ax = axes_or_new(ax)
     betas = sorted(errors["beta"].unique())
     shift = 0.24 / max(len(betas) - 1, 1)
@@ -230,8 +232,9 @@ def count_curve(
     >>> count_curve(curve, chosen=2, better="lower", title="Cross-validation").get_title(loc="left")
     'Cross-validation: 2 factors'
     """
+    require_columns(curve, ("n_components",), "curve", "search.count_.curve")
     ax = axes_or_new(ax)
-    value = value or str(next(name for name in curve.columns if name != "n_components"))
+    value = value or str(next(name for name in curve.columns if name not in ("n_components", "beta")))
     label = value.replace("_", " ")
     k, y = curve["n_components"], curve[value]
     bars = None if spread is None else curve[spread]

@@ -59,6 +59,15 @@ def axes_or_new(ax: Axes | None, *, size: tuple[float, float] = (6.4, 4.0)) -> A
     return Figure(figsize=size, layout="constrained").add_subplot() if ax is None else ax
 
 
+def require_columns(table: Any, columns: Sequence[str], what: str, such_as: str) -> None:
+    """Refuse what is no table with these columns, and name one that is."""
+    if not isinstance(table, pd.DataFrame):
+        raise InputError(f"{what} must be a table, such as {such_as}, not {type(table).__name__}.")
+    absent = [name for name in columns if name not in table.columns]
+    if absent:
+        raise InputError(f"{what} has no column {absent[0]!r}; give a table such as {such_as}.")
+
+
 def bare(ax: Axes, *, keep: Sequence[str] = ("left", "bottom")) -> None:
     """Hide the sides of the frame that carry no scale."""
     for side, spine in ax.spines.items():

@@ -18,7 +18,7 @@ from icqf.data.study import Study
 from icqf.errors import InputError, did_you_mean, listed
 from icqf.io.codebook import read_codebook
 from icqf.io.readers.files import read_table
-from icqf.io.readers.questionnaires import assemble
+from icqf.io.readers.questionnaires import assemble, require_column
 from icqf.io.readers.tables import Table, recognised_id
 from icqf.workflow.options import StudyOptions
 
@@ -44,6 +44,8 @@ def read_study(options: StudyOptions, *, labels: Sequence[str] = ()) -> Study:
     """
     table, columns = _columns(options)
     confounds = list(options.confounds)
+    for name in labels:
+        require_column(table, name, "a label")
     draft = assemble(table, **columns | {"confounds": list(dict.fromkeys([*confounds, *labels]))})
     questionnaire = Questionnaire(**vars(draft))
     if questionnaire.n_participants == 0:

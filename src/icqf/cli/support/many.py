@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -33,10 +34,27 @@ class ManyCommand(click.Command):
         try:
             return super().parse_args(ctx, repeated(args, names))
         except click.MissingParameter as error:
-            used = [word for word in args if word.split("=")[0] in names]
-            if used and isinstance(error.param, click.Argument):
-                raise click.UsageError(_too_greedy(error.format_message(), used[-1]), ctx) from None
+            greedy = _greedy(args, names)
+            if greedy and isinstance(error.param, click.Argument):
+                raise click.UsageError(_too_greedy(error.format_message(), greedy), ctx) from None
             raise
+
+
+def _greedy(args: list[str], names: set[str]) -> str:
+    """The option that took a file among its values, or the last that might have.
+
+    Examples
+    --------
+    >>> _greedy(["--confounds", "age", __file__, "--beta", "0.1"], {"--confounds", "--beta"})
+    '--confounds'
+    """
+    used = ""
+    for word in args:
+        if word.split("=")[0] in names:
+            used = word.split("=")[0]
+        elif used and Path(word).is_file():
+            return used
+    return used
 
 
 def _too_greedy(message: str, option: str) -> str:

@@ -57,9 +57,10 @@ class Meter:
             return
         spent = time.monotonic() - self._began
         left = spent / max(done - self._found, 1) * (total - done)
-        when = f"about {duration(left)} left" if done < total else duration(spent)
+        when = f", about {duration(left)} left" if done > self._found else ""  # nothing to judge by before
+        when = when if done < total else f", {duration(spent)}"
         said = f"; best{'' if done == total else ' so far'}: {best}" if best else ""
-        text = f"{done} of {total} fits, {when}{said}"
+        text = f"{done} of {total} fits{when}{said}"
         if self.drawn:
             full = BAR * done // max(total, 1)
             self._draw(f"Cross-validation [{'#' * full:<{BAR}}] {text}")
