@@ -109,7 +109,7 @@ def as_input_errors() -> Iterator[None]:
     """What scikit-learn refuses, such as a table of a single participant, is input that cannot be used."""
     try:
         yield
-    except ValueError as error:
+    except (ValueError, NarwhalsError) as error:  # the latter of a name that is there twice
         raise InputError(str(error)) from None
 
 
@@ -158,17 +158,6 @@ def item_moments(
     if correlation == "em":
         return _expectation_maximization(answers, tol=tol, max_iter=max_iter)
     raise InputError(f"correlation is {correlation!r}; choose 'pairwise' or 'em'.")
-
-
-@contextmanager
-def input_errors() -> Iterator[None]:
-    """Makes what scikit-learn says about a table an error about input."""
-    try:
-        yield
-    except InputError:
-        raise
-    except (ValueError, NarwhalsError) as error:
-        raise InputError(" ".join(str(error).split())) from None
 
 
 def _check_items(X: Floats, names: Sequence[Any] | None) -> None:

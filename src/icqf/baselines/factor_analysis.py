@@ -17,7 +17,6 @@ from icqf.baselines.correlation import (
     Floats,
     as_input_errors,
     bartlett_sphericity,
-    input_errors,
     is_positive_definite,
     item_moments,
     item_name,
@@ -277,7 +276,7 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         (1, 1)
         """
         check_is_fitted(self)
-        with input_errors():
+        with as_input_errors():
             answers = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         Z = (answers - self.mean_) / self.scale_
         seen = ~np.isnan(Z)

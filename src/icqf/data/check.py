@@ -235,15 +235,19 @@ def _directions(draft: Draft) -> Iterator[Finding]:
     for item in draft.items:
         scales.setdefault(item.subscale, []).append(item)
     scales.pop("", None) if len(scales) > 1 else None
-    keyed = _keyed(draft)
+    ends = draft.ranges()
     for scale, members in scales.items():
         if len(members) < 3:
             continue
-        block = keyed[[item.name for item in members]].to_numpy(dtype=float)
-        total, count = np.nansum(block, axis=1), np.isfinite(block).sum(axis=1)
-        for j, item in enumerate(members):
-            answered = np.isfinite(block[:, j]) & (count > 1)
-            own = block[answered, j]
+        total, count = np.zeros(len(draft.answers)), np.zeros(len(draft.answers))
+        for item in members:  # one at a time, as the table may fill the memory
+            values = _keyed(draft, item, ends)
+            total += np.nan_to_num(values)
+            count += np.isfinite(values)
+        for item in members:
+            values = _keyed(draft, item, ends)
+            answered = np.isfinite(values) & (count > 1)
+            own = values[answered]
             r, n = _correlation(own, (total[answered] - own) / (count[answered] - 1)), len(own)
             if n >= FEWEST_PARTICIPANTS and r < -max(0.1, 2.5 / np.sqrt(n)):
                 against = f"the other items of {scale!r}" if scale else "the other items"
@@ -261,17 +265,12 @@ def _directions(draft: Draft) -> Iterator[Finding]:
                 )
 
 
-def _keyed(draft: Draft) -> pd.DataFrame:
-    """Return the answers inside their ranges, reversed where the codebook says so."""
-    low, high = draft.ranges().to_numpy().T
-    values = draft.answers.to_numpy(dtype=float, na_value=np.nan)
-    values = np.where((values >= low) & (values <= high) & np.isfinite(values), values, np.nan)
-    reverse = np.array([item.reverse for item in draft.items])
-    return pd.DataFrame(
-        np.where(reverse, low + high - values, values),
-        index=draft.answers.index,
-        columns=draft.answers.columns,
-    )
+def _keyed(draft: Draft, item: Item, ranges: pd.DataFrame) -> np.ndarray:
+    """Return an item's answers inside their range, reversed if the codebook says so."""
+    low, high = ranges.loc[item.name].to_numpy(dtype=float)
+    values = draft.answers[item.name].to_numpy(dtype=float, na_value=np.nan)
+    values = np.where((values >= low) & (values <= high), values, np.nan)
+    return low + high - values if item.reverse else values
 
 
 def _correlation(x: np.ndarray, y: np.ndarray) -> float:
@@ -284,10 +283,8 @@ def _straight_lines(draft: Draft) -> Iterator[Finding]:
     values = draft.answers.to_numpy(dtype=float)
     answered = np.isfinite(values)
     count = answered.sum(axis=1)
-    high, low = (
-        np.where(answered, values, -np.inf).max(axis=1),
-        np.where(answered, values, np.inf).min(axis=1),
-    )
+    high = np.max(values, axis=1, where=answered, initial=-np.inf)
+    low = np.min(values, axis=1, where=answered, initial=np.inf)
     lowest = (
         draft.ranges()["min"].min()
         if all(item.declared for item in draft.items)
@@ -311,8 +308,9 @@ def _straight_lines(draft: Draft) -> Iterator[Finding]:
 def _twins(draft: Draft) -> Iterator[Finding]:
     values = draft.answers.to_numpy(dtype=float)
     some = np.fmax.reduce(values, axis=1, initial=np.nan) > np.fmin.reduce(values, axis=1, initial=np.nan)
-    full = draft.answers[some & (np.isfinite(values).sum(axis=1) >= 2 * FEWEST_ANSWERS)]
-    again = full.index[pd.util.hash_pandas_object(full, index=False).duplicated(keep=False)]
+    full = some & (np.isfinite(values).sum(axis=1) >= 2 * FEWEST_ANSWERS)
+    hashes = pd.util.hash_pandas_object(draft.answers, index=False)[full]
+    again = hashes.index[hashes.duplicated(keep=False)]
     if len(again):
         text = (
             f"{len(again)} participants share all their answers with somebody else: {listed(again)}. Were "
