@@ -7,7 +7,7 @@ from sklearn.exceptions import NotFittedError
 
 from icqf import ICQF, consensus
 from icqf.datasets import make_synthetic
-from icqf.errors import InputError
+from icqf.errors import InputError, InputWarning
 from icqf.resampling import match_factors
 
 
@@ -38,9 +38,9 @@ def test_every_bound_holds_exactly(model, data, participants, refit):
     loadings = np.concatenate([found.components_, found.confound_loadings_.to_numpy().T])
     assert scores.min() >= 0 and scores.max() <= 1
     assert loadings.min() >= 0 and loadings.max() <= 100
-    age = (participants["age"] - participants["age"].min()) / (
-        participants["age"].max() - participants["age"].min()
-    )
+    ages = participants["age"]
+    low, high = np.floor(ages.min()), np.ceil(ages.max())  # whole years, rounded outward
+    age = (ages - low) / (high - low)
     women = participants["sex"] == "Female"
     design = np.column_stack([scores, age, 1 - age, women, ~women, np.ones(len(age))]).astype(float)
     R = design @ loadings
@@ -118,7 +118,8 @@ def test_weights_count(model, data, participants):
 
 def test_a_factor_that_nobody_has_agrees_with_nothing(data):
     """A heavy penalty leaves empty factors; their agreement is 0, without a warning."""
-    model = ICQF(3, beta=60.0, item_range=(0, 100), max_iter=3000).fit(data.answers)
+    with pytest.warns(InputWarning, match="All loadings are 0"):
+        model = ICQF(3, beta=60.0, item_range=(0, 100), max_iter=3000).fit(data.answers)
     empty = (model.components_ == 0).all(axis=1)
     assert empty.any()
     found = consensus(model, data.answers, n_resamples=3)

@@ -5,7 +5,9 @@ import pandas as pd
 import pytest
 
 from icqf import ICQF
+from icqf.data.validate import ConstantItemsWarning
 from icqf.datasets import make_synthetic
+from icqf.errors import InputWarning
 
 NAMES = [f"q{j:02d}" for j in range(20)]
 
@@ -19,7 +21,8 @@ def data():
 def fitted(request, data):
     """A model with its weights; some people answered nothing, and some have weight 0."""
     weights = np.random.default_rng(0).choice([0.0, 0.5, 1, 3], 70) if request.param else None
-    model = ICQF(3, item_range=(0, 100), dtype="float64")
+    ends = {"confound1": (data.confounds[:, 0].min(), data.confounds[:, 0].max())}
+    model = ICQF(3, item_range=(0, 100), dtype="float64", confound_ranges=ends)
     model.fit(pd.DataFrame(data.answers, columns=NAMES), confounds=data.confounds, sample_weight=weights)
     return model, np.ones(70) if weights is None else weights
 
@@ -148,5 +151,21 @@ def test_an_item_without_variance_has_no_share(data, answer, dtype):
 def test_an_item_no_factor_moves_has_no_factor():
     rng = np.random.default_rng(0)
     answers = np.column_stack([rng.integers(0, 5, (60, 4)), np.r_[np.zeros(59), 1]])
-    summary = ICQF(1, item_range=(0, 4), beta=1.0).fit(answers).summary()
+    with pytest.warns(InputWarning, match="All loadings are 0"):
+        summary = ICQF(1, item_range=(0, 4), beta=1.0).fit(answers).summary()
     assert summary.items["factor"].iloc[4] == ""
+
+
+def test_nothing_is_explained_where_nothing_varies():
+    with pytest.warns(ConstantItemsWarning):
+        summary = ICQF(2, item_range=(0, 4)).fit(np.full((40, 5), 4.0)).summary()
+    assert np.isnan(summary.variance_explained) and (summary.factors["variance_explained"] == 0).all()
+    assert "explains none of the variance" in str(summary) and "nan" not in str(summary)
+
+
+def test_a_penalty_above_everything_is_said():
+    answers = np.random.default_rng(0).integers(0, 5, (40, 5))
+    message = r"All loadings are 0: the penalty beta=1000 outweighs .*\. Lower beta\."
+    with pytest.warns(InputWarning, match=message):
+        model = ICQF(2, beta=1000, item_range=(0, 4)).fit(answers)
+    assert not model.transform(answers).any() and np.isfinite(model.objective_)

@@ -47,7 +47,11 @@ class InputError(Worded, ValueError):
 
 
 class InputWarning(Worded, UserWarning):
-    """Something about the data or options of a fit that its user should know."""
+    """Something about the data or options of a fit that its user should know.
+
+    Where the message names participants, the field `anonymous` says the same without ids or values of theirs,
+    for files that may be shared.
+    """
 
 
 def did_you_mean(name: str, choices: Iterable[object]) -> str:

@@ -13,9 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from icqf.data.confounds import SMALLEST_CATEGORY
 from icqf.data.parameters import check_parameters, check_start, parameter_error
 from icqf.engines.local import Callback, Solver, run
-from icqf.errors import InputError, Worded
+from icqf.errors import InputError, InputWarning, Worded
 from icqf.fitted import FittedModel
 from icqf.io.modelfile import StoredModel
 from icqf.solvers.problem import Problem
@@ -85,6 +86,9 @@ class ICQF(FittedModel):
         shape (n, k) and (m, k).
     missing_confounds : {"error", "mean"}
         What to do with a participant whose confound is missing.
+    smallest_category : int
+        Fewest members of a category of a confound; one with fewer is refused, because the model would tell
+        their answers. 1 switches this off; see `icqf.data.confounds.ConfoundEncoder`.
     dtype : {"auto", "float32", "float64"}
         Arithmetic of the iterations: "auto" is double precision for tables of up to 5 000 answers, where it
         costs nothing, and single precision for larger ones, which it makes nearly twice as fast. Scores,
@@ -161,6 +165,7 @@ class ICQF(FittedModel):
         max_iter: int = 500,
         init: Any = "nndsvd",
         missing_confounds: Literal["error", "mean"] = "error",
+        smallest_category: int = SMALLEST_CATEGORY,
         dtype: Any = "auto",
         random_state: Any = None,
         callback: Callback | None = None,
@@ -182,6 +187,7 @@ class ICQF(FittedModel):
         self.max_iter = max_iter
         self.init = init
         self.missing_confounds = missing_confounds
+        self.smallest_category = smallest_category
         self.dtype = dtype
         self.random_state = random_state
         self.callback = callback
@@ -210,7 +216,7 @@ class ICQF(FittedModel):
         (2, 1)
         """
         stated = self.state(X, confounds=confounds, sample_weight=sample_weight)
-        return self.keep(stated, self.solve(stated))
+        return self._warned(self.keep(stated, self.solve(stated)))
 
     def fit_transform(
         self, X: Any, y: Any = None, *, confounds: Any = None, sample_weight: Any = None
@@ -229,7 +235,7 @@ class ICQF(FittedModel):
         """
         stated = self.state(X, confounds=confounds, sample_weight=sample_weight)
         found = self.solve(stated)
-        return scores_of_fit(self.keep(stated, found), stated, found, X, confounds)
+        return scores_of_fit(self._warned(self.keep(stated, found)), stated, found, X, confounds)
 
     def state(self, X: Any, *, confounds: Any = None, sample_weight: Any = None) -> StatedProblem:
         """State the problem of a fit: check parameters and data, learn names, ranges and confounds.
@@ -346,6 +352,20 @@ class ICQF(FittedModel):
         """
         check_is_fitted(self)
         return description(self, sorted(ICQF().get_params(deep=False)))
+
+    def _warned(self, fitted: ICQF) -> ICQF:
+        """The fitted model, after a warning where the penalty has left nothing of its factors."""
+        if not fitted.components_.any() and fitted.fit_statistics_.sst.any():
+            warnings.warn(
+                InputWarning(
+                    f"All loadings are 0: the penalty beta={self.beta:g} outweighs whatever factors would "
+                    "explain of the answers.",
+                    code="all-zero",
+                    remedy="Lower beta.",
+                ),
+                stacklevel=3,
+            )
+        return fitted
 
     def _number_of_factors(self, problem: Problem) -> int:
         k = self.n_components

@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.frames import like
 from icqf.data.questionnaire import Item
-from icqf.data.validate import design_of, weights_of
+from icqf.data.rows import refuse_other_rows
+from icqf.data.validate import weights_of
 from icqf.errors import InputError
 from icqf.io.modelfile import StoredCodebook, StoredModel, damage_refused, read_model, write_model
 from icqf.solvers.finish import score_tolerance, solve_scores_inside
@@ -116,7 +117,8 @@ class FittedModel(TransformerMixin, BaseEstimator):
                 f"The scores have the shape {scores.shape}; the model has {len(self.components_)} factors, "
                 f"so give (participants, {len(self.components_)})."
             )
-        design = design_of(self.confound_encoder_, confounds, len(scores))
+        refuse_other_rows(X, to="scores", confounds=confounds)
+        design = self.confound_encoder_.transform(confounds, n_rows=len(scores))
         R = scores @ self.components_ + design @ self.confound_components_
         low, high = self.item_range_["min"].to_numpy(), self.item_range_["max"].to_numpy()
         answers = low + R
@@ -135,6 +137,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
         True
         """
         check_is_fitted(self)
+        refuse_other_rows(X, sample_weight=sample_weight)
         problem, filled = state_others(self, X, confounds)
         if not filled.any():
             raise InputError("Nobody in this table answered anything, so there is nothing to score.")

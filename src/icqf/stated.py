@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.questionnaire import Questionnaire
+from icqf.data.rows import refuse_other_rows
 from icqf.data.validate import (
     check_items,
     check_ranges,
-    check_same_rows,
-    design_of,
     item_ranges,
     named_answers,
     numeric_table,
@@ -94,16 +93,19 @@ def state_problem(model: ICQF, X: Any, *, confounds: Any, sample_weight: Any) ->
     if model.dtype != "auto":
         dtype = np.dtype(model.dtype)
     work = working_matrix(answers, ranges, dtype)
-    check_same_rows(table, confounds)
-    encoder = ConfoundEncoder(
-        ranges=model.confound_ranges, intercept=model.intercept, missing=model.missing_confounds
-    ).fit(confounds)
-    design = design_of(encoder, confounds, len(answers))
+    refuse_other_rows(X, confounds=confounds, sample_weight=sample_weight)
     weights = weights_of(sample_weight, answers)
     answered = observed_rows(answers)
+    kept = answered if weights is None else answered & (weights > 0)
+    encoder = ConfoundEncoder(
+        ranges=model.confound_ranges,
+        intercept=model.intercept,
+        missing=model.missing_confounds,
+        smallest_category=model.smallest_category,
+    ).fit(confounds, members=kept)
+    design = encoder.transform(confounds, n_rows=len(answers))
     if not answered.all():
         warn_of_empty_rows(rows, answered, consequence="kept out of the fit")
-    kept = answered if weights is None else answered & (weights > 0)
     if not kept.all():
         work, design = work[kept], design[kept]
         weights = None if weights is None else weights[kept]
@@ -131,8 +133,8 @@ def state_others(model: FittedModel, X: Any, confounds: Any) -> tuple[Problem, A
     if known is None or not np.array_equal(known, ranges):
         check_ranges(answers, ranges, list(model.item_range_.index), rows)
     work = working_matrix(answers, ranges, model.dtype_)
-    check_same_rows(table, confounds)
-    design = design_of(model.confound_encoder_, confounds, len(answers))
+    refuse_other_rows(X, confounds=confounds)
+    design = model.confound_encoder_.transform(confounds, n_rows=len(answers))
     answered = observed_rows(answers)
     if not answered.all():
         warn_of_empty_rows(rows, answered, consequence="their scores are NaN")

@@ -189,11 +189,10 @@ def test_a_person_who_answered_nothing_is_kept_out_of_the_fit(answers, people):
     table = answers.copy()
     table.loc[["P03", "P08"]] = np.nan
     message = r"^2 participants answered nothing \('P03', 'P08'\): kept out of the fit\.$"
+    few = {"confound_ranges": {"age": (6, 16)}, "smallest_category": 9}
     with pytest.warns(EmptyRowsWarning, match=message):
-        found = model().fit(table, confounds=people)
-    without = model(confound_ranges={"age": (6, 16)}).fit(
-        answers.drop(["P03", "P08"]), confounds=people.drop(["P03", "P08"])
-    )
+        found = model(**few).fit(table, confounds=people)
+    without = model(**few).fit(answers.drop(["P03", "P08"]), confounds=people.drop(["P03", "P08"]))
     assert found.n_participants_ == 18
     np.testing.assert_allclose(found.components_, without.components_, atol=1e-5)
 
@@ -297,8 +296,9 @@ def test_rows_that_do_not_match(answers, people, fitted):
         sample_weight=np.ones(21),
     )
     refused(
-        "The confounds are not in the order of the answers: row 1 is 'P00' there and 'P19' here. Use "
-        "confounds.loc[answers.index].",
+        "Row 1 of the answers is labelled 'P00', and row 1 of confounds 'P19': the rows of both must have the "
+        "same labels in the same order. Use confounds.loc[answers.index], or confounds.to_numpy() if the rows "
+        "belong together as they stand.",
         model().fit,
         answers,
         confounds=people.iloc[::-1],
@@ -505,3 +505,45 @@ def test_a_range_too_wide_for_a_questionnaire():
         InputError, match="'item1' would have the range 0 to 1e\\+12, wider than any questionnaire's"
     ):
         ICQF(1, item_range=(0, 1e12)).fit([[0.0, 1e12], [5.0, 3.0]])
+
+
+# --- extremes --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [1e10, 1e38, 1e308])
+@pytest.mark.parametrize("name", ["beta", "score_max", "loading_max", "rho"])
+def test_parameters_without_measure(answers, name, value):
+    message = f"{name} must be a number of at most 1e+09, not {value!r}."
+    refused(message, model(**{name: value}).fit, answers)
+
+
+@pytest.mark.parametrize("heavy", [1e10, 1e30, 1e300, 1e308])
+@pytest.mark.filterwarnings("error")
+def test_weights_without_measure(answers, heavy):
+    refused(
+        f"sample_weight holds 1 and {heavy:g}: more than 1e+09 times as much. Weights so far apart leave "
+        "participants without any influence; correct them, or give these a weight of 0.",
+        model().fit,
+        answers,
+        sample_weight=np.r_[heavy, heavy, np.ones(18)],
+    )
+    refused(
+        "sample_weight holds 1e-300; divide all weights by their mean, which changes nothing else.",
+        model().fit,
+        answers,
+        sample_weight=np.full(20, 1e-300),
+    )
+
+
+@pytest.mark.filterwarnings("error")
+def test_weights_may_be_far_apart_and_large(answers):
+    weights = np.r_[100.0, np.ones(19)]
+    scaled = [model(dtype="float64").fit(answers, sample_weight=weights * factor) for factor in (1, 1e5)]
+    np.testing.assert_allclose(scaled[0].components_, scaled[1].components_, atol=1e-3)
+
+
+@pytest.mark.parametrize("width", [1e7, 1e100, 1e300])
+@pytest.mark.filterwarnings("error")
+def test_ranges_without_measure(answers, width):
+    with pytest.raises(InputError, match="wider than any questionnaire's"):
+        ICQF(2, item_range=(0, width)).fit(answers)

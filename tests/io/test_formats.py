@@ -138,3 +138,38 @@ def test_an_absent_package_is_named(monkeypatch, labelled):
     monkeypatch.setattr("icqf.io.readers.tables.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pyreadstat; pip install 'icqf\[io\]'"):
         read_table(labelled)
+
+
+# --- ids under other names, and failed formulas ------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["patient_id", "study_id", "pid", "MRN", "subjid", "Patient-ID", "code"])
+@pytest.mark.parametrize("ending", ["xlsx", "sav", "parquet"])
+def test_a_text_column_of_ids_is_no_item(tmp_path, name, ending):
+    """Whatever it is called: a name that is known makes it the id, and too many values no answers."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({name: [str(i) for i in range(300)]})
+    frame[["q1", "q2", "q3"]] = rng.integers(0, 4, (300, 3))
+    path = tmp_path / f"answers.{ending}"
+    WRITERS[ending](frame.rename(columns={"Patient-ID": "Patient_ID"}) if ending == "sav" else frame, path)
+    read = read_questionnaire(path)
+    assert list(read.answers) == ["q1", "q2", "q3"]
+    assert read.ranges().to_numpy().tolist() == [[0, 3]] * 3
+    assert (read.answers.index.name == "participant") == (name == "code")
+
+
+def test_rows_numbered_through_are_no_item(tmp_path):
+    path = tmp_path / "answers.csv"
+    pd.DataFrame({"nr": range(1, 16), "q1": [0, 1, 2] * 5, "q2": [2, 2, 1] * 5}).to_csv(path, index=False)
+    assert list(read_questionnaire(path).answers) == ["q1", "q2"]
+
+
+def test_a_failed_formula_in_excel_is_noted(tmp_path):
+    path = tmp_path / "answers.xlsx"
+    with pd.ExcelWriter(path, engine="xlsxwriter") as writer:
+        pd.DataFrame({"id": list("abc"), "q1": [0, 1, 2], "q2": [1, 1, 0]}).to_excel(writer, index=False)
+        writer.sheets["Sheet1"].write_formula("B3", "=1/0", None, "#DIV/0!")
+    read = read_questionnaire(path)
+    assert np.isnan(read.answers.loc["b", "q1"])
+    said = "1 cell of the workbook shows an error of a formula, such as #DIV/0!: read as missing."
+    assert said in read.notes

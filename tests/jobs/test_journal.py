@@ -1,6 +1,7 @@
 """A journal is continued only by the same work and the same version."""
 
 import json
+from contextlib import suppress
 
 import pytest
 
@@ -18,7 +19,7 @@ def test_the_header_names_the_version(tmp_path):
     Journal(tmp_path / "journal", "same").append([{"n": 1}])
     header, record = map(json.loads, (tmp_path / "journal").read_text().splitlines())
     assert header["version"] == icqf.__version__ and header["identity"] == "same"
-    assert record == {"n": 1} and Journal(tmp_path / "journal", "same").records == [{"n": 1}]
+    assert record["n"] == 1 and Journal(tmp_path / "journal", "same").records == [{"n": 1}]
 
 
 @pytest.mark.parametrize("version", ["0.0.1", None])
@@ -47,3 +48,31 @@ def test_finished_work_is_not_done_again(tmp_path):
     whole = run_all(jobs, square, identity="a", checkpoint=tmp_path / "journal", callback=told.append)
     assert whole == {str(x): {"square": x * x} for x in range(4)} and first.items() <= whole.items()
     assert [(p.done, p.total) for p in told] == [(2, 4), (3, 4), (4, 4)]
+
+
+def test_no_flipped_bit_changes_a_record(tmp_path):
+    """Each bit of the records, one at a time: the journal is refused, or says the same."""
+    path, records = tmp_path / "journal", [{"k": 3, "error": 0.1234}, {"k": 14, "error": float("nan")}]
+    Journal(path, "same").append(records)
+    content = path.read_bytes()
+    same = json.dumps(records)
+    for place in range(content.index(b"\n") + 1, len(content)):
+        for bit in range(8):
+            spoiled = bytearray(content)
+            spoiled[place] ^= 1 << bit
+            path.write_bytes(spoiled)
+            with suppress(InputError):
+                found = Journal(path, "same").records
+                # What is left are whole lines: a spoiled line break reads as a line that a crash cut off.
+                assert same.startswith(json.dumps(found)[:-1])
+
+
+def test_a_journal_removed_while_work_goes_on_is_written_again(tmp_path):
+    path = tmp_path / "journal"
+    Journal(path, "same").append([{"n": 1}])
+    journal = Journal(path, "same")
+    journal.append([{"n": 2}])
+    path.unlink()
+    journal.append([{"n": 3}])
+    journal.append([{"n": 4}])
+    assert [record["n"] for record in Journal(path, "same").records] == [1, 2, 3, 4]

@@ -79,6 +79,7 @@ def cases(draw, *, everybody=False, **fixed):
         item_range=np.column_stack([low, low + width]),
         confound_ranges={"age": (5.1, 18.8)} if "age" in table else None,
         random_state=0,
+        smallest_category=1,
         **(options | fixed),
     )
     design = np.column_stack(columns) if columns else None
@@ -89,7 +90,7 @@ def quiet_fit(case):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", EmptyRowsWarning)
-        warnings.filterwarnings("ignore", message=".*same answer from everybody")
+        warnings.filterwarnings("ignore", message=".*same answer from everybody|All loadings are 0")
         return case.model.fit(case.answers, confounds=case.confounds, sample_weight=case.weights)
 
 
@@ -126,7 +127,7 @@ def test_the_certificate_hides_nothing(case):
     model = case.model
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.filterwarnings("ignore", message=".*same answer from everybody")
+        warnings.filterwarnings("ignore", message=".*same answer from everybody|All loadings are 0")
         problem = model.state(case.answers, confounds=case.confounds, sample_weight=case.weights).problem
         found = solved_as(model, problem)
     plain = Plain.of(

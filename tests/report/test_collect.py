@@ -9,6 +9,7 @@ import pytest
 
 from icqf import ICQF
 from icqf.baselines import FactorAnalysis
+from icqf.data.describe import missing_bands
 from icqf.errors import InputError
 from icqf.report import as_html, as_json, as_markdown, build_report
 
@@ -44,7 +45,10 @@ def test_other_models_follow(report, others):
 def test_sample(report, questionnaire):
     answers = questionnaire.keyed_answers()
     assert report.sample.share_missing == answers.isna().to_numpy().mean()
-    assert sum(bin.n for bin in report.sample.missing_by_participant) == len(answers)
+    bands = missing_bands(answers)["n"]
+    assert [bin.n for bin in report.sample.missing_by_participant] == [
+        n if n == 0 or n >= 10 else None for n in bands
+    ]
     assert sum(bin.n for bin in report.sample.confounds[1].categories) == len(answers)
     assert report.sample.confounds[0].mean == pytest.approx(questionnaire.confounds["age"].mean())
     for row in report.items:

@@ -13,7 +13,7 @@ from icqf.solvers.start import Spectrum
 def fit_quietly(model, answers):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.filterwarnings("ignore", message=".*same answer from everybody")
+        warnings.filterwarnings("ignore", message=".*same answer from everybody|All loadings are 0")
         return model.fit(np.asarray(answers, dtype=float))
 
 

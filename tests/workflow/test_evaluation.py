@@ -6,6 +6,7 @@ import pytest
 
 from icqf.data.study import Study
 from icqf.datasets import load_demo
+from icqf.errors import InputError
 from icqf.evaluation.methods import ICQFMethod
 from icqf.workflow.evaluation import evaluate_study
 from icqf.workflow.options import StudyOptions
@@ -66,3 +67,15 @@ def test_the_model_has_the_parameters_and_the_weights():
     assert model.n_participants_ == 300
     nmf = ICQFMethod((2,), (0.1,), bounded=False, parameters=parameters).fit(weighted, random_state=0).model
     assert (nmf.tol, nmf.max_iter, nmf.n_participants_) == (0.5, 3, 300)
+
+
+def test_small_categories_are_refused_in_the_study_and_taken_in_its_parts():
+    demo = load_demo()
+    few = demo.confounds.assign(sex=["other"] * 12 + list(demo.confounds["sex"][12:]))
+    asked = StudyOptions.of(
+        {"answers": "answers.csv", "n_components": 2, "beta": 0.1, "smallest_category": 13}
+    )
+    with pytest.raises(InputError, match="12 participants in the category 'other', fewer than 13"):
+        evaluate_study(lambda *_: Path(), Study(demo.with_confounds(few)), asked, out=Path("out"))
+    part = demo.with_confounds(few).take(range(11, 300))
+    assert "other" in ICQFMethod((2,), (0.1,)).fit(part, random_state=0).model.confound_names_

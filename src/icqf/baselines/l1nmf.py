@@ -65,3 +65,4 @@ class L1NMF(ICQF):
     inner = "cd"
     rho = 3.0
     missing_confounds = "error"
+    smallest_category = 1

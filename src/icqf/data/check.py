@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from icqf.data.confounds import MANY_CATEGORIES, SMALLEST_CATEGORY, ConfoundEncoder
 from icqf.data.questionnaire import (
     Draft,
     Item,
@@ -60,7 +61,8 @@ class Finding:
     @classmethod
     def of(cls, fault: InputError, *, severity: str = "error", code: str | None = None) -> Finding:
         """Return a fault as a finding."""
-        item, row = (fault.fields.get(name) for name in ("item", "row"))
+        item = fault.fields.get("item", fault.fields.get("confound"))
+        row = fault.fields.get("row")
         row = fault.fields.get("participant", row)
         place = None if row is None else str(row)
         return cls(severity, code or fault.code, fault.message, item, place, fault.remedy, fault.fields)
@@ -111,12 +113,15 @@ class Findings:
         return json.dumps(content, indent=2, ensure_ascii=False)
 
 
-def check(draft: Draft, faults: Iterable[InputError] = ()) -> Findings:
+def check(
+    draft: Draft, faults: Iterable[InputError] = (), *, smallest_category: int = SMALLEST_CATEGORY
+) -> Findings:
     """Look for what would spoil a fit.
 
     Found are suspicious codes and answers outside their range, text among numbers, items that look reversed
     against their subscale, empty, nearly empty and constant items, straight-liners, duplicated and missing
-    ids, identical answer sheets, missing answers by item and participant, and confounds with gaps.
+    ids, identical answer sheets, missing answers by item and participant, and confounds with gaps, stray
+    text, or categories of few participants.
 
     Parameters
     ----------
@@ -124,6 +129,8 @@ def check(draft: Draft, faults: Iterable[InputError] = ()) -> Findings:
         What to look at. The answers of a questionnaire are known to be in their ranges.
     faults : iterable of InputError
         What was wrong with the table already when it was read.
+    smallest_category : int
+        Fewest participants in a category of a confound, as in `icqf.ICQF`.
 
     Returns
     -------
@@ -139,8 +146,9 @@ def check(draft: Draft, faults: Iterable[InputError] = ()) -> Findings:
     ['q1']
     """
     found = [Finding.of(fault) for fault in faults]
-    for look in (_codes, _items, _widths, _directions, _straight_lines, _twins, _missing, _confounds):
+    for look in (_codes, _items, _widths, _directions, _straight_lines, _twins, _missing):
         found.extend(look(draft))
+    found.extend(_confounds(draft, smallest_category))
     found.extend(Finding("note", "reading", note) for note in draft.notes)
     return Findings(tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))))
 
@@ -350,10 +358,12 @@ def _missing(draft: Draft) -> Iterator[Finding]:
         yield Finding("warning", "missing-by-participant", text, row=str(gaps[0]))
 
 
-def _confounds(draft: Draft) -> Iterator[Finding]:
+def _confounds(draft: Draft, smallest_category: int) -> Iterator[Finding]:
     if draft.confounds is None:
         return
+    answered = draft.answers.notna().any(axis=1).to_numpy()
     for name, column in draft.confounds.items():
+        yield from _unusable(column, answered, smallest_category)
         gaps = draft.confounds.index[column.isna()]
         if len(gaps):
             text = (
@@ -377,3 +387,20 @@ def _confounds(draft: Draft) -> Iterator[Finding]:
                         "marks a gap, declare it in the codebook."
                     )
                     yield Finding("warning", "suspicious-code", text, str(name))
+
+
+def _unusable(column: pd.Series, members: np.ndarray, smallest_category: int) -> Iterator[Finding]:
+    """What a fit would refuse in a confound, and what it would take but is hardly meant."""
+    if column.nunique() < 2:
+        return
+    try:
+        (learned,) = ConfoundEncoder(smallest_category=smallest_category).fit(column, members=members).columns
+    except InputError as fault:
+        yield Finding.of(fault)
+        return
+    if learned.categories is not None and len(learned.categories) > MANY_CATEGORIES:
+        text = (
+            f"Confound {learned.name!r} has {len(learned.categories)} categories, each a column of its own. "
+            "If they are numbers, store them as numbers rather than text; if not, consider pooling some."
+        )
+        yield Finding("warning", "many-categories", text, learned.name)

@@ -14,10 +14,14 @@ from numpy.typing import NDArray
 
 from icqf.data.frames import as_pandas
 from icqf.data.parameters import parameter_error
-from icqf.errors import InputError, did_you_mean, listed
+from icqf.errors import InputError, InputWarning, counted, did_you_mean, listed
 
 Array = NDArray[Any]
 INTERCEPT = "Intercept"
+SMALLEST_CATEGORY = 10  # members; see `ConfoundEncoder`
+MANY_CATEGORIES = 20
+_MOSTLY = 0.8  # of a column's texts being numbers: the others are mistakes, not categories
+_LONE = 0.3  # of a confound's spread being one participant's
 _FRIENDLY = {"age": ("Old", "Young")}
 
 
@@ -57,12 +61,19 @@ class ConfoundEncoder:
     missing : {"error", "mean"}
         What to do with a missing confound: refuse, or set it to the mean of the fitted sample
         (the shares of the categories, for a categorical one).
+    smallest_category : int
+        Fewest members of a category. The loadings of a category are what its members answer, so with a
+        few members a model tells their own answers. Smaller ones are refused rather than pooled: only who
+        knows the categories can say which belong together, and a pooled one would change unseen what the
+        model means. For the same reason no single participant may make up most of a continuous confound's
+        spread, and the range seen in `fit` is rounded outward and its mean rounded, so that they are
+        nobody's own. 0 or 1 switches all of this off, for a model that is not shared.
 
     Examples
     --------
     >>> import pandas as pd
     >>> participants = pd.DataFrame({"age": [6, 11, 16], "sex": ["Female", "Male", "Female"]})
-    >>> encoder = ConfoundEncoder(ranges={"age": (6, 16)}).fit(participants)
+    >>> encoder = ConfoundEncoder(ranges={"age": (6, 16)}, smallest_category=1).fit(participants)
     >>> encoder.names
     ('Old', 'Young', 'Female', 'Male', 'Intercept')
     >>> encoder.transform(participants)
@@ -77,15 +88,22 @@ class ConfoundEncoder:
         ranges: Mapping[str, tuple[float, float]] | None = None,
         intercept: bool = True,
         missing: str = "error",
+        smallest_category: int = SMALLEST_CATEGORY,
     ) -> None:
         self.ranges = dict(ranges or {})
         self.intercept = intercept
         self.missing = missing
+        self.smallest_category = smallest_category
         self.columns: tuple[_Column, ...] = ()
 
-    def fit(self, confounds: Any) -> ConfoundEncoder:
-        """Learn the categories and ranges of a table of confounds (None: there are none)."""
-        frame = _as_frame(confounds)
+    def fit(self, confounds: Any, *, members: Array | None = None) -> ConfoundEncoder:
+        """Learn the categories and ranges of a table of confounds (None: there are none).
+
+        Only the `members`, a bool array (n,), count as members of a category; everybody by default.
+        """
+        frame = _as_frame(confounds, None if members is None else len(members))
+        if members is None:
+            members = np.ones(len(frame), dtype=bool)
         for name in self.ranges:
             if name not in frame.columns:
                 raise parameter_error(
@@ -93,28 +111,16 @@ class ConfoundEncoder:
                     f" names {name!r}, which is not among the confounds "
                     f"({listed(frame.columns) or 'there are none'}).{did_you_mean(name, frame.columns)}",
                 )
-        self.columns = tuple(self._learn(frame[name]) for name in frame.columns)
+        self.columns = tuple(self._learn(frame[name], members) for name in frame.columns)
         return self
 
-    def _learn(self, values: pd.Series) -> _Column:
+    def _learn(self, values: pd.Series, members: Array) -> _Column:
         name = str(values.name)
-        known = values.dropna()
+        known, members = values.dropna(), members[values.notna().to_numpy()]
         if known.empty:
             raise InputError(f"Confound {name!r} is missing for everybody; leave it out.")
         if _is_categorical(values) and name not in self.ranges:
-            counts = Counter(known.tolist())
-            found = {
-                value.item() if isinstance(value, np.generic) else value: n for value, n in counts.items()
-            }
-            odd = [value for value in found if not isinstance(value, (str, bool, int, float))]
-            if odd:
-                raise InputError(
-                    f"Confound {name!r} holds {odd[0]!s}, which is neither a number nor text; give a number, "
-                    "such as an age in years, or a category."
-                )
-            categories = tuple(sorted(found, key=lambda value: (str(type(value)), value)))
-            shares = tuple(found[category] / len(known) for category in categories)
-            return _Column(name, categories=categories, shares=shares)
+            return self._learn_categories(name, known, members)
         numbers = _as_numbers(known, f"Confound {name!r} has a range in confound_ranges, but holds")
         if not np.isfinite(numbers).all():
             row = known.index[int(np.flatnonzero(~np.isfinite(numbers))[0])]
@@ -133,7 +139,61 @@ class ConfoundEncoder:
                 f"Confound {name!r} has the same value {low:g} for everybody, so nothing can go with it; "
                 "leave it out."
             )
-        return _Column(name, low=low, high=high, mean=float(numbers.mean()))
+        mean = float(numbers.mean())
+        if self.smallest_category > 1:
+            self._refuse_lone_value(name, known[members], np.clip(numbers, low, high)[members])
+            step = _step(numbers, high - low)
+            if name not in self.ranges:
+                ends = np.array([np.floor(low / step), np.ceil(high / step)]) * step
+                low, high = ends.round(12).tolist()
+            mean = float(np.clip(round(round(10 * mean / step) * step / 10, 12), low, high))
+        return _Column(name, low=low, high=high, mean=mean)
+
+    def _learn_categories(self, name: str, known: pd.Series, members: Array) -> _Column:
+        _refuse_stray_text(name, known)
+        found, taking_part = (
+            {value.item() if isinstance(value, np.generic) else value: n for value, n in counts.items()}
+            for counts in (Counter(known.tolist()), Counter(known[members].tolist()))
+        )
+        odd = [value for value in found if not isinstance(value, (str, bool, int, float))]
+        if odd:
+            raise InputError(
+                f"Confound {name!r} holds {odd[0]!s}, which is neither a number nor text; give a number, "
+                "such as an age in years, or a category."
+            )
+        if len(found) > max(MANY_CATEGORIES, len(known) / 2):
+            raise InputError(
+                f"Confound {name!r} has {len(found)} categories for {len(known)} participants, so it names "
+                "single participants, as ids and dates do.",
+                code="many-categories",
+                remedy="Leave it out, or give numbers such as an age in years, or a few categories.",
+                confound=name,
+                count=len(found),
+            )
+        small = {category: taking_part.get(category, 0) for category in found}
+        small = {category: n for category, n in small.items() if 0 < n < self.smallest_category}
+        if small:
+            raise small_category_error(name, small, len(found), self.smallest_category)
+        categories = tuple(sorted(found, key=lambda value: (str(type(value)), value)))
+        shares = tuple(found[category] / len(known) for category in categories)
+        return _Column(name, categories=categories, shares=shares)
+
+    def _refuse_lone_value(self, name: str, known: pd.Series, numbers: Array) -> None:
+        """Refuse one value so far from the others that the confound's loadings would follow its answers."""
+        spread = (numbers - numbers.mean()) ** 2 if len(numbers) else numbers
+        if len(numbers) < self.smallest_category or not spread.max() > _LONE * spread.sum():
+            return
+        at = int(spread.argmax())
+        others = np.delete(numbers, at)
+        raise InputError(
+            f"Confound {name!r} is {numbers[at]:g} for participant {known.index[at]!r}, far from all others "
+            f"({others.min():g} to {others.max():g}), so the model would follow the answers of this one.",
+            code="lone-confound",
+            remedy="Correct it, leave the participant out, or give the range of the others in "
+            "confound_ranges.",
+            confound=name,
+            participant=known.index[at],
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -157,7 +217,7 @@ class ConfoundEncoder:
         return tuple(groups)
 
     def transform(self, confounds: Any, *, n_rows: int | None = None) -> Array:
-        """The design (n, c) of a table with the fitted confounds."""
+        """The design (n, c) of a table with the fitted confounds, of `n_rows` participants where given."""
         if not self.columns:
             if confounds is not None and _as_frame(confounds).shape[1]:
                 raise InputError(
@@ -170,7 +230,7 @@ class ConfoundEncoder:
             raise InputError(
                 f"The model was fitted with the confounds {listed(names)}; give confounds= with them."
             )
-        frame = _as_frame(confounds)
+        frame = _as_frame(confounds, n_rows)
         absent = [name for name in names if name not in frame.columns]
         if absent:
             raise InputError(
@@ -208,12 +268,15 @@ class ConfoundEncoder:
         outside = (x < column.low) | (x > column.high)
         if outside.any():
             rows = values.index[outside]
-            warnings.warn(
+            said = (
                 f"Confound {column.name!r} is outside the fitted range {column.low:g} to {column.high:g} for "
-                f"{int(outside.sum())} participant(s), the first being {rows[0]!r} with "
-                f"{x[outside][0]:g}; the nearest end of the range is used.",
-                stacklevel=5,
+                f"{int(outside.sum())} participant(s)"
             )
+            first, then = (
+                f", the first being {rows[0]!r} with {x[outside][0]:g}",
+                "; the nearest end is used.",
+            )
+            warnings.warn(InputWarning(said + first + then, anonymous=said + then), stacklevel=5)
         x = (np.clip(x, column.low, column.high) - column.low) / (column.high - column.low)
         return np.column_stack([x, 1 - x])
 
@@ -271,6 +334,57 @@ class ConfoundEncoder:
         return encoder
 
 
+def small_category_error(name: str, small: Mapping[Any, int], n: int, limit: int) -> InputError:
+    """Return the error of a confound with `small` ones (category: members) among its `n` categories."""
+    category, count = min(small.items(), key=lambda pair: pair[1])
+    more = f" (as in {len(small) - 1} more of its {n} categories)" if len(small) > 1 else ""
+    return InputError(
+        f"Confound {name!r} has {counted(count, 'participant')} in the category {category!r}, fewer than "
+        f"{limit}{more}: the model would tell the answers of these few.",
+        code="small-category",
+        remedy="Pool the category with another one, leave these participants out, or, for a model that is "
+        f"not shared, set smallest_category={count}.",
+        confound=name,
+        category=category,
+        count=count,
+    )
+
+
+def _step(numbers: Array, span: float) -> float:
+    """Step to round a range to: 1, 2 or 5 times a power of ten, at most about a tenth of the span.
+
+    It is coarser than the numbers are, so that a rounded end may be that of several.
+    """
+    least = span / 15
+    if (numbers == np.rint(numbers)).all():
+        least = max(least, 2.0)
+    power = 10.0 ** np.floor(np.log10(least))
+    return float(next(power * digit for digit in (1, 2, 5, 10) if power * digit >= least * (1 - 1e-9)))
+
+
+def _refuse_stray_text(name: str, known: pd.Series) -> None:
+    """Refuse a column that would be numbers but for a few texts: as categories it would mean nothing."""
+    texts = known.astype(object).map(lambda value: value.strip() if isinstance(value, str) else None)
+    written = texts.notna()
+    if not written.any():
+        return
+    right = pd.to_numeric(texts, errors="coerce").notna() | ~written
+    meant = pd.to_numeric(texts.str.replace(",", "."), errors="coerce").notna() | ~written
+    if right.all() or meant.mean() < _MOSTLY:
+        return
+    at = int(np.flatnonzero(~right)[0])
+    more = f", and {int((~right).sum()) - 1} more" if (~right).sum() > 1 else ""
+    raise InputError(
+        f"Confound {name!r} holds numbers, but {texts.iloc[at][:40]!r} in row {known.index[at]!r}{more}.",
+        code="stray-text",
+        remedy="Correct it (with a decimal point) or leave the cell empty; if the numbers are categories, "
+        "give them names.",
+        confound=name,
+        row=known.index[at],
+        value=texts.iloc[at][:40],
+    )
+
+
 def _pair(name: str, ends: Any) -> tuple[float, float]:
     try:
         low, high = (float(end) for end in ends)
@@ -297,8 +411,8 @@ def _is_categorical(values: pd.Series) -> bool:
     return values.dropna().nunique() == 2
 
 
-def _as_frame(confounds: Any) -> pd.DataFrame:
-    """A pandas table of the confounds, whatever kind of table was given."""
+def _as_frame(confounds: Any, n: int | None = None) -> pd.DataFrame:
+    """A pandas table of the confounds of `n` participants, whatever kind of table was given."""
     if confounds is None:
         return pd.DataFrame()
     confounds = as_pandas(confounds)
@@ -315,6 +429,11 @@ def _as_frame(confounds: Any) -> pd.DataFrame:
             confounds.columns = [f"confound{number}" for number in range(1, confounds.shape[1] + 1)]
         else:
             confounds = pd.DataFrame(confounds)
+    if n is not None and len(confounds) != n:
+        raise InputError(
+            f"There are {n} rows of answers but {len(confounds)} rows of confounds; give one row per "
+            "participant, in the same order."
+        )
     frame = confounds.copy(deep=False)
     frame.columns = [str(name) for name in frame.columns]
     doubled = frame.columns[frame.columns.duplicated()]

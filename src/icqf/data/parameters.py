@@ -14,6 +14,7 @@ from typing import Any
 
 from icqf.errors import InputError
 
+LARGEST = 1e9  # squares of larger parameters leave the range of single precision
 BETAS = (0.0, 0.01, 0.05, 0.1, 0.2, 0.5)
 
 
@@ -69,20 +70,21 @@ Kind = Number | OneOf | Flag
 
 PARAMETERS: dict[str, Kind] = {
     "n_components": Number(least=1, whole=True, or_else=(None,)),
-    "beta": Number(least=0.0),
+    "beta": Number(least=0.0, most=LARGEST),
     "intercept": Flag(),
     "n_init": Number(least=1, whole=True),
     "penalty": OneOf(("l1", "l2", "l21")),
-    "score_max": Number(above=0.0, or_else=(None,)),
-    "loading_max": Number(above=0.0, or_else=(None, "item_range")),
+    "score_max": Number(above=0.0, most=LARGEST, or_else=(None,)),
+    "loading_max": Number(above=0.0, most=LARGEST, or_else=(None, "item_range")),
     "reconstruction_max": OneOf(("item_range", None)),
     "solver": OneOf(("fast", "admm")),
     "inner": OneOf(("cd", "fista", "admm")),
-    "rho": Number(above=0.0, or_else=("adaptive",)),
+    "rho": Number(above=0.0, most=LARGEST, or_else=("adaptive",)),
     "tol": Number(above=0.0),
     "max_iter": Number(least=1, whole=True),
     "init": OneOf(("nndsvd", "rotated", "random")),
     "missing_confounds": OneOf(("error", "mean")),
+    "smallest_category": Number(least=0, whole=True),
     "dtype": OneOf(("auto", "float32", "float64")),
     "rule": OneOf(("min", "one_se", "stable")),
     "n_splits": Number(least=2, whole=True),

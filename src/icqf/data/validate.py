@@ -11,14 +11,15 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight, _get_feature_names, check_array, validate_data
 
-from icqf.data.confounds import ConfoundEncoder
 from icqf.data.frames import as_pandas
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.scales import USUAL_CODES, refuse_wide_range
-from icqf.errors import InputError, counted, did_you_mean, listed
+from icqf.errors import InputError, InputWarning, counted, did_you_mean, listed
 
 Array = NDArray[Any]
 _ROWS_AT_A_TIME = 65536
+WIDEST_WEIGHTS = 1e9  # the heaviest over the lightest
+LARGEST_WEIGHT = 1e12
 _ROWS_IN_CACHE = 1024
 
 
@@ -30,7 +31,7 @@ class ConstantItemsWarning(UserWarning):
     """Some items have the same answer from everybody."""
 
 
-class EmptyRowsWarning(UserWarning):
+class EmptyRowsWarning(InputWarning):
     """Some participants answered nothing."""
 
 
@@ -324,42 +325,16 @@ def warn_of_empty_rows(rows: Any, filled: Array, *, consequence: str) -> None:
     """Name the participants who answered nothing."""
     empty = [rows[int(at)] for at in np.flatnonzero(~filled)]
     if empty:
-        warnings.warn(
-            f"{counted(len(empty), 'participant')} answered nothing ({listed(empty)}): {consequence}.",
-            EmptyRowsWarning,
-            stacklevel=5,
+        said = f"{counted(len(empty), 'participant')} answered nothing"
+        warning = EmptyRowsWarning(
+            f"{said} ({listed(empty)}): {consequence}.", anonymous=f"{said}: {consequence}."
         )
+        warnings.warn(warning, stacklevel=5)
 
 
 def row_names(table: Any, n: int) -> Any:
     """How to call the rows in a message."""
     return list(table.index) if isinstance(table, pd.DataFrame) else range(n)
-
-
-def check_same_rows(table: Any, confounds: Any) -> None:
-    """Refuse confounds whose row names are not those of the answers, in the same order."""
-    if not (isinstance(table, pd.DataFrame) and isinstance(confounds, (pd.DataFrame, pd.Series))):
-        return
-    if len(table) != len(confounds) or table.index.equals(confounds.index):
-        return
-    if isinstance(table.index, pd.RangeIndex) or isinstance(confounds.index, pd.RangeIndex):
-        return
-    at = next(i for i, (a, b) in enumerate(zip(table.index, confounds.index, strict=True)) if a != b)
-    raise InputError(
-        f"The confounds are not in the order of the answers: row {at + 1} is {table.index[at]!r} there and "
-        f"{confounds.index[at]!r} here. Use confounds.loc[answers.index]."
-    )
-
-
-def design_of(encoder: ConfoundEncoder, confounds: Any, n: int) -> Array:
-    """The confound design (n, c) of the participants."""
-    design = encoder.transform(confounds, n_rows=n)
-    if len(design) != n:
-        raise InputError(
-            f"There are {n} rows of answers but {len(design)} rows of confounds; give one row per "
-            "participant, in the same order."
-        )
-    return design
 
 
 def weights_of(sample_weight: Any, answers: Array) -> Array | None:
@@ -378,11 +353,26 @@ def weights_of(sample_weight: Any, answers: Array) -> Array | None:
     if values.ndim == 1 and not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0])
         raise InputError(f"sample_weight is {values[row]:g} in row {row}; give every participant a weight.")
-    if values.ndim < 2 and (values.min() < 0 or not values.sum() > 0):
+    if values.ndim < 2 and (values.min() < 0 or not values.max() > 0):
         raise InputError(
             "sample_weight must hold no negative number, and not all of the weights may be zero."
         )
-    if values.ndim < 2 and values.max() > 1e100:
-        raise InputError(f"sample_weight holds {values.max():g}; divide the weights by their mean.")
+    _refuse_extreme_weights(values)
     weights: Array = _check_sample_weight(values, answers, dtype=np.float64)
     return weights
+
+
+def _refuse_extreme_weights(values: Array) -> None:
+    """Refuse weights beside which others count for nothing: a fit would describe the heavy ones alone."""
+    positive = values[values > 0]
+    lightest, heaviest = float(positive.min()), float(positive.max())
+    if heaviest / WIDEST_WEIGHTS > lightest:
+        raise InputError(
+            f"sample_weight holds {lightest:g} and {heaviest:g}: more than {WIDEST_WEIGHTS:g} times as much. "
+            "Weights so far apart leave participants without any influence; correct them, or give these a "
+            "weight of 0."
+        )
+    if not 1 / LARGEST_WEIGHT <= heaviest <= LARGEST_WEIGHT:
+        raise InputError(
+            f"sample_weight holds {heaviest:g}; divide all weights by their mean, which changes nothing else."
+        )

@@ -130,7 +130,8 @@ class ICQFMethod(Method):
 
     def fit(self, training: Questionnaire, *, random_state: int) -> Fitted:
         """Choose by cross-validation within the training participants, and fit to all of them."""
-        options = dict(self.parameters) | {"random_state": random_state}
+        # These fits serve a comparison and are not shared, and in a part of a study a category may be small.
+        options = {"smallest_category": 1, **dict(self.parameters), "random_state": random_state}
         model = ICQF() if self.bounded else L1NMF()
         model.set_params(**{name: value for name, value in options.items() if name in model.get_params()})
         ks = [k for k in self.n_components if k <= min(training.answers.shape)]

@@ -21,7 +21,7 @@ from icqf.data.scales import codes_apart
 from icqf.errors import InputError, did_you_mean
 from icqf.io.atomic import write_bytes
 from icqf.io.readers.delimited import read_delimited
-from icqf.io.readers.tables import Table, require_file
+from icqf.io.readers.tables import Table, recognised_id, require_file
 from icqf.io.write import harmless, unharmed
 
 COLUMNS = ("name", "wording", "min", "max", "direction", "subscale", "missing", "labels")
@@ -38,6 +38,7 @@ SPELLINGS = {
 FORWARD = ("", "normal", "forward", "+", "1", "1.0", "false", "no", "0", "0.0")
 REVERSE = ("reverse", "reversed", "r", "-", "-1", "-1.0", "true", "yes")
 MOST_ANSWERS = 20
+FEWEST_NUMBERED = 9  # rows that are numbered through rather than answered
 
 
 def read_codebook(path: str | os.PathLike[str]) -> tuple[Item, ...]:
@@ -158,7 +159,7 @@ def answer_columns(table: Table, *, leave_out: Iterable[str] = ()) -> list[str]:
     return [
         str(name)
         for name in table.frame.columns
-        if name not in skip and _looks_like_answers(table.frame[name])
+        if name not in skip and recognised_id([name]) is None and looks_like_answers(table.frame[name])
     ]
 
 
@@ -182,7 +183,14 @@ def merged(item: Item, described: Item | None) -> Item:
     )
 
 
-def _looks_like_answers(column: pd.Series) -> bool:
+def looks_like_answers(column: pd.Series) -> bool:
+    """Return whether a column holds whole numbers with few different values, and does not count the rows.
+
+    Examples
+    --------
+    >>> looks_like_answers(pd.Series([0, 2, 1, 2])), looks_like_answers(pd.Series(range(1, 13)))
+    (True, False)
+    """
     if not pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype):
         return bool(pd.api.types.is_bool_dtype(column.dtype))
     values = column.to_numpy(dtype=float, na_value=np.nan)
@@ -193,7 +201,10 @@ def _looks_like_answers(column: pd.Series) -> bool:
         or not bool(((values == np.rint(values)) | np.isnan(values)).all())
     ):
         return False
-    return bool(hi - lo < MOST_ANSWERS) or len(pd.unique(values[np.isfinite(values)])) <= MOST_ANSWERS
+    different = len(pd.unique(values[np.isfinite(values)]))
+    if different == len(values) == hi - lo + 1 and different > FEWEST_NUMBERED:
+        return False
+    return bool(hi - lo < MOST_ANSWERS) or different <= MOST_ANSWERS
 
 
 def _with_range(item: Item, values: np.ndarray) -> Item:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterable
@@ -13,13 +14,15 @@ from icqf.errors import InputError
 from icqf.io.atomic import write_bytes
 
 FORMAT = "icqf-journal"
+CHECKSUM = "checksum"
 
 
 class Journal:
     """A file of finished records, one line of JSON each, after a first line that says what they belong to.
 
-    A line that was cut off by a crash is dropped when the journal is opened again. A journal is not continued
-    with other data or settings, nor by another version of icqf, whose results may differ.
+    A line that was cut off by a crash is dropped when the journal is opened again; a line that was changed is
+    known by its checksum and refused. A journal that is removed while work goes on is written again. It is
+    not continued with other data or settings, nor by another version of icqf, whose results may differ.
 
     Parameters
     ----------
@@ -41,17 +44,18 @@ class Journal:
             raise InputError(f"{self.path}: the checkpoint must be a file, but this is a folder.")
         content = self.path.read_bytes() if self.path.exists() else b""
         whole = content[: content.rfind(b"\n") + 1]
+        self._whole = whole or _header_line(identity)
         if not whole:
-            if content and not _header_line(identity).startswith(content):
+            if content and not self._whole.startswith(content):
                 raise InputError(f"{self.path}: this file is not a journal; choose another checkpoint.")
-            self._create(_header_line(identity))
+            self._create()
             return
         header, *lines = whole.splitlines()
         self._check_header(header, identity)
         for number, line in enumerate(lines, start=2):
             try:
-                self.records.append(dict(json.loads(line)))
-            except (ValueError, TypeError):
+                self.records.append(_record(line))
+            except (ValueError, TypeError, KeyError):
                 raise InputError(
                     f"{self.path}: line {number} of the journal is damaged; delete the file to start again."
                 ) from None
@@ -80,7 +84,12 @@ class Journal:
 
     def append(self, records: Iterable[dict[str, Any]]) -> None:
         """Write finished records and make sure that they are on disk."""
-        lines = "".join(json.dumps(record) + "\n" for record in records).encode()
+        lines = "".join(_line(record) for record in records).encode()
+        gone = not self.path.exists()
+        self._whole += lines
+        if gone:
+            self._create()
+            return
         try:
             with open(self.path, "ab") as stream:
                 stream.write(lines)
@@ -92,12 +101,28 @@ class Journal:
                 "kept; make room and run again to continue."
             ) from None
 
-    def _create(self, header: bytes) -> None:
+    def _create(self) -> None:
         try:
-            write_bytes(self.path, header)
+            write_bytes(self.path, self._whole)
         except OSError as error:
             raise InputError(f"{self.path}: the journal cannot be created ({error.strerror}).") from None
 
 
 def _header_line(identity: str) -> bytes:
     return json.dumps({"format": FORMAT, "version": __version__, "identity": identity}).encode() + b"\n"
+
+
+def _line(record: dict[str, Any]) -> str:
+    return json.dumps({**record, CHECKSUM: _checksum(record)}) + "\n"
+
+
+def _record(line: bytes) -> dict[str, Any]:
+    """The record of a line; an error of some kind for a line that is not as it was written."""
+    record = dict(json.loads(line))
+    if record.pop(CHECKSUM) != _checksum(record):
+        raise ValueError("the checksum differs")
+    return record
+
+
+def _checksum(record: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(record).encode()).hexdigest()[:16]

@@ -11,8 +11,10 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from icqf.baselines import parallel_analysis
+from icqf.data.confounds import ConfoundEncoder
 from icqf.data.describe import describe_answers, describe_confound, missing_bands
 from icqf.data.questionnaire import Questionnaire
+from icqf.data.rows import refuse_other_rows
 from icqf.errors import InputError, counted
 from icqf.estimator import ICQF
 from icqf.evaluation import Counterparts, describe_scores, factor_analysis_counterparts, factor_lineage
@@ -103,6 +105,7 @@ def build_report(
                 f"The model was fitted to {counted(model.n_participants_, 'participant')}, but {problem.n} "
                 "of these have answers; give the questionnaire (and sample_weight) that it was fitted to."
             )
+        refuse_other_rows(answers, scores=scores)
         if scores is None:
             values = np.asarray(model.transform(questionnaire), dtype=float)
             scores = pd.DataFrame(values, index=answers.index, columns=model.get_feature_names_out())
@@ -140,13 +143,16 @@ def build_report(
         questionnaire,
         answered,
         missing_bands(answers[kept]),
-        _confounds(questionnaire.confounds, kept),
+        _confounds(questionnaire.confounds, kept, stated.encoder),
         n_fitted=problem.n,
         n_groups=None if groups is None else int(groups.max()) + 1,
         weighted=sample_weight is not None,
         share_structural=_structural(questionnaire, kept),
+        limit=model.smallest_category,
     )
-    distribution = scores_section(describe_scores(scores, top=top), shown, top=top)
+    distribution = scores_section(
+        describe_scores(scores, top=top), shown, top=top, limit=model.smallest_category
+    )
     count = count_section(k, float(model.beta), tried, parallel, curve)
     confounds = [column.name for column in model.confound_encoder_.columns]
     n_splits = None if hidden is None else FOLDS
@@ -294,11 +300,20 @@ def _view(
     )
 
 
-def _confounds(table: pd.DataFrame | None, kept: np.ndarray) -> list[ConfoundSummary]:
+def _confounds(
+    table: pd.DataFrame | None, kept: np.ndarray, encoder: ConfoundEncoder
+) -> list[ConfoundSummary]:
     if table is None:
         return []
+    ends = {column.name: (column.low, column.high) for column in encoder.columns}
     return [
-        confound_summary(str(name), int(values.isna().sum()), describe_confound(values))
+        confound_summary(
+            str(name),
+            int(values.isna().sum()),
+            describe_confound(values),
+            ends[str(name)],
+            limit=encoder.smallest_category,
+        )
         for name, values in table[kept].items()
     ]
 

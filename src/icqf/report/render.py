@@ -151,6 +151,7 @@ def _environment(**options: Any) -> Environment:
         "number": words.number,
         "percent": words.percent,
         "whole": words.whole,
+        "members": words.members,
         "level": level,
         "strength": _strength,
     }

@@ -23,11 +23,12 @@ def sample_section(
     n_groups: int | None,
     weighted: bool,
     share_structural: float | None,
+    limit: int,
 ) -> Sample:
     """The sample in numbers and sentences; shares of missing answers are among the fitted participants.
 
     `answered` describes the answers to each item (`describe_answers`), and `bands` counts participants by
-    their missing answers (`missing_bands`).
+    their missing answers (`missing_bands`). Numbers of participants below `limit` are not shown.
     """
     n, m, everyone = n_fitted, len(answered), questionnaire.n_participants
     share = (n * m - int(answered["n_answered"].sum())) / (n * m)
@@ -48,7 +49,7 @@ def sample_section(
         said.append(
             f"{words.percent(share_structural, 1)} of the answers are missing because the item was not asked."
         )
-    said += [_confound_words(confound) for confound in confounds]
+    said += [_confound_words(confound, limit) for confound in confounds]
     n_reversed = sum(item.reverse for item in questionnaire.items)
     if n_reversed:
         said.append(
@@ -71,7 +72,8 @@ def sample_section(
         share_structural=share_structural,
         complete=complete,
         missing_by_participant=tuple(
-            Bin(label, int(number), float(part)) for label, number, part in bands.itertuples(index=False)
+            Bin.of(label, number, n, limit=limit)
+            for label, number in bands[["label", "n"]].itertuples(index=False)
         ),
         confounds=tuple(confounds),
         subscales=tuple(subscales.items()),
@@ -79,25 +81,33 @@ def sample_section(
     )
 
 
-def confound_summary(name: str, n_missing: int, table: pd.Series) -> ConfoundSummary:
-    """A confound as `describe_confound` describes it."""
+def confound_summary(
+    name: str, n_missing: int, table: pd.Series, ends: tuple[float, float], *, limit: int
+) -> ConfoundSummary:
+    """A confound as `describe_confound` describes it, with the `ends` of the range that the model uses."""
     if table.name != "n":
-        mean, sd, low, high = (float(table[key]) for key in ("mean", "sd", "low", "high"))
-        return ConfoundSummary(name, n_missing, mean=mean, sd=sd, low=low, high=high)
-    total = max(int(table.sum()), 1)
-    bins = tuple(Bin(str(label), int(n), int(n) / total) for label, n in table.items())
+        low, high = ends  # rather than those of the sample, which are somebody's own
+        return ConfoundSummary(
+            name, n_missing, mean=float(table["mean"]), sd=float(table["sd"]), low=low, high=high
+        )
+    bins = tuple(Bin.of(label, n, int(table.sum()), limit=limit) for label, n in table.items())
     return ConfoundSummary(name, n_missing, categories=bins)
 
 
-def _confound_words(confound: ConfoundSummary) -> str:
-    gap = f" ({words.count_of(confound.n_missing, 'value')} missing)" if confound.n_missing else ""
+def _confound_words(confound: ConfoundSummary, limit: int) -> str:
+    n = confound.n_missing
+    missing = f"fewer than {limit} values" if n < limit else words.count_of(n, "value")
+    gap = f" ({missing} missing)" if n else ""
     name = confound.name[:1].upper() + confound.name[1:]
     if confound.mean is not None:
         return (
             f"{name}: {confound.low:g} to {confound.high:g}, mean {words.number(confound.mean, 1)} "
             f"(SD {words.number(confound.sd, 1)}){gap}."
         )
-    parts = [f"{words.whole(bin.n)} {bin.label} ({words.percent(bin.share)})" for bin in confound.categories]
+    parts = [
+        f"{words.members(bin)} {bin.label}" + ("" if bin.n is None else f" ({words.percent(bin.share)})")
+        for bin in confound.categories
+    ]
     return f"{name}: {words.joined(parts)}{gap}."
 
 

@@ -11,11 +11,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Bin:
-    """One bar of a histogram: its label, and how many participants are in it."""
+    """One bar of a histogram: its label, and how many participants are in it.
+
+    A number of participants so small that it might tell who they are is None, and so is its share; there are
+    then fewer than `below`.
+    """
 
     label: str
-    n: int
-    share: float
+    n: int | None
+    share: float | None
+    below: int = 0
+
+    @classmethod
+    def of(cls, label: object, n: int, total: int, *, limit: int) -> Bin:
+        """A bar that shows its number unless that is above 0 and below `limit`."""
+        if 0 < n < limit:
+            return cls(str(label), None, None, limit)
+        return cls(str(label), int(n), int(n) / max(total, 1))
 
 
 @dataclass(frozen=True)
@@ -219,6 +231,7 @@ class Scores:
     n_scored: int
     factors: tuple[FactorScores, ...]
     n_present: tuple[Bin, ...]
+    several: float
     correlations: tuple[tuple[float, ...], ...]
 
 

@@ -11,8 +11,11 @@ from icqf.report import words
 from icqf.report.schema import Bin, FactorScores, Scores
 
 
-def scores_section(tables: ScoreTables, names: Sequence[str], *, top: float = 1.0) -> Scores:
-    """How scores are distributed, how many factors participants have, and how scores correlate."""
+def scores_section(tables: ScoreTables, names: Sequence[str], *, top: float = 1.0, limit: int = 0) -> Scores:
+    """How scores are distributed, how many factors participants have, and how scores correlate.
+
+    Numbers of participants below `limit` are not shown.
+    """
     factors = tuple(
         FactorScores(
             name=name,
@@ -22,8 +25,8 @@ def scores_section(tables: ScoreTables, names: Sequence[str], *, top: float = 1.
         for name, (key, row) in zip(names, tables.factors.iterrows(), strict=True)
     )
     bins = tuple(
-        Bin(str(number), int(n), float(share))
-        for number, n, share in tables.n_present.itertuples(index=False)
+        Bin.of(number, n, tables.n_scored, limit=limit)
+        for number, n in tables.n_present[["factors", "n"]].itertuples(index=False)
     )
     correlations = tables.correlations.to_numpy(dtype=float)
     return Scores(
@@ -32,6 +35,7 @@ def scores_section(tables: ScoreTables, names: Sequence[str], *, top: float = 1.
         n_scored=tables.n_scored,
         factors=factors,
         n_present=bins,
+        several=float(tables.n_present["share"].iloc[2:].sum()),
         correlations=tuple(tuple(float(value) for value in row) for row in correlations),
     )
 

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from icqf.report.schema import Factor, Loading, Scores
+from icqf.report.schema import Bin, Factor, Loading, Scores
 
 STABLE = ((0.95, "very stable"), (0.85, "stable"), (0.7, "fairly stable"))
 _SMALL = (
@@ -41,6 +41,17 @@ def count_of(n: int, what: str) -> str:
 def whole(n: int) -> str:
     """A whole number, with thin spaces between thousands from 10 000 on."""
     return f"{n:,}".replace(",", "\u202f") if n >= 10_000 else str(n)
+
+
+def members(bin: Bin) -> str:
+    """How many participants are in a bar.
+
+    Examples
+    --------
+    >>> members(Bin.of("none", 12, 20, limit=10)), members(Bin.of("half", 3, 20, limit=10))
+    ('12', 'fewer than 10')
+    """
+    return f"fewer than {bin.below}" if bin.n is None else whole(bin.n)
 
 
 def percent(share: float | None, digits: int = 0) -> str:
@@ -160,10 +171,10 @@ def headline(
                 f"when the participants are drawn again (lowest agreement {least})."
             )
     if k > 1:
-        several = sum(bin.share for bin in scores.n_present if bin.label not in ("0", "1"))
-        none = next((bin.share for bin in scores.n_present if bin.label == "0"), 0.0)
+        none = scores.n_present[0]
+        few = percent(none.share) if none.n is not None else members(none)
         said.append(
-            f"{percent(several)} of the participants have two or more factors, and {percent(none)} have none "
+            f"{percent(scores.several)} of the participants have two or more factors, and {few} have none "
             f"(a score of {scores.threshold:g} or more counts as having a factor)."
         )
     return tuple(said)

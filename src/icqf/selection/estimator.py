@@ -18,6 +18,7 @@ from icqf.baselines.count import FactorCount
 from icqf.data.frames import as_pandas
 from icqf.data.parameters import BETAS, check_parameter, parameter_error
 from icqf.data.questionnaire import Questionnaire
+from icqf.data.rows import refuse_other_rows
 from icqf.errors import InputError, InputWarning, counted
 from icqf.estimator import ICQF, scores_of_fit
 from icqf.jobs.parallel import Progress
@@ -179,6 +180,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         self._check()
         if isinstance(X, Questionnaire) and groups is None:
             groups = X.groups
+        refuse_other_rows(X, groups=groups)
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         model = self._estimator()
         stated = model.state(X, confounds=confounds, sample_weight=sample_weight)

@@ -1,4 +1,7 @@
-"""The account of a fit that ``provenance.json`` gives: versions, options, files, and every participant."""
+"""The account of a fit that ``provenance.json`` gives: versions, options, files, and how many participants.
+
+It may be shared: no participant, folder or user is named in it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from typing import Any
 
 from icqf.io.provenance import fingerprint_of, versions
 from icqf.workflow.fit import StudyFit
+from icqf.workflow.options import FILES, StudyOptions
 
 
 def account_of(fit: StudyFit, *, outputs: list[str]) -> dict[str, Any]:
@@ -30,12 +34,14 @@ def account_of(fit: StudyFit, *, outputs: list[str]) -> dict[str, Any]:
         "started": fit.started.isoformat(timespec="seconds"),
         "seconds": round(fit.seconds, 3),
         "seed": fit.options.seed,
-        "options": fit.options.to_dict(),
+        "options": _options(fit.options),
         "inputs": [fingerprint_of(path) for path in fit.study.files],
         "rows": _rows(fit),
         "items": fit.study.questionnaire.n_items,
         "notes": list(fit.study.questionnaire.notes),
-        "warnings": [str(warning) for warning in fit.warnings],
+        "warnings": [
+            getattr(warning, "fields", {}).get("anonymous", str(warning)) for warning in fit.warnings
+        ],
         "model": {
             "n_components": len(model.components_),
             "beta": float(model.beta),
@@ -46,6 +52,13 @@ def account_of(fit: StudyFit, *, outputs: list[str]) -> dict[str, Any]:
             "iterations": int(model.n_iter_),
         },
         "outputs": outputs,
+    }
+
+
+def _options(options: StudyOptions) -> dict[str, Any]:
+    """The options, with the names of files instead of their places, which tell who works where."""
+    return options.to_dict() | {
+        name: path.name for name in FILES if (path := getattr(options, name)) is not None
     }
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from icqf.data.confounds import ConfoundEncoder
 from icqf.data.study import Study
 from icqf.reproduce.design import Design
 from icqf.workflow.options import StudyOptions
@@ -32,13 +33,17 @@ def evaluate_study(
     **design
         Other fields of `icqf.reproduce.design.Design`.
     """
+    parameters = options.model_parameters
+    # Once, of everybody: in a part of the study a category may well have few members.
+    limit, ranges = parameters.pop("smallest_category"), parameters["confound_ranges"]
+    ConfoundEncoder(ranges=ranges, smallest_category=limit).fit(study.questionnaire.confounds)
     planned = Design(
         out,
         betas=options.beta,
         rule=options.rule,
         n_folds=options.n_splits,
         n_repeats=options.n_repeats,
-        parameters=tuple(options.model_parameters.items()),
+        parameters=tuple(parameters.items()),
         random_state=options.seed,
         n_jobs=options.jobs,
         **design,

@@ -58,7 +58,7 @@ class StudyOptions:
         Candidates for the penalty.
     rule, n_splits, n_repeats
         How cross-validation chooses; not used when one candidate is given for both.
-    intercept, missing_confounds, n_init, penalty, tol, max_iter
+    intercept, missing_confounds, smallest_category, n_init, penalty, tol, max_iter
         As in `icqf.ICQF`.
     seed : int
         The seed of everything random.
@@ -101,6 +101,7 @@ class StudyOptions:
     n_repeats: int = 1
     intercept: bool = True
     missing_confounds: str = "error"
+    smallest_category: int = 10
     n_init: int = 1
     penalty: str = "l1"
     tol: float = 1e-3
@@ -129,6 +130,7 @@ class StudyOptions:
             "tol": self.tol,
             "max_iter": self.max_iter,
             "missing_confounds": self.missing_confounds,
+            "smallest_category": self.smallest_category,
         }
 
     @classmethod
@@ -189,9 +191,9 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path.name}: this is not valid TOML ({error}).") from None
-    for name in _FILES:
+    for name in FILES:
         if isinstance(values.get(name), str):
-            values[name] = str(Path(os.path.normpath(path.parent / values[name])))
+            values[name] = str(Path(os.path.normpath(path.parent / Path(values[name]).expanduser())))
     StudyOptions.of({"answers": "-", **values}, where=path.name)
     return values
 
@@ -281,7 +283,7 @@ def _ranges(value: Any) -> tuple[tuple[str, float, float], ...]:
     return tuple(ranges)
 
 
-_FILES = ("answers", "codebook", "dictionary")
+FILES = ("answers", "codebook", "dictionary")
 _KINDS: dict[str, Kind] = PARAMETERS | {
     "seed": Number(least=0, whole=True),
     "bootstrap": Number(least=0, whole=True),
@@ -292,7 +294,7 @@ _KINDS: dict[str, Kind] = PARAMETERS | {
 }
 # Options that are more than one checked value; a text that says what is wanted is what they raise.
 _TAKE: dict[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(_FILES, _path),
+    **dict.fromkeys(FILES, _path),
     **dict.fromkeys(("id", "groups", "weights"), _text),
     **dict.fromkeys(("confounds", "items", "subscales", "names"), _texts),
     "confound_ranges": _ranges,
@@ -322,7 +324,11 @@ def _taken(name: str, value: Any) -> Any:
 
 
 def _relative(path: Path, folder: Path) -> str:
+    """A path as it is reached from a folder; from outside the home folder, one in it begins with ``~``."""
+    path, home = path.absolute(), Path.home()
+    if path.is_relative_to(home) and not folder.absolute().is_relative_to(home):
+        return (Path("~") / path.relative_to(home)).as_posix()
     try:
         return Path(os.path.relpath(path, folder)).as_posix()
     except ValueError:  # another drive
-        return str(path.absolute())
+        return str(path)

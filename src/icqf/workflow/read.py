@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from icqf.data.check import Findings, check
+from icqf.data.confounds import SMALLEST_CATEGORY
 from icqf.data.frames import as_pandas
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.data.scales import refuse_wide_range
@@ -78,13 +79,14 @@ def check_study(options: StudyOptions) -> Findings:
     False
     """
     table, columns = _columns(options)
-    return check_table(table, **columns)
+    return check_table(table, smallest_category=options.smallest_category, **columns)
 
 
 def check_table(
     source: Any,
     *,
     dictionary: str | os.PathLike[str] | None = None,
+    smallest_category: int = SMALLEST_CATEGORY,
     **columns: Any,
 ) -> Findings:
     """Look for what would spoil a fit of a table; a file that cannot be read at all raises `InputError`.
@@ -93,6 +95,8 @@ def check_table(
     ----------
     source : Table, table of pandas, polars or another library, or path
         What to look at. The other parameters are those of `icqf.io.read_questionnaire`.
+    smallest_category : int
+        Fewest participants in a category of a confound, as in `icqf.ICQF`.
 
     Examples
     --------
@@ -113,7 +117,7 @@ def check_table(
         table = read_table(source, dictionary=dictionary, text=texts)
     faults: list[InputError] = []
     draft = assemble(table, **columns, fault=faults.append)
-    return check(draft, faults)
+    return check(draft, faults, smallest_category=smallest_category)
 
 
 def input_files(options: StudyOptions) -> tuple[Path, ...]:

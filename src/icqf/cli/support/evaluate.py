@@ -54,6 +54,7 @@ def evaluation_options(methods: Sequence[str], *, out: str, labels: str) -> Call
         ),
         click.option("--splits", default=30, type=click.IntRange(1), help="How often the study is divided."),
         click.option("--out", type=FILE, default=Path(out), help="Folder for the results."),
+        click.option("--force", is_flag=True, help="Replace the results of an earlier run."),
         click.option("--quiet", "-q", is_flag=True, help="Print nothing on standard error."),
     ]
 
@@ -69,8 +70,12 @@ def evaluate(ctx: click.Context, experiment: Experiment, given: dict[str, Any]) 
     """Read the study, run the experiment on it, and print its page."""
     from icqf.workflow.evaluation import evaluate_study
     from icqf.workflow.read import read_study
+    from icqf.workflow.results import refuse_file
 
     options, out, quiet = options_of(ctx), given["out"], given["quiet"]
+    page = out / f"{ctx.info_name}.md"  # of an earlier run, which went through
+    if page.exists():
+        refuse_file(page, force=given["force"])
     study = read_study(options, labels=given["labels"])
     announce(study, quiet=quiet)
     with resumable(ctx, out, quiet=quiet) as meter:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -43,7 +44,7 @@ def announce(study: Study, *, quiet: bool = False) -> None:
         err=True,
     )
     say(questionnaire.notes)
-    for finding in check(questionnaire):
+    for finding in check(questionnaire.with_confounds(None)):  # a fit refuses confounds that it cannot use
         if finding.severity == "error":
             echo(f"Warning: {worded(finding)}", err=True)
 
@@ -118,10 +119,11 @@ def resumable(ctx: click.Context, out: Path, *, quiet: bool) -> Iterator[Meter]:
 
 
 def typed(ctx: click.Context) -> str:
-    """Return the command as it was typed."""
+    """Return the command as it was typed, with the names of files instead of their places."""
     names = []
     at: click.Context | None = ctx
     while at is not None and at.parent is not None:
         names.append(at.info_name or "")
         at = at.parent
-    return shlex.join(["icqf", *reversed(names), *ctx.meta.get(RAW, [])])
+    words = [re.sub(r"(?:[^=/\\]*[/\\])+(?=[^/\\])", "", word) for word in ctx.meta.get(RAW, [])]
+    return shlex.join(["icqf", *reversed(names), *words])

@@ -24,6 +24,12 @@ _columns = [
     click.option("--dictionary", type=FILE, help="REDCap data dictionary (CSV) or BIDS sidecar (JSON)."),
     click.option("--id", metavar="COLUMN", help="Column of participant ids.  [default: recognised by name]"),
     click.option("--confounds", cls=ManyOption, metavar="COLUMN", help="Columns such as age and sex."),
+    click.option(
+        "--smallest-category",
+        type=int,
+        default=StudyOptions.smallest_category,
+        help="Fewest participants in a category of a confound; 1 allows all.",
+    ),
     click.option("--groups", metavar="COLUMN", help="Column of families or sites, which folds never split."),
     click.option("--items", cls=ManyOption, help="Items to keep, by name or pattern such as 'q0*'."),
     click.option("--subscales", cls=ManyOption, help="Items to keep, by the codebook's subscale."),

@@ -58,6 +58,13 @@ def _with(remedy: str) -> Callable[[Any], str]:
     return lambda said: f"{said.message} {remedy}"
 
 
+def _small_category(said: Any) -> str:
+    return (
+        f"{said.message} Pool the category with another one, leave these participants out, or, for a model "
+        f"that is not shared, add --smallest-category {said.fields['count']}."
+    )
+
+
 WORDS: dict[str, Callable[[Any], str]] = {
     "outside-range": _missing_code,
     "suspicious-code": _missing_code,
@@ -66,7 +73,12 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "missing-confound": _with(
         "Fill it in, leave these participants out, or add --missing-confounds mean to use the sample mean."
     ),
+    "small-category": _small_category,
+    "lone-confound": _with(
+        "Correct it, leave the participant out, or give the range of the others with --confound-ranges."
+    ),
     "exists": _with("Choose another place with --out, or add --force to replace it."),
     "not-settled": _with("Raise --max-iter, or loosen --tol if that is close enough."),
+    "all-zero": _with("Lower --beta."),
     "too-few": _with("Give --n-components and --beta to try more."),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from icqf.errors import InputError, listed
+from icqf.errors import InputError, counted, listed
 from icqf.io.formats import EXCEL, PARQUET, READABLE, STATISTICAL, TEXT
 from icqf.io.readers.bids import apply_sidecar
 from icqf.io.readers.delimited import read_delimited
@@ -111,9 +112,31 @@ def _read_excel(path: Path) -> Table:
     frame, notes = without_unnamed(body, header, path.name)
     if len(names) > 1:
         notes += (f"Sheet {names[0]!r} was read; the workbook also has {listed(names[1:])}.",)
+    errors = guarded(lambda: _error_cells(path), path, "an Excel workbook")
+    if errors:
+        notes += (
+            f"{counted(errors, 'cell')} of the workbook {'shows' if errors == 1 else 'show'} an error of a "
+            "formula, such as #DIV/0!: read as missing.",
+        )
     rows = np.arange(2, len(frame) + 2)
     refuse_second_header(frame, rows, path.name)
     return Table(frame, path.name, rows, id=recognised_id(frame.columns), notes=notes)
+
+
+def _error_cells(path: Path) -> int:
+    """Cells of a workbook (.xlsx, .xlsm) whose formula failed; the reader gives them as empty cells."""
+    found = 0
+    if not zipfile.is_zipfile(path):
+        return found
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            if re.fullmatch(r"xl/worksheets/[^/]*\.xml", name):
+                with archive.open(name) as stream:
+                    rest = b""
+                    while part := stream.read(2**20):
+                        whole, _, rest = (rest + part).rpartition(b">")
+                        found += len(re.findall(rb"<c\s[^>]*\bt=[\"']e[\"']", whole + b">"))
+    return found
 
 
 def _read_parquet(path: Path) -> Table:

@@ -12,10 +12,10 @@ import pandas as pd
 
 from icqf.data.questionnaire import Draft, Item, Questionnaire, match_names
 from icqf.errors import InputError, counted, did_you_mean, listed
-from icqf.io.codebook import answer_columns, merged, read_codebook
+from icqf.io.codebook import answer_columns, looks_like_answers, merged, read_codebook
 from icqf.io.readers.cells import Fault, confounds_of, item_numbers, raise_fault, range_notes, without_codes
 from icqf.io.readers.files import read_table
-from icqf.io.readers.tables import Table
+from icqf.io.readers.tables import Table, recognised_id
 
 Codebook = Sequence[Item] | str | os.PathLike[str] | None
 NOT_IN_CODEBOOK = "Left out, as the codebook does not name it"
@@ -114,6 +114,13 @@ def assemble(
         if name is not None:
             require_column(table, name, role)
     identity, codes = id or table.id, tuple(missing_codes)
+    for name in confounds:
+        if name == identity or recognised_id([name]) is not None:
+            raise InputError(
+                f"{table.source}: the column {name!r} holds participant ids, so it cannot be a confound.",
+                code="id-confound",
+                column=name,
+            )
     entries = _entries(codebook)
     table, dropped = _without_empty_rows(table, identity)
     index, id_notes = _ids(table, identity, fault)
@@ -308,12 +315,12 @@ def _guessed(table: Table, roles: set[str]) -> list[str]:
         column = table.frame[name]
         if (
             name in roles
+            or recognised_id([name]) is not None
             or pd.api.types.is_numeric_dtype(column.dtype)
             or pd.api.types.is_datetime64_any_dtype(column.dtype)
         ):
             continue
-        texts = column.dropna().astype(str).str.strip()
-        numeric = pd.to_numeric(texts, errors="coerce").notna()
-        if len(texts) and numeric.mean() > 0.5:
+        numbers = pd.to_numeric(column.dropna().astype(str).str.strip(), errors="coerce")
+        if numbers.notna().mean() > 0.5 and looks_like_answers(numbers):
             mixed.add(name)
     return [str(name) for name in table.frame.columns if name in clean or name in mixed]

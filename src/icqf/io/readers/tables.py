@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -19,10 +20,23 @@ from icqf.io.formats import READABLE
 Result = TypeVar("Result")
 
 LARGEST = 2**30
+# In their order: what names a participant beyond doubt comes first, what may name a study comes last.
 ID_NAMES = (
     *("record_id", "participant_id", "subject_id", "subjectkey", "src_subject_id", "child_id", "person_id"),
     *("id", "subject", "participant", "subj", "subjectid", "participantid", "eid", "caseid", "case_id"),
-    "respid",
+    *("respid", "patient_id", "patientid", "pat_id", "pid", "mrn", "subjid", "subj_id", "ppt_id"),
+    *(
+        "recordid",
+        "respondent_id",
+        "respondentid",
+        "respondent",
+        "client_id",
+        "person",
+        "personid",
+        "childid",
+    ),
+    *("participant_no", "participant_number", "id_number", "idno", "pseudonym", "guid", "uuid", "uid"),
+    *("study_id", "studyid"),
 )
 
 
@@ -109,11 +123,11 @@ def recognised_id(columns: Iterable[object]) -> str | None:
 
     Examples
     --------
-    >>> recognised_id(["age", "Record_ID", "q1"])
-    'Record_ID'
+    >>> recognised_id(["age", "Record_ID", "q1"]), recognised_id(["age", "Patient-ID", "q1"])
+    ('Record_ID', 'Patient-ID')
     """
     names = [str(column) for column in columns]
-    lower = {name.lower().replace(" ", "_"): name for name in reversed(names)}
+    lower = {re.sub(r"[\W_]+", "_", name.lower()).strip("_"): name for name in reversed(names)}
     return next((lower[name] for name in ID_NAMES if name in lower), None)
 
 

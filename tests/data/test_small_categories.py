@@ -1,0 +1,181 @@
+"""A model tells what a category of a confound answers, so no category of a few participants gets into one."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from icqf import ICQF, ICQFCV
+from icqf.data.check import check
+from icqf.data.confounds import ConfoundEncoder
+from icqf.data.questionnaire import Questionnaire
+from icqf.datasets import load_demo
+from icqf.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def answers():
+    rng = np.random.default_rng(0)
+    ids = [f"P{i:03d}" for i in range(120)]
+    return pd.DataFrame(rng.integers(0, 5, (120, 8)), columns=[f"q{j}" for j in range(8)], index=ids)
+
+
+@pytest.fixture
+def participants(answers):
+    rng = np.random.default_rng(1)
+    sex = np.array(["female", "male"] * 60, dtype=object)
+    return pd.DataFrame({"age": rng.uniform(6.05, 17.95, 120).round(2), "sex": sex}, index=answers.index)
+
+
+def fit(answers, participants, **options):
+    return ICQF(2, item_range=(0, 4), **options).fit(answers, confounds=participants)
+
+
+@pytest.mark.parametrize("few", [1, 9])
+def test_a_category_of_few_participants_is_refused(answers, participants, few):
+    participants.iloc[:few, 1] = "other"
+    message = (
+        rf"^Confound 'sex' has {few} participants? in the category 'other', fewer than 10: the model would "
+        r"tell the answers of these few\. Pool the category with another one, leave these participants out, "
+        rf"or, for a model that is not shared, set smallest_category={few}\.$"
+    )
+    with pytest.raises(InputError, match=message):
+        fit(answers, participants)
+    with pytest.raises(InputError, match=message):
+        ICQFCV(ICQF(item_range=(0, 4)), n_components=[1], betas=[0.1]).fit(answers, confounds=participants)
+    (finding,) = check(Questionnaire.of(answers, confounds=participants)).of("small-category")
+    assert finding.severity == "error" and finding.item == "sex"
+    assert "other" in fit(answers, participants, smallest_category=few).confound_names_
+
+
+def test_ten_are_enough(answers, participants):
+    participants.iloc[:10, 1] = "other"
+    assert "other" in fit(answers, participants).confound_names_
+    assert not check(Questionnaire.of(answers, confounds=participants)).of("small-category")
+
+
+@pytest.mark.parametrize("why", ["answered nothing", "weight 0"])
+def test_who_takes_no_part_is_no_member(answers, participants, why):
+    participants.iloc[:10, 1] = "other"
+    table, weights = answers.astype(float), np.ones(len(answers))
+    if why == "weight 0":
+        weights[0] = 0
+    else:
+        table.iloc[0] = np.nan
+    with pytest.raises(InputError, match="9 participants in the category 'other'"):
+        ICQF(2, item_range=(0, 4)).fit(table, confounds=participants, sample_weight=weights)
+
+
+def test_one_member_would_be_told_word_for_word():
+    """The reason: with a category of one and no penalty, the model file holds all answers of that one."""
+    demo = load_demo()
+    answers, participants = demo.keyed_answers(), demo.confounds.copy()
+    participants.iloc[5, list(participants).index("sex")] = "other"
+    with pytest.raises(InputError, match="'other'"):
+        ICQF(4, beta=0, item_range=demo.ranges()).fit(answers, confounds=participants)
+    model = ICQF(4, beta=0, item_range=demo.ranges(), smallest_category=1, max_iter=20)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(answers, confounds=participants)
+    told = model.confound_loadings_["other"] + model.confound_loadings_["Intercept"]
+    own = answers.iloc[5].dropna()
+    assert (told[own.index].round() == own).all()
+
+
+@pytest.mark.parametrize("limit", [1, 10])
+def test_ids_and_dates_are_no_confounds(answers, participants, limit):
+    born = pd.date_range("2010-01-01", periods=120).astype(str)
+    for name, column in {"record_id": answers.index, "dob": born}.items():
+        message = (
+            rf"^Confound '{name}' has 120 categories for 120 participants, so it names single participants"
+        )
+        with pytest.raises(InputError, match=message):
+            fit(answers, participants.assign(**{name: column}), smallest_category=limit)
+        found = check(Questionnaire.of(answers, confounds=participants.assign(**{name: column})))
+        assert found.of("many-categories") and found.must_fix
+
+
+def test_many_categories_are_a_finding(answers):
+    sites = pd.DataFrame({"site": [f"site {i % 24}" for i in range(480)]})
+    table = pd.concat([answers] * 4, ignore_index=True)
+    (finding,) = check(Questionnaire.of(table, confounds=sites)).of("many-categories")
+    assert finding.severity == "warning" and "24 categories" in finding.message
+
+
+# --- continuous confounds ----------------------------------------------------------------------------
+
+
+def test_the_stored_range_and_mean_are_nobodys_own(answers, participants):
+    encoder = fit(answers, participants).confound_encoder_
+    (age, _) = encoder.columns
+    assert (age.low, age.high) == (6, 18)
+    assert not set(participants["age"]) & {age.low, age.high, age.mean}
+    assert abs(age.mean - participants["age"].mean()) < 0.1
+    design = encoder.transform(participants)
+    np.testing.assert_allclose(design[:, 0], (participants["age"] - 6) / 12)
+
+
+@pytest.mark.parametrize(
+    ("lowest", "highest", "low", "high"),
+    [(7, 17, 6, 18), (19, 60, 15, 60), (18.5, 89.25, 15, 90), (0.013, 0.087, 0.01, 0.09), (-3, 3, -4, 4)],
+)
+def test_ranges_are_rounded_outward(lowest, highest, low, high):
+    """To steps that are coarser than the numbers, so that an end may be that of several values."""
+    values = np.linspace(lowest, highest, 41)
+    values = np.r_[values.round(), lowest, highest] if lowest % 1 == 0 else values
+    (column,) = ConfoundEncoder().fit({"x": values}).columns
+    assert (column.low, column.high) == (low, high)
+
+
+def test_a_given_range_stays_as_it_is(answers, participants):
+    ends = {"age": (5.5, 18.25)}
+    shy, open_ = (
+        fit(answers, participants, confound_ranges=ends, smallest_category=limit) for limit in (10, 1)
+    )
+    (age, _) = shy.confound_encoder_.columns
+    assert (age.low, age.high) == (5.5, 18.25)
+    np.testing.assert_array_equal(shy.components_, open_.components_)
+
+
+def test_nothing_is_rounded_when_the_limit_is_off(answers, participants):
+    (age, _) = fit(answers, participants, smallest_category=1).confound_encoder_.columns
+    assert (age.low, age.high) == (participants["age"].min(), participants["age"].max())
+
+
+def test_one_value_far_from_all_others_is_refused(answers, participants):
+    """It alone would decide the loadings at its end of the range."""
+    participants.iloc[7, 0] = 99.0
+    message = (
+        r"^Confound 'age' is 99 for participant 'P007', far from all others \(6\.\d* to 17\.\d*\), so the "
+        r"model would follow the answers of this one\. Correct it, leave the participant out, or give the "
+        r"range of the others in confound_ranges\.$"
+    )
+    with pytest.raises(InputError, match=message):
+        fit(answers, participants)
+    with pytest.warns(UserWarning, match="outside the fitted range 6 to 18"):
+        fit(answers, participants, confound_ranges={"age": (6, 18)})
+
+
+# --- numbers with a text among them ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stray", ["unknown", "12,5", "2012-05-01"])
+@pytest.mark.parametrize("written", [str, float])
+def test_one_text_among_numbers_is_refused(answers, participants, stray, written):
+    ages = [written(age) for age in participants["age"]]
+    ages[7] = stray
+    message = (
+        rf"^Confound 'age' holds numbers, but '{stray}' in row 'P007'\. Correct it \(with a decimal point\) "
+        r"or leave the cell empty; if the numbers are categories, give them names\.$"
+    )
+    with pytest.raises(InputError, match=message):
+        fit(answers, participants.assign(age=pd.Series(ages, index=answers.index, dtype=object)))
+
+
+def test_numbers_with_a_decimal_comma_are_refused(answers, participants):
+    with pytest.raises(InputError, match=r"holds numbers, but '.*,.*' in row 'P000', and 119 more"):
+        fit(answers, participants.assign(age=participants["age"].map("{:.2f}".format).str.replace(".", ",")))
+
+
+def test_numbers_written_as_text_on_purpose_are_categories(answers, participants):
+    sites = participants.assign(site=[str(1 + i % 3) for i in range(120)])
+    assert fit(answers, sites).confound_names_[-4:-1] == ["1", "2", "3"]
