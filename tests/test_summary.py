@@ -159,8 +159,8 @@ def test_an_item_no_factor_moves_has_no_factor():
 def test_nothing_is_explained_where_nothing_varies():
     with pytest.warns(ConstantItemsWarning):
         summary = ICQF(2, item_range=(0, 4)).fit(np.full((40, 5), 4.0)).summary()
-    assert np.isnan(summary.variance_explained) and (summary.factors["variance_explained"] == 0).all()
-    assert "explains none of the variance" in str(summary) and "nan" not in str(summary)
+    assert summary.variance_explained == 0 and (summary.factors["variance_explained"] == 0).all()
+    assert "explains 0.0% of the variance" in str(summary) and "nan" not in str(summary)
 
 
 def test_a_penalty_above_everything_is_said():

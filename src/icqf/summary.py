@@ -84,10 +84,12 @@ class Summary:
         span = (model.item_range_["max"] - model.item_range_["min"]).to_numpy()
         relative = model.components_ / span
         names, items = model.get_feature_names_out(), np.array(model.loadings_.index)
-        total = float(sst.sum()) or np.nan  # nothing varies, and nothing is explained
+        total = float(sst.sum())
+        if total <= _NO_VARIANCE * model.n_participants_ * float((span**2).sum()):
+            total = np.inf  # nothing varies, and nothing is explained
         factors = pd.DataFrame(
             {
-                "variance_explained": np.nan_to_num(removal.sum(axis=1) / total),
+                "variance_explained": removal.sum(axis=1) / total,
                 "n_items": is_loaded(relative).sum(axis=1),
                 "top_items": [_top(items, row, n_top) for row in relative],
             },
@@ -105,7 +107,7 @@ class Summary:
         return cls(
             factors,
             by_item,
-            1 - float(sse.sum()) / total,
+            (1 - float(sse.sum()) / total) if np.isfinite(total) else 0.0,
             model.n_participants_,
             int(missing.sum()),
             float(missing.sum()) / n_answers,
@@ -116,7 +118,7 @@ class Summary:
             f"{counted(len(self.factors), 'factor')} behind {counted(len(self.items), 'item')}, from "
             f"{counted(self.n_participants, 'participant')}; {self.n_missing} answers missing "
             f"({self.share_missing:.1%}).\n"
-            f"The model explains {share_of(self.variance_explained)} of the variance of the answers.\n"
+            f"The model explains {self.variance_explained:.1%} of the variance of the answers.\n"
         )
         factors = self.factors.assign(
             variance_explained=self.factors["variance_explained"].map("{:.1%}".format)
@@ -132,17 +134,6 @@ class Summary:
             return head + "\n" + factors.to_string(justify="left") + "\n\n" + "\n".join(lines)
 
     __repr__ = __str__
-
-
-def share_of(variance: float) -> str:
-    """A share of the variance in words; none where no answer varies.
-
-    Examples
-    --------
-    >>> share_of(0.41327), share_of(float("nan"))
-    ('41.3%', 'none')
-    """
-    return "none" if np.isnan(variance) else f"{variance:.1%}"
 
 
 def _top(items: np.ndarray, row: np.ndarray, n_top: int) -> str:

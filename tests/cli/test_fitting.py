@@ -189,6 +189,7 @@ def test_item_selection(run, usual, tmp_path, words, n_items):
         (("--n-components", "50"), "--n-components 2, 50 cannot be tried"),
         (("--beta", "-1"), "--beta must be a number of at least 0, not -1"),
         (("--weights", "sex"), "the weight in column 'sex'"),
+        (("--weights", "nope"), "there is no column 'nope' to take as the weight"),
         (("--id", "weight"), "stands in rows"),
         (("--id", "sex"), "the column 'sex' holds participant ids, so it cannot be a confound"),
         (("--confounds", "record_id"), "the column 'record_id' holds participant ids"),

@@ -126,3 +126,8 @@ def test_a_model_that_was_loaded_and_saved_scores_the_same(run, files, results, 
     result = run("score", tmp_path / "again.icqf", files / "answers.csv")
     assert result.stdout == (results / "scores.csv").read_text()
     assert "does not say" not in result.stderr
+
+
+def test_an_id_column_that_is_not_there_is_refused(run, results, files):
+    result = run("score", results / "model.icqf", files / "answers.csv", "--id", "typo")
+    assert result.exit_code == 2 and "there is no column 'typo' to take as the id" in result.stderr

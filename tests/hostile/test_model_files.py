@@ -30,7 +30,7 @@ def test_the_comparison_can_fail(tmp_path):
     """A well-formed file of another model is found to be silently different."""
     tries = model_files.Tries(tmp_path, "other")
     questionnaire = model_files.study()
-    ICQF(model_files.K, beta=0.5).fit(questionnaire).save(tmp_path / "other.icqf", id="code")
+    ICQF(model_files.K, beta=0.3).fit(questionnaire).save(tmp_path / "other.icqf", id="code")
     tries.one((tmp_path / "other.icqf").read_bytes(), "another model")
     assert tries.tally.faults == {"silently different": 1}
 

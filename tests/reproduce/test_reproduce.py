@@ -173,6 +173,8 @@ def test_a_study_of_ones_own_from_the_command_line(own, tmp_path):
     text = run("stability", *usual, "--methods", "icqf", "fa-promax")
     assert text.exit_code == 0, text.stderr
     assert "## answers.csv: 200 participants, 119 items" in text.stdout
+    again = run("stability", *usual, "--methods", "icqf")
+    assert again.exit_code == 2 and "add --force to replace it" in again.stderr
     table = pd.read_csv(tmp_path / "stability-study.csv")
     assert set(table["method"]) == {"ICQF", "FA-promax"}
     assert (table.loc[table["method"] == "ICQF", "k"] == 6).all()

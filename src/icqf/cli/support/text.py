@@ -18,14 +18,12 @@ LEAST_LOADING = 0.05
 
 def model_text(model: ICQF, items: Iterable[Item], *, top: int) -> str:
     """Return a few lines about the model and a block for each factor with its strongest items."""
-    from icqf.summary import share_of
-
     summary = model.summary()
     head = [
         f"{counted(len(summary.factors), 'factor')} behind {counted(len(summary.items), 'item')}, from "
         f"{counted(summary.n_participants, 'participant')}; {summary.share_missing:.1%} of the answers "
         "were missing.",
-        f"The model (beta {model.beta:g}) explains {share_of(summary.variance_explained)} of the variance "
+        f"The model (beta {model.beta:g}) explains {summary.variance_explained:.1%} of the variance "
         "of the answers.",
     ]
     if not model.converged_:
