@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from icqf.data.confounds import SMALLEST_CATEGORY
+from icqf.data.disclosure import SMALLEST_CATEGORY
 from icqf.data.parameters import check_parameters, check_start, parameter_error
 from icqf.engines.local import Callback, Solver, run
 from icqf.errors import InputError, InputWarning, Worded

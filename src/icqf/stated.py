@@ -102,7 +102,7 @@ def state_problem(model: ICQF, X: Any, *, confounds: Any, sample_weight: Any) ->
         intercept=model.intercept,
         missing=model.missing_confounds,
         smallest_category=model.smallest_category,
-    ).fit(confounds, members=kept)
+    ).fit(confounds, weights=answered if weights is None else answered * weights)
     design = encoder.transform(confounds, n_rows=len(answers))
     if not answered.all():
         warn_of_empty_rows(rows, answered, consequence="kept out of the fit")

@@ -66,6 +66,18 @@ def test_who_takes_no_part_is_no_member(answers, participants, why):
         ICQF(2, item_range=(0, 4)).fit(table, confounds=participants, sample_weight=weights)
 
 
+def test_members_count_by_their_weights(answers, participants):
+    """One of ten who outweighs the others is as good as alone in the category."""
+    participants.iloc[:10, 1] = "other"
+    weights = np.ones(len(answers))
+    weights[0] = 1000
+    message = "10 participants in the category 'other', who count as 1.0 by their weights, fewer than 10"
+    with pytest.raises(InputError, match=message):
+        ICQF(2, item_range=(0, 4)).fit(answers, confounds=participants, sample_weight=weights)
+    equal = np.full(len(answers), 3.7)
+    assert ICQF(2, item_range=(0, 4)).fit(answers, confounds=participants, sample_weight=equal).converged_
+
+
 def test_one_member_would_be_told_word_for_word():
     """The reason: with a category of one and no penalty, the model file holds all answers of that one."""
     demo = load_demo()

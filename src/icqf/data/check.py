@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from icqf.data.confounds import MANY_CATEGORIES, SMALLEST_CATEGORY, ConfoundEncoder
+from icqf.data.confounds import ConfoundEncoder
+from icqf.data.disclosure import MANY_CATEGORIES, SMALLEST_CATEGORY
 from icqf.data.questionnaire import (
     Draft,
     Item,
@@ -389,12 +390,12 @@ def _confounds(draft: Draft, smallest_category: int) -> Iterator[Finding]:
                     yield Finding("warning", "suspicious-code", text, str(name))
 
 
-def _unusable(column: pd.Series, members: np.ndarray, smallest_category: int) -> Iterator[Finding]:
+def _unusable(column: pd.Series, weights: np.ndarray, smallest_category: int) -> Iterator[Finding]:
     """What a fit would refuse in a confound, and what it would take but is hardly meant."""
     if column.nunique() < 2:
         return
     try:
-        (learned,) = ConfoundEncoder(smallest_category=smallest_category).fit(column, members=members).columns
+        (learned,) = ConfoundEncoder(smallest_category=smallest_category).fit(column, weights=weights).columns
     except InputError as fault:
         yield Finding.of(fault)
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,16 +11,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from icqf.data.disclosure import (
+    SMALLEST_CATEGORY,
+    refuse_lone_value,
+    refuse_small_categories,
+    rounded,
+)
 from icqf.data.frames import as_pandas
 from icqf.data.parameters import parameter_error
-from icqf.errors import InputError, InputWarning, counted, did_you_mean, listed
+from icqf.errors import InputError, InputWarning, did_you_mean, listed
 
 Array = NDArray[Any]
 INTERCEPT = "Intercept"
-SMALLEST_CATEGORY = 10  # members; see `ConfoundEncoder`
-MANY_CATEGORIES = 20
 _MOSTLY = 0.8  # of a column's texts being numbers: the others are mistakes, not categories
-_LONE = 0.3  # of a confound's spread being one participant's
 _FRIENDLY = {"age": ("Old", "Young")}
 
 
@@ -96,14 +98,14 @@ class ConfoundEncoder:
         self.smallest_category = smallest_category
         self.columns: tuple[_Column, ...] = ()
 
-    def fit(self, confounds: Any, *, members: Array | None = None) -> ConfoundEncoder:
+    def fit(self, confounds: Any, *, weights: Array | None = None) -> ConfoundEncoder:
         """Learn the categories and ranges of a table of confounds (None: there are none).
 
-        Only the `members`, a bool array (n,), count as members of a category; everybody by default.
+        Members of a category count by their `weights` (n,): who has a weight of 0 is none, and ten of whom
+        one outweighs all others are one.
         """
-        frame = _as_frame(confounds, None if members is None else len(members))
-        if members is None:
-            members = np.ones(len(frame), dtype=bool)
+        frame = _as_frame(confounds, None if weights is None else len(weights))
+        weights = np.ones(len(frame)) if weights is None else weights / (weights.max(initial=0.0) or 1.0)
         for name in self.ranges:
             if name not in frame.columns:
                 raise parameter_error(
@@ -111,16 +113,16 @@ class ConfoundEncoder:
                     f" names {name!r}, which is not among the confounds "
                     f"({listed(frame.columns) or 'there are none'}).{did_you_mean(name, frame.columns)}",
                 )
-        self.columns = tuple(self._learn(frame[name], members) for name in frame.columns)
+        self.columns = tuple(self._learn(frame[name], weights) for name in frame.columns)
         return self
 
-    def _learn(self, values: pd.Series, members: Array) -> _Column:
+    def _learn(self, values: pd.Series, weights: Array) -> _Column:
         name = str(values.name)
-        known, members = values.dropna(), members[values.notna().to_numpy()]
+        known, weights = values.dropna(), weights[values.notna().to_numpy()]
         if known.empty:
             raise InputError(f"Confound {name!r} is missing for everybody; leave it out.")
         if _is_categorical(values) and name not in self.ranges:
-            return self._learn_categories(name, known, members)
+            return self._learn_categories(name, known, weights)
         numbers = _as_numbers(known, f"Confound {name!r} has a range in confound_ranges, but holds")
         if not np.isfinite(numbers).all():
             row = known.index[int(np.flatnonzero(~np.isfinite(numbers))[0])]
@@ -141,59 +143,28 @@ class ConfoundEncoder:
             )
         mean = float(numbers.mean())
         if self.smallest_category > 1:
-            self._refuse_lone_value(name, known[members], np.clip(numbers, low, high)[members])
-            step = _step(numbers, high - low)
-            if name not in self.ranges:
-                ends = np.array([np.floor(low / step), np.ceil(high / step)]) * step
-                low, high = ends.round(12).tolist()
-            mean = float(np.clip(round(round(10 * mean / step) * step / 10, 12), low, high))
+            clipped = np.clip(numbers, low, high)
+            refuse_lone_value(name, known.index, clipped, weights, limit=self.smallest_category)
+            ends, mean = rounded(numbers, low, high, mean)
+            low, high = (low, high) if name in self.ranges else ends
+            mean = min(max(mean, low), high)
         return _Column(name, low=low, high=high, mean=mean)
 
-    def _learn_categories(self, name: str, known: pd.Series, members: Array) -> _Column:
+    def _learn_categories(self, name: str, known: pd.Series, weights: Array) -> _Column:
         _refuse_stray_text(name, known)
-        found, taking_part = (
-            {value.item() if isinstance(value, np.generic) else value: n for value, n in counts.items()}
-            for counts in (Counter(known.tolist()), Counter(known[members].tolist()))
-        )
+        codes, values = pd.factorize(known.to_numpy(object))
+        keys = [value.item() if isinstance(value, np.generic) else value for value in values]
+        found = dict(zip(keys, np.bincount(codes).tolist(), strict=True))
         odd = [value for value in found if not isinstance(value, (str, bool, int, float))]
         if odd:
             raise InputError(
                 f"Confound {name!r} holds {odd[0]!s}, which is neither a number nor text; give a number, "
                 "such as an age in years, or a category."
             )
-        if len(found) > max(MANY_CATEGORIES, len(known) / 2):
-            raise InputError(
-                f"Confound {name!r} has {len(found)} categories for {len(known)} participants, so it names "
-                "single participants, as ids and dates do.",
-                code="many-categories",
-                remedy="Leave it out, or give numbers such as an age in years, or a few categories.",
-                confound=name,
-                count=len(found),
-            )
-        small = {category: taking_part.get(category, 0) for category in found}
-        small = {category: n for category, n in small.items() if 0 < n < self.smallest_category}
-        if small:
-            raise small_category_error(name, small, len(found), self.smallest_category)
+        refuse_small_categories(name, keys, codes, weights, limit=self.smallest_category)
         categories = tuple(sorted(found, key=lambda value: (str(type(value)), value)))
         shares = tuple(found[category] / len(known) for category in categories)
         return _Column(name, categories=categories, shares=shares)
-
-    def _refuse_lone_value(self, name: str, known: pd.Series, numbers: Array) -> None:
-        """Refuse one value so far from the others that the confound's loadings would follow its answers."""
-        spread = (numbers - numbers.mean()) ** 2 if len(numbers) else numbers
-        if len(numbers) < self.smallest_category or not spread.max() > _LONE * spread.sum():
-            return
-        at = int(spread.argmax())
-        others = np.delete(numbers, at)
-        raise InputError(
-            f"Confound {name!r} is {numbers[at]:g} for participant {known.index[at]!r}, far from all others "
-            f"({others.min():g} to {others.max():g}), so the model would follow the answers of this one.",
-            code="lone-confound",
-            remedy="Correct it, leave the participant out, or give the range of the others in "
-            "confound_ranges.",
-            confound=name,
-            participant=known.index[at],
-        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -332,34 +303,6 @@ class ConfoundEncoder:
             for column in stored["columns"]
         )
         return encoder
-
-
-def small_category_error(name: str, small: Mapping[Any, int], n: int, limit: int) -> InputError:
-    """Return the error of a confound with `small` ones (category: members) among its `n` categories."""
-    category, count = min(small.items(), key=lambda pair: pair[1])
-    more = f" (as in {len(small) - 1} more of its {n} categories)" if len(small) > 1 else ""
-    return InputError(
-        f"Confound {name!r} has {counted(count, 'participant')} in the category {category!r}, fewer than "
-        f"{limit}{more}: the model would tell the answers of these few.",
-        code="small-category",
-        remedy="Pool the category with another one, leave these participants out, or, for a model that is "
-        f"not shared, set smallest_category={count}.",
-        confound=name,
-        category=category,
-        count=count,
-    )
-
-
-def _step(numbers: Array, span: float) -> float:
-    """Step to round a range to: 1, 2 or 5 times a power of ten, at most about a tenth of the span.
-
-    It is coarser than the numbers are, so that a rounded end may be that of several.
-    """
-    least = span / 15
-    if (numbers == np.rint(numbers)).all():
-        least = max(least, 2.0)
-    power = 10.0 ** np.floor(np.log10(least))
-    return float(next(power * digit for digit in (1, 2, 5, 10) if power * digit >= least * (1 - 1e-9)))
 
 
 def _refuse_stray_text(name: str, known: pd.Series) -> None:

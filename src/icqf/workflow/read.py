@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from icqf.data.check import Findings, check
-from icqf.data.confounds import SMALLEST_CATEGORY
+from icqf.data.disclosure import SMALLEST_CATEGORY
 from icqf.data.frames import as_pandas
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.data.scales import refuse_wide_range
