@@ -173,7 +173,7 @@ def scored(scores, table):
 
 def summary(table, **settings):
     found = fitted(table, **settings).summary()
-    return [found.variance_explained, str(found)]
+    return [found.factors["variance_explained"].to_numpy(), str(found)]
 
 
 def score(table, weights=None, **settings):

@@ -135,10 +135,10 @@ def ended(command, place, more, ending, after, known):
             _, said = program.communicate(timeout=30)
         except subprocess.TimeoutExpired:
             said = ""
-    orphans = _orphans(program.pid)
-    if orphans:
-        yield "orphan", f"{len(orphans)} processes after 10 s"
-        for pid in orphans:
+    left = orphans(program.pid)
+    if left:
+        yield "orphan", f"{len(left)} processes after 10 s"
+        for pid in left:
             os.kill(pid, signal.SIGKILL)
         program.wait()
     if "Traceback" in said:
@@ -146,7 +146,8 @@ def ended(command, place, more, ending, after, known):
     if not finished and command != "stability" and results(place) not in ({}, known):
         yield "half-written", ", ".join(results(place))
     whole = results(place) == known
-    resume = () if command == "stability" else ("--resume", *(("--force",) if whole else ()))
+    written = whole or (place / "out" / "stability.md").exists()
+    resume = (*(() if command == "stability" else ("--resume",)), *(("--force",) if written else ()))
     again = start(command, place, *more, *resume)
     _, said = again.communicate(timeout=PATIENCE)
     if again.returncode != 0:
@@ -160,7 +161,7 @@ def ended(command, place, more, ending, after, known):
         yield ("finished before" if finished else "made whole"), ""
 
 
-def _orphans(session: int) -> list[int]:
+def orphans(session: int) -> list[int]:
     deadline = time.monotonic() + 10
     while alive(session) and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -10,6 +10,7 @@ import warnings
 import zipfile
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -147,20 +148,25 @@ def traces(name: str, content: bytes, ages: dict[str, float], home: Path):
 def reconstruction(folder: Path) -> Tally:
     """Rare categories at β = 0: does rounding (loading + intercept) give a participant's answers?"""
     tally = Tally("answers from a model file")
-    demo = load_demo()
-    sex, numbers = demo.confounds["sex"].astype(object).to_numpy(), np.arange(len(demo.answers))
+    numbers = np.arange(len(load_demo().answers))
     for members in (1, 2, 3, 5):
-        _attack(tally, folder, np.where(numbers < members, "other", sex), f"{members} of another sex")
+        attack(tally, folder, with_others(members), f"{members} of another sex")
     dates = [f"{1990 + i % 20}-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in numbers]
-    _attack(tally, folder, np.array(dates, dtype=object), "dates of birth")
-    _attack(tally, folder, np.array([f"site{i // 4}" for i in numbers], dtype=object), "150 sites")
+    attack(tally, folder, np.array(dates, dtype=object), "dates of birth")
+    attack(tally, folder, np.array([f"site{i // 4}" for i in numbers], dtype=object), "150 sites")
     return tally
 
 
-def _attack(tally: Tally, folder: Path, categories: np.ndarray, what: str) -> None:
+def with_others(members: int) -> np.ndarray:
+    """The sex of the demo's participants, some of whom are said to be of another one."""
+    sex = load_demo().confounds["sex"].astype(object).to_numpy()
+    return np.where(np.arange(len(sex)) < members, "other", sex)
+
+
+def attack(tally: Tally, folder: Path, categories: np.ndarray, what: str, **settings: Any) -> None:
     demo, path = load_demo(), folder / "attacked.icqf"
     confounds = pd.DataFrame({"age": demo.confounds["age"], "category": categories}, index=demo.answers.index)
-    model = ICQF(4, beta=0.0, item_range=demo.ranges(), max_iter=100)
+    model = ICQF(4, beta=0.0, item_range=demo.ranges(), max_iter=100, **settings)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)

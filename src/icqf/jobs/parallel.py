@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import signal
+import threading
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
+from multiprocessing import parent_process
 from typing import Any, TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs
@@ -18,6 +24,7 @@ from icqf.jobs.journal import Journal
 Work = Callable[..., dict[str, Any]]
 T = TypeVar("T")
 _PIECES_PER_JOB = 4
+_SECONDS_BETWEEN_LOOKS = 1.0
 
 
 @dataclass(frozen=True)
@@ -83,6 +90,9 @@ def in_parallel(
 
 def on_one_thread(work: Callable[..., T], *arguments: Any) -> T:
     """Call `work` with BLAS on one thread: its matrices are small, and other processes use the others."""
+    parent = parent_process()
+    if parent is not None and parent.pid is not None:
+        _end_with(parent.pid)
     with threadpool_limits(limits=1):
         return work(*arguments)
 
@@ -113,6 +123,20 @@ def ended_quietly(results: Any) -> Iterator[Any]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             results.close()
+
+
+@cache
+def _end_with(parent: int) -> None:
+    """Ends this worker soon after the process that started it, which may be killed and cannot tell."""
+
+    def watch() -> None:
+        with suppress(ProcessLookupError):
+            while True:
+                os.kill(parent, 0)  # sends nothing, but finds out whether the process is there
+                time.sleep(_SECONDS_BETWEEN_LOOKS)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _one(name: str, work: Work, job: tuple[Any, ...]) -> tuple[str, dict[str, Any]]:
