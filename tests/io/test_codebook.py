@@ -1,5 +1,7 @@
 """Codebooks come back as they were written; mistakes in them are named by row and column."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from icqf.data.questionnaire import Item
-from icqf.errors import InputError
-from icqf.io import Table, codebook_from, read_codebook, read_questionnaire, write_codebook
+from icqf.errors import InputError, InputWarning
+from icqf.io import Table, codebook_from, format_codebook, read_codebook, read_questionnaire, write_codebook
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Zl", "Zp")), max_size=15).map(
     str.strip
@@ -39,12 +41,15 @@ def test_round_trip(tmp_path, ending, written):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("item_name,min,max\nq1,0,1\n", "no column 'name'"),
+        ("nam,min,max\nq1,0,1\n", "no column 'name'. Did you mean 'nam'"),
         ("name,min,max\nq1,zero,1\n", "row 2, column 'min' holds the text 'zero'"),
         ("name,min,max\nq1,0,1\nq2,3,1\n", "row 3: Item 'q2'"),
         ("name,min,max\nq1,0,1\nq1,0,1\n", "row 3 describes the item 'q1' a second time"),
         ("name,min,max\n,0,1\n", "row 2 has no item name"),
         ("name,direction\nq1,sideways\n", "row 2, column 'direction' holds 'sideways'"),
+        ("name,reverse\nq1,-1\n", "row 2, column 'reverse' holds '-1'; write 1 or 'yes' for a reversed item"),
+        ("name,reverse,direction\nq1,1,+\n", "row 2: the columns 'direction' and 'reverse' contradict"),
+        ("field_name,form_name\nq1,phq\n", "this is a REDCap data dictionary"),
         ("name,labels\nq1,never; often\n", "row 2, column 'labels' holds the label 'never' without a value"),
     ],
 )
@@ -54,6 +59,74 @@ def test_mistakes(tmp_path, text, words):
     with pytest.raises(InputError) as error:
         read_codebook(path)
     assert str(error.value).startswith("items.csv: ") and words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("heading", "reversed_", "forward"),
+    [
+        ("reverse", ["1", "1.0", "yes", "TRUE", "x", "r", "Reversed"], ["0", "no", "false", "", "N"]),
+        ("Reverse-coded", ["1", "y"], ["0", ""]),
+        ("direction", ["-", "-1", "reverse", "R"], ["+", "1", "", "forward"]),
+        ("keying", ["-", "-1"], ["+", "1", "+1"]),
+    ],
+)
+def test_what_a_direction_means_follows_from_the_heading(tmp_path, heading, reversed_, forward):
+    path, cells = tmp_path / "items.csv", [*reversed_, *forward]
+    path.write_text(f"name,{heading}\n" + "".join(f"q{i},{cell}\n" for i, cell in enumerate(cells)))
+    assert [item.reverse for item in read_codebook(path)] == [True] * len(reversed_) + [False] * len(forward)
+
+
+def test_remarks_are_written_and_change_nothing(tmp_path):
+    items = (Item("q1", min=0, max=2), Item("q2", min=0, max=2, reverse=True))
+    for ending in ("csv", "toml"):
+        path = tmp_path / f"items.{ending}"
+        path.write_text(format_codebook(items, format=ending, remarks={"q2": "=Runs, against the others"}))
+        assert "Runs, against the others" in path.read_text() and read_codebook(path) == items
+    assert "remark" not in format_codebook(items)
+
+
+def test_a_codebook_in_a_workbook(tmp_path):
+    """Its first sheet, or one called codebook, with numbers as a spreadsheet has them and "NA" as a name."""
+    book = pd.DataFrame(
+        {
+            "Item": ["NA", "q2", None],
+            "Lowest": [0, 1.5, None],
+            "Highest": [3, 5, None],
+            "Missing codes": [9, "9; 99", None],
+        }
+    )
+    answers = pd.DataFrame({"age": [7, 8, 9], "q2": [1.5, 5, 99]})
+    expected = (
+        Item("NA", min=0, max=3, missing_codes=(9,)),
+        Item("q2", min=1.5, max=5, missing_codes=(9, 99)),
+    )
+    with pd.ExcelWriter(tmp_path / "both.xlsx") as writer:
+        answers.to_excel(writer, sheet_name="data", index=False)
+        book.to_excel(writer, sheet_name=" Codebook", index=False)
+    book.to_excel(tmp_path / "alone.xlsx", index=False)
+    with pd.ExcelWriter(tmp_path / "first.xlsx") as writer:
+        book.to_excel(writer, sheet_name="codebook", index=False)
+        answers.to_excel(writer, sheet_name="data", index=False)
+    assert {read_codebook(tmp_path / f"{name}.xlsx") for name in ("both", "alone", "first")} == {expected}
+    for name in ("both", "first"):
+        path = tmp_path / f"{name}.xlsx"
+        assert read_questionnaire(path, codebook=path, items="q2").answers["q2"].isna().sum() == 1
+
+
+@pytest.mark.parametrize(
+    ("heading", "said"),
+    [
+        ("revers", "'revers', so it is not used. Did you mean 'reverse'"),
+        ("Minimun", "Did you mean 'minimum'"),
+        ("mising", "Did you mean 'missing'"),
+        ("author", "no column 'author': not used. Its columns are name, wording"),
+    ],
+)
+def test_unknown_columns_are_named(tmp_path, heading, said):
+    path = tmp_path / "items.csv"
+    path.write_text(f"name,{heading}\nq1,1\n")
+    with pytest.warns(InputWarning, match=re.escape(said)):
+        assert read_codebook(path) == (Item("q1"),)
 
 
 def test_toml_mistakes(tmp_path):

@@ -1,4 +1,4 @@
-"""The codebook: one row per item, as CSV or TOML; read, written, and guessed from a table."""
+"""The codebook: one row per item; read, written, and guessed from a table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import csv
 import io
 import os
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -18,25 +17,12 @@ import tomli_w
 
 from icqf.data.questionnaire import Item, number
 from icqf.data.scales import codes_apart
-from icqf.errors import InputError, did_you_mean
+from icqf.errors import InputError
 from icqf.io.atomic import write_bytes
-from icqf.io.readers.delimited import read_delimited
+from icqf.io.entries import COLUMNS, entries_of, item_of
 from icqf.io.readers.tables import Table, recognised_id, require_file
-from icqf.io.write import harmless, unharmed
+from icqf.io.write import harmless
 
-COLUMNS = ("name", "wording", "min", "max", "direction", "subscale", "missing", "labels")
-SPELLINGS = {
-    "name": ("item", "variable", "column"),
-    "wording": ("question", "label", "text", "description"),
-    "min": ("minimum", "lowest"),
-    "max": ("maximum", "highest"),
-    "direction": ("reverse", "reversed", "keying"),
-    "subscale": ("scale", "syndrome"),
-    "missing": ("missing_codes", "missing codes", "missing_values"),
-    "labels": ("levels", "value_labels"),
-}
-FORWARD = ("", "normal", "forward", "+", "1", "1.0", "false", "no", "0", "0.0")
-REVERSE = ("reverse", "reversed", "r", "-", "-1", "-1.0", "true", "yes")
 MOST_ANSWERS = 20
 FEWEST_NUMBERED = 9  # rows that are numbered through rather than answered
 
@@ -44,10 +30,13 @@ FEWEST_NUMBERED = 9  # rows that are numbered through rather than answered
 def read_codebook(path: str | os.PathLike[str]) -> tuple[Item, ...]:
     """Read a codebook.
 
-    A CSV file has the columns ``name, wording, min, max, direction, subscale, missing, labels``, of which
-    only ``name`` must be there. ``direction`` is empty or ``reverse``; ``missing`` is a list such as ``9;
-    99``; ``labels`` a list such as ``0=never; 1=often``. A TOML file has the same entries in ``[[item]]``
-    tables.
+    A CSV file or an Excel workbook (its sheet "codebook", or else the first) has the columns ``name, wording,
+    min, max, direction, subscale, missing, labels, remark``, of which only ``name`` must be there.
+    ``direction`` is empty or ``reverse`` (in a column called so ``+`` and ``1`` mean forward, ``-`` and
+    ``-1`` reversed; in a column called ``reverse``, ``1``, ``yes`` and ``x`` mean reversed, ``0``, ``no`` and
+    empty cells not); ``missing`` is a list such as ``9; 99``; ``labels`` a list such as ``0=never;
+    1=often``. A ``remark`` is for readers and changes nothing. A TOML file has the same entries in
+    ``[[item]]`` tables. A warning names columns that a codebook does not have.
 
     Examples
     --------
@@ -59,10 +48,9 @@ def read_codebook(path: str | os.PathLike[str]) -> tuple[Item, ...]:
     """
     path = Path(path)
     require_file(path)
-    entries = _toml_entries(path) if path.suffix.lower() == ".toml" else _csv_entries(path)
     items: dict[str, Item] = {}
-    for place, entry in entries:
-        item = _item(entry, f"{path.name}: {place}")
+    for place, entry in entries_of(path):
+        item = item_of(entry, f"{path.name}: {place}")
         if item.name in items:
             raise InputError(
                 f"{path.name}: {place} describes the item {item.name!r} a second time. Delete one of the two."
@@ -91,8 +79,10 @@ def write_codebook(items: Iterable[Item], path: str | os.PathLike[str]) -> None:
     write_bytes(path, text.encode())
 
 
-def format_codebook(items: Iterable[Item], *, format: str = "csv") -> str:
-    """Return a codebook as the text of a CSV or TOML file.
+def format_codebook(
+    items: Iterable[Item], *, format: str = "csv", remarks: Mapping[str, str] | None = None
+) -> str:
+    """Return a codebook as the text of a CSV or TOML file, with remarks on items by their names.
 
     Examples
     --------
@@ -101,15 +91,17 @@ def format_codebook(items: Iterable[Item], *, format: str = "csv") -> str:
     name,wording,min,max,direction,subscale,missing,labels
     q1,,0,2,,,9,
     """
-    rows = [_entry(item) for item in items]
+    remarks = remarks or {}
+    rows = [{**_entry(item), "remark": remarks.get(item.name, "")} for item in items]
+    columns = [column for column in COLUMNS if remarks or column != "remark"]
     if format == "toml":
         return tomli_w.dumps({"item": [_toml_entry(row) for row in rows]})
     if format != "csv":
         raise InputError(f"A codebook is written as csv or toml, not as {format!r}.")
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows([harmless(row[column]) for column in COLUMNS] for row in rows)
+    writer.writerow(columns)
+    writer.writerows([harmless(row[column]) for column in columns] for row in rows)
     return text.getvalue()
 
 
@@ -219,105 +211,6 @@ def _stem(name: str) -> str:
     return re.sub(r"[_.]?\d+[A-Za-z]?$", "", name)
 
 
-def _csv_entries(path: Path) -> list[tuple[str, dict[str, Any]]]:
-    every = (*COLUMNS, *(word for words in SPELLINGS.values() for word in words))
-    table = read_delimited(path, text=every, literal=True)
-    names = {str(name).strip().lower(): name for name in table.frame.columns}
-    found = {
-        key: next((names[word] for word in (key, *words) if word in names), None)
-        for key, words in SPELLINGS.items()
-    }
-    if found["name"] is None:
-        raise InputError(f"{path.name}: the codebook has no column 'name'.{did_you_mean('name', names)}")
-    frame = table.frame.astype(object).where(table.frame.notna(), "")
-    entries = []
-    for row, cells in zip(table.rows, frame.to_dict("records"), strict=True):
-        entry = {
-            key: unharmed(str(cells[column]).strip()) for key, column in found.items() if column is not None
-        }
-        if any(entry.values()):
-            entries.append((f"row {row}", entry))
-    return entries
-
-
-def _toml_entries(path: Path) -> list[tuple[str, dict[str, Any]]]:
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path.name}: this is not valid TOML ({error}).") from None
-    tables = content.get("item", [])
-    if not isinstance(tables, list) or not all(isinstance(entry, dict) for entry in tables):
-        raise InputError(f"{path.name}: items are expected as [[item]] tables.")
-    entries = []
-    for i, entry in enumerate(tables, start=1):
-        for key in entry:
-            if key not in COLUMNS:
-                raise InputError(
-                    f"{path.name}: item {i} has the unknown entry {key!r}.{did_you_mean(key, COLUMNS)}"
-                )
-        entries.append((f"item {i}", entry))
-    return entries
-
-
-def _item(entry: Mapping[str, Any], where: str) -> Item:
-    name = str(entry.get("name", "")).strip()
-    if not name:
-        raise InputError(f"{where} has no item name.")
-    direction = str(entry.get("direction", "")).strip().lower()
-    if direction not in (*FORWARD, *REVERSE):
-        raise InputError(
-            f"{where}, column 'direction' holds {direction!r}; leave it empty or write 'reverse'."
-        )
-    described: dict[str, Any] = {
-        "name": name,
-        "wording": str(entry.get("wording", "")),
-        "min": _number(entry.get("min", ""), where, "min"),
-        "max": _number(entry.get("max", ""), where, "max"),
-        "reverse": direction in REVERSE,
-        "subscale": str(entry.get("subscale", "")),
-        "missing_codes": tuple(_code(part) for part in _parts(entry.get("missing", ""), ";,|")),
-        "labels": tuple(_pair(part, where) for part in _parts(entry.get("labels", ""), ";|")),
-    }
-    try:
-        return Item(**described)
-    except InputError as error:
-        raise error.at(where) from None
-
-
-def _number(cell: object, where: str, column: str) -> float | None:
-    text = str(cell).strip()
-    if not text:
-        return None
-    try:
-        return float(text.replace(",", "."))
-    except ValueError:
-        raise InputError(f"{where}, column {column!r} holds the text {text!r}, not a number.") from None
-
-
-def _parts(cell: object, separators: str) -> list[str]:
-    if isinstance(cell, Mapping):
-        return [f"{key}={value}" for key, value in cell.items()]
-    if isinstance(cell, (list, tuple)):
-        return [str(part) for part in cell]
-    return [part.strip() for part in re.split(f"[{separators}]", str(cell)) if part.strip()]
-
-
-def _code(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def _pair(text: str, where: str) -> tuple[float, str]:
-    value, sign, label = text.partition("=")
-    if not sign or not isinstance(_code(value.strip()), float):
-        raise InputError(
-            f"{where}, column 'labels' holds the label {text!r} without a value. Write '0=never; 1=often'."
-        )
-    return float(value), label.strip()
-
-
 def _entry(item: Item) -> dict[str, str]:
     return {
         "name": item.name,
@@ -326,7 +219,7 @@ def _entry(item: Item) -> dict[str, str]:
         "max": "" if item.max is None else number(item.max),
         "direction": "reverse" if item.reverse else "",
         "subscale": item.subscale,
-        "missing": "; ".join(number(code) for code in item.missing_codes),
+        "missing": "; ".join(re.sub(r"\s*[;,|]\s*", " ", number(code)) for code in item.missing_codes),
         "labels": "; ".join(f"{number(value)}={re.sub(r'[;|]', ',', text)}" for value, text in item.labels),
     }
 

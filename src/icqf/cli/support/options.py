@@ -20,7 +20,7 @@ FILE = click.Path(path_type=Path)
 _answers = [click.argument("answers", type=FILE, required=False)]
 
 _columns = [
-    click.option("--codebook", type=FILE, help="Codebook of the items, CSV or TOML."),
+    click.option("--codebook", type=FILE, help="Codebook of the items: CSV, Excel or TOML."),
     click.option("--dictionary", type=FILE, help="REDCap data dictionary (CSV) or BIDS sidecar (JSON)."),
     click.option("--id", metavar="COLUMN", help="Column of participant ids.  [default: recognised by name]"),
     click.option("--confounds", cls=ManyOption, metavar="COLUMN", help="Columns such as age and sex."),

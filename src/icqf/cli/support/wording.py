@@ -77,6 +77,7 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "lone-confound": _with(
         "Correct it, leave the participant out, or give the range of the others with --confound-ranges."
     ),
+    "dictionary": _with("Give it with --dictionary instead of --codebook."),
     "exists": _with("Choose another place with --out, or add --force to replace it."),
     "not-settled": _with("Raise --max-iter, or loosen --tol if that is close enough."),
     "all-zero": _with("Lower --beta."),
