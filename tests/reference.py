@@ -137,6 +137,26 @@ class Plain:
                 steps[j, r], gains[j, r] = abs(new - q), gain
         return steps, gains
 
+    def shares(self, W, Q):
+        """Share of each item's variance that each factor and confound column explains (m, K), and of all
+        items' variance together (K,): the covariance with the answers of what it adds to them, over those
+        who answered the item."""
+        A = np.concatenate([W, self.C], axis=1)
+        products, squares = np.zeros_like(Q), np.zeros(len(Q))
+        for j in range(len(Q)):
+            seen = [i for i in range(len(self.X)) if not np.isnan(self.X[i, j])]
+            size = sum(self.omega[i] for i in seen)
+            x_mean = sum(self.omega[i] * self.X[i, j] for i in seen) / size
+            squares[j] = sum(self.omega[i] * (self.X[i, j] - x_mean) ** 2 for i in seen)
+            for r in range(Q.shape[1]):
+                part = [A[i, r] * Q[j, r] for i in seen]
+                mean = sum(self.omega[i] * value for i, value in zip(seen, part, strict=True)) / size
+                products[j, r] = sum(
+                    self.omega[i] * (self.X[i, j] - x_mean) * (value - mean)
+                    for i, value in zip(seen, part, strict=True)
+                )
+        return products / squares[:, None], products.sum(axis=0) / squares.sum()
+
     def units(self, W, Q):
         """What steps are measured by: the score's bound (1) and the item's range; without bounds, where the
         scale of a factor is free, its highest score and its highest loading."""

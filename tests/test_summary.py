@@ -8,6 +8,7 @@ from icqf import ICQF
 from icqf.data.validate import ConstantItemsWarning
 from icqf.datasets import make_synthetic
 from icqf.errors import InputWarning
+from reference import Plain
 
 NAMES = [f"q{j:02d}" for j in range(20)]
 
@@ -33,13 +34,20 @@ def design(data):
     return np.column_stack([x, 1 - x, sex == 0, sex == 1, np.ones(len(x))])
 
 
-def squared_errors(model, data, weights, *, without=None):
-    """Weighted squared error of each item over its observed answers, by hand."""
+def parts(model, data):
+    """Scores, and all loadings (m, K)."""
     W = model.transform(pd.DataFrame(data.answers, columns=NAMES), confounds=data.confounds)
-    Q = model.loadings_.to_numpy().copy()
-    if without is not None:
-        Q[:, without] = 0
-    R = W @ Q.T + design(data) @ model.confound_loadings_.to_numpy().T
+    return W, model.loadings_.join(model.confound_loadings_).to_numpy()
+
+
+def reconstruction(model, data):
+    W, Q = parts(model, data)
+    return np.concatenate([W, design(data)], axis=1) @ Q.T
+
+
+def squared_errors(model, data, weights):
+    """Weighted squared error of each item over its observed answers, by hand."""
+    R = reconstruction(model, data)
     return (weights[:, None] * np.nan_to_num((data.answers - R) ** 2)).sum(axis=0)
 
 
@@ -52,21 +60,54 @@ def total_squares(data, weights):
     return np.array(total)
 
 
-def test_variance_explained(fitted, data):
+def test_r_squared(fitted, data):
     model, weights = fitted
     summary = model.summary()
     error, total = squared_errors(model, data, weights), total_squares(data, weights)
-    assert summary.variance_explained == pytest.approx(1 - error.sum() / total.sum(), abs=1e-5)
-    np.testing.assert_allclose(summary.items["variance_explained"], 1 - error / total, atol=1e-5)
-    assert 0.5 < summary.variance_explained < 1
+    assert summary.r_squared == pytest.approx(1 - error.sum() / total.sum(), abs=1e-5)
+    np.testing.assert_allclose(summary.items["r_squared"], 1 - error / total, atol=1e-5)
+    assert 0.5 < summary.r_squared < 1
 
 
-def test_a_factors_share_is_what_would_be_lost_without_it(fitted, data):
+def test_shares_are_those_of_the_slow_witness(fitted, data):
+    """Of factors and confounds, of every item and of all, with missing answers, weights and weights of 0."""
     model, weights = fitted
-    error, total = squared_errors(model, data, weights), total_squares(data, weights)
-    for r, share in enumerate(model.summary().factors["variance_explained"]):
-        without = squared_errors(model, data, weights, without=r)
-        assert share == pytest.approx((without - error).sum() / total.sum(), abs=1e-5)
+    plain = Plain.of(data.answers, 0, 100, beta=0.1, confounds=design(data)[:, :-1], weights=weights)
+    by_item, overall = plain.shares(*parts(model, data))
+    summary = model.summary()
+    np.testing.assert_allclose(summary.shares, by_item, atol=1e-9)
+    np.testing.assert_allclose(summary.factors["variance_explained"], overall[:3], atol=1e-9)
+    np.testing.assert_allclose(summary.confounds["variance_explained"], overall[3:], atol=1e-9)
+    assert summary.shares.columns.tolist() == [*model.get_feature_names_out(), *model.confound_names_]
+    np.testing.assert_allclose(summary.shares["Intercept"], 0, atol=1e-12)
+
+
+def test_shares_add_up_to_the_covariance_of_answers_and_reconstruction(fitted, data):
+    model, weights = fitted
+    summary, R = model.summary(), reconstruction(model, data)
+    products, squares = [], []
+    for j in range(R.shape[1]):
+        seen = ~np.isnan(data.answers[:, j])
+        covariance = np.cov(data.answers[seen, j], R[seen, j], aweights=weights[seen])
+        size = weights[seen].sum() - (weights[seen] ** 2).sum() / weights[seen].sum()
+        products.append(covariance[0, 1] * size)
+        squares.append(covariance[0, 0] * size)
+    products, squares = np.array(products), np.array(squares)
+    np.testing.assert_allclose(summary.shares.sum(axis=1), products / squares, atol=1e-9)
+    np.testing.assert_allclose(summary.items["variance_explained"], products / squares, atol=1e-9)
+    total = sum(table["variance_explained"].sum() for table in (summary.factors, summary.confounds))
+    assert summary.variance_explained == pytest.approx(total, abs=1e-12)
+    assert total == pytest.approx(products.sum() / squares.sum(), abs=1e-9)
+    assert 0.4 < total < 1
+
+
+def test_a_level_that_everybody_shares_explains_nothing():
+    """Answers far above the lowest one: removing a factor would cost the level it carries, too."""
+    rng = np.random.default_rng(0)
+    answers = 3 + (rng.random((300, 12)) < 0.5 * rng.random((300, 1)) + 0.25)
+    summary = ICQF(2, item_range=(0, 4), intercept=False).fit(answers).summary()
+    assert 0 < summary.variance_explained < 0.5
+    assert (summary.factors["variance_explained"] < summary.variance_explained + 1e-12).all()
 
 
 def test_missing_counts(fitted, data):
@@ -110,7 +151,7 @@ def test_it_is_tables_inside(fitted):
     assert summary.factors.index.tolist() == ["factor1", "factor2", "factor3"]
     assert summary.factors.columns.tolist() == ["variance_explained", "n_items", "top_items"]
     assert summary.items.index.tolist() == NAMES
-    assert summary.items.columns.tolist() == ["variance_explained", "n_missing", "factor"]
+    assert summary.items.columns.tolist() == ["variance_explained", "r_squared", "n_missing", "factor"]
     assert summary.factors["variance_explained"].is_monotonic_decreasing
     assert set(summary.items["factor"]) <= {"factor1", "factor2", "factor3", ""}
 
@@ -125,7 +166,12 @@ def test_it_prints_well(data):
     assert lines[0] == (
         f"3 factors behind 20 items, from 70 participants; {missing} answers missing ({missing / 1400:.1%})."
     )
-    assert lines[1] == f"The model explains {summary.variance_explained:.1%} of the variance of the answers."
+    assert lines[1] == (
+        f"The model explains {summary.variance_explained:.1%} of the variance of the answers; the shares "
+        "of its parts add up to this."
+    )
+    assert not any(line.startswith("confounds") for line in lines)  # the intercept explains nothing
+    assert lines[-4].split() == ["total", f"{summary.variance_explained:.1%}"]
     best = summary.items["variance_explained"].sort_values(ascending=False)
     assert lines[-2].startswith(f"Best described items: {best.index[0]} ({best.iloc[0]:.0%}), ")
     assert lines[-1].endswith(f"{best.index[-1]} ({round(best.iloc[-1], 2) + 0.0:.0%}).")

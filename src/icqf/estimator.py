@@ -116,7 +116,7 @@ class ICQF(FittedModel):
     dtype_ : dtype
         The arithmetic that was used.
     fit_statistics_ : FitStatistics
-        Squared errors and missing answers of the fit, as `summary` reports them.
+        Squared errors, explained sums of squares and missing answers of the fit, as `summary` reports them.
     item_range_ : DataFrame (m, 2)
     objective_ : float
     certificate_ : Certificate
@@ -334,7 +334,7 @@ class ICQF(FittedModel):
         self.n_participants_ = problem.n
         self.codebook_ = stated.codebook
         self.fit_statistics_ = FitStatistics(
-            found.fit.sse, found.fit.sst, found.fit.removal[:k], problem.n - _answer_counts(problem)
+            found.fit.sse, found.fit.sst, found.fit.explained, problem.n - _answer_counts(problem)
         )
         return self
 

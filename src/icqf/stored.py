@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Model = TypeVar("Model", bound=FittedModel)
 
 _NOT_STORED = ("callback", "random_state", "item_range")  # the ranges that were used are stored as an array
-_STATISTICS = ("sse", "sst", "removal", "missing")
+_STATISTICS = ("sse", "sst", "explained", "missing")
 
 
 def description(model: FittedModel, names: list[str]) -> StoredModel:
@@ -146,9 +146,13 @@ def _check_model(model: FittedModel, stored: StoredModel) -> None:
         "the arithmetic is not known": model.dtype_.name in ("float32", "float64"),
         "a loading is below 0": (loadings >= 0).all(),
         "a loading is above its bound": highest is None or (loadings <= highest).all(),
-        "a squared error is not one": np.isfinite([fit.sse, fit.sst, *fit.removal]).all()
+        "a squared error is not one": np.isfinite([fit.sse, fit.sst, *fit.explained]).all()
         and (fit.sse >= 0).all()
         and (fit.sst >= 0).all(),
+        # sse = sst − 2 Σ explained + the reconstruction's own squares, which are not below 0
+        "the explained shares contradict the squared errors": (
+            2 * fit.explained.sum(axis=0) >= (1 - 1e-3) * fit.sst - fit.sse
+        ).all(),
         "the missing answers are miscounted": np.isin(fit.missing, range(model.n_participants_ + 1)).all(),
     }
     broken = [law for law, holds in laws.items() if not holds]
@@ -193,7 +197,7 @@ def _check_arrays(arrays: dict[str, Any], m: int, c: int) -> None:
         "components": (k, m),
         "confound_components": (c, m),
         "item_range": (m, 2),
-        "removal": (k, m),
+        "explained": (k + c, m),
         "solving_order": (k,),
         **dict.fromkeys(("sse", "sst", "missing"), (m,)),
     }

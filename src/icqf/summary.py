@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from icqf.data.confounds import INTERCEPT
 from icqf.errors import counted
 
 if TYPE_CHECKING:
     from icqf.fitted import FittedModel
 
-_NO_VARIANCE = 1e-12  # of the item that varies most; the sums of a constant item leave rounding behind
 _LOADED = 0.1
 
 
@@ -36,16 +36,17 @@ class FitStatistics:
     Attributes
     ----------
     sse, sst : array (m,)
-        Squared error of each item, and its sum of squares around the item's mean.
-    removal : array (k, m)
-        By how much each item's squared error would grow without the factor.
+        Squared error of each item, and its sum of squares around the item's mean; 0 where it does not vary.
+    explained : array (k + c, m)
+        What each factor and confound column explains of `sst`; the columns of one item add up to what the
+        whole model explains of it.
     missing : array (m,)
         How many answers each item lacks.
     """
 
     sse: np.ndarray
     sst: np.ndarray
-    removal: np.ndarray
+    explained: np.ndarray
     missing: np.ndarray
 
 
@@ -53,24 +54,41 @@ class FitStatistics:
 class Summary:
     """The meaning of a fitted model's numbers.
 
+    A share of variance is that of the covariance: of an item's answers and their reconstruction, divided by
+    the variance of the answers. The reconstruction is a sum over factors and confounds, and so is this
+    share: those of the factors and confounds add up to that of the model, for each item and for all.
+    `r_squared` is another number, 1 − (squared error / variance). It serves comparisons: with
+    answers that were hidden from the model, and with other models.
+
     Attributes
     ----------
     factors : DataFrame
-        One row per factor: `variance_explained` (by how much the share of explained answer variance
-        would fall without it), `n_items` (items it moves by a tenth of their range or more) and
-        `top_items`.
+        One row per factor: `variance_explained` (its share of the variance of all answers), `n_items` (items
+        it moves by a tenth of their range or more) and `top_items`.
+    confounds : DataFrame
+        One row per confound column: `variance_explained`. The intercept is the same for everybody and
+        explains none.
     items : DataFrame
-        One row per item: `variance_explained` in this sample (missing for an item everybody answered
-        alike), `n_missing`, and the `factor` that moves it most.
+        One row per item: `variance_explained` and `r_squared` in this sample (missing for an item everybody
+        answered alike), `n_missing`, and the `factor` that moves it most.
+    shares : DataFrame
+        Share of each item's variance (rows) that each factor and confound column (columns) explains; a
+        row adds up to the item's `variance_explained`.
     variance_explained : float
-        Share of all answers' variance explained by the whole model, in this sample.
+        Share of all answers' variance explained by the whole model, in this sample: the sum over factors and
+        confounds.
+    r_squared : float
+        How much smaller the squared error is than that of the items' means, as a share.
     n_participants, n_missing : int
     share_missing : float
     """
 
     factors: pd.DataFrame
+    confounds: pd.DataFrame
     items: pd.DataFrame
+    shares: pd.DataFrame
     variance_explained: float
+    r_squared: float
     n_participants: int
     n_missing: int
     share_missing: float
@@ -79,35 +97,44 @@ class Summary:
     def of(cls, model: FittedModel, *, n_top: int = 5) -> Summary:
         """The summary of a fitted model."""
         statistics = model.fit_statistics_
-        sse, sst, removal = statistics.sse, statistics.sst, statistics.removal
+        sse, sst, explained = statistics.sse, statistics.sst, statistics.explained
         missing = statistics.missing.astype(int)
         span = (model.item_range_["max"] - model.item_range_["min"]).to_numpy()
-        relative = model.components_ / span
-        names, items = model.get_feature_names_out(), np.array(model.loadings_.index)
-        total = float(sst.sum())
-        if total <= _NO_VARIANCE * model.n_participants_ * float((span**2).sum()):
-            total = np.inf  # nothing varies, and nothing is explained
+        relative, k = model.components_ / span, len(model.components_)
+        names, items = model.get_feature_names_out(), pd.Index(model.loadings_.index, name="item")
+        total = float(sst.sum()) or np.inf  # where nothing varies, nothing is explained
+        overall = explained.sum(axis=1) / total
         factors = pd.DataFrame(
             {
-                "variance_explained": removal.sum(axis=1) / total,
+                "variance_explained": overall[:k],
                 "n_items": is_loaded(relative).sum(axis=1),
-                "top_items": [_top(items, row, n_top) for row in relative],
+                "top_items": [_top(items.to_numpy(), row, n_top) for row in relative],
             },
             index=pd.Index(names, name="factor"),
         )
-        with np.errstate(invalid="ignore", divide="ignore"):
-            varies = sst / span**2 > _NO_VARIANCE * (sst / span**2).max()
-            explained = np.where(varies, 1 - sse / sst, np.nan)
+        confounds = pd.DataFrame(
+            {"variance_explained": overall[k:]}, index=pd.Index(model.confound_names_, name="confound")
+        )
+        varying = np.where(sst > 0, sst, np.nan)
+        shares = pd.DataFrame((explained / varying).T, index=items, columns=[*names, *model.confound_names_])
         strongest = np.where(relative.max(axis=0) > 0, names[relative.argmax(axis=0)], "")
         by_item = pd.DataFrame(
-            {"variance_explained": explained, "n_missing": missing, "factor": strongest},
-            index=pd.Index(items, name="item"),
+            {
+                "variance_explained": explained.sum(axis=0) / varying,
+                "r_squared": 1 - sse / varying,
+                "n_missing": missing,
+                "factor": strongest,
+            },
+            index=items,
         )
         n_answers = model.n_participants_ * len(items)
         return cls(
             factors,
+            confounds,
             by_item,
-            (1 - float(sse.sum()) / total) if np.isfinite(total) else 0.0,
+            shares,
+            float(overall.sum()),
+            1 - float(sse.sum()) / total if np.isfinite(total) else 0.0,
             model.n_participants_,
             int(missing.sum()),
             float(missing.sum()) / n_answers,
@@ -118,11 +145,20 @@ class Summary:
             f"{counted(len(self.factors), 'factor')} behind {counted(len(self.items), 'item')}, from "
             f"{counted(self.n_participants, 'participant')}; {self.n_missing} answers missing "
             f"({self.share_missing:.1%}).\n"
-            f"The model explains {self.variance_explained:.1%} of the variance of the answers.\n"
+            f"The model explains {shown_share(self.variance_explained)} of the variance of the answers; "
+            "the shares of its parts add up to this.\n"
         )
-        factors = self.factors.assign(
-            variance_explained=self.factors["variance_explained"].map("{:.1%}".format)
-        )
+        rows = {"confounds": self.confounds["variance_explained"].sum(), "total": self.variance_explained}
+        if not self._has_confounds():
+            del rows["confounds"]
+        factors = pd.concat([self.factors, pd.DataFrame({"variance_explained": rows})])
+        table = pd.DataFrame(
+            {
+                "variance_explained": factors["variance_explained"].map(shown_share),
+                "n_items": [*self.factors["n_items"].map(str), *[""] * len(rows)],
+                "top_items": factors["top_items"].fillna(""),
+            },
+        ).rename_axis("factor")
         items = self.items.dropna(subset="variance_explained")
         items = items.sort_values("variance_explained", ascending=False)
         best, worst = items.head(3), items.tail(3)
@@ -131,9 +167,23 @@ class Summary:
             f"Least described items: {_with_share(worst)}.",
         ]
         with pd.option_context("display.width", 120, "display.max_colwidth", 70):
-            return head + "\n" + factors.to_string(justify="left") + "\n\n" + "\n".join(lines)
+            return head + "\n" + table.to_string(justify="left") + "\n\n" + "\n".join(lines)
 
     __repr__ = __str__
+
+    def _has_confounds(self) -> bool:
+        return any(name != INTERCEPT for name in self.confounds.index)
+
+
+def shown_share(share: float) -> str:
+    """A share as a percentage with one digit.
+
+    Examples
+    --------
+    >>> shown_share(0.1234), shown_share(-1e-17)
+    ('12.3%', '0.0%')
+    """
+    return f"{round(share, 3) + 0.0:.1%}"  # no "-0.0%"
 
 
 def _top(items: np.ndarray, row: np.ndarray, n_top: int) -> str:

@@ -1,6 +1,7 @@
 """`check`, `codebook`, `show`, `compare` and `demo`."""
 
 import json
+import re
 
 import pandas as pd
 import pytest
@@ -54,6 +55,11 @@ def test_show(run, results):
     result = run("show", results / "model.icqf", "--top", "3")
     assert result.exit_code == 0
     assert result.stdout.startswith("2 factors behind 12 items")
+    said = re.search(r"explains ([\d.]+)% .*: the factors ([\d.]+)%, the confounds ([\d.]+)%", result.stdout)
+    total, by_factors, by_confounds = map(float, said.groups())
+    assert by_factors + by_confounds == pytest.approx(total, abs=0.11)
+    factors = [float(share) for share in re.findall(r"; explains ([\d.]+)% of the variance", result.stdout)]
+    assert len(factors) == 2 and sum(factors) == pytest.approx(by_factors, abs=0.11)
     assert "Question q" in result.stdout and "strongest belong to 'Mood'" in result.stdout
     everything = run("show", results / "model.icqf", "--all").stdout
     assert "Intercept" in everything and "q12" in everything

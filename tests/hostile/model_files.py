@@ -223,7 +223,7 @@ BAD_NUMBERS = {
     "solving_order": (NAN, 7.0, -1.0, 0.5, INF),
     "sse": (NAN, INF, -1.0),
     "sst": (NAN, INF, -1.0),
-    "removal": (NAN, INF),
+    "explained": (NAN, INF, -1e9),
     "missing": (NAN, INF, -1.0, 1e9, 0.5),
 }
 WRONG = (None, "text", [], {}, [None], -1, NAN, True, 1e400)

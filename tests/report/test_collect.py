@@ -26,6 +26,16 @@ def test_loadings_are_the_models(report, model):
         )
 
 
+def test_the_shares_add_up_to_the_total_and_the_tables_say_so(report):
+    view = report.model
+    parts = [*view.factors, *view.confounds]
+    assert view.variance == pytest.approx(sum(part.variance for part in parts), abs=1e-12)
+    pages = as_html(report), as_markdown(report)
+    for page, cell in zip(pages, ('<td class="num">{:.1%}</td>', "| {:.1%} |"), strict=True):
+        (row,) = [line for line in page.splitlines() if re.search("(>|[|] )Total( [|]|<)", line)]
+        assert cell.format(view.variance) in row and "add up to" in page
+
+
 def test_top_items_are_the_largest_shares(report):
     for factor in report.model.factors:
         ranked = sorted(factor.loadings, key=lambda each: -each.share)
@@ -83,10 +93,11 @@ def test_scores(report, model, questionnaire):
 
 
 def test_fit_of_items(report, model):
-    explained = model.summary().items["variance_explained"]
-    np.testing.assert_array_equal([row.fit for row in report.items], explained)
-    assert report.fit.variance == model.summary().variance_explained
-    assert report.fit.variance_hidden < report.fit.variance
+    items = model.summary().items
+    np.testing.assert_array_equal([row.fit for row in report.items], items["r_squared"])
+    np.testing.assert_array_equal([row.explained for row in report.items], items["variance_explained"])
+    assert report.fit.r_squared == model.summary().r_squared
+    assert report.fit.r_squared_hidden < report.fit.r_squared
     assert all(row.fit_hidden < 1 for row in report.items)
 
 
@@ -143,7 +154,7 @@ def test_a_factor_alone_no_confounds_no_names():
     model = ICQF(1, item_range=(0, 3), intercept=False).fit(plain.keyed_answers())
     report = build_report(model, plain, n_bootstrap=5)
     assert report.model.confounds == ()
-    assert report.comparison is not None and report.fit.variance_hidden is None
+    assert report.comparison is not None and report.fit.r_squared_hidden is None
     html = as_html(report)
     assert "Confounds" not in html and "Confounds" not in as_markdown(report)
     assert report.headline[0].startswith(

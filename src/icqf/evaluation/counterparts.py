@@ -25,9 +25,9 @@ class Counterparts:
     similarities : DataFrame (k, k)
         Correlation of the loadings of every pair.
     items : Series (m,)
-        Share of each item's variance that the factor analysis explains in this sample; NaN where an item
-        does not vary.
-    variance : float
+        How much smaller the factor analysis's squared error is than that of the item's mean, as a share (R²),
+        in this sample; NaN where an item does not vary.
+    r_squared : float
         The same for all items together.
     negative : float
         Share of its loadings that are negative.
@@ -42,14 +42,14 @@ class Counterparts:
     >>> demo = load_demo().select(["q00*", "q01*"])
     >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.keyed_answers())
     >>> found = factor_analysis_counterparts(model.loadings_, demo.keyed_answers())
-    >>> found.similarities.shape, 0 < found.variance < 1
+    >>> found.similarities.shape, 0 < found.r_squared < 1
     ((2, 2), True)
     """
 
     pairs: pd.DataFrame
     similarities: pd.DataFrame
     items: pd.Series
-    variance: float
+    r_squared: float
     negative: float
     small: float
     small_here: float
@@ -94,7 +94,7 @@ def factor_analysis_counterparts(loadings: pd.DataFrame, answers: pd.DataFrame) 
         pairs=match.pairs,
         similarities=match.similarities,
         items=(1 - error / around).reindex(loadings.index),
-        variance=float(1 - error.sum() / around.sum()),
+        r_squared=float(1 - error.sum() / around.sum()),
         negative=float((analysis.loadings_ < 0).mean()),
         small=_share_small(analysis.loadings_),
         small_here=_share_small(loadings.to_numpy()),

@@ -188,6 +188,7 @@ def build_report(
         scores=distribution,
         fit=fit_section(
             variance=float(summary.variance_explained),
+            r_squared=float(summary.r_squared),
             hidden=overall,
             n_splits=n_splits,
             converged=bool(model.converged_),
@@ -200,7 +201,7 @@ def build_report(
         ),
         comparison=None
         if rival is None
-        else comparison_section(rival, by_key, variance=float(summary.variance_explained)),
+        else comparison_section(rival, by_key, r_squared=float(summary.r_squared)),
         methods=methods_section(
             k,
             model.get_params(deep=False),

@@ -80,9 +80,10 @@ def model_view(
             )
         )
     confounds = []
-    for key, said in zip(keys[len(names) :], confound_words, strict=True):
+    variances = summary.confounds["variance_explained"].tolist()
+    for key, said, variance in zip(keys[len(names) :], confound_words, variances, strict=True):
         rows = tables.rows(key)
-        confounds.append(Confound(key, said, rows, ranked(key, rows)))
+        confounds.append(Confound(key, said, variance, rows, ranked(key, rows)))
     return ModelView(
         n_components=len(names),
         beta=beta,

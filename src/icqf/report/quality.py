@@ -120,6 +120,7 @@ def _count_words(k: int, search: SearchTables | None, parallel: int | None) -> l
 def fit_section(
     *,
     variance: float,
+    r_squared: float,
     hidden: float | None,
     n_splits: int | None,
     converged: bool,
@@ -132,14 +133,16 @@ def fit_section(
 ) -> FitQuality:
     """How well the model describes the answers, and whether the fit converged."""
     said = [
-        f"The model explains {words.percent(variance, 1)} of the variance of the answers it was fitted to."
+        f"The model explains {words.percent(variance, 1)} of the variance of the answers it was fitted to: "
+        "the shares of factors and confounds add up to this, for every item and for all of them together.",
+        f"Its squared error is {words.percent(r_squared, 1)} smaller than that of the items' means (R²)."
+        + (
+            ""
+            if hidden is None
+            else f" For answers that were hidden from it, R² is {words.percent(hidden, 1)}; it is usually "
+            "lower there, because a fit also describes what is chance in the answers it has seen."
+        ),
     ]
-    if hidden is not None:
-        said.append(
-            f"For answers that were hidden from it the share is {words.percent(hidden, 1)}: its "
-            "predictions have that much less squared error than the items' means. The first number is "
-            "usually higher, because a fit also describes what is chance in the answers it has seen."
-        )
     iterations = words.count_of(n_iter, "iteration")
     said.append(
         f"The fit converged after {iterations}."
@@ -148,8 +151,8 @@ def fit_section(
     )
     return FitQuality(
         words=tuple(said),
-        variance=variance,
-        variance_hidden=hidden,
+        r_squared=r_squared,
+        r_squared_hidden=hidden,
         n_splits=n_splits,
         converged=converged,
         n_iter=n_iter,
@@ -161,10 +164,12 @@ def fit_section(
     )
 
 
-def comparison_section(found: Counterparts | str, names: Mapping[str, str], *, variance: float) -> Comparison:
+def comparison_section(
+    found: Counterparts | str, names: Mapping[str, str], *, r_squared: float
+) -> Comparison:
     """The same answers by factor analysis; `found` may be the reason why it could not be run.
 
-    `names` are the shown names of the factors, `variance` the share that the model explains.
+    `names` are the shown names of the factors, `r_squared` the R² of the model.
     """
     k = len(names)
     if isinstance(found, str):
@@ -181,8 +186,9 @@ def comparison_section(found: Counterparts | str, names: Mapping[str, str], *, v
         "With the same number of factors, factor analysis finds a close counterpart (correlation of loadings "
         f"{CLOSE} or more) for {extent if k > 1 or apart else 'the factor.'}"
         + (f"{words.joined(apart)}." if apart else ""),
-        f"It explains {words.percent(found.variance)} of the variance of the answers in this sample; this "
-        f"model explains {words.percent(variance)}, with confounds and within all bounds.",
+        f"Its squared error is {words.percent(found.r_squared)} smaller than that of the items' means in "
+        f"this sample (R²); that of this model is {words.percent(r_squared)} smaller, with confounds and "
+        "within all bounds.",
         f"{words.percent(found.negative)} of its loadings are negative; this model has no negative loadings, "
         f"so that a factor only ever adds to answers. {words.percent(found.small_here)} of this model's "
         "loadings are close to zero (below a tenth of the factor's largest), against "
@@ -194,8 +200,8 @@ def comparison_section(found: Counterparts | str, names: Mapping[str, str], *, v
         n_components=k,
         pairs=pairs,
         matrix=tuple(tuple(float(value) for value in row) for row in found.similarities.to_numpy()),
-        variance=found.variance,
-        variance_here=variance,
+        r_squared=found.r_squared,
+        r_squared_here=r_squared,
         negative=found.negative,
         small=found.small,
         small_here=found.small_here,

@@ -13,11 +13,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from icqf.data.confounds import INTERCEPT
 from icqf.plotting.style import item_label
 from icqf.report import words
 from icqf.report.figures import figures, heat_css, item_order, level
 from icqf.report.markdown import safe
-from icqf.report.schema import Report
+from icqf.report.schema import ModelView, Report
 from icqf.summary import is_loaded
 
 _DIGITS = 6
@@ -163,7 +164,14 @@ def _shared(report: Report) -> dict[str, Any]:
         "report": report,
         "label": lambda row: item_label(row.name, row.wording, row.reverse),
         "by_name": {row.name: row for row in report.items},
+        "parts": _parts_beside_factors(report.model),
     }
+
+
+def _parts_beside_factors(view: ModelView) -> list[tuple[str, float]]:
+    """The last rows of the table of factors: what confounds explain, if there are any, and the total."""
+    confounds = [confound.variance for confound in view.confounds if confound.name != INTERCEPT]
+    return [*([("Confounds", sum(confounds))] if confounds else []), ("Total", view.variance)]
 
 
 def _file(environment: Environment, name: str) -> str:

@@ -124,7 +124,7 @@ def item_rows(
     """Every item with its answers (reversed where it is keyed in reverse) and how well it is described.
 
     `fit` is the summary's table of items, `names` the shown name of every factor, and `hidden` and `rival`
-    the shares of variance explained in hidden answers and by the factor analysis.
+    the R² of hidden answers and of the factor analysis.
     """
     return tuple(
         ItemRow(
@@ -141,7 +141,8 @@ def item_rows(
             floor=float(row["floor"]),
             ceiling=float(row["ceiling"]),
             strongest=names.get(fit["factor"].iloc[j], ""),
-            fit=float(fit["variance_explained"].iloc[j]),
+            explained=float(fit["variance_explained"].iloc[j]),
+            fit=float(fit["r_squared"].iloc[j]),
             fit_hidden=None if hidden is None else float(hidden[j]),
             fit_comparison=None if rival is None else float(rival.iloc[j]),
         )

@@ -64,6 +64,7 @@ class ItemRow:
     floor: float
     ceiling: float
     strongest: str
+    explained: float
     fit: float
     fit_hidden: float | None = None
     fit_comparison: float | None = None
@@ -176,17 +177,21 @@ class Factor:
 
 @dataclass(frozen=True)
 class Confound:
-    """The answering pattern that goes with one confound column."""
+    """The answering pattern that goes with one confound column, and its share of the variance."""
 
     name: str
     words: str
+    variance: float
     loadings: tuple[Loading, ...]
     top: tuple[Loading, ...]
 
 
 @dataclass(frozen=True)
 class ModelView:
-    """One fitted model: the one the report is about, or another number of factors beside it."""
+    """One fitted model: the one the report is about, or another number of factors beside it.
+
+    `variance`, the share of the answers' variance that it explains, is the sum over factors and confounds.
+    """
 
     n_components: int
     beta: float
@@ -237,11 +242,15 @@ class Scores:
 
 @dataclass(frozen=True)
 class FitQuality:
-    """How well the model describes answers it was fitted to, and answers hidden from it."""
+    """How well the model describes answers it was fitted to, and answers hidden from it.
+
+    `r_squared` and `r_squared_hidden` say how much smaller its squared error is than that of the
+    items' means.
+    """
 
     words: tuple[str, ...]
-    variance: float
-    variance_hidden: float | None
+    r_squared: float
+    r_squared_hidden: float | None
     n_splits: int | None
     converged: bool
     n_iter: int
@@ -270,8 +279,8 @@ class Comparison:
     n_components: int
     pairs: tuple[Pair, ...] = ()
     matrix: tuple[tuple[float, ...], ...] = ()
-    variance: float | None = None
-    variance_here: float | None = None
+    r_squared: float | None = None
+    r_squared_here: float | None = None
     negative: float | None = None
     small: float | None = None
     small_here: float | None = None

@@ -68,7 +68,7 @@ def percent(share: float | None, digits: int = 0) -> str:
         return "<1%"
     if digits == 0 and 0.995 <= share < 1:
         return ">99%"
-    return f"{share:.{digits}%}"
+    return f"{round(share, 2 + digits) + 0.0:.{digits}%}"  # no "-0%"
 
 
 def number(value: float | None, digits: int = 2) -> str:
@@ -153,7 +153,12 @@ def headline(
     said = [
         f"{subject}{beside} {verbs[0]} the answers of {count_of(n, 'participant')} to {count_of(m, 'item')} "
         f"and {verbs[1]} {percent(variance)} of the variance of the answers"
-        + (f" ({percent(hidden)} for answers hidden from the model)." if hidden is not None else "."),
+        + (
+            "."
+            if hidden is None
+            else f". Answers that were hidden from the model are predicted with {percent(hidden)} less "
+            "squared error than by the items' means."
+        ),
         chosen,
     ]
     judged = [(factor, factor.stability) for factor in factors if factor.stability is not None]

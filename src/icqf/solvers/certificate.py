@@ -13,6 +13,7 @@ from icqf.solvers.problem import Array, Problem, half_square
 from icqf.solvers.result import Certificate, Fit
 
 _ROWS_AT_A_TIME = 16384
+_NO_VARIANCE = 1e-11  # of an item's sum of squares: what rounding may leave of an item that does not vary
 _AT_A_TIME = 32  # coordinates whose limit is worked out together
 Limit = Callable[[Array, Array], Array]
 
@@ -22,7 +23,7 @@ def examine(problem: Problem, W: Array, Q: Array) -> tuple[Certificate, Fit, flo
     k, bounds = len(W), problem.bounds
     A = problem.with_confounds(W, np.float64)
     own, squares = Q[:k], Q[:k] ** 2
-    pull, curvature = np.zeros_like(Q), np.zeros_like(Q)
+    pull, curvature, together, answered = (np.zeros_like(Q) for _ in range(4))
     sse, total, total_square, count = (np.zeros(problem.m) for _ in range(4))
     misfit, excess, score_step, gain = 0.0, 0.0, 0.0, 0.0
     top = np.inf if bounds.score is None else bounds.score
@@ -47,6 +48,8 @@ def examine(problem: Problem, W: Array, Q: Array) -> tuple[Certificate, Fit, flo
         weighted = A_b * weights
         pull += weighted @ D
         curvature += (weighted * A_b) @ O
+        together += weighted @ block.X
+        answered += weighted.sum(axis=1, keepdims=True) if block.O is None else weighted @ O
         sse += weights @ D**2
         total += weights @ block.X
         total_square += weights @ block.X**2
@@ -61,9 +64,12 @@ def examine(problem: Problem, W: Array, Q: Array) -> tuple[Certificate, Fit, flo
         excess=max(excess, 0.0),
         gain=max(gain, line.largest_gain(limit, floor=gain)),
     )
-    removal = 2 * Q * pull + Q**2 * curvature
-    sst = np.maximum(total_square - total**2 / np.maximum(count, 1e-300), 0)
-    return certificate, Fit(sse, sst, removal), problem.objective(W, Q, misfit=misfit)
+    means = total / np.maximum(count, 1e-300)
+    sst = total_square - total * means
+    varies = sst > _NO_VARIANCE * total_square
+    explained = Q * (together - answered * means)  # Σ ω (x − x̄)(a − ā) q: the mean of a drops out
+    sst, explained = np.where(varies, sst, 0.0), np.where(varies, explained, 0.0)
+    return certificate, Fit(sse, sst, explained), problem.objective(W, Q, misfit=misfit)
 
 
 class _Line:

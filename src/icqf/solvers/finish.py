@@ -33,13 +33,13 @@ def finish(problem: Problem, Q: Array, *, tol: float) -> Finished:
     W = solve_scores_inside(problem, Q, tol=tol)
     certificate, fit, objective = examine(problem, W, Q)
     k = len(W)
-    order = np.argsort(-fit.removal[:k].sum(axis=1), kind="stable")
+    order = np.argsort(-fit.explained[:k].sum(axis=1), kind="stable")
     rows = np.concatenate([order, np.arange(k, len(Q))])
     return Finished(
         Factors(W[order], Q[rows]),
         objective,
         certificate,
-        Fit(fit.sse, fit.sst, fit.removal[rows]),
+        Fit(fit.sse, fit.sst, fit.explained[rows]),
         order,
     )
 

@@ -107,13 +107,15 @@ class Fit:
     ----------
     sse, sst : array (m,)
         Squared error of each item, and its sum of squares around the item's mean.
-    removal : array (K, m)
-        By how much each item's squared error would grow without the factor.
+    explained : array (K, m)
+        What each factor and confound column adds to the sum of products of an item's answers and their
+        reconstruction, both around their means. Divided by `sst` these are shares, and they add up to the
+        explained share of the item's variance.
     """
 
     sse: Array
     sst: Array
-    removal: Array
+    explained: Array
 
 
 @dataclass(frozen=True)

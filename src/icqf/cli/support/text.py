@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from icqf.errors import counted
+from icqf.summary import shown_share
 
 if TYPE_CHECKING:
     from icqf.data.questionnaire import Item
@@ -19,12 +20,16 @@ LEAST_LOADING = 0.05
 def model_text(model: ICQF, items: Iterable[Item], *, top: int) -> str:
     """Return a few lines about the model and a block for each factor with its strongest items."""
     summary = model.summary()
+    by_factors, by_confounds = (
+        table["variance_explained"].sum() for table in (summary.factors, summary.confounds)
+    )
     head = [
         f"{counted(len(summary.factors), 'factor')} behind {counted(len(summary.items), 'item')}, from "
         f"{counted(summary.n_participants, 'participant')}; {summary.share_missing:.1%} of the answers "
         "were missing.",
-        f"The model (beta {model.beta:g}) explains {summary.variance_explained:.1%} of the variance "
-        "of the answers.",
+        f"The model (beta {model.beta:g}) explains {shown_share(summary.variance_explained)} of the variance "
+        f"of the answers: the factors {shown_share(float(by_factors))}, the confounds "
+        f"{shown_share(float(by_confounds))}.",
     ]
     if not model.converged_:
         head.append(f"It had not settled after {model.n_iter_} iterations; interpret it with care.")
@@ -48,7 +53,8 @@ def _factors(model: ICQF, items: dict[str, Item], top: int) -> list[str]:
         strong = [str(item) for item in relative.index[:top] if relative[item] > LEAST_LOADING]
         share, n = float(shares["variance_explained"][name]), int(shares["n_items"][name])
         lines.append(
-            f"{name}: {counted(n, 'item')}{_scale(strong, items)}; without it {share:.1%} less is explained"
+            f"{name}: {counted(n, 'item')}{_scale(strong, items)}; explains {shown_share(share)} of the "
+            "variance"
         )
         for item in strong:
             known = items.get(item)
