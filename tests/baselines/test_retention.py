@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from icqf.baselines import bic_factor_analysis, parallel_analysis, velicer_map
+from icqf.baselines.extraction import extract
 
 
 def test_parallel_analysis_picks_what_psych_picks(bfi, golden):
@@ -124,3 +125,32 @@ def test_the_reason_is_one_sentence_with_numbers(bfi):
 def test_errors(three_factors, call, message):
     with pytest.raises(ValueError, match=message):
         call(three_factors)
+
+
+def test_more_items_than_participants_give_the_eigenvalues_of_all_pairs():
+    """The smaller side of the table, against the matrix of all pairs, decomposed whole."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3)) @ rng.uniform(0.3, 1, (3, 400)) + rng.normal(size=(40, 400))
+    R = np.corrcoef(X.T)
+    for kind, communalities, diagonal in (
+        ("pc", "minres", np.ones(400)),
+        ("fa", "smc", np.full(400, 0.5)),
+        ("fa", "minres", np.sum(extract(R, 1).loadings ** 2, axis=1)),
+    ):
+        count = parallel_analysis(X, n_iter=2, kind=kind, communalities=communalities, random_state=0)
+        whole = np.linalg.eigvalsh(R - np.eye(400) + np.diag(diagonal))[::-1][:39]
+        np.testing.assert_allclose(count.curve["eigenvalue"], whole, atol=1e-3)
+
+
+@pytest.mark.parametrize("hidden", [0.0, 0.3])
+def test_many_more_items_than_participants(hidden):
+    """All pairs of 9 000 items would take hours."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(30, 3)) @ np.kron(np.eye(3), np.ones((1, 3000))) + rng.normal(size=(30, 9000))
+    X[rng.random(X.shape) < hidden] = np.nan
+    count = parallel_analysis(X, n_iter=5, random_state=0)
+    again = parallel_analysis(X, n_iter=5, random_state=0)
+    assert count.n_components == 3
+    np.testing.assert_array_equal(count.curve, again.curve)
+    unrelated = np.where(np.isnan(X), np.nan, rng.normal(size=X.shape))
+    assert parallel_analysis(unrelated, n_iter=20, random_state=0).n_components <= 1

@@ -11,6 +11,7 @@ from icqf import ICQF
 from icqf.baselines import FactorAnalysis
 from icqf.data.describe import missing_bands
 from icqf.errors import InputError
+from icqf.evaluation import factor_analysis_counterparts
 from icqf.report import as_html, as_json, as_markdown, build_report
 
 
@@ -226,3 +227,11 @@ def test_what_does_not_belong_together(model, questionnaire, names):
         build_report(model, questionnaire, names={"factor9": "x"})
     with pytest.raises(InputError, match="n_bootstrap is 1"):
         build_report(model, questionnaire, n_bootstrap=1)
+
+
+def test_factor_analysis_of_very_many_items_is_left_out():
+    rng = np.random.default_rng(0)
+    loadings = pd.DataFrame(rng.random((2001, 1)), index=[f"q{j}" for j in range(2001)])
+    answers = pd.DataFrame(rng.random((5, 2001)), columns=loadings.index)
+    with pytest.raises(InputError, match=r"^The loadings have 2001 items, and .* at most 2000\.$"):
+        factor_analysis_counterparts(loadings, answers)

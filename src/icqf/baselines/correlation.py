@@ -152,7 +152,7 @@ def item_moments(
     ([2.0, 5.0], 0.982)
     """
     answers = np.asarray(X, dtype=np.float64)
-    _check_items(answers, names)
+    check_items(answers, names)
     if correlation == "pairwise":
         return _pairwise(answers, names)
     if correlation == "em":
@@ -160,7 +160,8 @@ def item_moments(
     raise InputError(f"correlation is {correlation!r}; choose 'pairwise' or 'em'.")
 
 
-def _check_items(X: Floats, names: Sequence[Any] | None) -> None:
+def check_items(X: Floats, names: Sequence[Any] | None = None) -> None:
+    """Refuse items that correlate with nothing: with fewer than two answers, or without a difference."""
     if X.ndim != 2:
         raise InputError(f"Answers must be a participants-by-items table, found {X.ndim} dimension(s).")
     if not X.shape[1]:

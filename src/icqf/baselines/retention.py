@@ -16,11 +16,13 @@ from icqf.baselines.correlation import (
     Floats,
     Moments,
     as_input_errors,
+    check_items,
     is_positive_definite,
     item_moments,
 )
 from icqf.baselines.count import FactorCount
 from icqf.baselines.extraction import Method, degrees_of_freedom, extract, fit_statistics, start_uniquenesses
+from icqf.baselines.wide import unit_columns, wide_eigenvalues
 from icqf.errors import InputError
 
 RandomState = int | np.random.Generator | None
@@ -28,13 +30,18 @@ RandomState = int | np.random.Generator | None
 
 def _read(X: npt.ArrayLike, correlation: CorrelationKind) -> tuple[Floats, Moments]:
     """Answers as an array without the participants who answered nothing, and their correlations."""
+    answers, names = _answers(X)
+    return answers, item_moments(answers, correlation=correlation, names=names)
+
+
+def _answers(X: npt.ArrayLike) -> tuple[Floats, Sequence[Any] | None]:
+    """Answers as an array without the participants who answered nothing, and the items' names."""
     names: Sequence[Any] | None = list(X.columns) if isinstance(X, pd.DataFrame) else None
     with as_input_errors():
         answers = check_array(
             X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2, ensure_min_features=2
         )
-    answers = answers[~np.isnan(answers).all(axis=1)]
-    return answers, item_moments(answers, correlation=correlation, names=names)
+    return answers[~np.isnan(answers).all(axis=1)], names
 
 
 def _largest(max_components: int | None, default: int, ceiling: int) -> int:
@@ -92,6 +99,12 @@ def parallel_analysis(
     FactorCount
         The curve has the columns `eigenvalue`, `random_eigenvalue` (the quantile) and `random_mean`.
 
+    Notes
+    -----
+    With more items than participants, pairwise correlations of incomplete answers are no longer those of any
+    table. Missing answers then stand at their item's mean, in the answers as in the random data, and the
+    eigenvalues come from the smaller side of the table: at most 100, and fewer than participants.
+
     Examples
     --------
     >>> import numpy as np
@@ -112,10 +125,19 @@ def parallel_analysis(
         raise InputError(f"n_iter is {n_iter}; at least one random data set is needed.")
     if not 0 < quantile < 1:
         raise InputError(f"quantile is {quantile}; choose a number between 0 and 1, such as 0.95.")
-    answers, moments = _read(X, correlation)
+    answers, names = _answers(X)
+    check_items(answers, names)
+    wide = correlation == "pairwise" and answers.shape[1] > len(answers)
+
+    def eigenvalues(table: Floats) -> Floats:
+        if wide:
+            return wide_eigenvalues(unit_columns(table), kind, communalities)
+        R = item_moments(table, correlation=correlation, names=names).correlation
+        return _eigenvalues(R, kind, communalities)
+
     rng = np.random.default_rng(random_state)
     missing = np.isnan(answers)
-    observed = _eigenvalues(moments.correlation, kind, communalities)
+    observed = eigenvalues(answers)
     random = np.empty((n_iter, len(observed)))
     for i in range(n_iter):
         if random_data == "normal":
@@ -123,8 +145,7 @@ def parallel_analysis(
             unrelated[missing] = np.nan
         else:
             unrelated = rng.permuted(answers, axis=0)
-        R = item_moments(unrelated, correlation=correlation).correlation
-        random[i] = _eigenvalues(R, kind, communalities)
+        random[i] = eigenvalues(unrelated)
     bar = np.quantile(random, quantile, axis=0)
     below = np.flatnonzero(~(observed > bar))
     n_components = int(below[0]) if len(below) else len(observed)

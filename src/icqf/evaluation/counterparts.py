@@ -8,8 +8,10 @@ import numpy as np
 import pandas as pd
 
 from icqf.baselines import FactorAnalysis
+from icqf.errors import InputError
 from icqf.resampling import match_factors
 
+_MOST_ITEMS = 2000  # it takes all their pairs, again and again
 _SMALL = 0.1  # of the factor's largest loading
 
 
@@ -76,6 +78,11 @@ def factor_analysis_counterparts(loadings: pd.DataFrame, answers: pd.DataFrame) 
     >>> factor_analysis_counterparts(model.loadings_, answers).pairs.shape
     (2, 4)
     """
+    if len(loadings) > _MOST_ITEMS:
+        raise InputError(
+            f"The loadings have {len(loadings)} items, and a factor analysis, which takes all their pairs, "
+            f"is made of at most {_MOST_ITEMS}."
+        )
     values = pd.DataFrame(answers.to_numpy(dtype=float, na_value=np.nan), columns=loadings.index)
     varying = values.loc[:, values.std() > 0]
     analysis = FactorAnalysis(loadings.shape[1]).fit(varying)
