@@ -12,9 +12,9 @@ import pandas as pd
 
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.disclosure import MANY_CATEGORIES, SMALLEST_CATEGORY
+from icqf.data.keying import find_reversed
 from icqf.data.questionnaire import (
     Draft,
-    Item,
     Questionnaire,
     missing_code_remedy,
     number,
@@ -119,8 +119,8 @@ def check(
 ) -> Findings:
     """Look for what would spoil a fit.
 
-    Found are suspicious codes and answers outside their range, text among numbers, items that look reversed
-    against their subscale, empty, nearly empty and constant items, straight-liners, duplicated and missing
+    Found are suspicious codes and answers outside their range, text among numbers, items that run
+    against the others, empty, nearly empty and constant items, straight-liners, duplicated and missing
     ids, identical answer sheets, missing answers by item and participant, and confounds with gaps, stray
     text, or categories of few participants.
 
@@ -239,53 +239,31 @@ def _widths(draft: Draft) -> Iterator[Finding]:
 
 
 def _directions(draft: Draft) -> Iterator[Finding]:
-    """Compare each item with the mean of the others of its subscale, all reversed as the codebook says."""
-    scales: dict[str, list[Item]] = {}
-    for item in draft.items:
-        scales.setdefault(item.subscale, []).append(item)
-    scales.pop("", None) if len(scales) > 1 else None
-    ends = draft.ranges()
-    for scale, members in scales.items():
-        if len(members) < 3:
-            continue
-        total, count = np.zeros(len(draft.answers)), np.zeros(len(draft.answers))
-        for item in members:  # one at a time, as the table may fill the memory
-            values = _keyed(draft, item, ends)
-            total += np.nan_to_num(values)
-            count += np.isfinite(values)
-        for item in members:
-            values = _keyed(draft, item, ends)
-            answered = np.isfinite(values) & (count > 1)
-            own = values[answered]
-            r, n = _correlation(own, (total[answered] - own) / (count[answered] - 1)), len(own)
-            if n >= FEWEST_PARTICIPANTS and r < -max(0.1, 2.5 / np.sqrt(n)):
-                against = f"the other items of {scale!r}" if scale else "the other items"
-                state = (
-                    "although its direction is declared reversed"
-                    if item.reverse
-                    else "so it looks reverse-keyed"
-                )
-                yield Finding(
-                    "warning",
-                    "looks-reversed",
-                    f"Item {item.name!r} runs against {against} (correlation {r:.2f}), {state}. Check its "
-                    "direction in the codebook.",
-                    item.name,
-                )
-
-
-def _keyed(draft: Draft, item: Item, ranges: pd.DataFrame) -> np.ndarray:
-    """Return an item's answers inside their range, reversed if the codebook says so."""
-    low, high = ranges.loc[item.name].to_numpy(dtype=float)
-    values = draft.answers[item.name].to_numpy(dtype=float, na_value=np.nan)
-    values = np.where((values >= low) & (values <= high), values, np.nan)
-    return low + high - values if item.reverse else values
-
-
-def _correlation(x: np.ndarray, y: np.ndarray) -> float:
-    if len(x) < 3 or x.std() == 0 or y.std() == 0:
-        return 0.0
-    return float(np.corrcoef(x, y)[0, 1])
+    """Report items that run against the others, and traits with two ends."""
+    keying = find_reversed(draft)
+    for suspect in keying.suspects:
+        among = f" of {suspect.scale!r}" if suspect.scale else ""
+        asked = f" ({suspect.wording!r})" if suspect.wording else ""
+        runs = f"Item {suspect.item!r}{asked} runs against {listed(suspect.against, most=3)}{among}"
+        fields = {"item": suspect.item, "reversed": suspect.reversed}
+        state = "although it is declared reversed" if suspect.reversed else "so it looks reversed"
+        yield Finding(
+            "warning",
+            "looks-reversed",
+            f"{runs} ({suspect.strength}), {state}.",
+            suspect.item,
+            remedy="Check its direction in the codebook.",
+            fields=fields | {"correlation": suspect.correlation, "found_again": suspect.found_again},
+        )
+    for ends in keying.ends:
+        yield Finding(
+            "warning",
+            "two-ends",
+            ends.sentence,
+            remedy="If all belong to one scale, reverse one end; if they are traits or moods of their own, "
+            "leave them as they are.",
+            fields={"one": ends.one, "other": ends.other},
+        )
 
 
 def _straight_lines(draft: Draft) -> Iterator[Finding]:

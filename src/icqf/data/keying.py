@@ -19,7 +19,7 @@ from icqf.errors import listed
 
 FEWEST_PARTICIPANTS = 30
 MOST_PARTICIPANTS = 4000  # more tell nothing new, and a check must stay quick
-MOST_REDRAWN = 2000
+MOST_REDRAWN = 100_000  # answers of a resample, of 500 participants at least
 RESAMPLES = 20
 CERTAINLY = 3.3  # standard errors by which an item must run against the others
 LEAST_CORRELATION = 0.1
@@ -332,9 +332,10 @@ def _opposed(answers: Answers, a: Indices, b: Indices) -> float:
 def _found_again(answers: Answers, sets: list[tuple[Indices, bool]], resamples: int) -> Floats:
     """Share of resamples of the participants in which each item is a suspect again."""
     rng = np.random.default_rng(_SEED)
-    n = len(answers.Z)
+    n, m = answers.Z.shape
+    size = min(n, max(500, MOST_REDRAWN // max(m, 1)))
     times = np.zeros(len(answers.R))
     for _ in range(resamples):
-        drawn = answers.take(rng.integers(n, size=min(n, MOST_REDRAWN)))
+        drawn = answers.take(rng.integers(n, size=size))
         times[list(_decided(drawn, sets)[0])] += 1
     return times / max(resamples, 1)

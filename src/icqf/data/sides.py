@@ -75,6 +75,12 @@ class Answers:
         """Return the answers of some participants, drawn once or more often."""
         return Answers.of(np.where(self.seen[rows] > 0, self.Z[rows], np.nan))
 
+    def part(self, items: Indices) -> Answers:
+        """Return the answers to some items."""
+        if len(items) == len(self.R):
+            return self
+        return Answers(self.Z[:, items], self.seen[:, items], self.R[np.ix_(items, items)], self.n)
+
     def mean_of(self, items: Indices, signs: Floats) -> tuple[Floats, Floats]:
         """Return the participants' signed means over items, and 1 where there is one."""
         count = self.seen[:, items].sum(axis=1)
@@ -133,27 +139,30 @@ def correlation(x: Floats, y: Floats, weight: Floats) -> tuple[float, float]:
     return r, float(np.sqrt(influence @ influence) / n)
 
 
-def number_of_factors(R: Floats, n: float) -> int:
-    """Return how many eigenvalues exceed those of chance, by the empirical Kaiser criterion; at least 1.
+def number_of_factors(roots: Floats, n: float) -> int:
+    """Return how many eigenvalues, highest first, exceed those of chance by the empirical Kaiser criterion.
+
+    At least 1.
 
     Examples
     --------
     >>> import numpy as np
-    >>> number_of_factors(np.kron(np.eye(2), np.full((4, 4), 0.5)) + np.eye(8) / 2, n=500)
+    >>> number_of_factors(np.array([2.5, 2.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5]), n=500)
     2
     """
-    m = len(R)
-    roots = np.maximum(np.linalg.eigvalsh(R)[::-1], 0.0)
+    m = len(roots)
     before = np.concatenate([[0.0], np.cumsum(roots)[:-1]])
     chance = (m - before) / (m - np.arange(m)) * (1 + np.sqrt(m / max(n, 1.0))) ** 2
     above = roots > np.maximum(chance, 1.0)
     return max(m if above.all() else int(np.argmin(above)), 1)
 
 
-def main_component(R: Floats, k: int) -> tuple[Indices, Floats]:
-    """Return each item's main component of `k` after varimax rotation, and the sign of its loading."""
+def main_component(R: Floats, n: float) -> tuple[Indices, Floats]:
+    """Return each item's main component after varimax rotation, and the sign of its loading."""
     roots, vectors = np.linalg.eigh(R)
-    loadings = vectors[:, ::-1][:, :k] * np.sqrt(np.maximum(roots[::-1][:k], 0.0))
+    roots, vectors = np.maximum(roots[::-1], 0.0), vectors[:, ::-1]
+    k = number_of_factors(roots, n)
+    loadings = vectors[:, :k] * np.sqrt(roots[:k])
     loadings = _varimax(loadings) if k > 1 else loadings
     main = np.abs(loadings).argmax(axis=1)
     return main, np.where(loadings[np.arange(len(R)), main] < 0, -1.0, 1.0)
@@ -268,10 +277,8 @@ def groups_of(answers: Answers, sets: Iterable[Indices]) -> list[Group]:
         items = chosen[answers.usable[chosen]]
         if len(items) < 2:
             continue
-        part = Answers(
-            answers.Z[:, items], answers.seen[:, items], answers.R[np.ix_(items, items)], answers.n
-        )
-        first, sign = main_component(part.R, number_of_factors(part.R, part.n))
+        part = answers.part(items)
+        first, sign = main_component(part.R, part.n)
         first, sign = reassigned(part.R, first, sign)
         group, sign = joined(part, first, sign)
         for name in np.unique(group):
