@@ -38,7 +38,7 @@ BAD_TEXT = {
     "name twice": (text_of(table()).replace("q02", "q01", 1), ("row 1", "'q01'", "twice")),
     "long row": (with_line(text_of(table()), 3, "x," * 30), ("row 4", "31 cells")),
     "short row": (with_line(text_of(table()), 3, "x,1"), ("row 4", "2 cells")),
-    "text": (with_cell(4, "q05", "often"), ("row 6", "'q05'", "'often'", "--missing-codes")),
+    "text": (with_cell(4, "q05", "often"), ("row 6", "'q05'", "'often'", "labels, such as '2=often'")),
     "id twice": (with_cell(4, "record_id", "001"), ("rows 2 and 6", "'001'", "'record_id'")),
     "no id": (with_cell(4, "record_id", ""), ("row 6", "'record_id'")),
     "empty": ("", ("empty",)),

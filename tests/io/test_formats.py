@@ -78,7 +78,7 @@ def test_spss_labels_and_user_missing(labelled):
 
 
 def test_a_sav_with_strings(labelled, tmp_path):
-    with pytest.raises(InputError, match=r"answers.sav: row 2, column 'comment' holds the text 'fine'"):
+    with pytest.raises(InputError, match=r"'comment'\) holds answers in words, first in row 2: 'fine'"):
         read_questionnaire(labelled, items=["q1", "comment"])
     digits = tmp_path / "digits.sav"
     pyreadstat.write_sav(pd.DataFrame({"id": ["a", "b"], "q1": ["0", "2"], "q2": ["1", ""]}), str(digits))

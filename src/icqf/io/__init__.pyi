@@ -7,4 +7,6 @@ from .readers.questionnaires import read_questionnaire as read_questionnaire
 from .readers.studies import read_abcd as read_abcd
 from .readers.studies import read_hbn as read_hbn
 from .readers.tables import Table as Table
+from .suggestion import SuggestedCodebook as SuggestedCodebook
+from .suggestion import suggest_codebook as suggest_codebook
 from .write import write_table as write_table

@@ -147,7 +147,7 @@ def codebook_from(table: Table) -> tuple[Item, ...]:
 
 def answer_columns(table: Table, *, leave_out: Iterable[str] = ()) -> list[str]:
     """Return the columns that look like answers: whole numbers with few different values."""
-    skip = {*leave_out, table.id}
+    skip = {*leave_out, table.id, *table.metadata}
     return [
         str(name)
         for name in table.frame.columns

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from icqf.cli.support.job import say
 from icqf.cli.support.options import FILE
 from icqf.cli.support.terminal import echo, write_data
 
@@ -29,19 +30,21 @@ Examples:
 def command(answers: Path, dictionary: Path | None, out: Path | None, form: str | None, force: bool) -> None:
     """Make a codebook from ANSWERS: what the file says about its columns, or what they look like.
 
-    Check the ranges and missing codes that were guessed from the answers.
+    Check the ranges and missing codes that were guessed from the answers, and the order of answers in words;
+    the column "remark" says what to confirm.
     """
-    from icqf.io import codebook_from, format_codebook, read_table
+    from icqf.io import format_codebook, read_table, suggest_codebook
     from icqf.io.atomic import write_bytes
     from icqf.workflow.results import refuse_file
 
     form = form or ("toml" if out is not None and out.suffix.lower() == ".toml" else "csv")
     if out is not None:
         refuse_file(out, force=force)
-    items = codebook_from(read_table(answers, dictionary=dictionary))
-    text = format_codebook(items, format=form)
+    guess = suggest_codebook(read_table(answers, dictionary=dictionary))
+    text = format_codebook(guess.items, format=form, remarks=guess.remarks)
+    say(guess.notes)
     if out is None:
         write_data(text)
         return
     write_bytes(out, text.encode())
-    echo(f"{len(items)} items are described in {out}; check their ranges.", err=True)
+    echo(f"{len(guess.items)} items are described in {out}; check their ranges.", err=True)

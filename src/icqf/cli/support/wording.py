@@ -24,6 +24,10 @@ def worded(said: Any) -> str:
     code = getattr(said, "code", "")
     if code in WORDS:
         return WORDS[code](said)
+    return _as_it_is(said)
+
+
+def _as_it_is(said: Any) -> str:
     return str(getattr(said, "sentence", said))
 
 
@@ -41,11 +45,26 @@ def option(name: str) -> str:
 def _missing_code(said: Any) -> str:
     value = said.fields.get("value")
     if value is None:
-        return str(said.sentence)
+        return _as_it_is(said)
     text = f"{value:g}" if isinstance(value, float) else shlex.quote(str(value))
     shown = text if isinstance(value, float) else repr(value)
+    if said.fields.get("answer"):
+        return _as_it_is(said)
     other = "; if not, declare the item's range in a codebook" if said.fields.get("apart") else ""
+    if said.fields.get("silent") is False:
+        other = "; if it is an answer, give its number in the codebook's labels"
     return f"{said.message} If {shown} marks a missing answer, add --missing-codes {text}{other}."
+
+
+def _text_answers(said: Any) -> str:
+    labels, order = said.fields["labels"], said.fields["order"]
+    if said.fields["codebook"]:
+        return _as_it_is(said)
+    does = (
+        f"proposes the order {order}, for you to confirm" if labels else "lists them for you to put in order"
+    )
+    command = shlex.join(["icqf", "codebook", said.fields["source"], "--out", "items.csv"])
+    return f"{said.message} `{command}` {does}; then add --codebook items.csv."
 
 
 def _parameter(said: Any) -> str:
@@ -69,6 +88,7 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "outside-range": _missing_code,
     "suspicious-code": _missing_code,
     "text": _missing_code,
+    "text-answers": _text_answers,
     "parameter": _parameter,
     "missing-confound": _with(
         "Fill it in, leave these participants out, or add --missing-confounds mean to use the sample mean."

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
-from icqf.data.questionnaire import Item, is_number, missing_code_remedy, number, observed_range
+from icqf.data.questionnaire import Item, is_number, number, observed_range
+from icqf.data.wordings import plain
 from icqf.errors import InputError, counted, listed
 from icqf.io.codebook import merged
 from icqf.io.readers.tables import Table
+from icqf.io.readers.texts import StrayText, stray_faults
 
 Fault = Callable[[InputError], None]
 
@@ -22,59 +24,103 @@ def raise_fault(fault: InputError) -> None:
 
 
 def item_numbers(
-    table: Table, items: Iterable[Item], codes: Iterable[float | str], fault: Fault
-) -> tuple[np.ndarray, list[str]]:
-    """Return the items' columns as a new array of numbers.
+    table: Table, items: Iterable[Item], codes: Iterable[float | str], fault: Fault, *, codebook: bool = False
+) -> tuple[np.ndarray, tuple[Item, ...], list[str]]:
+    """Return the items' columns as a new array of numbers, and the items with the ranges of their labels.
 
-    A cell of text goes to `fault` unless it is a missing code.
+    A cell of text stands for the answer of that label, whatever its case and punctuation. Other texts go to
+    `fault` unless they are missing codes: once for all items that share them.
     """
-    shared = {str(code).strip() for code in codes if not is_number(code)}
+    shared = {str(code) for code in codes if not is_number(code)}
     parsed: dict[str, np.ndarray] = {}
-    flags, silent = [], 0
-    names = [item.name for item in items]
-    for item in items:
+    flags, translated, strays, silent = [], [], [], 0
+    chosen = tuple(items)
+    for item in chosen:
         column = table.frame[item.name]
         if pd.api.types.is_bool_dtype(column.dtype):
             flags.append(item.name)
         elif not pd.api.types.is_numeric_dtype(column.dtype):
             words = shared | {str(code) for code in item.missing_codes if not is_number(code)}
-            parsed[item.name], count = _text_to_numbers(column, item, words, table, fault)
-            silent += count
+            read = _text_to_numbers(column, item, words, table.rows)
+            parsed[item.name] = read.values
+            silent += read.silent
+            translated += [item.name] if read.translated else []
+            strays += [read.stray] if read.stray.counts else []
+    for each in stray_faults(strays, table.source, codebook=codebook):
+        fault(each)
+    names = [item.name for item in chosen]
     values = table.frame[names].assign(**parsed).to_numpy(dtype=float, na_value=np.nan, copy=True)
     notes = []
     if flags:
         notes.append(f"True and false were read as 1 and 0 in {listed(flags)}.")
-    if parsed:
-        notes.append(f"Numbers stored as text were read as numbers in {listed(parsed)}.")
+    if translated:
+        notes.append(f"Answers in words were read as the numbers of their labels in {listed(translated)}.")
+    numbers = [name for name in parsed if name not in translated]
+    if numbers:
+        notes.append(f"Numbers stored as text were read as numbers in {listed(numbers)}.")
     if silent:
         notes.append(f"{counted(silent, 'cell')} with a text declared as missing code: read as missing.")
-    return values, notes
+    ranged = {item.name: _labelled_range(item) for item in chosen if item.name in translated}
+    return values, tuple(ranged.get(item.name, item) for item in chosen), notes
 
 
-def _text_to_numbers(
-    column: pd.Series, item: Item, words: set[str], table: Table, fault: Fault
-) -> tuple[np.ndarray, int]:
+@dataclass(frozen=True)
+class _Read:
+    """A column of text as numbers, and what became of its texts."""
+
+    values: np.ndarray
+    silent: int
+    translated: bool
+    stray: StrayText
+
+
+def _text_to_numbers(column: pd.Series, item: Item, words: set[str], rows: np.ndarray) -> _Read:
+    """Read each different text once: as a number, a label, a missing code, or as a stray one."""
     texts = column.astype(object).where(column.notna(), "").map(str).str.strip()
-    numbers = pd.to_numeric(texts, errors="coerce").to_numpy(dtype=float)
-    coded = texts.isin(words).to_numpy()
-    bad = np.flatnonzero(np.isnan(numbers) & (texts != "").to_numpy() & ~coded)
-    if bad.size:
-        row, text = table.rows[bad[0]], texts.iloc[bad[0]]
-        more = f", and {bad.size - 1} more cells hold text" if bad.size > 1 else ""
-        labels = " Export the values rather than their labels." if bad.size > len(texts) / 2 else ""
-        fault(
-            InputError(
-                f"{table.source}: row {row}, column {item.name!r} holds the text {text[:40]!r}, not a "
-                f"number{more}.{labels}",
-                code="text",
-                remedy=missing_code_remedy(text[:40]),
-                item=item.name,
-                row=int(row),
-                value=text[:40],
-                count=int(bad.size),
-            )
-        )
-    return numbers, int(coded.sum())
+    places, different = pd.factorize(texts.to_numpy(dtype=object))
+    numbers = np.array(pd.to_numeric(pd.Series(different, dtype=object), errors="coerce"), dtype=float)
+    silent_words = {plain(word) for word in words} | {word.strip() for word in words}
+    exact = {text: value for value, text in item.labels}
+    alike = _alike(item)
+    counts = np.bincount(places, minlength=len(different))
+    silent, translated = 0, False
+    strays: dict[str, int] = {}
+    for at, text in enumerate(different):
+        if text == "":
+            continue
+        form = plain(text)
+        if text in silent_words or (form and form in silent_words):
+            numbers[at] = np.nan
+            silent += int(counts[at])
+        elif not np.isnan(numbers[at]):
+            continue
+        elif (value := exact.get(text, alike.get(form))) is not None:
+            numbers[at], translated = value, True
+        else:
+            strays[text] = int(counts[at])
+    filled = max(int((texts != "").sum()), 1)
+    first = {text: int(rows[int(np.flatnonzero((texts == text).to_numpy())[0])]) for text in strays}
+    stray = StrayText(item.name, strays, first, sum(strays.values()) / filled)
+    return _Read(numbers[places], silent, translated, stray)
+
+
+def _alike(item: Item) -> dict[str, float]:
+    """The labels' numbers by their plain texts; a text that two labels have is nobody's."""
+    alike: dict[str, float] = {}
+    twice = set()
+    for value, text in item.labels:
+        form = plain(text)
+        twice |= {form} if form in alike else set()
+        alike[form] = value
+    return {form: value for form, value in alike.items() if form and form not in twice}
+
+
+def _labelled_range(item: Item) -> Item:
+    """The item with the range of its labels, where none is declared."""
+    values = [value for value, _ in item.labels if value not in item.missing_codes]
+    if item.declared or len({*values}) < 2:
+        return item
+    return replace(item, min=min(values), max=max(values))
 
 
 def without_codes(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from icqf.io.codebook import answer_columns, looks_like_answers, merged, read_co
 from icqf.io.readers.cells import Fault, confounds_of, item_numbers, raise_fault, range_notes, without_codes
 from icqf.io.readers.files import read_table
 from icqf.io.readers.tables import Table, recognised_id
+from icqf.io.readers.texts import text_families, words_fault, words_note
 
 Codebook = Sequence[Item] | str | os.PathLike[str] | None
 NOT_IN_CODEBOOK = "Left out, as the codebook does not name it"
@@ -126,7 +126,9 @@ def assemble(
     index, id_notes = _ids(table, identity, fault)
     roles = {name for name in (identity, groups, weights, *confounds) if name is not None}
     chosen, item_notes = _choose(table, entries, roles, items, fault)
-    values, number_notes = item_numbers(table, chosen, codes, fault)
+    if entries is None and items is None:
+        item_notes += _words_left_out(table, roles, chosen, fault)
+    values, chosen, number_notes = item_numbers(table, chosen, codes, fault, codebook=entries is not None)
     chosen, code_notes = without_codes(values, chosen, codes)
     answers = pd.DataFrame(values, index=index, columns=[item.name for item in chosen], copy=False)
     beside, confound_notes = confounds_of(table, confounds, entries)
@@ -198,11 +200,9 @@ def _without_empty_rows(table: Table, identity: str | None) -> tuple[Table, list
     empty = table.frame.isna().all(axis=1).to_numpy()
     if not empty.any():
         return table, []
-    kept = table.frame.loc[~empty].reset_index(drop=True)
-    structural = None if table.structural is None else table.structural.loc[~empty].reset_index(drop=True)
     first = table.rows[int(np.flatnonzero(empty)[0])]
     note = f"Left out {counted(int(empty.sum()), 'empty row')} (the first is row {first})."
-    return replace(table, frame=kept, rows=table.rows[~empty], structural=structural), [note]
+    return table.take(~empty), [note]
 
 
 def _ids(table: Table, identity: str | None, fault: Fault) -> tuple[pd.Index, list[str]]:
@@ -279,7 +279,7 @@ def _choose(
         kept = set(names if wanted is None else match_names(wanted, names, table.source))
         for item in there:
             if item.name in kept and item.name not in columns:
-                hint = did_you_mean(item.name, columns)
+                hint = did_you_mean(item.name, [name for name in columns if name not in set(names)])
                 fault(
                     InputError(
                         f"{table.source}: the codebook's item {item.name!r} is no column of the table.{hint}",
@@ -300,11 +300,24 @@ def _choose(
         rest = [name for name in columns if name not in roles and name not in taken]
         note = f"Left out, as it does not look like answers: {listed(rest)}." if rest else ""
     if not chosen:
+        for family in text_families(table, leave_out=roles):
+            raise words_fault(family, table.source, codebook=entries is not None)
         raise InputError(
             f"{table.source}: no column looks like answers to a questionnaire. Name the items, or give a "
             "codebook."
         )
     return tuple(chosen), [note] if note else []
+
+
+def _words_left_out(table: Table, roles: set[str], chosen: tuple[Item, ...], fault: Fault) -> list[str]:
+    """Say which columns of answers in words are left out; they are at fault if they are most of the items."""
+    notes, taken = [], {item.name for item in chosen}
+    for family in text_families(table, leave_out={*roles, *taken}):
+        if len(family.items) > len(chosen):
+            fault(words_fault(family, table.source, codebook=False))
+        else:
+            notes.append(words_note(family))
+    return notes
 
 
 def _guessed(table: Table, roles: set[str]) -> list[str]:
@@ -316,6 +329,7 @@ def _guessed(table: Table, roles: set[str]) -> list[str]:
         if (
             name in roles
             or recognised_id([name]) is not None
+            or name in table.metadata
             or pd.api.types.is_numeric_dtype(column.dtype)
             or pd.api.types.is_datetime64_any_dtype(column.dtype)
         ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
@@ -60,6 +60,8 @@ class Table:
         The column that holds participant ids, when known or recognised.
     structural : DataFrame of bool or None
         True where the question was not asked.
+    metadata : tuple of str
+        Columns that the program added which collected the answers, such as times; never items.
     notes : tuple of str
         What was done while reading.
 
@@ -79,12 +81,23 @@ class Table:
     candidates: tuple[str, ...] | None = None
     id: str | None = None
     structural: pd.DataFrame | None = None
+    metadata: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
     @property
     def described(self) -> dict[str, Item]:
         """The described columns by name."""
         return {item.name: item for item in self.items}
+
+    def take(self, kept: np.ndarray) -> Table:
+        """The table with only the rows for which `kept` is true."""
+        structural = self.structural
+        return replace(
+            self,
+            frame=self.frame.loc[kept].reset_index(drop=True),
+            rows=self.rows[kept],
+            structural=None if structural is None else structural.loc[kept].reset_index(drop=True),
+        )
 
 
 def require_file(path: Path) -> None:
