@@ -181,3 +181,10 @@ def test_a_fit_says_the_same_of_one_stray_text(run, tmp_path):
     assert result.exit_code == 2
     assert "row 6, column 'q05' holds the text 'often', not a number. " in result.stderr
     assert "--missing-codes" not in result.stderr
+
+
+def test_an_item_without_middle_answers_belongs_to_the_others(run, tmp_path):
+    frame = pd.DataFrame({f"q{j}": ["no", "perhaps", "yes", "no"] * 5 for j in range(3)})
+    frame.assign(q3=["no", "yes"] * 10, q4="no", sex=["f", "m"] * 10).to_csv(tmp_path / "s.csv", index=False)
+    book = pd.read_csv(io.StringIO(run("codebook", tmp_path / "s.csv").stdout))
+    assert book["name"].tolist() == ["q0", "q1", "q2", "q3", "q4"] and book["max"].unique() == [2]

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from icqf.errors import InputError
+from icqf.io.readers.platforms import header_notes, with_wordings, without_further_headers
 from icqf.io.readers.tables import Table, check_header, recognised_id, refuse_second_header, without_unnamed
 
 DELIMITERS = ",;\t|"
@@ -56,6 +57,7 @@ def read_delimited(path: Path, *, text: Iterable[str] = (), literal: bool = Fals
     if not _is_even(data, delimiter, len(header)):
         lines, widths = _records(data, delimiter)
         _refuse_ragged(data, delimiter, lines, widths, len(header), path.name)
+    data, texts, extra = (data, [], 0) if literal else without_further_headers(data, sample, delimiter)
     identity = recognised_id(header)
     wanted = {*text, *([identity] if identity else [])}
     options: dict[str, Any] = {
@@ -76,14 +78,15 @@ def read_delimited(path: Path, *, text: Iterable[str] = (), literal: bool = Fals
         raise InputError(f"{path.name}: the file is too large for this machine's memory.") from None
     if frame.empty:
         raise InputError(f"{path.name}: there is a header in row 1, but no row of answers below it.")
-    rows = np.arange(2, len(frame) + 2)
-    if lines is not None and len(lines) == len(frame) + 1:
-        rows = lines[1:]
+    rows = np.arange(2 + extra, len(frame) + 2 + extra)
+    if lines is not None and len(lines) == len(frame) + 1 + extra:
+        rows = lines[1 + extra :]
     frame, notes = without_unnamed(frame, header, path.name)
     refuse_second_header(frame, rows, path.name)
     if encoding != "utf-8":
         notes = (f"The text was read as {encoding}.", *notes)
-    return Table(frame, path.name, rows, id=identity, notes=notes)
+    table = Table(frame, path.name, rows, id=identity, notes=(*notes, *header_notes(extra)))
+    return with_wordings(table, header, texts)
 
 
 def _parse(data: bytes, options: dict[str, Any]) -> pd.DataFrame:

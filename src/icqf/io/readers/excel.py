@@ -12,6 +12,7 @@ import pandas as pd
 
 from icqf.errors import InputError, counted, listed
 from icqf.io.readers.extents import refuse_far_cells
+from icqf.io.readers.platforms import further_headers, header_notes, question_texts, with_wordings
 from icqf.io.readers.tables import (
     Table,
     check_header,
@@ -53,7 +54,9 @@ def read_excel(path: Path, *, codebook: bool = False) -> Table:
         raise InputError(f"{path.name}: the workbook is empty.")
     header = ["" if pd.isna(cell) else str(cell).strip() for cell in raw.iloc[0]]
     check_header(header, path.name)
-    body = raw.iloc[1:].reset_index(drop=True)
+    below = raw.iloc[1:3].fillna("").astype(str).to_numpy().tolist()
+    extra = 0 if codebook else further_headers(header, below)
+    body = raw.iloc[1 + extra :].reset_index(drop=True)
     body = body.apply(lambda column: column.infer_objects())
     frame, notes = without_unnamed(body, header, path.name)
     if len(names) > 1:
@@ -64,9 +67,11 @@ def read_excel(path: Path, *, codebook: bool = False) -> Table:
             f"{counted(errors, 'cell')} of the workbook {'shows' if errors == 1 else 'show'} an error of a "
             "formula, such as #DIV/0!: read as missing.",
         )
-    rows = np.arange(2, len(frame) + 2)
+    rows = np.arange(2 + extra, len(frame) + 2 + extra)
     refuse_second_header(frame, rows, path.name)
-    return Table(frame, path.name, rows, id=recognised_id(frame.columns), notes=notes)
+    notes += header_notes(extra)
+    table = Table(frame, path.name, rows, id=recognised_id(frame.columns), notes=notes)
+    return with_wordings(table, header, question_texts(raw.iloc[1 : 1 + extra]))
 
 
 def _error_cells(path: Path) -> int:

@@ -14,6 +14,7 @@ from icqf.io.formats import EXCEL, PARQUET, READABLE, STATISTICAL, TEXT
 from icqf.io.readers.bids import apply_sidecar
 from icqf.io.readers.delimited import read_delimited
 from icqf.io.readers.excel import read_excel
+from icqf.io.readers.platforms import recognised_export
 from icqf.io.readers.redcap import apply_dictionary
 from icqf.io.readers.statistical import read_statistical
 from icqf.io.readers.tables import (
@@ -70,7 +71,7 @@ def read_table(
         raise InputError(
             f"{path.name}: the ending {suffix!r} is not one of a readable file ({', '.join(READABLE)})."
         )
-    return _described(table, path, dictionary)
+    return _described(recognised_export(table), path, dictionary)
 
 
 def _described(table: Table, path: Path, dictionary: str | os.PathLike[str] | None) -> Table:

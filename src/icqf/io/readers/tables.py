@@ -36,7 +36,7 @@ ID_NAMES = (
         "childid",
     ),
     *("participant_no", "participant_number", "id_number", "idno", "pseudonym", "guid", "uuid", "uid"),
-    *("study_id", "studyid"),
+    *("study_id", "studyid", "responseid", "response_id"),
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -83,7 +83,7 @@ def _belongs(own: Mapping[str, str], shared: Mapping[str, str]) -> bool:
         return alike >= ALIKE and len(ours | theirs) <= MOST_TEXTS and order_of(shared.values()) is None
     steps = [at for at, (_, text) in enumerate(union.labels) if plain(text) in ours]
     neighbours = max(steps, default=0) - min(steps, default=0) < len(ours)
-    return alike >= MUCH_ALIKE or (bool(ours & theirs) and len(ours) > 1 and neighbours)
+    return alike >= MUCH_ALIKE or (bool(ours & theirs) and neighbours)
 
 
 def text_families(table: Table, *, leave_out: Iterable[str] = ()) -> tuple[TextFamily, ...]:
@@ -102,11 +102,20 @@ def text_families(table: Table, *, leave_out: Iterable[str] = ()) -> tuple[TextF
         column = table.frame[name]
         if name in skip or recognised_id([name]) is not None or not _is_text(column):
             continue
-        words = _words(column)
-        if words and pd.to_numeric(pd.Series(words), errors="coerce").isna().any():
-            texts[str(name)] = words
+        forms = _words(column)
+        if forms and pd.to_numeric(pd.Series(forms), errors="coerce").isna().any():
+            texts[str(name)] = forms
     found = families_by_words(texts)
-    return tuple(f for f in found if len(f.items) >= (FEWEST_UNKNOWN if f.order is None else 2))
+    families = [f for f in found if len(f.items) >= (FEWEST_UNKNOWN if f.order is None else 2)]
+    place = {name: at for at, name in enumerate(texts)}
+    for alone in (f for f in found if len(f.items) == 1 and f not in families):
+        # An item to which nobody gave a middle answer still belongs to the others.
+        forms = {plain(text) for text in alone.texts if not means_no_answer(text)}
+        at = next((i for i, f in enumerate(families) if forms <= {plain(text) for text in f.texts}), None)
+        if at is not None and forms:
+            names = sorted((*families[at].items, *alone.items), key=place.__getitem__)
+            families[at] = replace(families[at], items=tuple(names))
+    return tuple(families)
 
 
 def _is_text(column: pd.Series) -> bool:

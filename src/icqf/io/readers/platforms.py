@@ -1,0 +1,157 @@
+"""Exports of survey programs: Qualtrics' further header rows, and the columns that the programs add."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+
+import pandas as pd
+
+from icqf.data.questionnaire import Item
+from icqf.errors import counted, listed
+from icqf.io.readers.tables import Table
+
+# Columns that Qualtrics adds, with the title that it writes below them.
+QUALTRICS = {
+    "StartDate": "Start Date",
+    "EndDate": "End Date",
+    "Status": "Response Type",
+    "IPAddress": "IP Address",
+    "Progress": "Progress",
+    "Duration (in seconds)": "Duration (in seconds)",
+    "Finished": "Finished",
+    "RecordedDate": "Recorded Date",
+    "ResponseId": "Response ID",
+    "RecipientLastName": "Recipient Last Name",
+    "RecipientFirstName": "Recipient First Name",
+    "RecipientEmail": "Recipient Email",
+    "ExternalReference": "External Data Reference",
+    "LocationLatitude": "Location Latitude",
+    "LocationLongitude": "Location Longitude",
+    "DistributionChannel": "Distribution Channel",
+    "UserLanguage": "User Language",
+}
+FEWEST_OF_ITS_OWN = 3  # columns by which an export of Qualtrics is recognised
+GOOGLE_FORMS = ("timestamp", "email address", "username", "score")
+_IMPORT = re.compile(r"\s*\{\s*['\"]?ImportId['\"]?\s*:")
+_TIME = re.compile(r"\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}[ T,]+\d{1,2}[:.]\d\d")
+
+
+def further_headers(header: Sequence[str], below: Sequence[Sequence[str]]) -> int:
+    """Return how many rows below the header are header rows as well: question texts and import ids.
+
+    Examples
+    --------
+    >>> header = ["StartDate", "Status", "Q1"]
+    >>> further_headers(header, [["Start Date", "Response Type", "I am calm"], ['{"ImportId":"a"}'] * 3])
+    2
+    """
+    for at, row in enumerate(below[:2]):
+        filled = [cell for cell in row if cell.strip()]
+        if filled and 2 * sum(bool(_IMPORT.match(cell)) for cell in filled) > len(filled):
+            return at + 1
+    titles = [
+        (QUALTRICS[name], cell.strip())
+        for name, cell in zip(header, below[0] if below else (), strict=False)
+        if name in QUALTRICS and QUALTRICS[name] != name
+    ]
+    return int(bool(titles) and all(title == cell for title, cell in titles))
+
+
+def without_further_headers(data: bytes, sample: str, delimiter: str) -> tuple[bytes, list[str], int]:
+    """Return delimited text without header rows below the first, the question texts in them, and how many.
+
+    Examples
+    --------
+    >>> text = 'StartDate,Q1\\nStart Date,"I am\\ncalm"\\n2024-01-01,2\\n'
+    >>> without_further_headers(text.encode(), text, ",")
+    (b'StartDate,Q1\\n2024-01-01,2\\n', ['Start Date', 'I am calm'], 1)
+    """
+    if not any(mark in sample for mark in ("ImportId", *QUALTRICS)):
+        return data, [], 0
+    stream = io.StringIO(sample, newline="")
+    rows, ends = [], []
+    for cells in islice((row for row in csv.reader(stream, delimiter=delimiter) if row), 3):
+        rows.append([cell.strip() for cell in cells])
+        ends.append(stream.tell())
+    extra = further_headers(rows[0], rows[1:])
+    if not extra:
+        return data, [], 0
+    head, body = (len(sample[: ends[at]].encode()) for at in (0, extra))
+    return data[:head] + data[body:], _texts(rows[1 : 1 + extra]), extra
+
+
+def _texts(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The question texts among further header rows, on one line each; none if there are only ids."""
+    if not rows or any(_IMPORT.match(cell) for cell in rows[0]):
+        return []
+    return [" ".join(re.sub(r"<[^>]+>", " ", cell).split()) for cell in rows[0]]
+
+
+def question_texts(rows: pd.DataFrame) -> list[str]:
+    """The question texts among further header rows of a sheet."""
+    return _texts([["" if pd.isna(cell) else str(cell) for cell in row] for row in rows.to_numpy()])
+
+
+def header_notes(extra: int) -> tuple[str, ...]:
+    """Say that header rows were left out."""
+    if not extra:
+        return ()
+    rows = "Row 2 was" if extra == 1 else "Rows 2 and 3 were"
+    return (f"{rows} left out: question texts and ids that Qualtrics writes below the header.",)
+
+
+def with_wordings(table: Table, names: Sequence[str], texts: Sequence[str]) -> Table:
+    """The table with question texts as the wordings of its columns."""
+    there = [name for name in names if name]
+    wordings = [(name, text) for name, text in zip(names, texts, strict=False) if name and text != name]
+    if not texts or not there:
+        return table
+    items = (Item(name, wording=text) for name, text in wordings if name not in QUALTRICS)
+    return replace(table, items=tuple(items))
+
+
+def recognised_export(table: Table) -> Table:
+    """The table with the columns that a survey program added set aside, and a note of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> frame = pd.DataFrame({"Timestamp": ["2024/05/01 9:12:00 AM"], "I am calm": ["Yes"]})
+    >>> recognised_export(Table(frame, "form.csv", np.arange(1))).metadata
+    ('Timestamp',)
+    """
+    names = [str(name) for name in table.frame.columns]
+    own = [name for name in names if name in QUALTRICS]
+    if len(own) >= FEWEST_OF_ITS_OWN:
+        aside = tuple(name for name in own if name != table.id)
+        return replace(
+            table, metadata=aside, notes=(*table.notes, *_said("Qualtrics", aside), *_previews(table))
+        )
+    if names and names[0].lower() == GOOGLE_FORMS[0] and _are_times(table.frame[names[0]]):
+        aside = tuple(name for name in names if name.strip().lower() in GOOGLE_FORMS)
+        return replace(table, metadata=aside, notes=(*table.notes, *_said("Google Forms", aside)))
+    return table
+
+
+def _said(program: str, names: Sequence[str]) -> tuple[str, ...]:
+    return (f"Left out, as {program} adds {'it' if len(names) == 1 else 'them'}: {listed(names, most=20)}.",)
+
+
+def _previews(table: Table) -> tuple[str, ...]:
+    status = table.frame["Status"] if "Status" in table.frame.columns else pd.Series(dtype=object)
+    previews = int((status.astype(str).str.strip() == "Survey Preview").sum())
+    if not previews:
+        return ()
+    return (f"{counted(previews, 'test run')} ('Survey Preview' in the column 'Status') among the rows.",)
+
+
+def _are_times(column: pd.Series) -> bool:
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        return True
+    texts = column.dropna().astype(str).head(100)
+    return len(texts) > 0 and bool(texts.map(lambda text: bool(_TIME.match(text))).all())
