@@ -136,7 +136,7 @@ def test_words_beside_numbers_are_left_out_with_a_note(run, tmp_path, files):
 
 def test_missing_codes_are_proposed_for_all_items_with_that_range(run, tmp_path):
     frame = pd.DataFrame({f"q{j}": [0, 1, 2, 3] * 10 for j in range(5)}).astype(object)
-    frame.loc[3, "q0"], frame.loc[4, "q1"] = 9, "Don't know"
+    frame.loc[3, "q0"], frame.loc[4, ["q1", "q2", "q3"]] = 9, "Don't know"
     frame.to_csv(tmp_path / "study.csv", index=False)
     book = pd.read_csv(io.StringIO(run("codebook", tmp_path / "study.csv").stdout))
     assert book["name"].tolist() == list(frame)

@@ -102,9 +102,10 @@ def text_families(table: Table, *, leave_out: Iterable[str] = ()) -> tuple[TextF
         column = table.frame[name]
         if name in skip or recognised_id([name]) is not None or not _is_text(column):
             continue
-        forms = _words(column)
-        if forms and pd.to_numeric(pd.Series(forms), errors="coerce").isna().any():
-            texts[str(name)] = forms
+        words = _words(column)
+        letters = pd.to_numeric(pd.Series(words, dtype=object), errors="coerce").isna()
+        if not all(means_no_answer(word) for word in pd.Series(words, dtype=object)[letters]):
+            texts[str(name)] = words
     found = families_by_words(texts)
     families = [f for f in found if len(f.items) >= (FEWEST_UNKNOWN if f.order is None else 2)]
     place = {name: at for at, name in enumerate(texts)}
