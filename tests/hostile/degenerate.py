@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -18,8 +19,13 @@ from icqf.baselines import (
     FactorAnalysis,
     bartlett_sphericity,
     bic_factor_analysis,
+    comparison_data,
+    empirical_kaiser,
+    every_rule,
+    hull_method,
     item_moments,
     kmo,
+    nest,
     parallel_analysis,
     velicer_map,
 )
@@ -222,6 +228,16 @@ def by_dispersion(table, weights=None, **settings):
     return [dispersion(model, table, [2], n_starts=2).curve["dispersion"].to_numpy()]
 
 
+def by_comparison_data(table, **_):
+    found = comparison_data(table, n_samples=3, n_population=200, random_state=0)
+    return [found.n_components, found.curve["rmsr"].to_numpy()]
+
+
+def by_every_rule(table, **_):
+    found = every_rule(table, n_iter=2)
+    return [json.dumps(found.to_dict(), allow_nan=False), *(count.n_components for count in found.counts)]
+
+
 def report(table, weights=None, **settings):
     model = fitted(table, weights=weights, **settings)
     low_high = tuple(model.item_range_.to_numpy()[0])
@@ -294,6 +310,11 @@ CALLS: dict[str, Callable[..., list[Any]]] = {
     "parallel_analysis": lambda table, **_: [parallel_analysis(table, n_iter=3, random_state=0).n_components],
     "velicer_map": lambda table, **_: [velicer_map(table).n_components],
     "bic_factor_analysis": lambda table, **_: [bic_factor_analysis(table).n_components],
+    "empirical_kaiser": lambda table, **_: [empirical_kaiser(table).n_components],
+    "hull_method": lambda table, **_: [hull_method(table, n_iter=3, random_state=0).n_components],
+    "nest": lambda table, **_: [nest(table, n_iter=3, random_state=0).n_components],
+    "comparison_data": by_comparison_data,
+    "every_rule": by_every_rule,
     "item_moments": lambda table, **_: [item_moments(array_of(table)).mean],
     "kmo": lambda table, **_: [str(kmo(item_moments(array_of(table)).correlation))],
     "bartlett_sphericity": lambda table, **_: [

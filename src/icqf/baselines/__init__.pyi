@@ -1,3 +1,4 @@
+from .comparison import comparison_data as comparison_data
 from .correlation import KMO as KMO
 from .correlation import Moments as Moments
 from .correlation import Sphericity as Sphericity
@@ -5,7 +6,10 @@ from .correlation import bartlett_sphericity as bartlett_sphericity
 from .correlation import item_moments as item_moments
 from .correlation import kmo as kmo
 from .count import FactorCount as FactorCount
+from .eigenvalues import empirical_kaiser as empirical_kaiser
+from .eigenvalues import nest as nest
 from .factor_analysis import FactorAnalysis as FactorAnalysis
+from .hull import hull_method as hull_method
 from .l1nmf import L1NMF as L1NMF
 from .retention import bic_factor_analysis as bic_factor_analysis
 from .retention import parallel_analysis as parallel_analysis
@@ -14,3 +18,5 @@ from .rotation import Rotation as Rotation
 from .rotation import oblimin as oblimin
 from .rotation import promax as promax
 from .rotation import varimax as varimax
+from .rules import RuleTable as RuleTable
+from .rules import every_rule as every_rule

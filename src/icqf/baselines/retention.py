@@ -23,12 +23,12 @@ from icqf.baselines.correlation import (
 from icqf.baselines.count import FactorCount
 from icqf.baselines.extraction import Method, degrees_of_freedom, extract, fit_statistics, start_uniquenesses
 from icqf.baselines.wide import unit_columns, wide_eigenvalues
-from icqf.errors import InputError
+from icqf.errors import InputError, counted
 
 RandomState = int | np.random.Generator | None
 
 
-def _read(X: npt.ArrayLike, correlation: CorrelationKind) -> tuple[Floats, Moments]:
+def read_answers(X: npt.ArrayLike, correlation: CorrelationKind) -> tuple[Floats, Moments]:
     """Answers as an array without the participants who answered nothing, and their correlations."""
     answers, names = _answers(X)
     return answers, item_moments(answers, correlation=correlation, names=names)
@@ -44,16 +44,23 @@ def _answers(X: npt.ArrayLike) -> tuple[Floats, Sequence[Any] | None]:
     return answers[~np.isnan(answers).all(axis=1)], names
 
 
-def _largest(max_components: int | None, default: int, ceiling: int) -> int:
+def refuse_wide(answers: Floats, rule: str) -> None:
+    """Refuse more items than participants for a rule that draws samples from fitted factor models."""
+    n, m = answers.shape
+    if m >= n:
+        raise InputError(
+            f"{rule} draws samples from factor models, which need more participants than items; there are "
+            f"{counted(n, 'participant')} and {counted(m, 'item')}. Use parallel_analysis, or fewer items."
+        )
+
+
+def largest_count(max_components: int | None, default: int, ceiling: int) -> int:
+    """The largest number of factors to look at: what was asked for, or `default`, at most `ceiling`."""
     if max_components is None:
         return max(1, min(default, ceiling))
     if not 1 <= max_components <= ceiling:
         raise InputError(f"max_components is {max_components}; for these items choose 1 to {ceiling}.")
     return int(max_components)
-
-
-def _items(count: int) -> str:
-    return "1 factor" if count == 1 else f"{count} factors"
 
 
 def parallel_analysis(
@@ -164,8 +171,9 @@ def parallel_analysis(
         reason = f"Every factor is stronger than its counterpart in {against}."
     else:
         reason = (
-            f"The first {_items(n_components)} explained more than in {against}; factor {n_components + 1} "
-            f"did not (eigenvalue {observed[n_components]:.2f} against {bar[n_components]:.2f})."
+            f"The first {counted(n_components, 'factor')} explained more than in {against}; factor "
+            f"{n_components + 1} did not (eigenvalue {observed[n_components]:.2f} against "
+            f"{bar[n_components]:.2f})."
         )
     name = "Parallel analysis" if kind == "fa" else "Parallel analysis (components)"
     return FactorCount(name, n_components, curve, reason, value="eigenvalue", reference="random_eigenvalue")
@@ -221,11 +229,11 @@ def velicer_map(
     """
     if power not in (2, 4):
         raise InputError(f"power is {power}; choose 2 (Velicer 1976) or 4 (the revised test).")
-    R = _read(X, correlation)[1].correlation
+    R = read_answers(X, correlation)[1].correlation
     m = len(R)
     values, V = linalg.eigh(R)
     components = V[:, ::-1] * np.sqrt(np.maximum(values[::-1], 0.0))
-    last = _largest(max_components, m - 1, m - 1)
+    last = largest_count(max_components, m - 1, m - 1)
     left = R.copy()
     average = []
     for count in range(last + 1):
@@ -242,8 +250,8 @@ def velicer_map(
         reason = "Taking out even one factor leaves the items more related than before."
     else:
         reason = (
-            f"With {_items(best)} taken out, what is left between the items is least (average partial "
-            f"correlation to the power of {power}: {average[best]:.4f})."
+            f"With {counted(best, 'factor')} taken out, what is left between the items is least (average "
+            f"partial correlation to the power of {power}: {average[best]:.4f})."
         )
     return FactorCount("Velicer's MAP", best, curve, reason, value="average_partial", better="lower")
 
@@ -289,7 +297,7 @@ def bic_factor_analysis(
     >>> bic_factor_analysis(X).n_components
     3
     """
-    answers, moments = _read(X, correlation)
+    answers, moments = read_answers(X, correlation)
     R = moments.correlation
     m = len(R)
     if not is_positive_definite(R):
@@ -301,7 +309,7 @@ def bic_factor_analysis(
     if not usable:
         raise InputError(f"{m} items are too few for a factor model with BIC; at least 4 are needed.")
     rows = []
-    for k in range(1, _largest(max_components, 20, usable[-1]) + 1):
+    for k in range(1, largest_count(max_components, 20, usable[-1]) + 1):
         L = extract(R, k, method=method).loadings
         fit = fit_statistics(R, L @ L.T, k, len(answers))
         rows.append((k, fit.bic, fit.chi2, fit.dof))
@@ -310,7 +318,7 @@ def bic_factor_analysis(
         raise InputError("No factor model of these items has a BIC; drop items that repeat others.")
     best = int(curve["n_components"].to_numpy()[np.nanargmin(curve["bic"].to_numpy())])
     reason = (
-        f"A model with {_items(best)} has the best balance of fit and simplicity (lowest BIC, "
+        f"A model with {counted(best, 'factor')} has the best balance of fit and simplicity (lowest BIC, "
         f"{curve['bic'].min():.1f}, of 1 to {len(curve)} factors)."
     )
     return FactorCount("BIC", best, curve, reason, value="bic", better="lower")
