@@ -246,13 +246,17 @@ def _directions(draft: Draft) -> Iterator[Finding]:
         asked = f" ({suspect.wording!r})" if suspect.wording else ""
         runs = f"Item {suspect.item!r}{asked} runs against {listed(suspect.against, most=3)}{among}"
         fields = {"item": suspect.item, "reversed": suspect.reversed}
-        state = "although it is declared reversed" if suspect.reversed else "so it looks reversed"
+        state, remedy = (
+            ("although it is declared reversed", "Check its direction in the codebook.")
+            if suspect.reversed
+            else ("so it looks reversed", f"If it is, give reverse=[{suspect.item!r}].")
+        )
         yield Finding(
             "warning",
             "looks-reversed",
             f"{runs} ({suspect.strength}), {state}.",
             suspect.item,
-            remedy="Check its direction in the codebook.",
+            remedy=remedy,
             fields=fields | {"correlation": suspect.correlation, "found_again": suspect.found_again},
         )
     for ends in keying.ends:

@@ -98,6 +98,7 @@ class Draft:
     structural: pd.DataFrame | None = None
     source: str = ""
     file_rows: np.ndarray | None = None
+    found_reversed: tuple[str, ...] = ()
 
     def ranges(self) -> pd.DataFrame:
         """Return the lowest and highest answer of each item: columns ``min`` and ``max``, indexed by item.
@@ -140,6 +141,8 @@ class Questionnaire(Draft):
         Where the data come from; messages start with it.
     file_rows : ndarray of int, shape (n_participants,), or None
         The row of the file that each participant was read from; messages name it.
+    found_reversed : tuple of str
+        Items that are reversed because they run against the others, not because a codebook says so.
 
     Examples
     --------
@@ -272,6 +275,7 @@ class Questionnaire(Draft):
             answers=self.answers[chosen],
             items=tuple(item for item in self.items if item.name in set(chosen)),
             structural=None if self.structural is None else self.structural[chosen],
+            found_reversed=tuple(name for name in self.found_reversed if name in set(chosen)),
             notes=(*self.notes, f"{len(chosen)} of {self.n_items} items were selected."),
         )
 

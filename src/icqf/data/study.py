@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from icqf.data.direction import Directions
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.errors import InputError, counted
 
@@ -54,6 +55,11 @@ class Study:
     def items(self) -> tuple[Item, ...]:
         """The items with the ranges that are used, observed ones included."""
         return self.questionnaire.with_observed_ranges().items
+
+    @cached_property
+    def directions(self) -> Directions:
+        """Which items are reversed, and which look as if they should be."""
+        return Directions.of(self.questionnaire)
 
     @property
     def known_labels(self) -> pd.DataFrame:

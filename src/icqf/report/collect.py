@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from icqf.baselines import parallel_analysis
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.describe import describe_answers, describe_confound, missing_bands
+from icqf.data.direction import Directions
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.rows import refuse_other_rows
 from icqf.errors import InputError, counted
@@ -167,6 +168,7 @@ def build_report(
             chosen=count.words[0],
             factors=views[0].factors,
             scores=distribution,
+            direction=Directions.of(questionnaire).sentence,
         ),
         sample=sample,
         items=item_rows(

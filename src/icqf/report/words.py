@@ -141,8 +141,9 @@ def headline(
     chosen: str,
     factors: Sequence[Factor],
     scores: Scores,
+    direction: str = "",
 ) -> tuple[str, ...]:
-    """The report in a few sentences."""
+    """The report in a few sentences; what is wrong with the direction of items comes first."""
     k = len(factors)
     beside = f", together with {joined(list(confounds))}," if confounds else ""
     subject, verbs = (
@@ -150,7 +151,8 @@ def headline(
         if k == 1
         else (f"{spelled(k).capitalize()} factors", ("describe", "explain"))
     )
-    said = [
+    said = [direction] if direction else []
+    said += [
         f"{subject}{beside} {verbs[0]} the answers of {count_of(n, 'participant')} to {count_of(m, 'item')} "
         f"and {verbs[1]} {percent(variance)} of the variance of the answers"
         + (

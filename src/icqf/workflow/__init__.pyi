@@ -1,3 +1,4 @@
+from .codebook import suggest_directions as suggest_directions
 from .fit import StudyFit as StudyFit
 from .fit import fit_study as fit_study
 from .fit import select_study as select_study

@@ -52,6 +52,9 @@ class StudyOptions:
         Items to keep, by name or glob, or by the codebook's subscale; empty keeps all.
     missing_codes : tuple of float or str
         Values that mean "no answer".
+    reverse : tuple of str
+        Items to reverse besides those of the codebook, by name or glob; "auto" reverses those that run
+        against the others.
     n_components : tuple of int
         Candidates for the number of factors; empty lets the program find them.
     beta : tuple of float
@@ -94,6 +97,7 @@ class StudyOptions:
     items: tuple[str, ...] = ()
     subscales: tuple[str, ...] = ()
     missing_codes: tuple[float | str, ...] = ()
+    reverse: tuple[str, ...] = ()
     n_components: tuple[int, ...] = ()
     beta: tuple[float, ...] = BETAS
     rule: str = "min"
@@ -296,7 +300,7 @@ _KINDS: dict[str, Kind] = PARAMETERS | {
 _TAKE: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(FILES, _path),
     **dict.fromkeys(("id", "groups", "weights"), _text),
-    **dict.fromkeys(("confounds", "items", "subscales", "names"), _texts),
+    **dict.fromkeys(("confounds", "items", "subscales", "reverse", "names"), _texts),
     "confound_ranges": _ranges,
     "missing_codes": _codes,
     "n_components": counts,

@@ -142,6 +142,7 @@ def _columns(options: StudyOptions) -> tuple[Table, dict[str, Any]]:
         "weights": options.weights,
         "items": _wanted_items(options, table, entries),
         "missing_codes": options.missing_codes,
+        "reverse": options.reverse,
     }
 
 

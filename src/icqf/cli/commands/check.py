@@ -48,9 +48,11 @@ def listing(findings: Any) -> str:
         lines = [f"  - {worded(finding)}" for finding in findings if finding.severity == severity]
         if lines:
             parts.append("\n".join([title, *lines]))
-    verdict = (
-        "Fix what must be fixed before fitting."
-        if findings.must_fix
-        else "Nothing stands in the way of a fit."
-    )
+    reversed_ = [finding for finding in findings.of("looks-reversed") if not finding.fields["reversed"]]
+    if findings.must_fix:
+        verdict = "Fix what must be fixed before fitting."
+    elif reversed_:
+        verdict = "Before a fit, decide about the items that look reversed; --reverse auto reverses them all."
+    else:
+        verdict = "Nothing stands in the way of a fit."
     return "\n\n".join([*parts, verdict])

@@ -18,6 +18,7 @@ from icqf.cli.support.terminal import echo, write_data
     epilog="""\b
 Examples:
   icqf codebook answers.sav > items.csv
+  icqf codebook answers.csv --suggest --out items.csv
   icqf codebook redcap.csv --dictionary dictionary.csv --out items.toml""",
 )
 @click.argument("answers", type=FILE)
@@ -26,21 +27,28 @@ Examples:
 @click.option(
     "--format", "form", type=click.Choice(["csv", "toml"]), help="[default: by the ending of --out, or csv]"
 )
+@click.option("--suggest", is_flag=True, help="Declare reversed the items that run against the others.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
-def command(answers: Path, dictionary: Path | None, out: Path | None, form: str | None, force: bool) -> None:
+def command(
+    answers: Path, dictionary: Path | None, out: Path | None, form: str | None, suggest: bool, force: bool
+) -> None:
     """Make a codebook from ANSWERS: what the file says about its columns, or what they look like.
 
     Check the ranges and missing codes that were guessed from the answers, and the order of answers in words;
-    the column "remark" says what to confirm.
+    the column "remark" says what to confirm. With --suggest, items that run against the others are declared
+    reversed.
     """
     from icqf.io import format_codebook, read_table, suggest_codebook
     from icqf.io.atomic import write_bytes
+    from icqf.workflow.codebook import suggest_directions
     from icqf.workflow.results import refuse_file
 
     form = form or ("toml" if out is not None and out.suffix.lower() == ".toml" else "csv")
     if out is not None:
         refuse_file(out, force=force)
-    guess = suggest_codebook(read_table(answers, dictionary=dictionary))
+    table = read_table(answers, dictionary=dictionary)
+    guess = suggest_codebook(table)
+    guess = suggest_directions(table, guess) if suggest else guess
     text = format_codebook(guess.items, format=form, remarks=guess.remarks)
     say(guess.notes)
     if out is None:

@@ -38,6 +38,8 @@ def announce(study: Study, *, quiet: bool = False) -> None:
     from icqf.data.check import check
 
     questionnaire = study.questionnaire
+    if study.directions.warning is not None:
+        echo(f"Warning: {worded(study.directions.warning)}", err=True)
     echo(
         f"Read {questionnaire.n_participants} participants and {questionnaire.n_items} items from "
         f"{questionnaire.source}.",

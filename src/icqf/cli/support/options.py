@@ -35,6 +35,12 @@ _columns = [
     click.option("--subscales", cls=ManyOption, help="Items to keep, by the codebook's subscale."),
     click.option("--missing-codes", cls=ManyOption, metavar="VALUE", help="Values that mean no answer."),
     click.option(
+        "--reverse",
+        cls=ManyOption,
+        metavar="ITEM",
+        help="Items to reverse, by name or pattern; auto: those that run against the others.",
+    ),
+    click.option(
         "--config", type=FILE, help="TOML file with any of these options; the command line takes precedence."
     ),
 ]

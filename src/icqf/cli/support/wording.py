@@ -84,12 +84,23 @@ def _small_category(said: Any) -> str:
     )
 
 
+def _looks_reversed(said: Any) -> str:
+    if said.fields["reversed"]:
+        return str(said.sentence)
+    return f"{said.message} If it is, add --reverse {shlex.quote(said.fields['item'])}."
+
+
 WORDS: dict[str, Callable[[Any], str]] = {
     "outside-range": _missing_code,
     "suspicious-code": _missing_code,
     "text": _missing_code,
     "text-answers": _text_answers,
     "parameter": _parameter,
+    "looks-reversed": _looks_reversed,
+    "look-reversed": _with(
+        "Add --reverse auto to reverse them, name those to reverse after --reverse, or declare their "
+        "direction in a codebook (icqf codebook --suggest writes one); icqf check says how sure this is."
+    ),
     "missing-confound": _with(
         "Fill it in, leave these participants out, or add --missing-confounds mean to use the sample mean."
     ),

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from icqf.data.direction import with_reversed
 from icqf.data.questionnaire import Draft, Item, Questionnaire, match_names
 from icqf.errors import InputError, counted, did_you_mean, listed
 from icqf.io.codebook import answer_columns, looks_like_answers, merged, read_codebook
@@ -35,6 +36,7 @@ def read_questionnaire(
     weights: str | None = None,
     items: Iterable[str] | None = None,
     missing_codes: Iterable[float | str] = (),
+    reverse: str | Iterable[str] = (),
     dictionary: str | os.PathLike[str] | None = None,
 ) -> Questionnaire:
     """Read a study's file into a questionnaire whose answers are checked against their ranges.
@@ -58,6 +60,9 @@ def read_questionnaire(
         Names or globs of the items to keep.
     missing_codes : iterable of float or str
         Values that mean "no answer" in every item, except where they lie inside an item's declared range.
+    reverse : str or iterable of str
+        Names or globs of items to reverse besides those that the codebook declares; ``"auto"`` reverses those
+        that run against the others (`icqf.data.keying.find_reversed`), and a note names them.
     dictionary : path, optional
         REDCap data dictionary (CSV) or BIDS sidecar (JSON).
 
@@ -91,6 +96,7 @@ def read_questionnaire(
         weights=weights,
         items=items,
         missing_codes=missing_codes,
+        reverse=reverse,
     )
     return Questionnaire(**vars(draft))
 
@@ -105,6 +111,7 @@ def assemble(
     weights: str | None = None,
     items: Iterable[str] | None = None,
     missing_codes: Iterable[float | str] = (),
+    reverse: str | Iterable[str] = (),
     fault: Fault = raise_fault,
 ) -> Draft:
     """Put ids, items, confounds and missing codes in place; whatever is wrong goes to `fault`."""
@@ -138,7 +145,7 @@ def assemble(
         else table.structural[[item.name for item in chosen]].set_axis(index, axis=0)
     )
     notes = (*table.notes, *dropped, *id_notes, *item_notes, *number_notes, *code_notes, *confound_notes)
-    return Draft(
+    draft = Draft(
         answers=answers,
         items=chosen,
         confounds=beside.set_axis(index, axis=0) if confounds else None,
@@ -151,6 +158,7 @@ def assemble(
         source=table.source,
         file_rows=table.rows,
     )
+    return with_reversed(draft, _names(reverse))
 
 
 def require_column(table: Table, name: str, role: str) -> None:

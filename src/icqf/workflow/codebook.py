@@ -1,0 +1,59 @@
+"""A first codebook with the directions that the answers suggest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from icqf.data.direction import remark_on, remarks_on_ends
+from icqf.data.keying import find_reversed
+from icqf.errors import InputError, listed
+from icqf.io.readers.questionnaires import assemble
+from icqf.io.readers.tables import Table
+from icqf.io.suggestion import SuggestedCodebook
+
+
+def suggest_directions(table: Table, guess: SuggestedCodebook) -> SuggestedCodebook:
+    """Declare reversed the items of a guessed codebook that run against the others.
+
+    Parameters
+    ----------
+    table : Table
+        The answers.
+    guess : SuggestedCodebook
+        The codebook, as `icqf.io.suggest_codebook` guesses it.
+
+    Returns
+    -------
+    SuggestedCodebook
+        The same with directions, and with remarks and notes on them.
+
+    Examples
+    --------
+    >>> from icqf.datasets import demo_paths
+    >>> from icqf.io import read_table, suggest_codebook
+    >>> from icqf.workflow import suggest_directions
+    >>> table = read_table(demo_paths().answers)
+    >>> guess = suggest_directions(table, suggest_codebook(table))
+    >>> [item.name for item in guess.items if item.reverse]
+    ['q004', 'q006']
+    """
+    faults: list[InputError] = []  # a fit names them; here they only keep single answers out
+    keying = find_reversed(assemble(table, codebook=guess.items, fault=faults.append))
+    said = {suspect.item: remark_on(suspect) for suspect in keying.suspects}
+    for ends in keying.ends:
+        said |= remarks_on_ends(ends)
+    found = keying.looks_reversed
+    note = (
+        f"Declared reversed, running against the others: {listed(found, most=len(found))}. Please confirm."
+        if found
+        else "No item runs against the others."
+    )
+    return SuggestedCodebook(
+        tuple(replace(item, reverse=item.reverse or item.name in set(found)) for item in guess.items),
+        {
+            item.name: " ".join(filter(None, [guess.remarks.get(item.name), said.get(item.name)]))
+            for item in guess.items
+            if item.name in guess.remarks or item.name in said
+        },
+        (*guess.notes, note, *(ends.sentence for ends in keying.ends)),
+    )
