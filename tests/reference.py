@@ -42,8 +42,10 @@ class Plain:
         loading_max="item_range",
         reconstruction_max="item_range",
         intercept=True,
+        scale=1.0,
     ):
-        """From answers in their own units; `confounds` are columns in [0, 1] without the ones."""
+        """From answers in their own units; `confounds` are columns in [0, 1] without the ones.
+        Items are counted in their own units times `scale`."""
         M = np.asarray(answers, dtype=float)
         n, m = M.shape
         low, high = np.broadcast_to(low, m).astype(float), np.broadcast_to(high, m).astype(float)
@@ -51,14 +53,14 @@ class Plain:
         if intercept:
             columns.append(np.ones((n, 1)))
         C = np.concatenate(columns, axis=1) if columns else np.zeros((n, 0))
-        b = high - low
+        b = (high - low) * scale
         unbounded = np.full(m, np.inf)
         if loading_max == "item_range":
             ceiling = b
         else:
-            ceiling = unbounded if loading_max is None else np.full(m, float(loading_max))
+            ceiling = unbounded if loading_max is None else np.full(m, float(loading_max)) * scale
         return cls(
-            X=M - low,
+            X=(M - low) * scale,
             b=b,
             C=C,
             omega=np.ones(n) if weights is None else np.asarray(weights, dtype=float),

@@ -81,7 +81,7 @@ def consensus(
             f"{confound_names}; give the confounds it was fitted to."
         )
     k = len(model.components_)
-    reference = model.components_
+    reference = problem.scaled_loadings(model.components_)
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     draws = [np.sort(rng.integers(0, problem.n, problem.n)) for _ in range(n_resamples)]
     tasks = [(problem, part, k, model.tol, model.max_iter) for part in pieces(draws, n_jobs)]
@@ -91,12 +91,12 @@ def consensus(
     loadings = np.mean(fits, axis=0)
     if refit == "all":
         average = finish(problem, loadings, tol=score_tolerance(model.tol)).factors
-        start = (average.scores.T, average.loadings[:k].T)
+        start = (average.scores.T, problem.own_loadings(average.loadings)[:k].T)
         solution = clone(model).set_params(n_components=k, init=start, n_init=1).solve(stated)
     else:
         solution = _with_loadings(problem, loadings, model.tol)
     result = clone(model).keep(stated, solution)
-    result.agreement_ = _agreement(result.components_, [each[:k] for each in fits])
+    result.agreement_ = _agreement(problem.scaled_loadings(result.components_), [each[:k] for each in fits])
     return result
 
 

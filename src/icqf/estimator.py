@@ -55,6 +55,13 @@ class ICQF(FittedModel):
     item_range : (lowest, highest), table, mapping or None
         The declared answer range: one pair for all items, a table or mapping with a pair for each
         item's name, or an array (m, 2). None takes the lowest and highest answer found, and says so.
+    item_weight : {"range", "variance"}, array (m,) or None
+        How items of different ranges count beside each other. With "range", a difference as wide as the
+        range counts alike for every item: answers and loadings are multiplied by s_j = max(b) / b_j inside
+        the problem, and loadings are reported in each item's own units. "variance" divides by the standard
+        deviation of the item's answers instead (by no less than a tenth of the range), an array multiplies
+        by weights of one's own (only their ratios matter), and None counts a point as a point, so that a
+        0–3 item outweighs a 0/1 item nine to one. With equal ranges, "range" and None are the same.
     confound_ranges : mapping, optional
         Known (lowest, highest) of continuous confounds, such as ``{"age": (5, 21)}``.
     intercept : bool
@@ -118,6 +125,9 @@ class ICQF(FittedModel):
     fit_statistics_ : FitStatistics
         Squared errors, explained sums of squares and missing answers of the fit, as `summary` reports them.
     item_range_ : DataFrame (m, 2)
+    item_scale_ : array (m,)
+        What answers and loadings were multiplied by in the fit (see `item_weight`); 1 where items count as
+        they are. Objective, trace and squared errors are in these units.
     objective_ : float
     certificate_ : Certificate
         How far any single score or loading could still move, and what that would gain.
@@ -151,6 +161,7 @@ class ICQF(FittedModel):
         *,
         beta: float = 0.1,
         item_range: Any = None,
+        item_weight: Any = "range",
         confound_ranges: Mapping[str, tuple[float, float]] | None = None,
         intercept: bool = True,
         n_init: int = 1,
@@ -173,6 +184,7 @@ class ICQF(FittedModel):
         self.n_components = n_components
         self.beta = beta
         self.item_range = item_range
+        self.item_weight = item_weight
         self.confound_ranges = confound_ranges
         self.intercept = intercept
         self.n_init = n_init
@@ -299,6 +311,7 @@ class ICQF(FittedModel):
         if isinstance(init, str):
             return starts.make(init, k, rng)
         scores, loadings = (np.asarray(part, dtype=float).T for part in init)
+        loadings = starts.problem.scaled_loadings(loadings)
         return settle(starts.problem, Factors(scores, loadings), raw=False)
 
     def keep(self, stated: StatedProblem, found: Factorization) -> ICQF:
@@ -312,7 +325,7 @@ class ICQF(FittedModel):
         >>> model.keep(stated, model.solve(stated)).n_participants_
         3
         """
-        problem, loadings = stated.problem, found.factors.loadings
+        problem, loadings = stated.problem, stated.problem.own_loadings(found.factors.loadings)
         k = len(loadings) - problem.c
         self.n_features_in_ = problem.m
         if stated.named:
@@ -320,6 +333,7 @@ class ICQF(FittedModel):
         elif hasattr(self, "feature_names_in_"):  # of an earlier fit
             del self.feature_names_in_
         self.item_range_ = pd.DataFrame(stated.ranges, index=list(stated.items), columns=["min", "max"])
+        self.item_scale_ = np.ones(problem.m) if problem.scaling is None else problem.scaling.scale
         self.confound_encoder_ = stated.encoder
         self.confound_names_ = list(stated.encoder.names)
         self.components_ = loadings[:k]

@@ -35,6 +35,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
     """The side of `ICQF` that is used after `fit`; see there for settings and attributes."""
 
     beta: float
+    item_weight: Any
     penalty: Literal["l1", "l2", "l21"]
     intercept: bool
     score_max: float | None
@@ -49,6 +50,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
     confound_encoder_: ConfoundEncoder
     confound_names_: list[str]
     item_range_: pd.DataFrame
+    item_scale_: Array
     solving_order_: Array
     dtype_: np.dtype[Any]
     fit_statistics_: FitStatistics
@@ -90,6 +92,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
         loadings = np.concatenate(
             [self.components_[np.argsort(self.solving_order_)], self.confound_components_]
         )
+        loadings = problem.scaled_loadings(loadings)
         return solve_scores_inside(problem, loadings, tol=score_tolerance(self.tol))[self.solving_order_]
 
     def inverse_transform(self, X: Any, *, confounds: Any = None) -> Any:
@@ -129,6 +132,8 @@ class FittedModel(TransformerMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None, *, confounds: Any = None, sample_weight: Any = None) -> float:
         """Minus the mean squared error of the reconstructed answers, over the observed ones.
 
+        Items count as they did in the fit: errors are in the items' own units times `item_scale_`.
+
         Examples
         --------
         >>> from icqf import ICQF
@@ -142,7 +147,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
         if not filled.any():
             raise InputError("Nobody in this table answered anything, so there is nothing to score.")
         weights = None if sample_weight is None else weights_of(sample_weight, filled)
-        loadings = np.concatenate([self.components_, self.confound_components_])
+        loadings = problem.scaled_loadings(np.concatenate([self.components_, self.confound_components_]))
         A = problem.with_confounds(self._solve_scores(problem), np.float64)
         total, count = 0.0, 0.0
         for block in problem.precise_blocks():
@@ -169,6 +174,11 @@ class FittedModel(TransformerMixin, BaseEstimator):
         return pd.DataFrame(
             self.confound_components_.T, index=list(self.item_range_.index), columns=self.confound_names_
         )
+
+    @property
+    def weighted_loadings_(self) -> pd.DataFrame:
+        """Loadings, items × factors, in the units of the fit (`item_scale_`): what factors are matched by."""
+        return self.loadings_.mul(self.item_scale_, axis=0)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """The factors' names: factor1, factor2, …

@@ -16,6 +16,7 @@ from icqf.data.validate import (
     check_items,
     check_ranges,
     item_ranges,
+    item_weights,
     named_answers,
     numeric_table,
     observed_rows,
@@ -29,6 +30,7 @@ from icqf.data.validate import (
 from icqf.io.modelfile import StoredCodebook
 from icqf.solvers.penalties import PENALTIES
 from icqf.solvers.problem import Bounds, Observations, Problem
+from icqf.solvers.scaling import weighed
 
 if TYPE_CHECKING:
     from icqf.estimator import ICQF
@@ -45,7 +47,8 @@ class StatedProblem:
     Attributes
     ----------
     problem : Problem
-        The answers of the participants who take part, counted from each item's lowest one.
+        The answers of the participants who take part, counted from each item's lowest one, in the units that
+        items are counted in.
     kept : bool array (n,)
         Which participants of the table take part: those who answered anything and have a weight above 0.
     answered : bool array (n,)
@@ -110,8 +113,9 @@ def state_problem(model: ICQF, X: Any, *, confounds: Any, sample_weight: Any) ->
         work, design = work[kept], design[kept]
         weights = None if weights is None else weights[kept]
     check_items(work, items)
+    item_weight = item_weights(model.item_weight, items)
     return StatedProblem(
-        _problem(model, work, design, weights, ranges, encoder, dtype),
+        weighed(_problem(model, work, design, weights, ranges, encoder, dtype), item_weight),
         kept,
         answered,
         rows,
@@ -139,7 +143,9 @@ def state_others(model: FittedModel, X: Any, confounds: Any) -> tuple[Problem, A
     if not answered.all():
         warn_of_empty_rows(rows, answered, consequence="their scores are NaN")
         work, design = work[answered], design[answered]
-    return _problem(model, work, design, None, ranges, model.confound_encoder_, model.dtype_), answered
+    problem = _problem(model, work, design, None, ranges, model.confound_encoder_, model.dtype_)
+    scale = model.item_scale_
+    return problem if (scale == 1).all() else problem.scaled(scale), answered
 
 
 def _problem(

@@ -15,6 +15,7 @@ from icqf.data.parameters import check_parameters
 from icqf.data.questionnaire import Item
 from icqf.io.modelfile import StoredCodebook, StoredModel
 from icqf.solvers.result import Certificate
+from icqf.solvers.scaling import scale_of
 from icqf.summary import FitStatistics
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def description(model: FittedModel, names: list[str]) -> StoredModel:
         "components": model.components_,
         "confound_components": model.confound_components_,
         "item_range": model.item_range_.to_numpy(),
+        "item_scale": model.item_scale_,
         "solving_order": model.solving_order_,
         **{name: getattr(model.fit_statistics_, name) for name in _STATISTICS},
         **{f"trace_{name}": model.trace_[name].to_numpy() for name in model.trace_.columns},
@@ -80,6 +82,8 @@ def _plain(name: str, value: Any) -> Any:
         return np.dtype(value).name
     if name == "confound_ranges" and value is not None:
         return {str(key): [float(end) for end in ends] for key, ends in value.items()}
+    if name == "item_weight" and value is not None and not isinstance(value, str):
+        return [float(weight) for weight in value]
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -101,6 +105,7 @@ def rebuild(kind: type[Model], stored: StoredModel) -> Model:
     if header["items_named"]:
         model.feature_names_in_ = np.array(items, dtype=object)
     model.item_range_ = ranges
+    model.item_scale_ = arrays["item_scale"]
     model.confound_encoder_ = encoder
     model.confound_names_ = list(encoder.names)
     model.components_ = arrays["components"]
@@ -138,6 +143,7 @@ def _check_model(model: FittedModel, stored: StoredModel) -> None:
     highest = span if model.loading_max == "item_range" else model.loading_max
     loadings = np.concatenate([model.components_, model.confound_components_])
     laws = {
+        "items count otherwise than it says": _scale_holds(model.item_weight, model.item_scale_, span),
         "an item is there twice, or has no name": names.is_unique and all(names),
         "the number of factors is another one": model.n_components == len(model.components_) > 0,
         "no participant took part": model.n_participants_ > 0 and model.n_iter_ >= 0,
@@ -158,6 +164,15 @@ def _check_model(model: FittedModel, stored: StoredModel) -> None:
     broken = [law for law, holds in laws.items() if not holds]
     if broken:
         raise ValueError(broken[0])
+
+
+def _scale_holds(item_weight: Any, scale: np.ndarray, span: np.ndarray) -> bool:
+    """Whether the items' scale is the one that their weights and ranges make."""
+    if isinstance(item_weight, str) and item_weight == "variance":  # learned from answers that are not here
+        widest = span.max() if (scale > 0).all() else np.nan
+        return bool(np.isfinite(scale).all() and np.isclose((scale * span).max(), widest, rtol=1e-9))
+    expected = scale_of(item_weight, span)
+    return bool((scale == (1.0 if expected is None else expected)).all())
 
 
 def _check_confounds(columns: list[dict[str, Any]]) -> None:
@@ -197,6 +212,7 @@ def _check_arrays(arrays: dict[str, Any], m: int, c: int) -> None:
         "components": (k, m),
         "confound_components": (c, m),
         "item_range": (m, 2),
+        "item_scale": (m,),
         "explained": (k + c, m),
         "solving_order": (k,),
         **dict.fromkeys(("sse", "sst", "missing"), (m,)),

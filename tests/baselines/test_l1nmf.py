@@ -103,6 +103,7 @@ def test_parameters_and_clone():
         "n_components",
         "beta",
         "item_range",
+        "item_weight",
         "n_init",
         "tol",
         "max_iter",

@@ -51,6 +51,36 @@ def test_loadings_are_keyed_by_item(results):
     assert loadings.loc["q03"].idxmax() == loadings.loc["q01"].idxmax()
 
 
+def test_items_of_different_ranges(run, files, usual, tmp_path):
+    """A codebook with a 0-9 item: by default all count alike, and what was asked for is in every file."""
+    mixed = pd.read_csv(files / "items.csv", dtype=str)
+    mixed.loc[0, "max"] = "6"
+    mixed.to_csv(tmp_path / "mixed.csv", index=False)
+    words = [tmp_path / "mixed.csv" if word == files / "items.csv" else word for word in usual]
+    scales = {}
+    for kind in ("", "range", "none", "variance"):
+        out = tmp_path / f"results{kind}"
+        asked = ("--item-weight", kind) if kind else ()
+        result = run("fit", *words, *asked, "--bootstrap", "0", "--out", out)
+        assert result.exit_code == 0, result.output
+        assert tomllib.loads((out / "config.toml").read_text())["item_weight"] == (kind or "range")
+        model = ICQF.load(out / "model.icqf")
+        assert model.item_weight == (None if kind == "none" else kind or "range")
+        scales[kind] = model.item_scale_
+        page = (out / "report.md").read_text()
+        said = {"none": "items with wide ranges count more", "variance": "standard deviation of its"}
+        assert said.get(kind, "divided by the width of its answer range") in page
+        again = run("fit", "--config", out / "config.toml", "--no-report", "--out", tmp_path / f"again{kind}")
+        assert again.exit_code == 0
+        loadings = [(folder / "loadings.csv").read_text() for folder in (out, tmp_path / f"again{kind}")]
+        assert loadings[0] == loadings[1]
+    np.testing.assert_array_equal(scales[""], [1.0] + [2.0] * 11)
+    np.testing.assert_array_equal(scales[""], scales["range"])
+    assert (scales["none"] == 1).all() and len(set(scales["variance"])) > 2
+    refused = run("fit", *words, "--item-weight", "width", "--out", tmp_path / "no")
+    assert refused.exit_code == 2 and "'range', 'variance', 'none'" in refused.stderr
+
+
 def test_provenance(results, files):
     account = json.loads((results / "provenance.json").read_text())
     fingerprints = {entry["file"]: entry["sha256"] for entry in account["inputs"]}

@@ -220,6 +220,7 @@ BAD_NUMBERS = {
     "components": (NAN, INF, -INF, -1.0, 4.5, 1e300),
     "confound_components": (NAN, INF, -1.0, 4.5, 1e300),
     "item_range": (NAN, INF, -INF, 1e300, 2.0, 5.0),
+    "item_scale": (NAN, INF, 0.0, -1.0, 0.5, 2.0),
     "solving_order": (NAN, 7.0, -1.0, 0.5, INF),
     "sse": (NAN, INF, -1.0),
     "sst": (NAN, INF, -1.0),

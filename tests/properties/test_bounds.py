@@ -71,6 +71,7 @@ def cases(draw, *, everybody=False, **fixed):
         "solver": draw(st.sampled_from(["fast", "fast", "admm"])),
         "init": draw(st.sampled_from(["nndsvd", "rotated", "random"])),
         "intercept": draw(st.booleans()),
+        "item_weight": draw(st.sampled_from(["range", "variance", None])),
         "dtype": draw(st.sampled_from(["float32", "float64"])),
         "max_iter": draw(st.sampled_from([1, 5, 60])),
     }
@@ -139,6 +140,7 @@ def test_the_certificate_hides_nothing(case):
         weights=case.weights,
         kind=model.penalty,
         intercept=model.intercept,
+        scale=1.0 if problem.scaling is None else problem.scaling.scale,
     )
     W, Q = found.factors.scores.T, found.factors.loadings.T
     assert plain.violation(W, Q) <= 0

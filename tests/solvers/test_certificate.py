@@ -25,7 +25,7 @@ def likert(n=40, m=9, k=3, *, top=4, missing=0.0, seed=0):
     return answers
 
 
-def solution(model, answers, *, columns=None, confounds=None, weights=None):
+def solution(model, answers, *, columns=None, confounds=None, weights=None, scale=1.0):
     """The returned point as the solver certified it: (Plain, W, Q, Factorization)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -44,6 +44,7 @@ def solution(model, answers, *, columns=None, confounds=None, weights=None):
         loading_max=model.loading_max,
         reconstruction_max=model.reconstruction_max,
         intercept=model.intercept,
+        scale=scale,
     )
     return plain, found.factors.scores.T, found.factors.loadings.T, found
 
@@ -91,20 +92,31 @@ def test_no_coordinate_improves_by_more_than_the_certificate_says(case, missing)
         assert max(score_step, loading_step) <= 1e-3 * (1 + 1e-5)
 
 
-def test_with_confounds_weights_and_mixed_ranges():
+@pytest.mark.parametrize(
+    ("item_weight", "scale"),
+    [(None, 1.0), ("range", np.array([10, 10, 10, 1, 1, 40, 40, 10, 10.0])), (np.arange(1.0, 10), None)],
+    ids=["own units", "range", "array"],
+)
+def test_with_confounds_weights_and_mixed_ranges(item_weight, scale):
     rng = np.random.default_rng(8)
     answers = likert(missing=0.2, seed=5) * np.array([1, 1, 1, 10, 10, 0.25, 0.25, 1, 1]) - 2
     high = np.array([4, 4, 4, 40, 40, 1, 1, 4, 4]) - 2.0
+    scale = np.arange(1.0, 10) * 40 / (5 * 40) if scale is None else scale  # the fifth becomes the widest
     age, weights = rng.integers(6, 19, len(answers)), rng.integers(1, 5, len(answers)).astype(float)
     sex = rng.integers(0, 2, len(answers))
     age[:2], sex[:2] = (6, 18), (0, 1)
     x = (age - 6) / 12
     columns = np.column_stack([x, 1 - x, sex == 0, sex == 1])
     model = ICQF(
-        3, dtype="float64", beta=0.3, item_range=np.column_stack([np.full(9, -2.0), high]), max_iter=2000
+        3,
+        dtype="float64",
+        beta=0.3,
+        item_range=np.column_stack([np.full(9, -2.0), high]),
+        item_weight=item_weight,
+        max_iter=2000,
     )
     plain, W, Q, found = solution(
-        model, answers, columns=columns, confounds={"age": age, "sex": sex}, weights=weights
+        model, answers, columns=columns, confounds={"age": age, "sex": sex}, weights=weights, scale=scale
     )
     score_steps, score_gains = plain.score_steps(W, Q)
     loading_steps, loading_gains = plain.loading_steps(W, Q)

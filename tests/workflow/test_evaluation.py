@@ -21,6 +21,7 @@ ASKED = {
     "tol": 0.01,
     "max_iter": 77,
     "n_init": 2,
+    "item_weight": "none",
     "penalty": "l2",
     "intercept": False,
     "confound_ranges": {"age": [4, 20]},
@@ -50,7 +51,7 @@ def test_no_option_is_left_unused(design):
     given = dict(icqf.parameters)
     assert given == {
         **{name: ASKED[name] for name in ("tol", "max_iter", "n_init", "penalty", "intercept")},
-        **{"confound_ranges": {"age": (4, 20)}, "missing_confounds": "error"},
+        **{"confound_ranges": {"age": (4, 20)}, "missing_confounds": "error", "item_weight": None},
     }
     assert (design.random_state, design.n_jobs) == (5, 2)
     assert not nmf.bounded and nmf.parameters == icqf.parameters and nmf.rule == "one_se"

@@ -18,8 +18,9 @@ class L1NMF(ICQF):
 
     Parameters
     ----------
-    n_components, beta, item_range, n_init, tol, max_iter, init, dtype, random_state, callback
-        As for `ICQF`. The range only says where an answer counts as absent and scales the penalty.
+    n_components, beta, item_range, item_weight, n_init, tol, max_iter, init, dtype, random_state, callback
+        As for `ICQF`. The range only says where an answer counts as absent, scales the penalty and, where
+        ranges differ, the items.
 
     Examples
     --------
@@ -36,6 +37,7 @@ class L1NMF(ICQF):
         *,
         beta: float = 0.1,
         item_range: Any = None,
+        item_weight: Any = "range",
         n_init: int = 1,
         tol: float = 1e-3,
         max_iter: int = 500,
@@ -47,6 +49,7 @@ class L1NMF(ICQF):
         self.n_components = n_components
         self.beta = beta
         self.item_range = item_range
+        self.item_weight = item_weight
         self.n_init = n_init
         self.tol = tol
         self.max_iter = max_iter

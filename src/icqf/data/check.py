@@ -225,17 +225,18 @@ def _items(draft: Draft) -> Iterator[Finding]:
 
 
 def _widths(draft: Draft) -> Iterator[Finding]:
-    """Items with wide ranges outweigh narrow ones, as errors are squared."""
+    """Items with wide ranges outweigh narrow ones where a point counts as a point, as errors are squared."""
     spans = [item.max - item.min for item in draft.items if item.min is not None and item.max is not None]
     if not spans or max(spans) < WIDER * min(spans):
         return
     narrow, wide = min(spans), max(spans)
     text = (
         f"Answer ranges differ in width: {counted(spans.count(wide), 'item')} of {number(wide)} points, "
-        f"{counted(spans.count(narrow), 'item')} of {number(narrow)}. Squared errors of the widest count up "
-        f"to {(wide / narrow) ** 2:.0f} times as much, so these decide the factors; consider one range."
+        f"{counted(spans.count(narrow), 'item')} of {number(narrow)}. Items count alike by default, each by "
+        "its range; point for point, squared errors of the widest would count up to "
+        f"{(wide / narrow) ** 2:.0f} times as much."
     )
-    yield Finding("warning", "mixed-ranges", text)
+    yield Finding("note", "mixed-ranges", text)
 
 
 def _directions(draft: Draft) -> Iterator[Finding]:

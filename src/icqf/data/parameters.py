@@ -71,6 +71,7 @@ Kind = Number | OneOf | Flag
 PARAMETERS: dict[str, Kind] = {
     "n_components": Number(least=1, whole=True, or_else=(None,)),
     "beta": Number(least=0.0, most=LARGEST),
+    "item_weight": OneOf(("range", "variance", None)),
     "intercept": Flag(),
     "n_init": Number(least=1, whole=True),
     "penalty": OneOf(("l1", "l2", "l21")),
@@ -131,6 +132,8 @@ def check_parameters(model: Any) -> None:
     for name, value in model.get_params(deep=False).items():
         if name == "dtype":
             check_parameter(name, _dtype_name(value))
+        elif name == "item_weight" and not isinstance(value, (str, type(None))):
+            continue  # an array; it is checked against the items
         elif name in PARAMETERS and (name != "init" or isinstance(value, str)):
             check_parameter(name, value)
     if model.penalty == "l21" and model.solver == "admm" and model.inner != "cd":

@@ -20,6 +20,7 @@ Array = NDArray[Any]
 _ROWS_AT_A_TIME = 65536
 WIDEST_WEIGHTS = 1e9  # the heaviest over the lightest
 LARGEST_WEIGHT = 1e12
+WIDEST_ITEM_WEIGHTS = 1e4
 _ROWS_IN_CACHE = 1024
 
 
@@ -360,6 +361,29 @@ def weights_of(sample_weight: Any, answers: Array) -> Array | None:
     _refuse_extreme_weights(values)
     weights: Array = _check_sample_weight(values, answers, dtype=np.float64)
     return weights
+
+
+def item_weights(item_weight: Any, items: list[str]) -> Any:
+    """Checked weights of the items: a word or None as it is, or an array (m,)."""
+    if item_weight is None or isinstance(item_weight, str):
+        return item_weight
+    wanted = "item_weight must be 'range', 'variance', None, or one positive number per item"
+    try:
+        values = np.asarray(as_pandas(item_weight), dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{wanted}, not {type(item_weight).__name__}.") from None
+    if values.shape != (len(items),):
+        raise InputError(f"{wanted}; there are {len(items)} items, and it has the shape {values.shape}.")
+    wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
+    if len(wrong):
+        raise InputError(f"{wanted}; that of {items[wrong[0]]!r} is {values[wrong[0]]:g}.")
+    if values.max() > WIDEST_ITEM_WEIGHTS * values.min():
+        raise InputError(
+            f"item_weight holds {values.min():g} and {values.max():g}: more than {WIDEST_ITEM_WEIGHTS:g} "
+            "times as much. Weights so far apart leave items without any influence; leave those items out "
+            "instead."
+        )
+    return values
 
 
 def _refuse_extreme_weights(values: Array) -> None:

@@ -57,7 +57,9 @@ class Counterparts:
     small_here: float
 
 
-def factor_analysis_counterparts(loadings: pd.DataFrame, answers: pd.DataFrame) -> Counterparts:
+def factor_analysis_counterparts(
+    loadings: pd.DataFrame, answers: pd.DataFrame, *, item_scale: np.ndarray | None = None
+) -> Counterparts:
     """Run factor analysis (minimum residual, promax) with as many factors, and match them.
 
     Parameters
@@ -66,6 +68,8 @@ def factor_analysis_counterparts(loadings: pd.DataFrame, answers: pd.DataFrame) 
         The model's.
     answers : DataFrame (n, m)
         The answers it was fitted to.
+    item_scale : array (m,), optional
+        What the model multiplied answers by; errors of all items together are added up in these units.
 
     Examples
     --------
@@ -97,11 +101,12 @@ def factor_analysis_counterparts(loadings: pd.DataFrame, answers: pd.DataFrame) 
     )
     error = ((varying - rebuilt) ** 2).sum()
     around = ((varying - varying.mean()) ** 2).sum()
+    counted = pd.Series(1.0 if item_scale is None else item_scale**2, index=loadings.index)[varying.columns]
     return Counterparts(
         pairs=match.pairs,
         similarities=match.similarities,
         items=(1 - error / around).reindex(loadings.index),
-        r_squared=float(1 - error.sum() / around.sum()),
+        r_squared=float(1 - (error * counted).sum() / (around * counted).sum()),
         negative=float((analysis.loadings_ < 0).mean()),
         small=_share_small(analysis.loadings_),
         small_here=_share_small(loadings.to_numpy()),

@@ -154,7 +154,7 @@ class ICQFMethod(Method):
         def features(others: Questionnaire) -> Array:
             return np.asarray(model.transform(others if self.bounded else others.with_confounds(None)))
 
-        return Fitted(features, model.loadings_.shape[1], float(model.beta), model.loadings_, model)
+        return Fitted(features, model.loadings_.shape[1], float(model.beta), model.weighted_loadings_, model)
 
 
 @dataclass(frozen=True)

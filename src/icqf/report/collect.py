@@ -127,7 +127,7 @@ def build_report(
             if min(problem.n, problem.m) >= FOLDS:
                 init = model.init if isinstance(model.init, str) else "nndsvd"
                 hidden = predict_hidden(problem, k, init=init, n_splits=FOLDS, rng=hidden_rng, **options)
-            rival = _rival(model.loadings_, answers[kept])
+            rival = _rival(model, answers[kept])
             parallel, curve = _parallel(answers[kept], parallel_rng)
 
     summary, tried = model.summary(), _search(search)
@@ -182,7 +182,7 @@ def build_report(
         ),
         count=count,
         models=tuple(views),
-        splits=factor_links(factor_lineage([each.loadings_ for each in (model, *other_models)]))
+        splits=factor_links(factor_lineage([each.weighted_loadings_ for each in (model, *other_models)]))
         if other_models
         else (),
         bootstrap=n_bootstrap,
@@ -249,10 +249,10 @@ def _group_numbers(groups: pd.Series | None, kept: np.ndarray) -> np.ndarray | N
     return numbers
 
 
-def _rival(loadings: pd.DataFrame, answers: pd.DataFrame) -> Counterparts | str:
+def _rival(model: ICQF, answers: pd.DataFrame) -> Counterparts | str:
     """The factor analysis, or why it could not be run."""
     try:
-        return factor_analysis_counterparts(loadings, answers)
+        return factor_analysis_counterparts(model.weighted_loadings_, answers, item_scale=model.item_scale_)
     except InputError as error:
         return str(error)
 

@@ -29,8 +29,8 @@ _RULES = {
     "standard error of the lowest mean squared error of hidden answers",
 }
 _PARAMETERS = (
-    *("penalty", "score_max", "loading_max", "reconstruction_max", "intercept", "missing_confounds"),
-    *("solver", "init", "n_init", "tol", "max_iter", "dtype"),
+    *("item_weight", "penalty", "score_max", "loading_max", "reconstruction_max", "intercept"),
+    *("missing_confounds", "solver", "init", "n_init", "tol", "max_iter", "dtype"),
 )
 
 
@@ -54,6 +54,7 @@ def methods_section(
     parts = [
         _data(ranges, sample),
         _model(parameters),
+        _item_weight(parameters["item_weight"], ranges),
         _confounds(confounds, intercept=parameters["intercept"]),
         _choice(k, search),
         _resampling(sample, n_bootstrap, folds),
@@ -109,6 +110,21 @@ def _model(parameters: Mapping[str, Any]) -> str:
         f"{_PENALTIES[parameters['penalty']]} penalty on scores and loadings (β = {parameters['beta']:g}). "
         "Missing answers were left out of the loss and not imputed."
     )
+
+
+def _item_weight(item_weight: Any, ranges: pd.DataFrame) -> str:
+    equal = (ranges["max"] - ranges["min"]).nunique() == 1
+    if item_weight is None or (equal and isinstance(item_weight, str) and item_weight == "range"):
+        wide = "Errors were added up in the items' own units, so that items with wide ranges count more."
+        return "" if equal else wide
+    kinds = {
+        "range": "each item's answers and loadings were divided by the width of its answer range",
+        "variance": "each item's answers and loadings were divided by the standard deviation of its "
+        "answers (by a tenth of its answer range where that is more)",
+    }
+    how = kinds.get(item_weight) if isinstance(item_weight, str) else None
+    how = how or "items were weighted by numbers given in advance"
+    return f"For the fit, {how}, up to a common factor; loadings are reported in each item's own units."
 
 
 def _confounds(names: Sequence[str], *, intercept: bool) -> str:

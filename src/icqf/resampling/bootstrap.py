@@ -99,7 +99,7 @@ def bootstrap(
         What the model was fitted to.
     scores : array (k, n)
     loadings : array (K, m)
-        The fitted solution, confounds last.
+        The fitted solution in the items' own units, confounds last.
     n_resamples : int
     groups : int array (n,), optional
         Families or sites: whole groups are drawn.
@@ -107,6 +107,7 @@ def bootstrap(
         Processes; the result does not depend on it.
     rng : Generator
     """
+    loadings = problem.scaled_loadings(loadings)
     whole = on_one_thread(_settled, problem, Factors(scores, loadings))
     counts = [_draw(problem.n, groups, rng) for _ in range(n_resamples)]
     tasks = [(problem, whole, part) for part in pieces(counts, n_jobs)]
@@ -115,7 +116,7 @@ def bootstrap(
     for refit in (refit for part in in_parallel(_refits, tasks, n_jobs=n_jobs) for refit in part):
         order, _ = aligned(loadings[:k], refit[:k])
         matched = np.concatenate([refit[:k][order], refit[k:]])
-        every.append(matched)
+        every.append(problem.own_loadings(matched))
         agreement.append(np.diag(correlations(loadings[:k], matched[:k])))
     return Resamples(np.stack(every), np.stack(agreement))
 

@@ -17,6 +17,7 @@ from icqf.resampling import tolerances
 from icqf.resampling.folds import Folds, folds_of
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Factors
+from icqf.solvers.scaling import weighed_anew
 from icqf.solvers.start import Starts, item_means
 
 Array = NDArray[Any]
@@ -30,7 +31,7 @@ class HiddenError:
     Attributes
     ----------
     squares : array (m,)
-        Σ_i ω_i (x_ij − prediction_ij)² over the hidden answers.
+        Σ_i ω_i (x_ij − prediction_ij)² over the hidden answers, in the problem's units.
     weights : array (m,)
         Σ_i ω_i over the same.
     count : int
@@ -72,16 +73,25 @@ class HeldOut:
 
     def __init__(self, problem: Problem, mask: Array, *, given: Array | None = None) -> None:
         self.mask = mask
-        visible, self._low = problem.hide(mask), 0.0
+        visible = problem.hide(mask)
+        self._low: Array | None = None  # (m,), the lowest visible answer in the units of `problem`
         if given is not None:
-            visible, self._low = _in_visible_range(visible, given)
+            visible, low = _in_visible_range(visible, given)
+            self._low = problem.scaled_loadings(np.full(problem.m, low))
+        visible = weighed_anew(visible)
+        self._units: Array | None = None  # (m,), of `problem` in those of `visible`: errors are in the former
+        if problem.scaling is not None and visible.scaling is not None and problem.scaling.learned:
+            self._units = problem.scaling.scale / visible.scaling.scale
         self.visible = visible.without_reconstruction_bound()
         self.starts = Starts(self.visible)
         hidden = mask & (problem.answers >= 0)
         if problem.hidden is not None:
             hidden &= ~problem.hidden
         self._rows, self._items = np.nonzero(hidden)
-        self._answers = problem.answers[hidden].astype(problem.dtype)
+        answers = problem.answers[hidden]
+        if problem.scaling is not None:
+            answers = answers * problem.scaling.scale[self._items]
+        self._answers = answers.astype(problem.dtype)
         self._weights = None if problem.weights is None else problem.weights[self._rows]
 
     def error(self, factors: Factors) -> HiddenError:
@@ -93,13 +103,17 @@ class HeldOut:
             R = A[:, first : first + _ROWS].T @ Q
             predicted[part] = R[self._rows[part] - first, self._items[part]]
         top = self.visible.span.astype(A.dtype)[self._items]
-        return self._error(np.minimum(predicted, top) + A.dtype.type(self._low))
+        return self._error(np.minimum(predicted, top), A.dtype)
 
     def error_of_means(self) -> HiddenError:
         """Of each item's mean over the visible answers."""
-        return self._error(item_means(self.visible)[self._items] + self._low)
+        return self._error(item_means(self.visible)[self._items], np.float64)
 
-    def _error(self, predicted: Array) -> HiddenError:
+    def _error(self, predicted: Array, dtype: Any) -> HiddenError:
+        if self._units is not None:
+            predicted = predicted * self._units.astype(dtype)[self._items]
+        if self._low is not None:
+            predicted = predicted + self._low.astype(dtype)[self._items]
         squares = (self._answers - predicted) ** 2
         if self._weights is not None:
             squares = squares * self._weights
@@ -112,7 +126,7 @@ class HeldOut:
 
 
 def _in_visible_range(problem: Problem, given: Array) -> tuple[Problem, float]:
-    """The problem with the range of its visible answers, and their lowest in the units of `problem`.
+    """The problem with the range of its visible answers, and their lowest as `problem.answers` counts.
 
     Everything is worked out from the answers as given: a shift by the lowest answer of all, a hidden
     one perhaps, would leave its trace in the last digit.
@@ -132,13 +146,16 @@ def _in_visible_range(problem: Problem, given: Array) -> tuple[Problem, float]:
     else:
         answers = np.subtract(given, low).astype(problem.answers.dtype)
     span = np.full(problem.m, float(high) - float(low))
-    bounds, visible_ones = problem.bounds, problem.hide(~seen).observations
+    own, scaling = problem.unscaled(), problem.scaling
+    bounds, visible_ones = own.bounds, own.hide(~seen).observations
     counted_anew = replace(
-        problem,
+        own,
         observations=replace(visible_ones, answers=answers),
         span=span,
         bounds=replace(bounds, loading=None if bounds.loading is None else np.minimum(bounds.loading, span)),
     )
+    if scaling is not None:
+        counted_anew = counted_anew.scaled(scaling.scale, learned=scaling.learned)
     return counted_anew, float(problem.answers[seen].min())
 
 

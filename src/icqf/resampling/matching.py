@@ -239,7 +239,7 @@ def _refuse(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 def _loadings(source: Any, side: str) -> pd.DataFrame:
     """Return loadings as a checked table; of an array, the items and factors are numbered."""
-    values = getattr(source, "loadings_", source)
+    values = _source_table(source)
     if not isinstance(values, pd.DataFrame):
         values = np.asarray(values)
         if values.ndim != 2:
@@ -269,7 +269,12 @@ def _loadings(source: Any, side: str) -> pd.DataFrame:
 
 
 def _named(source: Any) -> bool:
-    return isinstance(getattr(source, "loadings_", source), pd.DataFrame)
+    return isinstance(_source_table(source), pd.DataFrame)
+
+
+def _source_table(source: Any) -> Any:
+    """Loadings, or those of a model: in the units in which it counts its items, if it says so."""
+    return getattr(source, "weighted_loadings_", getattr(source, "loadings_", source))
 
 
 def _same_items(left: pd.DataFrame, right: pd.DataFrame, *, named: bool) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -21,6 +21,7 @@ def fingerprint(plan: Plan) -> str:
     problem = plan.problem
     parts = [problem.answers, problem.design, problem.span]
     parts += [part for part in (problem.weights, problem.bounds.loading) if part is not None]
+    parts += [] if problem.scaling is None else [problem.scaling.scale]
     for folds in plan.folds:
         parts += [folds.row_block, folds.col_block, folds.fold_of]
     for part in parts:

@@ -75,6 +75,10 @@ def _loadings_inside(problem: Problem, Q: Array) -> Array:
             part = problem.design[:, block.rows].astype(np.float64).T @ Q[k:]
             highest = np.maximum(highest, part.max(axis=0))
         Q[k:] *= np.minimum(1.0, allowed / np.maximum(highest, 1e-300))
+    for _ in range(2):
+        # As they come back from the items' own units: scores for stored loadings are those of the fit.
+        # (q / s) s may differ from q in its last digit; a second time it does not, bound or no bound.
+        Q = problem.scaled_loadings(problem.own_loadings(Q))
     return Q
 
 

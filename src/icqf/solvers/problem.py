@@ -61,6 +61,7 @@ class Observations:
     design: Array  # (c, n), each entry in [0, 1]
     weights: Array | None = None  # (n,)
     hidden: Array | None = None  # (n, m), True where an answer is treated as missing
+    scale: Array | None = None  # (m,), what answers are multiplied by when they are read; None is 1
     dtype: Any = np.float32
 
     def hide(self, mask: Array) -> Observations:
@@ -100,6 +101,8 @@ class Observations:
                 observed &= ~self.hidden[rows]
             C = self.design[:, rows].astype(self.dtype)
             weights = None if self.weights is None else self.weights[rows].astype(self.dtype)
+            if self.scale is not None:
+                raw = raw * self.scale
             if observed.all():
                 yield Block(rows, raw.astype(self.dtype), None, C, weights)
             else:
@@ -108,9 +111,29 @@ class Observations:
 
 
 @dataclass(frozen=True)
+class Scaling:
+    """What the units of a problem's items are: its own ones times `scale`.
+
+    Attributes
+    ----------
+    scale : array (m,)
+    span, bounds
+        Those of the problem in the items' own units.
+    learned : bool
+        Whether the scale was learned from the answers, rather than from what is known about the items.
+    """
+
+    scale: Array
+    span: Array
+    bounds: Bounds
+    learned: bool
+
+
+@dataclass(frozen=True)
 class Problem:
     """A factorization problem, in units where 0 is each item's lowest answer.
 
+    Answers, loadings, `span` and `bounds` are in the units that items are counted in (see `scaled`).
     Problems that share their observations and differ in penalty or bounds share the decoded table.
 
     Parameters
@@ -125,6 +148,8 @@ class Problem:
         Confound columns that add up to one for everybody (Old and Young, Female and Male).
     intercept : int or None
         The position of the column of ones in the design.
+    scaling : Scaling or None
+        How the items' own units became those of the problem; None where they are the same.
     """
 
     observations: Observations
@@ -134,6 +159,7 @@ class Problem:
     loading_penalty: Penalty | None = None
     partitions: tuple[tuple[int, ...], ...] = ()
     intercept: int | None = None
+    scaling: Scaling | None = None
 
     @property
     def answers(self) -> Array:
@@ -197,6 +223,46 @@ class Problem:
     def without_reconstruction_bound(self) -> Problem:
         """The same problem with the bound on reconstructed answers left to the clipping of predictions."""
         return replace(self, bounds=replace(self.bounds, reconstruction=None))
+
+    # --- the units of items --------------------------------------------------------------------------
+
+    def scaled(self, scale: Array, *, learned: bool = False) -> Problem:
+        """The same problem with each item's answers, range and bounds multiplied by `scale` (m,)."""
+        own = self.unscaled()
+
+        def times(bound: Array | None) -> Array | None:
+            return None if bound is None else bound * scale
+
+        return replace(
+            own,
+            observations=replace(own.observations, scale=scale),
+            span=own.span * scale,
+            bounds=Bounds(own.bounds.score, times(own.bounds.loading), times(own.bounds.reconstruction)),
+            scaling=Scaling(scale, own.span, own.bounds, learned),
+        )
+
+    def unscaled(self) -> Problem:
+        """The same problem in the items' own units."""
+        if self.scaling is None:
+            return self
+        return replace(
+            self,
+            observations=replace(self.observations, scale=None),
+            span=self.scaling.span,
+            bounds=self.scaling.bounds,
+            scaling=None,
+        )
+
+    def own_loadings(self, Q: Array) -> Array:
+        """Loadings (K, m) of this problem in the items' own units, exactly inside their bounds."""
+        if self.scaling is None:
+            return Q
+        own, top = Q / self.scaling.scale, self.scaling.bounds.loading
+        return own if top is None else np.minimum(own, top)
+
+    def scaled_loadings(self, own: Array) -> Array:
+        """Loadings (K, m) in the items' own units as this problem counts them."""
+        return own if self.scaling is None else own * self.scaling.scale
 
     # --- the table -----------------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ from icqf.errors import InputError, did_you_mean
 from icqf.io.formats import WRITABLE
 
 MOST_FACTORS = 1000
+ITEM_WEIGHTS = ("range", "variance", "none")  # TOML has no None
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,8 @@ class StudyOptions:
         Candidates for the penalty.
     rule, n_splits, n_repeats
         How cross-validation chooses; not used when one candidate is given for both.
+    item_weight : {"range", "variance", "none"}
+        How items of different ranges count beside each other.
     intercept, missing_confounds, smallest_category, n_init, penalty, tol, max_iter
         As in `icqf.ICQF`.
     seed : int
@@ -103,6 +106,7 @@ class StudyOptions:
     rule: str = "min"
     n_splits: int = 10
     n_repeats: int = 1
+    item_weight: str = "range"
     intercept: bool = True
     missing_confounds: str = "error"
     smallest_category: int = 10
@@ -128,6 +132,7 @@ class StudyOptions:
         """The parameters of `icqf.ICQF`, other than k and β and those that the data give."""
         return {
             "confound_ranges": {name: (low, high) for name, low, high in self.confound_ranges} or None,
+            "item_weight": None if self.item_weight == "none" else self.item_weight,
             "intercept": self.intercept,
             "n_init": self.n_init,
             "penalty": self.penalty,
@@ -289,6 +294,7 @@ def _ranges(value: Any) -> tuple[tuple[str, float, float], ...]:
 
 FILES = ("answers", "codebook", "dictionary")
 _KINDS: dict[str, Kind] = PARAMETERS | {
+    "item_weight": OneOf(ITEM_WEIGHTS),
     "seed": Number(least=0, whole=True),
     "bootstrap": Number(least=0, whole=True),
     "jobs": Number(least=-1, whole=True),

@@ -12,7 +12,7 @@ import click
 from icqf.cli.support.many import ManyOption
 from icqf.data.parameters import BETAS, choices_of
 from icqf.io.formats import WRITABLE
-from icqf.workflow.options import StudyOptions, read_config
+from icqf.workflow.options import ITEM_WEIGHTS, StudyOptions, read_config
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FILE = click.Path(path_type=Path)
@@ -85,6 +85,12 @@ _model = [
         type=click.Choice(choices_of("missing_confounds")),
         default=StudyOptions.missing_confounds,
         help="Refuse a missing confound, or use the sample mean.",
+    ),
+    click.option(
+        "--item-weight",
+        type=click.Choice(ITEM_WEIGHTS),
+        default=StudyOptions.item_weight,
+        help="How items of different ranges count: alike by range, by variance, or point for point.",
     ),
     click.option(
         "--intercept/--no-intercept",
