@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import numbers
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +91,41 @@ PARAMETERS: dict[str, Kind] = {
     "n_splits": Number(least=2, whole=True),
     "n_repeats": Number(least=1, whole=True),
 }
+
+
+Visit = Mapping[str, Any] | Sequence[Any] | str | None
+
+
+def visit_pairs(visit: Visit) -> tuple[tuple[str, str], ...]:
+    """Return the columns and values that tell a visit, from a mapping, a pair, or texts such as ``wave=1``.
+
+    Examples
+    --------
+    >>> visit_pairs({"wave": 1}), visit_pairs(("wave", "1")), visit_pairs(["wave=1", "arm=a"])
+    ((('wave', '1'),), (('wave', '1'),), (('wave', '1'), ('arm', 'a')))
+    """
+    if visit is None:
+        return ()
+    if isinstance(visit, Mapping):
+        parts: list[Any] = list(visit.items())
+    elif isinstance(visit, (list, tuple)):
+        plain = [part for part in visit if not isinstance(part, (list, tuple))]
+        parts = [tuple(visit)] if len(visit) == len(plain) == 2 and "=" not in str(visit[0]) else list(visit)
+    else:
+        parts = [visit]
+    pairs: dict[str, str] = {}
+    for part in parts:
+        column, *value = part.split("=", 1) if isinstance(part, str) else part if _is_pair(part) else ("",)
+        if not value or not str(column).strip():
+            raise parameter_error("visit", f" must be a column and its value, as in wave=1, not {part!r}.")
+        (found,) = value
+        whole = isinstance(found, float) and found.is_integer()
+        pairs[str(column).strip()] = "" if found is None else str(int(found) if whole else found).strip()
+    return tuple(pairs.items())
+
+
+def _is_pair(part: Any) -> bool:
+    return isinstance(part, (list, tuple)) and len(part) == 2
 
 
 def choices_of(name: str) -> tuple[Any, ...]:

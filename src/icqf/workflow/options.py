@@ -25,6 +25,7 @@ from icqf.data.parameters import (
     OneOf,
     check_parameter,
     parameter_error,
+    visit_pairs,
 )
 from icqf.errors import InputError, did_you_mean
 from icqf.io.formats import WRITABLE
@@ -56,6 +57,8 @@ class StudyOptions:
     reverse : tuple of str
         Items to reverse besides those of the codebook, by name or glob; "auto" reverses those that run
         against the others.
+    visit : tuple of (column, value)
+        The visit to keep of a file with several rows per participant.
     n_components : tuple of int
         Candidates for the number of factors; empty lets the program find them.
     beta : tuple of float
@@ -101,6 +104,7 @@ class StudyOptions:
     subscales: tuple[str, ...] = ()
     missing_codes: tuple[float | str, ...] = ()
     reverse: tuple[str, ...] = ()
+    visit: tuple[tuple[str, str], ...] = ()
     n_components: tuple[int, ...] = ()
     beta: tuple[float, ...] = BETAS
     rule: str = "min"
@@ -178,6 +182,8 @@ class StudyOptions:
                 value = str(value) if folder is None else _relative(value, folder)
             elif field.name == "confound_ranges":
                 value = {name: [low, high] for name, low, high in value}
+            elif field.name == "visit":
+                value = dict(value)
             elif field.name == "n_components" and not value:
                 value = "auto"
             elif isinstance(value, tuple):
@@ -309,6 +315,7 @@ _TAKE: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("confounds", "items", "subscales", "reverse", "names"), _texts),
     "confound_ranges": _ranges,
     "missing_codes": _codes,
+    "visit": visit_pairs,
     "n_components": counts,
     "beta": _betas,
 }

@@ -19,8 +19,9 @@ from icqf.data.study import Study
 from icqf.errors import InputError, did_you_mean, listed
 from icqf.io.codebook import read_codebook
 from icqf.io.readers.files import read_table
-from icqf.io.readers.questionnaires import assemble, require_column
-from icqf.io.readers.tables import Table, recognised_id
+from icqf.io.readers.questionnaires import assemble
+from icqf.io.readers.tables import Table, recognised_id, require_column
+from icqf.io.readers.visits import keep_visit
 from icqf.workflow.options import StudyOptions
 
 
@@ -115,6 +116,7 @@ def check_table(
     else:
         texts = [name for name in (columns.get("id"), columns.get("groups")) if name]
         table = read_table(source, dictionary=dictionary, text=texts)
+    table = keep_visit(table, columns.pop("visit", None))
     faults: list[InputError] = []
     draft = assemble(table, **columns, fault=faults.append)
     return check(draft, faults, smallest_category=smallest_category)
@@ -132,7 +134,7 @@ def input_files(options: StudyOptions) -> tuple[Path, ...]:
 def _columns(options: StudyOptions) -> tuple[Table, dict[str, Any]]:
     """Return the table of answers, and what its columns are."""
     texts = [name for name in (options.id, options.groups) if name]
-    table = read_table(options.answers, dictionary=options.dictionary, text=texts)
+    table = keep_visit(read_table(options.answers, dictionary=options.dictionary, text=texts), options.visit)
     entries = None if options.codebook is None else read_codebook(options.codebook)
     return table, {
         "codebook": entries,

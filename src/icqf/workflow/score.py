@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
+from icqf.data.parameters import Visit
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.errors import InputError, did_you_mean
 from icqf.estimator import ICQF
@@ -19,6 +20,7 @@ from icqf.io.codebook import read_codebook
 from icqf.io.readers.files import read_table
 from icqf.io.readers.questionnaires import NOT_IN_CODEBOOK, read_questionnaire
 from icqf.io.readers.tables import Table
+from icqf.io.readers.visits import keep_visit
 from icqf.stored import described
 
 ROWS_AT_A_TIME = 16384
@@ -54,6 +56,7 @@ def score_file(
     dictionary: str | os.PathLike[str] | None = None,
     id: str | None = None,
     missing_codes: Iterable[float | str] = (),
+    visit: Visit = None,
 ) -> Scored:
     """Score the participants of a file with the model of another.
 
@@ -65,7 +68,7 @@ def score_file(
         A table with the model's items and confounds.
     codebook : path, optional
         Directions and missing codes, for a model file that holds none, or instead of those it holds.
-    dictionary, id, missing_codes
+    dictionary, id, missing_codes, visit
         As in `icqf.io.read_questionnaire`.
 
     Returns
@@ -90,7 +93,7 @@ def score_file(
     known = fitted.codebook_
     items = _items(fitted, codebook)
     texts = [name for name in (id, known.id) if name]
-    table = read_table(answers, dictionary=dictionary, text=texts)
+    table = keep_visit(read_table(answers, dictionary=dictionary, text=texts), visit)
     if id is None:
         id = known.id if known.id in table.frame.columns else table.id
     confounds = [column.name for column in fitted.confound_encoder_.columns]
@@ -136,9 +139,10 @@ def _require_columns(table: Table, names: list[str], kind: str) -> None:
     absent = [name for name in names if name not in table.frame.columns]
     if absent:
         more = f", nor are {len(absent) - 1} more" if len(absent) > 1 else ""
+        others = [name for name in table.frame.columns if name not in names]
         raise InputError(
             f"{table.source}: the model's {kind} {absent[0]!r} is no column of the table{more}."
-            f"{did_you_mean(absent[0], table.frame.columns)}"
+            f"{did_you_mean(absent[0], others)}"
         )
 
 

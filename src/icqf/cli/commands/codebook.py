@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from icqf.cli.support.job import say
-from icqf.cli.support.options import FILE
+from icqf.cli.support.options import FILE, visit_option
 from icqf.cli.support.terminal import echo, write_data
 
 
@@ -28,9 +28,16 @@ Examples:
     "--format", "form", type=click.Choice(["csv", "toml"]), help="[default: by the ending of --out, or csv]"
 )
 @click.option("--suggest", is_flag=True, help="Declare reversed the items that run against the others.")
+@visit_option
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 def command(
-    answers: Path, dictionary: Path | None, out: Path | None, form: str | None, suggest: bool, force: bool
+    answers: Path,
+    dictionary: Path | None,
+    out: Path | None,
+    form: str | None,
+    suggest: bool,
+    visit: tuple[str, ...],
+    force: bool,
 ) -> None:
     """Make a codebook from ANSWERS: what the file says about its columns, or what they look like.
 
@@ -40,13 +47,14 @@ def command(
     """
     from icqf.io import format_codebook, read_table, suggest_codebook
     from icqf.io.atomic import write_bytes
+    from icqf.io.readers.visits import keep_visit
     from icqf.workflow.codebook import suggest_directions
     from icqf.workflow.results import refuse_file
 
     form = form or ("toml" if out is not None and out.suffix.lower() == ".toml" else "csv")
     if out is not None:
         refuse_file(out, force=force)
-    table = read_table(answers, dictionary=dictionary)
+    table = keep_visit(read_table(answers, dictionary=dictionary), visit)
     guess = suggest_codebook(table)
     guess = suggest_directions(table, guess) if suggest else guess
     text = format_codebook(guess.items, format=form, remarks=guess.remarks)

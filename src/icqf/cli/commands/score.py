@@ -8,7 +8,7 @@ import click
 
 from icqf.cli.support.job import say
 from icqf.cli.support.many import ManyCommand, ManyOption
-from icqf.cli.support.options import FILE
+from icqf.cli.support.options import FILE, visit_option
 from icqf.cli.support.terminal import echo, write_data
 from icqf.io.formats import WRITABLE
 
@@ -31,6 +31,7 @@ Examples:
 @click.option("--dictionary", type=FILE, help="REDCap data dictionary (CSV) or BIDS sidecar (JSON).")
 @click.option("--id", metavar="COLUMN", help="Column of participant ids.  [default: that of the fit]")
 @click.option("--missing-codes", cls=ManyOption, metavar="VALUE", help="Further values that mean no answer.")
+@visit_option
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing on standard error.")
 def command(
@@ -42,6 +43,7 @@ def command(
     dictionary: Path | None,
     id: str | None,
     missing_codes: tuple[str, ...],
+    visit: tuple[str, ...],
     force: bool,
     quiet: bool,
 ) -> None:
@@ -57,8 +59,16 @@ def command(
 
     if out is not None:
         refuse_table(out, force=force, format=form)
-    codes = StudyOptions.of({"answers": answers, "missing_codes": missing_codes}).missing_codes
-    done = score_file(model, answers, codebook=codebook, dictionary=dictionary, id=id, missing_codes=codes)
+    given = StudyOptions.of({"answers": answers, "missing_codes": missing_codes, "visit": visit})
+    done = score_file(
+        model,
+        answers,
+        codebook=codebook,
+        dictionary=dictionary,
+        id=id,
+        missing_codes=given.missing_codes,
+        visit=given.visit,
+    )
     say(done.notes, quiet=quiet)
     if out is None:
         write_data(csv_text(done.scores, decimals=DECIMALS))

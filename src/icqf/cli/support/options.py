@@ -19,6 +19,13 @@ FILE = click.Path(path_type=Path)
 
 _answers = [click.argument("answers", type=FILE, required=False)]
 
+visit_option = click.option(
+    "--visit",
+    multiple=True,
+    metavar="COLUMN=VALUE",
+    help="Visit to keep of a file with several rows per participant, such as wave=1; may be repeated.",
+)
+
 _columns = [
     click.option("--codebook", type=FILE, help="Codebook of the items: CSV, Excel or TOML."),
     click.option("--dictionary", type=FILE, help="REDCap data dictionary (CSV) or BIDS sidecar (JSON)."),
@@ -34,6 +41,7 @@ _columns = [
     click.option("--items", cls=ManyOption, help="Items to keep, by name or pattern such as 'q0*'."),
     click.option("--subscales", cls=ManyOption, help="Items to keep, by the codebook's subscale."),
     click.option("--missing-codes", cls=ManyOption, metavar="VALUE", help="Values that mean no answer."),
+    visit_option,
     click.option(
         "--reverse",
         cls=ManyOption,

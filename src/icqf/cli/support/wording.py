@@ -67,6 +67,14 @@ def _text_answers(said: Any) -> str:
     return f"{said.message} `{command}` {does}; then add --codebook items.csv."
 
 
+def _repeated_id(said: Any) -> str:
+    pairs = said.fields.get("visit")
+    if not pairs:
+        return _as_it_is(said)
+    typed = " ".join(f"--visit {shlex.quote(f'{column}={value}')}" for column, value in pairs)
+    return f"{said.message} Keep one of them, for example with {typed}."
+
+
 def _parameter(said: Any) -> str:
     name, complaint = said.fields["name"], said.fields["complaint"]
     typed = said.message == name + complaint  # not read from a file, whose name would stand in front
@@ -95,6 +103,7 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "suspicious-code": _missing_code,
     "text": _missing_code,
     "text-answers": _text_answers,
+    "duplicate-id": _repeated_id,
     "parameter": _parameter,
     "looks-reversed": _looks_reversed,
     "look-reversed": _with(

@@ -10,20 +10,18 @@ import numpy as np
 import pandas as pd
 
 from icqf.data.direction import with_reversed
+from icqf.data.parameters import Visit
 from icqf.data.questionnaire import Draft, Item, Questionnaire, match_names
 from icqf.errors import InputError, counted, did_you_mean, listed
 from icqf.io.codebook import answer_columns, looks_like_answers, merged, read_codebook
 from icqf.io.readers.cells import Fault, confounds_of, item_numbers, raise_fault, range_notes, without_codes
 from icqf.io.readers.files import read_table
-from icqf.io.readers.tables import Table, recognised_id
+from icqf.io.readers.tables import Table, recognised_id, require_column
 from icqf.io.readers.texts import text_families, words_fault, words_note
+from icqf.io.readers.visits import keep_visit, repeated_rows
 
 Codebook = Sequence[Item] | str | os.PathLike[str] | None
 NOT_IN_CODEBOOK = "Left out, as the codebook does not name it"
-VISITS = (
-    *("redcap_event_name", "redcap_repeat_instance", "session_id", "session"),
-    *("visit", "wave", "timepoint", "eventname"),
-)
 
 
 def read_questionnaire(
@@ -38,6 +36,7 @@ def read_questionnaire(
     missing_codes: Iterable[float | str] = (),
     reverse: str | Iterable[str] = (),
     dictionary: str | os.PathLike[str] | None = None,
+    visit: Visit = None,
 ) -> Questionnaire:
     """Read a study's file into a questionnaire whose answers are checked against their ranges.
 
@@ -65,6 +64,8 @@ def read_questionnaire(
         that run against the others (`icqf.data.keying.find_reversed`), and a note names them.
     dictionary : path, optional
         REDCap data dictionary (CSV) or BIDS sidecar (JSON).
+    visit : pair or mapping of column to value, optional
+        The visit to keep of a file with several rows per participant, such as ``("wave", "1")``.
 
     Returns
     -------
@@ -88,7 +89,7 @@ def read_questionnaire(
     texts = [name for name in (id, groups) if name]
     table = path if isinstance(path, Table) else read_table(path, dictionary=dictionary, text=texts)
     draft = assemble(
-        table,
+        keep_visit(table, visit),
         codebook=codebook,
         id=id,
         confounds=confounds,
@@ -161,18 +162,6 @@ def assemble(
     return with_reversed(draft, _names(reverse))
 
 
-def require_column(table: Table, name: str, role: str) -> None:
-    """Refuse a column that is not there, suggesting the nearest one."""
-    if name not in table.frame.columns:
-        raise InputError(
-            f"{table.source}: there is no column {name!r} to take as {role}."
-            f"{did_you_mean(name, table.frame.columns)} The columns are "
-            f"{listed(table.frame.columns, most=8)}.",
-            code="missing-column",
-            column=name,
-        )
-
-
 def _weights(table: Table, name: str, entries: tuple[Item, ...] | None, index: pd.Index) -> pd.Series:
     """Return the survey weights, which must be numbers of at least 0."""
     column = confounds_of(table, [name], entries)[0][name]
@@ -239,25 +228,7 @@ def _ids(table: Table, identity: str | None, fault: Fault) -> tuple[pd.Index, li
         texts.iloc[blank] = [f"row {table.rows[i]}" for i in blank]
     again = np.flatnonzero(texts.duplicated())
     if again.size:
-        second = int(again[0])
-        first = int(np.flatnonzero(texts == texts.iloc[second])[0])
-        visits = [name for name in VISITS if name in table.frame.columns]
-        hint = (
-            f"Keep one row per participant (the column {visits[0]!r} tells visits apart)."
-            if visits
-            else "Keep one row per participant."
-        )
-        more = f", and {again.size - 1} more rows repeat an id" if again.size > 1 else ""
-        fault(
-            InputError(
-                f"{table.source}: the id {texts.iloc[second]!r} in column {identity!r} stands in rows "
-                f"{table.rows[first]} and {table.rows[second]}{more}.",
-                code="duplicate-id",
-                remedy=hint,
-                participant=texts.iloc[second],
-                rows=(int(table.rows[first]), int(table.rows[second])),
-            )
-        )
+        fault(repeated_rows(table, identity, texts))
         texts.iloc[again] = [f"{texts.iloc[i]} (row {table.rows[i]})" for i in again]
     note = [] if table.id != identity else [f"Column {identity!r} holds the participant ids."]
     return pd.Index(texts, name=identity), note

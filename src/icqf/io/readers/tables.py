@@ -195,6 +195,18 @@ def refuse_second_header(frame: pd.DataFrame, rows: np.ndarray, source: str) -> 
         )
 
 
+def require_column(table: Table, name: str, role: str) -> None:
+    """Refuse a column that is not there, suggesting the nearest one."""
+    if name not in table.frame.columns:
+        raise InputError(
+            f"{table.source}: there is no column {name!r} to take as {role}."
+            f"{did_you_mean(name, table.frame.columns)} The columns are "
+            f"{listed(table.frame.columns, most=8)}.",
+            code="missing-column",
+            column=name,
+        )
+
+
 def require_package(module: str, package: str, path: Path) -> None:
     """Say which package is needed to read or write a file when it is not installed."""
     if find_spec(module) is None:
