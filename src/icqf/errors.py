@@ -80,6 +80,17 @@ def counted(n: int, what: str) -> str:
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
+def shown_share(share: float) -> str:
+    """A share as a percentage with one digit.
+
+    Examples
+    --------
+    >>> shown_share(0.1234), shown_share(-1e-17)
+    ('12.3%', '0.0%')
+    """
+    return f"{round(share, 3) + 0.0:.1%}"  # no "-0.0%"
+
+
 def listed(names: Iterable[object], *, most: int = 5) -> str:
     """Join names for a sentence, cutting a long list short.
 

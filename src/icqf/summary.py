@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from icqf.data.confounds import INTERCEPT
-from icqf.errors import counted
+from icqf.errors import counted, shown_share
 
 if TYPE_CHECKING:
     from icqf.fitted import FittedModel
@@ -173,17 +173,6 @@ class Summary:
 
     def _has_confounds(self) -> bool:
         return any(name != INTERCEPT for name in self.confounds.index)
-
-
-def shown_share(share: float) -> str:
-    """A share as a percentage with one digit.
-
-    Examples
-    --------
-    >>> shown_share(0.1234), shown_share(-1e-17)
-    ('12.3%', '0.0%')
-    """
-    return f"{round(share, 3) + 0.0:.1%}"  # no "-0.0%"
 
 
 def _top(items: np.ndarray, row: np.ndarray, n_top: int) -> str:

@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from icqf.errors import counted
-from icqf.summary import shown_share
+from icqf.errors import counted, shown_share
 
 if TYPE_CHECKING:
     from icqf.data.questionnaire import Item
