@@ -252,11 +252,15 @@ def test_weights_of_zero_are_scored_but_not_fitted(run, usual, tmp_path):
     assert {entry["why"] for entry in account["rows"]["left_out"]} == {"answered nothing", "weight 0"}
 
 
-def test_a_suspicious_code_is_warned_of(run, files, tmp_path):
+def test_a_suspicious_code_is_refused_and_never_widens_a_range(run, files, tmp_path, left_behind):
     words = ("fit", files / "answers.csv", "--items", "q*", "--n-components", "2", "--beta", "0.1")
     result = run(*words, "--out", tmp_path / "out")
-    assert result.exit_code == 0
-    assert "Warning: " in result.stderr and "--missing-codes 9" in result.stderr
+    assert result.exit_code == 2 and left_behind() == []
+    assert "holds 9, far from the answers of its family of 12 items, 0 to 3 (row " in result.stderr
+    assert (
+        "If 9 marks a missing answer, add --missing-codes 9; if not, declare the item's range in a codebook."
+        in (result.stderr)
+    )
 
 
 def test_observed_ranges_are_announced(run, files, tmp_path):

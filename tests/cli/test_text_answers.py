@@ -126,11 +126,11 @@ def test_numbers_inside_the_answers(run, tmp_path):
 
 
 def test_words_beside_numbers_are_left_out_with_a_note(run, tmp_path, files):
-    frame = table().assign(smoker=["yes", "no"] * 40, married=["no", "yes"] * 40)
+    frame = table().assign(smoker=["yes", "no"] * 40, drinker=["no", "yes"] * 40)
     frame.to_csv(tmp_path / "study.csv", index=False)
     result = run("check", tmp_path / "study.csv", "--missing-codes", "9")
     assert result.exit_code == 0
-    assert "as their answers are words ('no', 'yes'): 'smoker', 'married'" in result.stdout
+    assert "as their answers are words ('no', 'yes'): 'smoker', 'drinker'" in result.stdout
     assert "'sex'" not in next(line for line in result.stdout.splitlines() if "words" in line)
 
 

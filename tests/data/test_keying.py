@@ -138,7 +138,8 @@ def test_binary_and_mixed_ranges(answers):
 def test_codes_of_missing_answers_and_answers_out_of_range_do_not_count(answers):
     spoiled = answers.copy()
     spoiled.iloc[::4, :] = 99.0
-    assert found(spoiled) == REVERSED
+    undeclared = Draft(spoiled, tuple(Item(name) for name in answers))
+    assert find_reversed(undeclared).looks_reversed == REVERSED
     items = tuple(Item(name, min=0, max=4) for name in answers)
     assert find_reversed(Draft(spoiled, items)).looks_reversed == REVERSED
 

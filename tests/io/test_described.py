@@ -80,6 +80,9 @@ def redcap(tmp_path):
 def test_redcap(redcap):
     data, dictionary = redcap
     study = read_questionnaire(data, dictionary=dictionary)
+    assert [item.name for item in study.items] == ["has_sibs", "sib_q", "odd", "pain"]
+    wanted = ["has_sibs", "sib_q", "why___*", "odd", "pain"]  # boxes are read when they are named
+    study = read_questionnaire(data, dictionary=dictionary, items=wanted)
     items = {item.name: item for item in study.items}
     assert list(items) == ["has_sibs", "sib_q", "why___1", "why___2", "odd", "pain"]
     assert items["has_sibs"].wording == "Any siblings?"

@@ -74,7 +74,7 @@ def test_spss_labels_and_user_missing(labelled):
     assert study.confounds is not None
     assert study.confounds["sex"].tolist() == ["boy", "girl", "girl", "boy"]
     assert any("'comment'" in note for note in study.notes)
-    assert [item.name for item in codebook_from(read_table(labelled))] == ["q1", "q2", "sex"]
+    assert [item.name for item in codebook_from(read_table(labelled))] == ["q1", "q2"]
 
 
 def test_a_sav_with_strings(labelled, tmp_path):

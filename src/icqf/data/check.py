@@ -18,9 +18,9 @@ from icqf.data.questionnaire import (
     Questionnaire,
     missing_code_remedy,
     number,
-    observed_range,
     range_faults,
 )
+from icqf.data.ranges import FEWEST_PARTICIPANTS, Families
 from icqf.data.scales import USUAL_CODES, codes_apart
 from icqf.errors import InputError, counted, listed
 
@@ -29,9 +29,12 @@ NEARLY_EMPTY = 0.8
 MANY_MISSING = 0.2
 PARTICIPANT_MISSING = 0.5
 FEWEST_ANSWERS = 10
-FEWEST_PARTICIPANTS = 30
 MOST_ALIKE = 3
 WIDER = 2
+_TOGETHER = {
+    "text": "{n} columns hold text rather than numbers",
+    "missing-column": "{n} items of the codebook are no columns of the table",
+}
 
 
 @dataclass(frozen=True)
@@ -141,12 +144,13 @@ def check(
     --------
     >>> import pandas as pd
     >>> from icqf.data.check import check
-    >>> from icqf.data.questionnaire import Questionnaire
+    >>> from icqf.data.questionnaire import Draft, Item
     >>> answers = pd.DataFrame({"q1": [0, 1, 2, 999], "q2": [1, 0, 2, 1]})
-    >>> [finding.item for finding in check(Questionnaire.of(answers)).of("suspicious-code")]
+    >>> found = check(Draft(answers, (Item("q1"), Item("q2"))))
+    >>> [finding.item for finding in found.of("suspicious-code")]
     ['q1']
     """
-    found = [Finding.of(fault) for fault in faults]
+    found = [*_alike(Finding.of(fault) for fault in faults)]
     for look in (_codes, _items, _widths, _directions, _straight_lines, _twins, _missing):
         found.extend(look(draft))
     found.extend(_confounds(draft, smallest_category))
@@ -154,19 +158,33 @@ def check(
     return Findings(tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))))
 
 
+def _alike(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Say what many columns have in common once: one cause is one finding."""
+    groups: dict[str, list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault(finding.code if finding.item else "", []).append(finding)
+    for code, group in groups.items():
+        if code not in _TOGETHER or len(group) <= MOST_ALIKE:
+            yield from group
+            continue
+        first, names = group[0], listed(finding.item for finding in group)
+        values = {finding.fields.get("value") for finding in group}
+        same = first.remedy if len(values) == 1 and None not in values else ""
+        message = f"{_TOGETHER[code].format(n=len(group))}: {names}. The first: {first.message}"
+        fields = {**first.fields, "items": tuple(finding.item for finding in group)}
+        if not same:
+            fields.pop("value", None)
+        yield Finding(first.severity, code, message, first.item, first.row, same, fields)
+
+
 def _codes(draft: Draft) -> Iterator[Finding]:
     """Report each value outside the range, or standing apart; one that is in many items only once."""
     found: dict[tuple[str, float], list[Finding]] = {}
     for fault in () if isinstance(draft, Questionnaire) else range_faults(draft):
         value = fault.fields["value"]
-        code = "suspicious-code" if value in USUAL_CODES else "outside-range"
+        known = fault.code == "outside-range" and value in USUAL_CODES
+        code = "suspicious-code" if known else fault.code
         found.setdefault((code, value), []).append(Finding.of(fault, code=code))
-    for item in draft.items:
-        if item.declared:
-            continue
-        values = draft.answers[item.name].to_numpy(dtype=float)
-        for value in codes_apart(values):
-            found.setdefault(("suspicious-code", value), []).append(_apart(draft, item.name, values, value))
     for (code, value), group in found.items():
         if len(group) <= MOST_ALIKE:
             yield from group
@@ -175,31 +193,40 @@ def _codes(draft: Draft) -> Iterator[Finding]:
                 f"{len(group)} items hold {number(value)}, outside or far from their other answers: "
                 f"{listed(finding.item for finding in group)} (first in row {group[0].row!r})."
             )
-            severity = min(f.severity for f in group)
+            fields = {"value": value, "apart": bool(group[0].fields.get("apart"))}
             yield Finding(
-                severity,
-                code,
-                message,
-                group[0].item,
-                group[0].row,
-                missing_code_remedy(value),
-                {"value": value},
+                *("error", code, message, group[0].item, group[0].row, missing_code_remedy(value), fields)
             )
+    yield from _doubtful(draft)
 
 
-def _apart(draft: Draft, item: str, values: np.ndarray, value: float) -> Finding:
-    hits = np.flatnonzero(values == value)
-    participant = str(draft.answers.index[hits[0]])
-    row = hits[0] + 1 if draft.file_rows is None else draft.file_rows[hits[0]]
-    message = (
-        f"Item {item!r} holds {number(value)} ({len(hits)} times, first in row {row}, participant "
-        f"{participant!r}), far from its other answers."
-    )
-    remedy = missing_code_remedy(value).removesuffix(".") + "; if not, declare the item's range."
-    few = 0 < value < 10 and np.isfinite(values).sum() < FEWEST_PARTICIPANTS
-    fields = {"item": item, "value": value, "participant": participant, "count": len(hits)}
-    severity = "warning" if few else "error"
-    return Finding(severity, "suspicious-code", message, item, participant, remedy, fields | {"apart": True})
+def _doubtful(draft: Draft) -> Iterator[Finding]:
+    """Answers that set the range of an undeclared item, though hardly anybody gave them."""
+    families = Families() if draft.families is None else draft.families
+    few = {
+        (item.name, code)
+        for item in draft.items
+        if not item.declared and draft.answers[item.name].count() < FEWEST_PARTICIPANTS
+        for code in codes_apart(draft.answers[item.name].to_numpy(dtype=float, na_value=np.nan))
+        if families.ends[item.name][0] <= code <= families.ends[item.name][1]
+    }
+    names = {item.name for item in draft.items}
+    for item, value in (
+        *few,
+        *((stray.item, stray.value) for stray in families.doubtful if stray.item in names),
+    ):
+        hits = np.flatnonzero(draft.answers[item].to_numpy(dtype=float, na_value=np.nan) == value)
+        if not len(hits):
+            continue
+        participant = str(draft.answers.index[hits[0]])
+        row = hits[0] + 1 if draft.file_rows is None else draft.file_rows[hits[0]]
+        text = (
+            f"Item {item!r} holds {number(value)} ({counted(len(hits), 'time')}, first in row {row}, "
+            f"participant {participant!r}), which no similar item does; it sets the item's range."
+        )
+        remedy = missing_code_remedy(value).removesuffix(".") + "; if not, declare the item's range."
+        fields = {"item": item, "value": value, "participant": participant, "count": len(hits), "apart": True}
+        yield Finding("warning", "suspicious-code", text, item, participant, remedy, fields)
 
 
 def _items(draft: Draft) -> Iterator[Finding]:
@@ -226,7 +253,8 @@ def _items(draft: Draft) -> Iterator[Finding]:
 
 def _widths(draft: Draft) -> Iterator[Finding]:
     """Items with wide ranges outweigh narrow ones where a point counts as a point, as errors are squared."""
-    spans = [item.max - item.min for item in draft.items if item.min is not None and item.max is not None]
+    ends = draft.ranges()
+    spans = (ends["max"] - ends["min"]).tolist()
     if not spans or max(spans) < WIDER * min(spans):
         return
     narrow, wide = min(spans), max(spans)
@@ -277,11 +305,7 @@ def _straight_lines(draft: Draft) -> Iterator[Finding]:
     count = answered.sum(axis=1)
     high = np.max(values, axis=1, where=answered, initial=-np.inf)
     low = np.min(values, axis=1, where=answered, initial=np.inf)
-    lowest = (
-        draft.ranges()["min"].min()
-        if all(item.declared for item in draft.items)
-        else observed_range(draft.answers, draft.items)[0]
-    )
+    lowest = draft.ranges()["min"].min()
     same = (high == low) & (count >= FEWEST_ANSWERS)
     for lines, severity, what in (
         (same & (low > lowest), "warning", "gave the same answer to every item"),

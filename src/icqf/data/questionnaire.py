@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from icqf.data.items import LeftOut
+from icqf.data.ranges import Families, Stray, families_among
+from icqf.data.scales import USUAL_CODES
 from icqf.errors import InputError, did_you_mean, listed
 
 
@@ -99,15 +102,23 @@ class Draft:
     source: str = ""
     file_rows: np.ndarray | None = None
     found_reversed: tuple[str, ...] = ()
+    families: Families | None = None
+    left_out: tuple[LeftOut, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.families is None:
+            open_ended = [item.name for item in self.items if not item.declared]
+            object.__setattr__(self, "families", families_among(self.answers, open_ended))
 
     def ranges(self) -> pd.DataFrame:
         """Return the lowest and highest answer of each item: columns ``min`` and ``max``, indexed by item.
 
-        Items without a declared range share the lowest and highest answer observed among them.
+        Items without a declared range have the lowest and highest answer of their family: the items that
+        share their answer values (`icqf.data.ranges`).
         """
-        lo, hi = observed_range(self.answers, self.items)
+        ends = {} if self.families is None else self.families.ends
         table = [
-            (lo if item.min is None else item.min, hi if item.max is None else item.max)
+            ends.get(item.name, (0.0, 1.0)) if item.min is None else (item.min, item.max)
             for item in self.items
         ]
         index = pd.Index([item.name for item in self.items], name="item")
@@ -143,6 +154,11 @@ class Questionnaire(Draft):
         The row of the file that each participant was read from; messages name it.
     found_reversed : tuple of str
         Items that are reversed because they run against the others, not because a codebook says so.
+    families : Families or None
+        The items without a declared range that share their answer values; None: found from the answers.
+        What is derived from a questionnaire keeps them.
+    left_out : tuple of LeftOut
+        The other columns of the table, and why each is no item.
 
     Examples
     --------
@@ -163,6 +179,7 @@ class Questionnaire(Draft):
     """
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for fault in self._faults():
             raise fault.at(self.source) if self.source else fault
 
@@ -238,7 +255,7 @@ class Questionnaire(Draft):
         return len(self.items)
 
     def with_observed_ranges(self) -> Questionnaire:
-        """Return the questionnaire with the observed range declared wherever none was."""
+        """Return the questionnaire with its family's range declared for each item that had none."""
         ends = self.ranges().to_numpy().tolist()
         items = (replace(item, min=low, max=high) for item, (low, high) in zip(self.items, ends, strict=True))
         return self._derived(items=tuple(items))
@@ -313,59 +330,76 @@ class Questionnaire(Draft):
 def range_faults(draft: Draft) -> Iterator[InputError]:
     """Yield an error for each item with answers outside its range or infinite ones.
 
-    Its fields are item, value, low, high, participant, row (in the file, or None) and count.
+    Its fields are item, value, low, high, participant, row (in the file, or None) and count. Without a
+    declared range, a value is outside when it stands apart from the answers of the item's family.
     """
     items = draft.items
     table = draft.answers.to_numpy(dtype=float, na_value=np.nan)
     lowest = np.array([-np.finfo(float).max if item.min is None else item.min for item in items])
     highest = np.array([np.finfo(float).max if item.max is None else item.max for item in items])
-    if (
-        not (np.fmin.reduce(table, initial=np.nan) < lowest).any()
-        and not (np.fmax.reduce(table, initial=np.nan) > highest).any()
-    ):
-        return
-    outside = (table < lowest) | (table > highest)
-    for j in np.flatnonzero(outside.any(axis=0)):
-        item, at = items[j], np.flatnonzero(outside[:, j])
-        value, participant = float(table[at[0], j]), str(draft.answers.index[at[0]])
-        row = None if draft.file_rows is None else int(draft.file_rows[at[0]])
-        more = f", and {len(at) - 1} more" if len(at) > 1 else ""
-        place = f"({'' if row is None else f'row {row}, '}participant {participant!r}{more})"
-        fields = {"item": item.name, "value": value, "low": item.min, "high": item.max}
-        fields |= {"participant": participant, "row": row, "count": len(at)}
-        if np.isinf(value):
-            yield InputError(
-                f"Item {item.name!r} holds an infinite value {place}.",
-                code="infinite",
-                remedy="Correct it or leave the cell empty.",
-                **fields,
-            )
-            continue
-        above = item.max is not None and value > item.max
-        edge, end = ("above its highest", item.max) if above else ("below its lowest", item.min)
-        yield InputError(
-            f"Item {item.name!r} holds {number(value)}, {edge} answer {number(end)} {place}.",
-            code="outside-range",
-            remedy=missing_code_remedy(value),
+    low, high = np.fmin.reduce(table, initial=np.nan), np.fmax.reduce(table, initial=np.nan)
+    for j in np.flatnonzero((low < lowest) | (high > highest)):
+        column, item = table[:, j], items[j]
+        at = np.flatnonzero((column < lowest[j]) | (column > highest[j]))
+        yield _outside(draft, item, float(column[at[0]]), at)
+    places = {item.name: j for j, item in enumerate(items)}
+    for stray in () if draft.families is None else draft.families.strays:
+        if stray.item in places:  # otherwise the item was not selected
+            at = np.flatnonzero(table[:, places[stray.item]] == stray.value)
+            if len(at):
+                yield _apart(draft, stray, at)
+
+
+def _outside(draft: Draft, item: Item, value: float, at: np.ndarray) -> InputError:
+    """The error for answers outside a declared range, or infinite ones, in the rows `at`."""
+    place, found = _place(draft, at)
+    fields = {"item": item.name, "value": value, "low": item.min, "high": item.max, **found}
+    if np.isinf(value):
+        return InputError(
+            f"Item {item.name!r} holds an infinite value {place}.",
+            code="infinite",
+            remedy="Correct it or leave the cell empty.",
             **fields,
         )
+    above = item.max is not None and value > item.max
+    edge, end = ("above its highest", item.max) if above else ("below its lowest", item.min)
+    return InputError(
+        f"Item {item.name!r} holds {number(value)}, {edge} answer {number(end)} {place}.",
+        code="outside-range",
+        remedy=missing_code_remedy(value),
+        **fields,
+    )
+
+
+def _apart(draft: Draft, stray: Stray, at: np.ndarray) -> InputError:
+    """The error for a value that stands apart from the answers of an item's family, in the rows `at`."""
+    place, found = _place(draft, at)
+    family = (
+        "its other answers" if stray.n_items == 1 else f"the answers of its family of {stray.n_items} items"
+    )
+    return InputError(
+        f"Item {stray.item!r} holds {number(stray.value)}, far from {family}, {number(stray.low)} to "
+        f"{number(stray.high)} {place}.",
+        code="suspicious-code" if stray.value in USUAL_CODES else "far-answer",
+        remedy=missing_code_remedy(stray.value).removesuffix(".") + "; if not, declare the item's range.",
+        **{"item": stray.item, "value": stray.value, "low": stray.low, "high": stray.high, "apart": True},
+        **found,
+    )
+
+
+def _place(draft: Draft, at: np.ndarray) -> tuple[str, dict[str, Any]]:
+    """Where answers stand, in words and as fields."""
+    participant = str(draft.answers.index[at[0]])
+    row = None if draft.file_rows is None else int(draft.file_rows[at[0]])
+    more = f", and {len(at) - 1} more" if len(at) > 1 else ""
+    words = f"({'' if row is None else f'row {row}, '}participant {participant!r}{more})"
+    return words, {"participant": participant, "row": row, "count": len(at)}
 
 
 def missing_code_remedy(value: float | str) -> str:
     """Return what to do about a value that may mean "no answer"."""
     text = number(value) if is_number(value) else repr(value)
     return f"If {text} marks a missing answer, declare missing_codes=[{text}]."
-
-
-def observed_range(answers: pd.DataFrame, items: Iterable[Item]) -> tuple[float, float]:
-    """Return the lowest and highest answer over all items without a declared range (0 and 1 when there is
-    none).
-    """
-    open_ended = [item.name for item in items if not item.declared]
-    values = answers[open_ended].to_numpy(dtype=float, na_value=np.nan)
-    if not np.isfinite(values).any():
-        return 0.0, 1.0
-    return float(np.nanmin(values)), float(np.nanmax(values))
 
 
 def match_names(wanted: Iterable[str], names: list[str], source: str = "") -> list[str]:

@@ -7,7 +7,10 @@ import numpy as np
 from icqf.errors import InputError
 
 WIDEST_RANGE = 1e6
-_REPEATED = (int(str(digit) * times) for digit in (6, 7, 8, 9) for times in (1, 2, 3, 4))
+_REPEATED = (
+    int(str(digit) * times) for digit in range(1, 10) for times in (1, 2, 3, 4) if digit > 5 or times > 1
+)
+_FEW = 11  # different answers: on a scale of more, a gap of a few steps is nothing unusual
 USUAL_CODES = frozenset([-1.0, *(float(sign * code) for code in _REPEATED for sign in (1, -1))])
 
 
@@ -26,9 +29,10 @@ def refuse_wide_range(item: str, low: float, high: float) -> None:
 
 
 def codes_apart(values: np.ndarray) -> list[float]:
-    """Return the usual no-answer codes (9, 99, 777, -9, ...) that stand apart from an item's other answers.
+    """Return the usual no-answer codes (9, 44, 777, -9, ...) that stand apart from an item's other answers.
 
-    A code stands apart when more than one step separates it from them.
+    A code stands apart when more than one step separates it from them, or a quarter of their range where they
+    are many.
 
     Examples
     --------
@@ -38,14 +42,21 @@ def codes_apart(values: np.ndarray) -> list[float]:
     []
     """
     present = np.unique(values[np.isfinite(values)])
+    if not USUAL_CODES.intersection(present.tolist()):
+        return []
     found: list[float] = []
     for side in (1.0, -1.0):
         ordered = np.sort(side * present)[::-1]
         run = 0
         while run < len(ordered) and float(side * ordered[run]) in USUAL_CODES:
             run += 1
-        while run and (run >= len(ordered) or ordered[run - 1] - ordered[run] <= 1):
+        while run and (run >= len(ordered) or ordered[run - 1] - ordered[run] <= _widest_step(ordered[run:])):
             run -= 1
         codes = [float(side * v) for v in ordered[:run]]
         found += [code for code in codes if side > 0 or code < 0]
     return sorted(found)
+
+
+def _widest_step(answers: np.ndarray) -> float:
+    """The widest step between answers, in falling order, that is nothing unusual."""
+    return 1.0 if len(answers) <= _FEW else max(1.0, float(answers[0] - answers[-1]) / 4)

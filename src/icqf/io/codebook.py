@@ -16,15 +16,14 @@ import pandas as pd
 import tomli_w
 
 from icqf.data.questionnaire import Item, number
-from icqf.data.scales import codes_apart
+from icqf.data.ranges import families_of
+from icqf.data.scales import USUAL_CODES
+from icqf.data.spreads import Spread
 from icqf.errors import InputError
 from icqf.io.atomic import write_bytes
 from icqf.io.entries import COLUMNS, entries_of, item_of
-from icqf.io.readers.tables import Table, recognised_id, require_file
+from icqf.io.readers.tables import Table, item_columns, require_file
 from icqf.io.write import harmless
-
-MOST_ANSWERS = 20
-FEWEST_NUMBERED = 9  # rows that are numbered through rather than answered
 
 
 def read_codebook(path: str | os.PathLike[str]) -> tuple[Item, ...]:
@@ -108,8 +107,8 @@ def format_codebook(
 def codebook_from(table: Table) -> tuple[Item, ...]:
     """Guess a first codebook: what the file says about its columns, and otherwise what the answers look like.
 
-    An item without declared range gets the range seen among the items whose names begin alike, after values
-    that look like no-answer codes are set aside as missing codes.
+    Columns that are no items (`icqf.data.items`) are left out. An item without declared range gets that of
+    its family (`icqf.data.ranges`), after values that look like no-answer codes are set aside.
 
     Examples
     --------
@@ -120,39 +119,27 @@ def codebook_from(table: Table) -> tuple[Item, ...]:
     [('q1', 0.0, 2.0, (9.0,)), ('q2', 0.0, 2.0, ())]
     """
     described = table.described
-    names = list(table.candidates) if table.candidates is not None else answer_columns(table)
-    open_ended: dict[str, tuple[str, np.ndarray, list[float]]] = {}
+    names = item_columns(table).items
+    spreads: dict[str, Spread] = {}
     for name in names:
-        if name in described and described[name].declared:
-            continue
-        values = table.frame[name].to_numpy(dtype=float, na_value=np.nan)
-        known = (
-            [float(code) for code in described[name].missing_codes if not isinstance(code, str)]
-            if name in described
-            else []
-        )
-        values = values[~np.isin(values, known) & np.isfinite(values)]
-        codes = codes_apart(values)
-        open_ended[name] = (_stem(name), values[~np.isin(values, codes)], codes)
+        item = described.get(name, Item(name))
+        if not item.declared:
+            spread = Spread.of(_numbers(table.frame[name]))
+            spreads[name] = spread.without(code for code in item.missing_codes if not isinstance(code, str))
+    families = families_of(spreads, fewest=0)  # a guess that will be looked at
+    codes: dict[str, list[float]] = {}
+    for stray in families.strays:
+        if stray.value in USUAL_CODES:
+            codes.setdefault(stray.item, []).append(stray.value)
     items = []
     for name in names:
         item = described.get(name, Item(name))
-        if name in open_ended:
-            stem, _, codes = open_ended[name]
-            pooled = np.concatenate([values for other, values, _ in open_ended.values() if other == stem])
-            item = _with_range(replace(item, missing_codes=(*item.missing_codes, *codes)), pooled)
+        if name in spreads:
+            low, high = families.ends[name]
+            known = (code for code in item.missing_codes if isinstance(code, str) or not low <= code <= high)
+            item = replace(item, min=low, max=high, missing_codes=(*known, *codes.get(name, ())))
         items.append(item)
     return tuple(items)
-
-
-def answer_columns(table: Table, *, leave_out: Iterable[str] = ()) -> list[str]:
-    """Return the columns that look like answers: whole numbers with few different values."""
-    skip = {*leave_out, table.id, *table.metadata}
-    return [
-        str(name)
-        for name in table.frame.columns
-        if name not in skip and recognised_id([name]) is None and looks_like_answers(table.frame[name])
-    ]
 
 
 def merged(item: Item, described: Item | None) -> Item:
@@ -175,40 +162,11 @@ def merged(item: Item, described: Item | None) -> Item:
     )
 
 
-def looks_like_answers(column: pd.Series) -> bool:
-    """Return whether a column holds whole numbers with few different values, and does not count the rows.
-
-    Examples
-    --------
-    >>> looks_like_answers(pd.Series([0, 2, 1, 2])), looks_like_answers(pd.Series(range(1, 13)))
-    (True, False)
-    """
-    if not pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype):
-        return bool(pd.api.types.is_bool_dtype(column.dtype))
-    values = column.to_numpy(dtype=float, na_value=np.nan)
-    lo, hi = np.fmin.reduce(values, initial=np.nan), np.fmax.reduce(values, initial=np.nan)
-    if (
-        not np.isfinite(lo)
-        or not np.isfinite(hi)
-        or not bool(((values == np.rint(values)) | np.isnan(values)).all())
-    ):
-        return False
-    different = len(pd.unique(values[np.isfinite(values)]))
-    if different == len(values) == hi - lo + 1 and different > FEWEST_NUMBERED:
-        return False
-    return bool(hi - lo < MOST_ANSWERS) or different <= MOST_ANSWERS
-
-
-def _with_range(item: Item, values: np.ndarray) -> Item:
-    if not values.size or values.min() == values.max():
-        return item
-    lo, hi = float(values.min()), float(values.max())
-    codes = tuple(code for code in item.missing_codes if isinstance(code, str) or not lo <= code <= hi)
-    return replace(item, min=lo, max=hi, missing_codes=codes)
-
-
-def _stem(name: str) -> str:
-    return re.sub(r"[_.]?\d+[A-Za-z]?$", "", name)
+def _numbers(column: pd.Series) -> np.ndarray:
+    """A column's numbers; text among them is left to whoever reads the answers."""
+    if not pd.api.types.is_numeric_dtype(column.dtype):
+        column = pd.to_numeric(column.astype(object).where(column.notna(), np.nan), errors="coerce")
+    return column.to_numpy(dtype=float, na_value=np.nan)
 
 
 def _entry(item: Item) -> dict[str, str]:

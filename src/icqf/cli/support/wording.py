@@ -101,6 +101,7 @@ def _looks_reversed(said: Any) -> str:
 WORDS: dict[str, Callable[[Any], str]] = {
     "outside-range": _missing_code,
     "suspicious-code": _missing_code,
+    "far-answer": _missing_code,
     "text": _missing_code,
     "text-answers": _text_answers,
     "duplicate-id": _repeated_id,

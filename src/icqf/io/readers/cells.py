@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from icqf.data.questionnaire import Item, is_number, number, observed_range
+from icqf.data.questionnaire import Item, is_number, number
 from icqf.data.wordings import plain
 from icqf.errors import InputError, counted, listed
 from icqf.io.codebook import merged
@@ -198,19 +198,3 @@ def confounds_of(
                 f"{listed(labels[v] for v in sorted(present))}."
             )
     return frame, notes
-
-
-def range_notes(answers: pd.DataFrame, items: tuple[Item, ...]) -> list[str]:
-    """Say which ranges had to be observed, and which items are reversed."""
-    notes = []
-    undeclared = [item.name for item in items if not item.declared]
-    if undeclared:
-        lo, hi = observed_range(answers, items)
-        notes.append(
-            f"No range is declared for {counted(len(undeclared), 'item')} ({listed(undeclared)}): the "
-            f"lowest and highest answer observed there, {number(lo)} to {number(hi)}, are used."
-        )
-    reverse_keyed = [item.name for item in items if item.reverse]
-    if reverse_keyed:
-        notes.append(f"Reversed before use, being reverse-keyed: {listed(reverse_keyed)}.")
-    return notes

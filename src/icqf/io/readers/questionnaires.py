@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from icqf.data.direction import with_reversed
+from icqf.data.items import REASONS, LeftOut, sentences
 from icqf.data.parameters import Visit
 from icqf.data.questionnaire import Draft, Item, Questionnaire, match_names
 from icqf.errors import InputError, counted, did_you_mean, listed
-from icqf.io.codebook import answer_columns, looks_like_answers, merged, read_codebook
-from icqf.io.readers.cells import Fault, confounds_of, item_numbers, raise_fault, range_notes, without_codes
+from icqf.io.codebook import merged, read_codebook
+from icqf.io.readers.cells import Fault, confounds_of, item_numbers, raise_fault, without_codes
 from icqf.io.readers.files import read_table
-from icqf.io.readers.tables import Table, recognised_id, require_column
+from icqf.io.readers.tables import Table, item_columns, recognised_id, require_column
 from icqf.io.readers.texts import text_families, words_fault, words_note
 from icqf.io.readers.visits import keep_visit, repeated_rows
 
 Codebook = Sequence[Item] | str | os.PathLike[str] | None
-NOT_IN_CODEBOOK = "Left out, as the codebook does not name it"
+NOT_IN_CODEBOOK = REASONS["not in the codebook"]
 
 
 def read_questionnaire(
@@ -132,10 +134,14 @@ def assemble(
     entries = _entries(codebook)
     table, dropped = _without_empty_rows(table, identity)
     index, id_notes = _ids(table, identity, fault)
-    roles = {name for name in (identity, groups, weights, *confounds) if name is not None}
-    chosen, item_notes = _choose(table, entries, roles, items, fault)
-    if entries is None and items is None:
-        item_notes += _words_left_out(table, roles, chosen, fault)
+    roles = dict.fromkeys(confounds, "confound")
+    roles |= {name: role for name, role in ((weights, "weight"), (groups, "group"), (identity, "id")) if name}
+    chosen, left_out = _choose(table, entries, roles, items, fault)
+    in_words, word_notes = _answers_in_words(
+        table, left_out if entries is None and items is None else (), fault
+    )
+    rest = (column for column in left_out if column.name not in in_words and column.name not in roles)
+    item_notes = [*sentences(rest), *word_notes]
     values, chosen, number_notes = item_numbers(table, chosen, codes, fault, codebook=entries is not None)
     chosen, code_notes = without_codes(values, chosen, codes)
     answers = pd.DataFrame(values, index=index, columns=[item.name for item in chosen], copy=False)
@@ -154,12 +160,23 @@ def assemble(
         if groups is None
         else pd.Series(table.frame[groups].to_numpy(), index=index, name=groups),
         weights=None if weights is None else _weights(table, weights, entries, index),
-        notes=(*notes, *range_notes(answers, chosen)),
+        notes=notes,
         structural=structural,
         source=table.source,
         file_rows=table.rows,
+        left_out=left_out,
     )
+    draft = replace(draft, notes=(*notes, *_range_notes(draft)))
     return with_reversed(draft, _names(reverse))
+
+
+def _range_notes(draft: Draft) -> list[str]:
+    """Say which ranges had to be observed, and which items are reversed."""
+    notes = [] if draft.families is None or not draft.families.families else [draft.families.sentence]
+    reverse_keyed = [item.name for item in draft.items if item.reverse]
+    if reverse_keyed:
+        notes.append(f"Reversed before use, being reverse-keyed: {listed(reverse_keyed)}.")
+    return notes
 
 
 def _weights(table: Table, name: str, entries: tuple[Item, ...] | None, index: pd.Index) -> pd.Series:
@@ -237,11 +254,14 @@ def _ids(table: Table, identity: str | None, fault: Fault) -> tuple[pd.Index, li
 def _choose(
     table: Table,
     entries: tuple[Item, ...] | None,
-    roles: set[str],
+    roles: Mapping[str, str],
     wanted: Iterable[str] | None,
     fault: Fault,
-) -> tuple[tuple[Item, ...], list[str]]:
-    """Return the items to read, each with all that is known of it."""
+) -> tuple[tuple[Item, ...], tuple[LeftOut, ...]]:
+    """Return the items to read, each with all that is known of it, and the other columns, each with a reason.
+
+    What the user names is an item; what the codebook names is one; only otherwise the columns are judged.
+    """
     described = table.described
     columns = [str(name) for name in table.frame.columns]
     if wanted is not None:
@@ -252,6 +272,7 @@ def _choose(
                     f"{table.source}: the column {name!r} is named as an item and as id, confound, "
                     "group or weight. Choose one."
                 )
+    reason = {name: LeftOut(name, role) for name, role in roles.items()}
     if entries is not None:
         there = [merged(item, described.get(item.name)) for item in entries if item.name not in roles]
         names = [item.name for item in there]
@@ -267,53 +288,37 @@ def _choose(
                     )
                 )
         chosen = [item for item in there if item.name in kept and item.name in columns]
-        rest = [name for name in columns if name not in roles and name not in set(names)]
-        note = f"{NOT_IN_CODEBOOK}: {listed(rest)}." if rest else ""
+        rest = "not in the codebook"
+        reason |= {name: LeftOut(name, "not selected") for name in names if name not in kept}
     elif wanted is not None:
         names = match_names(wanted, [name for name in columns if name not in roles], table.source)
-        chosen, note = [described.get(name, Item(name)) for name in names], ""
+        chosen, rest = [described.get(name, Item(name)) for name in names], "not selected"
     else:
-        guess = list(table.candidates) if table.candidates is not None else _guessed(table, roles)
-        chosen = [described.get(name, Item(name)) for name in guess if name not in roles]
-        taken = {item.name for item in chosen}
-        rest = [name for name in columns if name not in roles and name not in taken]
-        note = f"Left out, as it does not look like answers: {listed(rest)}." if rest else ""
+        found = item_columns(table, roles)
+        chosen, rest = [described.get(name, Item(name)) for name in found.items], ""
+        reason |= {column.name: column for column in found.left_out}
     if not chosen:
-        for family in text_families(table, leave_out=roles):
+        known = {name for name, column in reason.items() if column.reason != "text"}
+        for family in text_families(table, leave_out=known):
             raise words_fault(family, table.source, codebook=entries is not None)
         raise InputError(
             f"{table.source}: no column looks like answers to a questionnaire. Name the items, or give a "
             "codebook."
         )
-    return tuple(chosen), [note] if note else []
+    taken = {item.name for item in chosen}
+    left_out = (reason.get(name, LeftOut(name, rest)) for name in columns if name not in taken)
+    return tuple(chosen), tuple(left_out)
 
 
-def _words_left_out(table: Table, roles: set[str], chosen: tuple[Item, ...], fault: Fault) -> list[str]:
-    """Say which columns of answers in words are left out; they are at fault if they are most of the items."""
-    notes, taken = [], {item.name for item in chosen}
-    for family in text_families(table, leave_out={*roles, *taken}):
-        if len(family.items) > len(chosen):
+def _answers_in_words(table: Table, left_out: Sequence[LeftOut], fault: Fault) -> tuple[set[str], list[str]]:
+    """Return the columns of answers in words, and what to say of them; they are at fault if they are most."""
+    texts = {column.name for column in left_out if column.reason == "text"}
+    others = [str(name) for name in table.frame.columns if name not in texts]
+    found, notes = set(), []
+    for family in text_families(table, leave_out=others) if texts else ():
+        found |= set(family.items)
+        if len(family.items) > len(others) - len(left_out) + len(texts):
             fault(words_fault(family, table.source, codebook=False))
         else:
             notes.append(words_note(family))
-    return notes
-
-
-def _guessed(table: Table, roles: set[str]) -> list[str]:
-    """Return the columns that look like answers, and those that would but for some text among the numbers."""
-    clean = set(answer_columns(table, leave_out=roles))
-    mixed = set()
-    for name in table.frame.columns:
-        column = table.frame[name]
-        if (
-            name in roles
-            or recognised_id([name]) is not None
-            or name in table.metadata
-            or pd.api.types.is_numeric_dtype(column.dtype)
-            or pd.api.types.is_datetime64_any_dtype(column.dtype)
-        ):
-            continue
-        numbers = pd.to_numeric(column.dropna().astype(str).str.strip(), errors="coerce")
-        if numbers.notna().mean() > 0.5 and looks_like_answers(numbers):
-            mixed.add(name)
-    return [str(name) for name in table.frame.columns if name in clean or name in mixed]
+    return found, notes

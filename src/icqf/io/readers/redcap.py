@@ -27,13 +27,17 @@ COLUMNS = {
     "logic": ("Branching Logic (Show field only if...)", "branching_logic"),
     "matrix": ("Matrix Group Name", "matrix_group_name"),
 }
+QUESTIONS = ("radio", "yesno", "truefalse", "slider")
+FEWEST_MENUS = 3  # dropdown fields with the same choices that make an instrument
 FIXED = {"yesno": {0.0: "No", 1.0: "Yes"}, "truefalse": {0.0: "False", 1.0: "True"}}
 
 
 def apply_dictionary(table: Table, dictionary: Path) -> Table:
     """Add what the data dictionary says: wordings, choices, and where branching logic left a question out.
 
-    A field of type radio, dropdown, yesno, truefalse, slider or checkbox is a question. A cell is
+    A field with one answer on a scale is a question: radio (in a matrix or not), yesno, truefalse, slider,
+    and dropdown where several fields share their choices. The boxes of a checkbox are not, as they are one
+    question in many columns (race, medication); they are described, and read when they are named. A cell is
     structurally missing when it is empty and the field's branching logic hides it.
     """
     require_file(dictionary)
@@ -47,9 +51,15 @@ def apply_dictionary(table: Table, dictionary: Path) -> Table:
     items: list[Item] = []
     hidden: dict[str, np.ndarray] = {}
     notes: list[str] = []
+    kinds = fields["kind"].str.lower()
+    menus = fields["choices"][kinds == "dropdown"].value_counts()
+    asked: list[str] = []
     for _, entry in fields.iterrows():
         new = [item for item in _items(entry, dictionary.name) if item.name in table.frame.columns]
         items.extend(new)
+        kind = entry["kind"].lower()
+        if kind in QUESTIONS or (kind == "dropdown" and menus[entry["choices"]] >= FEWEST_MENUS):
+            asked += [item.name for item in new if item.declared]
         if entry["logic"] and new:
             _branch(entry["logic"], new, table.frame, hidden, notes)
     structural = (
@@ -57,11 +67,10 @@ def apply_dictionary(table: Table, dictionary: Path) -> Table:
         if hidden
         else None
     )
-    asked = tuple(item.name for item in items if item.declared)
     return replace(
         table,
         items=tuple(items),
-        candidates=asked or None,
+        candidates=tuple(asked) or None,
         id=known[0] if known[0] == fields["field"].iloc[0] else table.id,
         structural=structural,
         notes=(*table.notes, f"Columns are described by {dictionary.name}.", *notes, *label_notes(items)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 
+from icqf.data.items import Columns, recognise
 from icqf.data.questionnaire import Item
 from icqf.errors import InputError, did_you_mean, listed
 from icqf.io.formats import READABLE
@@ -142,6 +143,36 @@ def recognised_id(columns: Iterable[object]) -> str | None:
     names = [str(column) for column in columns]
     lower = {re.sub(r"[\W_]+", "_", name.lower()).strip("_"): name for name in reversed(names)}
     return next((lower[name] for name in ID_NAMES if name in lower), None)
+
+
+def item_columns(table: Table, roles: Mapping[str, str] | None = None) -> Columns:
+    """Tell the items of a table from its other columns, by what the file says of them, names and values.
+
+    Parameters
+    ----------
+    table : Table
+    roles : mapping of str to str, optional
+        Columns that are used otherwise, and as what: "id", "confound", "group" or "weight".
+
+    Examples
+    --------
+    >>> from icqf.datasets import demo_paths
+    >>> from icqf.io import read_table
+    >>> found = item_columns(read_table(demo_paths().answers))
+    >>> len(found.items), [(column.name, column.reason) for column in found.left_out][:3]
+    (119, [('child_id', 'id'), ('age', 'demographic'), ('sex', 'demographic')])
+    """
+    described = table.described
+    ids = {str(name) for name in table.frame.columns if recognised_id([name]) is not None}
+    return recognise(
+        table.frame,
+        roles=roles,
+        ids=ids if table.id is None else {*ids, table.id},
+        questions=table.candidates,
+        texts={name: (item.wording, *(text for _, text in item.labels)) for name, item in described.items()},
+        declared={name for name, item in described.items() if item.declared},
+        metadata=table.metadata,
+    )
 
 
 def check_header(names: list[str], source: str) -> None:

@@ -1,0 +1,300 @@
+"""Which columns of a study's table are items, and why the others are not.
+
+Without a codebook a column is recognised by its name and by its values together: a name alone would drop
+the item ``sex_drive``, values alone would keep a sex coded 1 and 2. What a user names is an item, whatever it
+looks like.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from icqf.data.names import is_total, named_kind, redcap_columns, stem
+from icqf.data.ranges import Families, families_of
+from icqf.data.spreads import Spread
+from icqf.data.sums import sums_among
+from icqf.errors import counted, listed
+
+Array = NDArray[np.float64]
+MOST_ANSWERS = 20
+FEWEST_NUMBERED = 9  # rows, each with a number of its own, that are numbered rather than answered
+FEWEST_ROWS = 10  # fewer do not show that a column is constant, or each of its texts another
+WIDEST_ALONE = 11  # points between the ends of a scale that only one item has: a count, not a scale
+FEWEST_ALIKE = 3  # items that make a matrix
+_DATE = re.compile(r"\s*(\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?|\d{1,2}:\d\d(:\d\d.*)?)\s*")
+
+# Machine-readable reasons, and how a sentence about such columns begins.
+REASONS = {
+    "id": "Left out as participant ids or row numbers",
+    "demographic": "Left out as demographics, by name and values",
+    "date": "Left out as dates, times or durations",
+    "visit": "Left out, as they tell visits apart",
+    "site": "Left out, as they tell sites, groups or weights",
+    "text": "Left out, as they hold text rather than numbers",
+    "constant": "Left out, as all answers in them are the same",
+    "empty": "Left out, as they are empty",
+    "sum": "Left out, as they are sums or means of other columns",
+    "score": "Left out as scores, by name and by a range wider than the items'",
+    "other scale": "Left out, as they do not share a scale of a few answers with other columns",
+    "metadata": "Left out, as the survey program adds them to every export",
+    "not a question": "Left out, as the file's description does not call them a question with one answer",
+    "not in the codebook": "Left out, as the codebook does not name it",
+    "not selected": "Left out, as not selected",
+    "confound": "Taken as confounds",
+    "group": "Taken as groups",
+    "weight": "Taken as weights",
+}
+ROLES = ("id", "confound", "group", "weight")
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A column that is no item, and why: `reason` is one of `REASONS`, and `detail` may say more.
+
+    Examples
+    --------
+    >>> LeftOut("cesd", "sum", "of 20 columns").sentence
+    "Left out, as they are sums or means of other columns: 'cesd' (of 20 columns)."
+    """
+
+    name: str
+    reason: str
+    detail: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """Why this column is no item."""
+        return sentences([self])[0]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns that are items, and the others with the reason for each, all in the table's order."""
+
+    items: tuple[str, ...]
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def sentences(left_out: Iterable[LeftOut], *, most: int = 5) -> list[str]:
+    """Return one sentence for each reason, in which all columns of that reason are named or counted.
+
+    Examples
+    --------
+    >>> sentences([LeftOut("age", "demographic"), LeftOut("note", "text"), LeftOut("sex", "demographic")])
+    ["Left out as demographics, by name and values: 'age', 'sex'.", "Left out, as they hold text rather than \
+numbers: 'note'."]
+    """
+    by_reason: dict[str, list[LeftOut]] = {}
+    for column in left_out:
+        by_reason.setdefault(column.reason, []).append(column)
+    found = []
+    for reason, columns in by_reason.items():
+        texts = [
+            f"{column.name!r} ({column.detail})" if column.detail else repr(column.name) for column in columns
+        ]
+        rest = len(texts) - most
+        names = ", ".join(texts[:most]) + (f" and {rest} more" if rest > 0 else "")
+        found.append(f"{REASONS[reason]}: {names}.")
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Content:
+    """A column as it may be answered: its numbers, or a reason why it cannot be."""
+
+    spread: Spread | None = None
+    values: Array | None = field(default=None, repr=False)
+    reason: str = ""
+
+
+def recognise(
+    frame: pd.DataFrame,
+    *,
+    roles: Mapping[str, str] | None = None,
+    ids: Collection[str] = (),
+    questions: Collection[str] | None = None,
+    texts: Mapping[str, Sequence[str]] | None = None,
+    declared: Collection[str] = (),
+    metadata: Collection[str] = (),
+) -> Columns:
+    """Tell the items of a table from its other columns.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The table as it was read.
+    roles : mapping of str to str, optional
+        Columns that are used otherwise, and as what: "id", "confound", "group" or "weight".
+    ids : collection of str
+        Columns that by their names hold ids.
+    questions : collection of str, optional
+        The columns that the file itself says are questions; None when it does not say.
+    texts : mapping, optional
+        What the file says about columns: the wording first, then the labels of the answers.
+    declared : collection of str
+        Columns whose ranges the file declares: these may have many answers.
+    metadata : collection of str
+        Columns that are known to come from the survey program.
+
+    Returns
+    -------
+    Columns
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> frame = pd.DataFrame(rng.integers(1, 6, (50, 4)), columns=["q1", "q2", "q3", "sex_drive"])
+    >>> frame = frame.assign(age=rng.integers(18, 80, 50), total=frame.sum(axis=1), sex=[1, 2] * 25)
+    >>> found = recognise(frame)
+    >>> found.items
+    ('q1', 'q2', 'q3', 'sex_drive')
+    >>> [(column.name, column.reason) for column in found.left_out]
+    [('age', 'demographic'), ('total', 'sum'), ('sex', 'demographic')]
+    """
+    roles, texts = roles or {}, texts or {}
+    names = [str(name) for name in frame.columns]
+    reasons: dict[str, LeftOut] = {name: LeftOut(name, roles[name]) for name in names if name in roles}
+    reasons |= {name: LeftOut(name, "id") for name in names if name in ids and name not in roles}
+    columns: dict[str, _Content] = {}
+    for name in names:
+        if name not in reasons:
+            column = _column(frame[name], many=name in declared)
+            if name in declared and column.reason in ("constant", "empty", "text"):
+                column = _Content(column.spread, column.values)  # the file itself calls it a question
+            columns[name] = column
+    spreads = {
+        name: column.spread
+        for name, column in columns.items()
+        if not column.reason and column.spread is not None
+    }
+    families = families_of(spreads)
+    kinds = {name: named_kind(name, texts.get(name, ())) for name in columns}
+    status = redcap_columns(
+        {name: column.spread.values for name, column in columns.items() if column.spread is not None}, names
+    )
+    inside = _inside_matrix(families, [name for name in names if name in columns], kinds)
+    for name, column in columns.items():
+        if name in status or name in metadata:
+            reasons[name] = LeftOut(name, "metadata")
+        elif column.reason == "date":
+            reasons[name] = LeftOut(name, "date")
+        elif kinds[name] and not (name in inside and not _is_sex(kinds[name], column)):
+            reasons[name] = LeftOut(name, str(kinds[name]).partition(" ")[0])
+        elif column.reason:
+            reasons[name] = LeftOut(name, column.reason)
+        elif questions is not None and name not in questions:
+            reasons[name] = LeftOut(name, "not a question")
+    _leave_out_scores(columns, families, reasons, declared)
+    taken = tuple(name for name in names if name not in reasons)
+    return Columns(taken, tuple(reasons[name] for name in names if name in reasons))
+
+
+def _column(column: pd.Series, *, many: bool) -> _Content:
+    """The numbers of a column, and why it cannot be an item, if so."""
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        return _Content(reason="date")
+    if pd.api.types.is_numeric_dtype(column.dtype):  # true and false included
+        values = column.to_numpy(dtype=float, na_value=np.nan)
+    else:
+        texts = column.dropna().astype(str).str.strip()
+        if texts.empty:
+            return _Content(reason="empty")
+        numbers = pd.to_numeric(texts, errors="coerce").reindex(column.index)
+        values = numbers.to_numpy(dtype=float)
+        if np.isfinite(values).sum() <= 0.5 * len(texts):
+            dates = texts.iloc[:100].map(lambda text: _DATE.fullmatch(text) is not None).all()
+            unique = len(texts) >= FEWEST_ROWS and texts.is_unique and not texts.str.contains(" ").any()
+            return _Content(reason="date" if dates else "id" if unique else "text")
+    return _numeric(values, many=many)
+
+
+def _numeric(values: Array, *, many: bool) -> _Content:
+    low, high = np.fmin.reduce(values, initial=np.nan), np.fmax.reduce(values, initial=np.nan)
+    if np.isnan(low):
+        return _Content(reason="empty")
+    if not (np.isfinite(low) and np.isfinite(high)):
+        known = values[np.isfinite(values)]  # infinite cells are a fault of the item, not another scale
+        if not known.size:
+            return _Content(reason="other scale")
+        low, high = known.min(), known.max()
+    spread = Spread.of(values)
+    different = len(spread.values)
+    if different == 1 and np.isfinite(values).sum() >= FEWEST_ROWS:
+        return _Content(spread, values, "constant")
+    whole = bool((spread.values == np.rint(spread.values)).all())
+    if whole and different == len(values) > FEWEST_NUMBERED and not many:
+        return _Content(reason="id")
+    if not many and not (whole and (high - low < MOST_ANSWERS or different <= MOST_ANSWERS)):
+        return _Content(spread, values, "other scale")
+    return _Content(spread, values)
+
+
+def _inside_matrix(families: Families, names: Sequence[str], kinds: Mapping[str, str | None]) -> set[str]:
+    """Columns that stand between items of one family and are answered as these, whatever their names."""
+    home = {name: family for family in families.families for name in family.items}
+    plain = [name for name in names if not kinds[name]]
+    place = {name: at for at, name in enumerate(names)}
+    found = set()
+    for name in names:
+        if not kinds[name] or name not in home:
+            continue
+        before = [other for other in plain if place[other] < place[name]]
+        after = [other for other in plain if place[other] > place[name]]
+        alike = [other for other in home[name].items if not kinds[other]]
+        both = before and after and before[-1] in alike and after[0] in alike
+        if both and len(alike) >= FEWEST_ALIKE:
+            found.add(name)
+    return found
+
+
+def _is_sex(kind: str | None, column: _Content) -> bool:
+    """Two or three values under such a name are a sex, even between other yes/no columns."""
+    return kind == "demographic sex" and column.spread is not None and len(column.spread.values) <= 3
+
+
+def _leave_out_scores(
+    columns: Mapping[str, _Content],
+    families: Families,
+    reasons: dict[str, LeftOut],
+    declared: Collection[str],
+) -> None:
+    """Add columns that are sums or means of others, scores by name, and lone wide scales to `reasons`."""
+    home = {name: family for family in families.families for name in family.items}
+    open_ = {name for name in columns if name not in reasons}
+    numbers = {
+        name: column.values
+        for name, column in columns.items()
+        if column.values is not None and (name in open_ or reasons[name].reason == "other scale")
+    }
+    for name, parts in sums_among(numbers, [name for name in numbers if name in open_]).items():
+        reasons[name] = LeftOut(name, "sum", f"of {counted(len(parts), 'column')}, {listed(parts, most=2)}")
+        open_.discard(name)
+    sizes: dict[tuple[float, float], int] = {}
+    for name in open_ & set(home):
+        ends = (home[name].low, home[name].high)
+        sizes[ends] = sizes.get(ends, 0) + 1
+    if not sizes or max(sizes.values()) < FEWEST_ALIKE:
+        return
+    low, high = max(sizes, key=lambda ends: sizes[ends])
+    for name in columns:
+        if name not in home or name not in open_ or name in declared:
+            continue
+        family = home[name]
+        wide = family.high - family.low
+        if is_total(name) and wide > high - low:
+            reasons[name] = LeftOut(name, "score")
+        elif sizes[family.low, family.high] == 1 and _stands_alone(name, wide, open_):
+            reasons[name] = LeftOut(name, "other scale")
+
+
+def _stands_alone(name: str, width: float, others: Collection[str]) -> bool:
+    """Whether a column that shares its scale with no other is a count, or a yes/no question beside them."""
+    if width >= WIDEST_ALONE:
+        return True
+    return width == 1 and not any(stem(other) == stem(name) for other in others if other != name)

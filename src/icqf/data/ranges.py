@@ -1,0 +1,351 @@
+"""Answer ranges that nobody declared: items that share their answer values are a family and share a range.
+
+A range is never pooled over all items: yes/no items beside 0-3 items would then be 0-3, too. Items belong
+together when their names begin alike, or when they stand side by side, and when those that lack an extreme
+may have missed it by chance. A lone value far outside its family (44 among 1-6) is no answer and sets no
+range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from icqf.data.names import folded, stem
+from icqf.data.scales import codes_apart
+from icqf.data.spreads import Spread
+from icqf.errors import counted
+
+Array = NDArray[np.float64]
+FEWEST_PARTICIPANTS = 30  # below, a digit that stands apart may be an answer that few gave
+MISSED_BY_CHANCE = 1e-3  # the least probability at which items are believed to have missed an extreme
+RARELY = 0.002  # of the answers at an end: an answer beyond it that is given more rarely is no option of many
+_ALIKE = 0.5  # of a range's width, which another one must exceed to be taken for its part
+
+
+@dataclass(frozen=True)
+class Family:
+    """Items that share their answer values, and the lowest and highest of these."""
+
+    items: tuple[str, ...]
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Stray:
+    """A value that stands apart from the answers of an item's family: no range, and probably no answer."""
+
+    item: str
+    value: float
+    count: int
+    low: float
+    high: float
+    n_items: int
+
+
+@dataclass(frozen=True)
+class Families:
+    """The families of items without a declared range.
+
+    Parameters
+    ----------
+    families : tuple of Family
+        Every such item is in one of them.
+    strays : tuple of Stray
+        Values that no family has.
+    doubtful : tuple of Stray
+        Values just beyond their item's family that almost nobody gave: the range of that item alone.
+
+    Examples
+    --------
+    >>> from icqf.data.ranges import families_of
+    >>> columns = {"q1": [1, 2, 6, 3], "q2": [4, 44, 5, 6], "m1": [0, 1, 0, 1], "m2": [0, 0, 1, 1]}
+    >>> found = families_of({name: Spread.of(np.array(a, float)) for name, a in columns.items()})
+    >>> [(family.items, family.low, family.high) for family in found.families]
+    [(('q1', 'q2'), 1.0, 6.0), (('m1', 'm2'), 0.0, 1.0)]
+    >>> [(stray.item, stray.value) for stray in found.strays]
+    [('q2', 44.0)]
+    """
+
+    families: tuple[Family, ...] = ()
+    strays: tuple[Stray, ...] = ()
+    doubtful: tuple[Stray, ...] = ()
+
+    @cached_property
+    def ends(self) -> Mapping[str, tuple[float, float]]:
+        """Lowest and highest answer by item."""
+        return {item: (family.low, family.high) for family in self.families for item in family.items}
+
+    @property
+    def sentence(self) -> str:
+        """The ranges that were taken from the answers, and for which items."""
+        count = sum(len(family.items) for family in self.families)
+        parts = [f"{family.low:g} to {family.high:g} for {folded(family.items)}" for family in self.families]
+        which = "; ".join(parts)
+        return (
+            f"No range is declared for {counted(count, 'item')}: the lowest and highest answer found among "
+            f"items that share their answer values are taken, {which}."
+        )
+
+
+@dataclass(eq=False)
+class _Scale:
+    """Items that are believed to share a scale, while families are being found; changed in place."""
+
+    names: list[str]
+    spreads: dict[str, Spread] = field(repr=False)
+    low: float = np.inf
+    high: float = -np.inf
+
+    def __post_init__(self) -> None:
+        for spread in self.spreads.values():
+            low, high = spread.ends
+            self.low, self.high = min(self.low, low), max(self.high, high)
+
+    def take(self, other: _Scale) -> None:
+        self.names += other.names
+        self.spreads |= other.spreads
+        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
+
+
+def families_among(answers: pd.DataFrame, names: Iterable[str]) -> Families:
+    """Find the families among the items named, in the order of the columns."""
+    wanted = set(names)
+    numeric = [
+        name
+        for name, kind in answers.dtypes.items()
+        if name in wanted and pd.api.types.is_numeric_dtype(kind)
+    ]
+    if not numeric or not answers.columns.is_unique:
+        return Families()
+    table = answers[numeric].to_numpy(dtype=float, na_value=np.nan)
+    return families_of({str(name): Spread.of(table[:, j]) for j, name in enumerate(numeric)})
+
+
+def families_of(spreads: Mapping[str, Spread], *, fewest: int = FEWEST_PARTICIPANTS) -> Families:
+    """Find the families of items, given the answers to each in the order of the columns.
+
+    With fewer than `fewest` answers to an item, a digit that stands apart is an answer of its.
+    """
+    groups: dict[str, list[str]] = {}
+    for name in spreads:
+        groups.setdefault(stem(name), []).append(name)
+    alone = [names[0] for names in groups.values() if len(names) == 1]
+    set_aside = {name: _codes(spreads[name], fewest) for name in spreads}
+    for names in (*(names for names in groups.values() if len(names) > 1), alone):
+        for name, far in _far_values(names, spreads, set_aside, fewest).items():
+            set_aside[name] = {*set_aside[name], *far}
+    rest = {name: spread.without(set_aside[name]) for name, spread in spreads.items()}
+    doubtful: dict[str, float] = {}
+    for names in (*(names for names in groups.values() if len(names) > 1), alone):
+        doubtful |= _hardly_given(names, rest)
+    sure = {
+        name: spread.without([doubtful[name]]) if name in doubtful else spread
+        for name, spread in rest.items()
+    }
+    scales: list[_Scale] = []
+    for names in groups.values():
+        scales += _split([name for name in names if len(sure[name].values) > 1], sure)
+    _join_alike(scales, list(spreads))
+    _place_constants(scales, [name for name in spreads if len(sure[name].values) < 2], sure, list(spreads))
+    order = {name: at for at, name in enumerate(spreads)}
+    families = [
+        Family(tuple(sorted(scale.names, key=order.__getitem__)), scale.low, scale.high)
+        for scale in sorted(scales, key=lambda scale: min(order[name] for name in scale.names))
+    ]
+    own = {name: family for family in families for name in family.items}
+    strays, unsure = [], []
+    for name, values in set_aside.items():
+        home = own[name]
+        strays += [
+            Stray(name, value, int(spreads[name].count(value)), home.low, home.high, len(home.items))
+            for value in sorted(values)
+            if not home.low <= value <= home.high
+        ]
+    for name, value in doubtful.items():
+        home = own[name]
+        if not home.low <= value <= home.high:
+            count = int(spreads[name].count(value))
+            unsure.append(Stray(name, value, count, home.low, home.high, len(home.items)))
+    return Families(_widened(families, unsure), tuple(strays), tuple(unsure))
+
+
+def _codes(spread: Spread, fewest: int) -> set[float]:
+    """Usual no-answer codes that stand apart from an item's other answers."""
+    return {code for code in codes_apart(spread.values) if not (0 < code < 10 and spread.n < fewest)}
+
+
+def _far_values(
+    names: Sequence[str], spreads: Mapping[str, Spread], codes: Mapping[str, set[float]], fewest: int
+) -> dict[str, set[float]]:
+    """Values of single answers that are far from what several of these items hold."""
+    items_with: dict[float, int] = {}
+    cells: dict[float, float] = {}
+    often: set[float] = set()
+    plain = {name: spreads[name].without(codes[name]) for name in names}
+    for spread in plain.values():
+        for value, count in zip(spread.values.tolist(), spread.counts.tolist(), strict=True):
+            items_with[value] = items_with.get(value, 0) + 1
+            cells[value] = cells.get(value, 0.0) + count
+            if count >= max(3, 0.01 * spread.n):
+                often.add(value)
+    core = sorted(value for value, count in items_with.items() if count > 1 or value in often)
+    if len(core) < 2:
+        return {}
+    low, high = core[0], core[-1]
+    width, step, total = high - low, float(np.diff(core).max()), sum(cells.values())
+    found: dict[str, set[float]] = {}
+    for name, spread in plain.items():
+        away = [v for v in spread.values.tolist() if v < low or v > high]
+        given = sum(spread.count(value) for value in away)
+        if not away or given > max(1, 0.005 * spread.n):
+            continue  # not a slip but another scale
+        for value in away:
+            if 0 < value < 10 and spread.n < fewest:
+                continue
+            distance = max(low - value, value - high)
+            if distance > step and (distance > width or cells[value] < RARELY * total / len(core)):
+                found.setdefault(name, set()).add(value)
+    return found
+
+
+def _hardly_given(names: Sequence[str], spreads: Mapping[str, Spread]) -> dict[str, float]:
+    """By item, an answer at an end that only this item has, and almost nobody of those near the end gave."""
+    found: dict[str, float] = {}
+    for side in (1.0, -1.0):
+        ends = {
+            name: spreads[name].ends[1 if side > 0 else 0] for name in names if len(spreads[name].values) > 2
+        }
+        if len(ends) < 3:
+            continue
+        top = max(ends.values(), key=lambda end: side * end)
+        holders = [name for name, end in ends.items() if end == top]
+        if len(holders) != 1:
+            continue
+        next_end = max((end for end in ends.values() if end != top), key=lambda end: side * end)
+        near = sum(spreads[name].beyond(next_end, side, inclusive=True) for name in ends)
+        beyond = spreads[holders[0]].beyond(next_end, side, inclusive=False)
+        if beyond <= 2 and beyond < RARELY * near and spreads[holders[0]].count(top) == beyond:
+            found.setdefault(holders[0], top)
+    return found
+
+
+def _split(names: list[str], spreads: Mapping[str, Spread]) -> list[_Scale]:
+    """Items whose names begin alike, by scale."""
+    by_range: dict[tuple[float, float], list[str]] = {}
+    for name in names:
+        by_range.setdefault(spreads[name].ends, []).append(name)
+    scales = [_Scale(members, {name: spreads[name] for name in members}) for members in by_range.values()]
+    scales.sort(key=lambda scale: (-len(scale.names), scale.low - scale.high))
+    found: list[_Scale] = []
+    for scale in scales:
+        home = next((other for other in found if _may_be_one(scale, other)), None)
+        if home is None:
+            found.append(scale)
+        else:
+            home.take(scale)
+    return found
+
+
+def _join_alike(scales: list[_Scale], order: Sequence[str]) -> None:
+    """Unite equal ranges, and those that may have missed the extremes of their neighbours. In place."""
+    place = {name: at for at, name in enumerate(order)}
+
+    def unite(alike: Callable[[_Scale, _Scale], bool]) -> bool:
+        for at, small in enumerate(scales):
+            for other in scales:
+                if other is not small and alike(small, other):
+                    other.take(small)
+                    del scales[at]
+                    return True
+        return False
+
+    def equal(one: _Scale, other: _Scale) -> bool:
+        return (one.low, one.high) == (other.low, other.high)
+
+    def part(small: _Scale, large: _Scale) -> bool:
+        inside = large.low <= small.low and small.high <= large.high
+        if not inside or small.high - small.low <= _ALIKE * (large.high - large.low):
+            return False
+        places = {place[name] for name in large.names}
+        beside = any(place[name] + step in places for name in small.names for step in (-1, 1))
+        return beside and _may_be_one(small, large)
+
+    while unite(equal):
+        pass
+    while unite(part):
+        while unite(equal):
+            pass
+
+
+def _place_constants(
+    scales: list[_Scale], names: Sequence[str], spreads: Mapping[str, Spread], order: Sequence[str]
+) -> None:
+    """Give items with at most one answer the range of the nearest family that has this answer. In place."""
+    place = {name: at for at, name in enumerate(order)}
+    for name in names:
+        low, high = spreads[name].ends
+        homes = [scale for scale in scales if low > high or scale.low <= low <= scale.high]
+        if homes:
+            alike = [scale for scale in homes if any(stem(other) == stem(name) for other in scale.names)]
+            home = min(
+                alike or homes,
+                key=lambda scale: min(abs(place[other] - place[name]) for other in scale.names),
+            )
+            home.names.append(name)
+        elif low > high:
+            scales.append(_Scale([name], {}, 0.0, 1.0))
+        else:
+            scales.append(_Scale([name], {}, low, low + 1))
+
+
+def _may_be_one(one: _Scale, other: _Scale) -> bool:
+    """Whether the answers of two sets of items may come from one scale, though an extreme is missing."""
+    if max(one.low, other.low) - min(one.high, other.high) > 1:
+        return False
+    probability = 1.0
+    for side, end in ((1.0, "high"), (-1.0, "low")):
+        ends = [side * float(getattr(scale, end)) for scale in (one, other)]
+        if ends[0] == ends[1]:
+            continue
+        lacking, having = (one, other) if ends[0] < ends[1] else (other, one)
+        probability *= _chance_to_miss(lacking, having, float(getattr(lacking, end)), side)
+    return probability > MISSED_BY_CHANCE
+
+
+def _chance_to_miss(lacking: _Scale, having: _Scale, end: float, side: float) -> float:
+    """Chance that nobody went beyond an end, if those near it were as ready to as in the other items.
+
+    The readiness is the least of any such item, and below the mean of all by two standard errors: items
+    differ in how extreme an answer is.
+    """
+    near = {name: spread.beyond(end, side, inclusive=True) for name, spread in having.spreads.items()}
+    beyond = {name: spread.beyond(end, side, inclusive=False) for name, spread in having.spreads.items()}
+    total = sum(beyond.values())
+    if total == 0:
+        return 1.0
+    share = max(0.0, total - 2 * np.sqrt(total)) / sum(near.values())
+    share = min([share, *(beyond[name] / near[name] for name in near if near[name] >= 10)])
+    at_end = sum(spread.count(end) for spread in lacking.spreads.values())
+    return float((1 - share) ** at_end)
+
+
+def _widened(families: Sequence[Family], doubtful: Sequence[Stray]) -> tuple[Family, ...]:
+    """Give items with a doubtful answer a range of their own."""
+    own = {stray.item: stray for stray in doubtful}
+    found = []
+    for family in families:
+        kept = tuple(name for name in family.items if name not in own)
+        if kept:
+            found.append(Family(kept, family.low, family.high))
+        for name in family.items:
+            if name in own:
+                low, high = min(family.low, own[name].value), max(family.high, own[name].value)
+                found.append(Family((name,), low, high))
+    return tuple(found)

@@ -1,0 +1,67 @@
+"""The different answers to an item, and how often each was given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+_DENSE = 256  # values from lowest to highest that are counted without sorting
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """The different answers to an item, in order, and how often each was given."""
+
+    values: Array
+    counts: Array
+
+    @classmethod
+    def of(cls, answers: Array) -> Spread:
+        """Count the finite answers among these.
+
+        Examples
+        --------
+        >>> spread = Spread.of(np.array([2.0, 0, 2, np.nan]))
+        >>> spread.values, spread.counts
+        (array([0., 2.]), array([1., 2.]))
+        """
+        known = answers[np.isfinite(answers)]
+        if not known.size:
+            return cls(known, known)
+        low, high = known.min(), known.max()
+        if high - low < _DENSE and low == np.rint(low):
+            shifted = (known - low).astype(np.intp)
+            if (shifted == known - low).all():
+                counts = np.bincount(shifted)
+                there = np.flatnonzero(counts)
+                return cls(there + low, counts[there].astype(float))
+        values, numbers = np.unique(known, return_counts=True)
+        return cls(values, numbers.astype(float))
+
+    @property
+    def n(self) -> float:
+        """Number of answers."""
+        return float(self.counts.sum())
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Lowest and highest answer; infinite when there is none."""
+        return (float(self.values[0]), float(self.values[-1])) if self.values.size else (np.inf, -np.inf)
+
+    def without(self, values: Iterable[float]) -> Spread:
+        """Return the same without some values."""
+        keep = ~np.isin(self.values, list(values))
+        return Spread(self.values[keep], self.counts[keep])
+
+    def count(self, value: float) -> float:
+        """How often a value was given."""
+        return float(self.counts[self.values == value].sum())
+
+    def beyond(self, end: float, side: float, *, inclusive: bool) -> float:
+        """How many answers lie beyond an end, above it (side 1) or below it (-1)."""
+        distance = side * (self.values - end)
+        return float(self.counts[distance >= 0 if inclusive else distance > 0].sum())
