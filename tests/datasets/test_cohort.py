@@ -1,12 +1,15 @@
 """The simulated pair has the marginals its documentation states, one shared truth, and no surprises."""
 
 import doctest
+import hashlib
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from icqf.baselines.correlation import item_moments
+from icqf.baselines.extraction import extract
 from icqf.datasets.cohort import FACTORS, LIABILITIES, POPULATIONS, make_cohort
 from icqf.errors import InputError
 
@@ -14,6 +17,9 @@ LIMITS = {
     "hbn": {"mean": (0.33, 0.37), "zeros": (0.67, 0.72), "twos": (0.035, 0.055), "missing": (0.02, 0.035)},
     "abcd": {"mean": (0.16, 0.19), "zeros": (0.81, 0.86), "twos": (0.008, 0.015), "missing": (0.01, 0.015)},
 }
+
+# Of the answers, ages and diagnoses of 300 participants with random_state=2, before there were minor factors.
+OLD = {"hbn": "9e812634b3698bab", "abcd": "e1d776487248944a"}
 
 
 @pytest.fixture(scope="module", params=["hbn", "abcd"])
@@ -115,6 +121,99 @@ def test_factors_drive_their_diagnoses_and_age_drives_gaps():
     alcohol, light = missing[wording["Drinks alcohol"]], missing[wording["Needs a light on to fall asleep"]]
     assert alcohol[age < 8].mean() > 0.05 + alcohol[age > 14].mean()
     assert light[age > 16].mean() > 0.05 + light[age < 12].mean()
+
+
+# --- minor factors ----------------------------------------------------------------------------------------
+
+
+def fingerprint(cohort):
+    parts = (cohort.questionnaire.answers, cohort.questionnaire.confounds["age"], cohort.diagnoses)
+    joined = b"".join(np.nan_to_num(part.to_numpy(dtype=float), nan=9).tobytes() for part in parts)
+    return hashlib.sha256(joined).hexdigest()[:16]
+
+
+@pytest.mark.parametrize("minor", [None, 0, 0.0, "none"])
+def test_without_minor_factors_the_cohorts_are_the_old_ones_bit_for_bit(minor):
+    cohort = make_cohort("hbn", 300, minor=minor, random_state=2)
+    assert fingerprint(cohort) == OLD["hbn"]
+    assert fingerprint(make_cohort("abcd", 300, minor=minor, random_state=2)) == OLD["abcd"]
+    assert cohort.truth.minor_loadings.shape == (119, 0) and cohort.truth.minor_scores.shape == (300, 0)
+    assert cohort.truth.n_major == 8
+
+
+@pytest.mark.parametrize(("minor", "share"), [("fair", 0.10), ("poor", 0.20), (0.5, 0.5)])
+def test_minor_factors_carry_the_share_that_was_asked_for(minor, share):
+    plain, cohort = make_cohort("hbn", 4000), make_cohort("hbn", 4000, minor=minor)
+    truth, before = cohort.truth, plain.truth.noise**2
+    asked = (truth.minor_loadings**2).sum(axis=1)
+    np.testing.assert_allclose(asked / before, share)
+    np.testing.assert_allclose(asked + truth.noise**2, before)
+    realised = (truth.minor_scores.to_numpy() @ truth.minor_loadings.to_numpy().T).var(axis=0)
+    assert (realised / before).mean() == pytest.approx(share, rel=0.02)
+    np.testing.assert_allclose(realised / before, share, rtol=0.15)
+    # None of them stands out: the first carries a few percent of what all carry, and all are needed.
+    each = (truth.minor_loadings**2).sum() / asked.sum()
+    assert each.max() < 0.06 and (each > 0).all()
+
+
+def test_minor_factors_change_the_answers_and_nothing_else():
+    plain, cohort = make_cohort("abcd", 3000), make_cohort("abcd", 3000, minor="poor")
+    pd.testing.assert_frame_equal(plain.truth.loadings, cohort.truth.loadings)
+    pd.testing.assert_frame_equal(plain.truth.scores, cohort.truth.scores)
+    pd.testing.assert_frame_equal(plain.diagnoses, cohort.diagnoses)
+    pd.testing.assert_frame_equal(plain.questionnaire.confounds, cohort.questionnaire.confounds)
+    before, after = plain.questionnaire.answers, cohort.questionnaire.answers
+    assert before.isna().equals(after.isna())
+    changed = (before != after) & before.notna()
+    assert 0.02 < changed.to_numpy().mean() < 0.2
+    # The noise is as large as before, only shared: so the answers keep their marginals.
+    np.testing.assert_allclose(before.mean(), after.mean(), atol=0.03)
+    assert set(np.unique(after.to_numpy()[after.notna()])) == {0, 1, 2}
+    assert cohort.questionnaire.notes == ("Simulated (abcd, minor=0.2, random_state=0).",)
+
+
+@pytest.mark.parametrize("name", ["hbn", "abcd"])
+def test_every_minor_factor_is_weaker_than_every_major_one(name):
+    cohort = make_cohort(name, 20000, minor="poor")
+    truth = cohort.truth
+    major = truth.scores.to_numpy() @ truth.loadings.to_numpy().T
+    minor = truth.minor_loadings.to_numpy() @ truth.minor_loadings.to_numpy().T
+    total = np.cov(major.T) + minor + np.diag(truth.noise**2)
+    scale = np.outer(*2 * [np.sqrt(np.diag(total))])
+    # By principal axes of what they make items share, which is what eigenvalue rules see.
+    weakest = np.linalg.eigvalsh(np.cov(major.T) / scale)[-8]
+    assert np.linalg.eigvalsh(minor / scale)[-1] < weakest
+
+
+def test_minor_factors_leave_correlations_that_eight_factors_do_not_explain():
+    def left(minor):
+        answers = make_cohort("hbn", 4000, minor=minor).questionnaire.answers
+        R = item_moments(answers).correlation
+        L = extract(R, 8).loadings
+        return np.sqrt(np.mean((R - L @ L.T)[np.tril_indices(119, -1)] ** 2))
+
+    none, fair, poor = (left(minor) for minor in ("none", "fair", "poor"))
+    assert none < fair < poor
+
+
+def test_minor_loadings_are_those_of_the_questionnaire():
+    first = make_cohort("hbn", 50, minor=0.2, random_state=1)
+    other = make_cohort("abcd", 60, minor=0.2, random_state=2)
+    pd.testing.assert_frame_equal(first.truth.minor_loadings, other.truth.minor_loadings)
+    again = make_cohort("hbn", 50, minor=0.2, random_state=1)
+    pd.testing.assert_frame_equal(first.questionnaire.answers, again.questionnaire.answers)
+    assert abs(np.corrcoef(first.truth.minor_scores.iloc[:, 0], first.truth.scores.iloc[:, 0])[0, 1]) < 0.5
+
+
+@pytest.mark.parametrize("minor", [-0.1, 1, 1.5, float("nan"), True, [0.1]])
+def test_a_share_that_is_none(minor):
+    with pytest.raises(InputError, match="a share of at least 0 and below 1"):
+        make_cohort("hbn", 10, minor=minor)
+
+
+def test_a_word_that_is_not_known():
+    with pytest.raises(InputError, match=r"choose one of 'none', 'fair', 'poor'.*Did you mean 'poor'"):
+        make_cohort("hbn", 10, minor="por")
 
 
 def test_a_single_participant_and_wrong_wishes():

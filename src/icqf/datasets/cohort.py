@@ -8,6 +8,7 @@ gaps, prevalences), never at what a factorization makes of the data.
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -86,6 +87,10 @@ GENERAL_SHARE = 0.40
 CHANCE_SHARED = 0.25
 MISPLACED, CROSS_LOADING, CARRIES_EFFECT = 0.10, 0.35, 0.40
 THRESHOLDS = (0.5, 1.2)
+# Minor factors: the share of an item's noise that they carry, how many there are, by how much the loadings of
+# each are smaller than those of the one before, and the seed of their loadings.
+MODEL_ERROR = {"none": 0.0, "fair": 0.10, "poor": 0.20}
+N_MINOR, MINOR_DECAY, MINOR_SEED = 50, 0.02, 1969
 
 
 @dataclass(frozen=True)
@@ -141,12 +146,24 @@ class Truth:
         ``young`` is 1 minus it.
     noise : Series of shape (119,)
         Standard deviation of each item's noise, in answer points.
+    minor_loadings : DataFrame of shape (119, 50) or (119, 0)
+        Answer points that a minor score of 1 adds to each item, of both signs; no column where there are no
+        minor factors.
+    minor_scores : DataFrame of shape (n, 50) or (n, 0)
+        Standard normal scores on the minor factors, indexed by participant.
     """
 
     loadings: pd.DataFrame
     scores: pd.DataFrame
     effects: pd.DataFrame
     noise: pd.Series
+    minor_loadings: pd.DataFrame
+    minor_scores: pd.DataFrame
+
+    @property
+    def n_major(self) -> int:
+        """The number of major factors, which is what a rule for the number of factors should find."""
+        return self.loadings.shape[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +195,9 @@ class Cohort:
     truth: Truth
 
 
-def make_cohort(name: str, n: int | None = None, *, random_state: int = 0) -> Cohort:
+def make_cohort(
+    name: str, n: int | None = None, *, minor: float | str | None = None, random_state: int = 0
+) -> Cohort:
     """Simulate a study of the kind of HBN (care-seeking, 5-21 years) or ABCD (community, 9-10 years).
 
     Each participant has eight scores between 0 and 1, which share a general tendency. An item's propensity,
@@ -193,6 +212,11 @@ def make_cohort(name: str, n: int | None = None, *, random_state: int = 0) -> Co
         Which population to draw from. Both answer the same questionnaire, with the same true loadings.
     n : int, optional
         Number of participants. None: 1 335 and 11 681, as in the paper.
+    minor : {"none", "fair", "poor"} or float, optional
+        Model error: the share, at least 0 and below 1, of each item's noise variance that 50 weak minor
+        factors carry, which items share in no order. "fair" is 0.10 and "poor" 0.20. None, "none" and 0 make
+        no minor factors. The participants, their scores and diagnoses, and which answers are missing do not
+        depend on it.
     random_state : int
         Seed of the participants and their answers.
 
@@ -208,12 +232,18 @@ def make_cohort(name: str, n: int | None = None, *, random_state: int = 0) -> Co
     a sample in which more than half have ADHD and about three in four have at least one of the eleven, as the
     paper reports for HBN.
 
+    Minor factors follow L. R. Tucker, R. F. Koopman, R. L. Linn (1969), Evaluation of factor analytic
+    research procedures by means of simulated correlation matrices, Psychometrika 34, 421-459.
+
     Examples
     --------
     >>> from icqf.datasets import make_cohort
     >>> cohort = make_cohort("hbn", 200)
     >>> cohort.questionnaire.answers.shape, cohort.diagnoses.shape, cohort.truth.loadings.shape
     ((200, 119), (200, 11), (119, 8))
+    >>> harder = make_cohort("hbn", 200, minor="poor")
+    >>> harder.truth.n_major, harder.truth.minor_loadings.shape
+    (8, (119, 50))
     >>> make_cohort("abcd", 200).truth.loadings.equals(cohort.truth.loadings)
     True
     """
@@ -226,7 +256,9 @@ def make_cohort(name: str, n: int | None = None, *, random_state: int = 0) -> Co
     n = population.n if n is None else n
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
         raise InputError(f"A cohort needs a whole number of participants, at least 1; n is {n!r}.")
+    share = _minor_share(minor)
     items, loadings, effects, noise = _questionnaire_truth()
+    minor_loadings, noise = _minor_truth(noise, share)
     rng = np.random.default_rng([list(POPULATIONS).index(name), random_state])
     participants = pd.Index([f"SIM-{name.upper()}-{i:05d}" for i in range(1, n + 1)], name="participant")
 
@@ -238,6 +270,11 @@ def make_cohort(name: str, n: int | None = None, *, random_state: int = 0) -> Co
     design = np.column_stack([np.ones(n), old, 1 - old, male, ~male])
     level = scores @ loadings.to_numpy().T + design @ effects.to_numpy().T
     propensity = level + noise.to_numpy() * rng.standard_normal(level.shape)
+    # Random numbers of their own, so that everything else is the same with and without them.
+    own = np.random.default_rng([list(POPULATIONS).index(name), random_state, MINOR_SEED])
+    minor_scores = own.standard_normal((n, minor_loadings.shape[1]))
+    if share:
+        propensity = propensity + minor_scores @ minor_loadings.to_numpy().T
     # Rounding keeps the last bits of a matrix product, which differ between machines, out of the answers.
     answers = np.searchsorted(THRESHOLDS, np.round(propensity, 9)).astype(float)
     diagnoses = _diagnoses(rng, scores, population)
@@ -247,7 +284,7 @@ def make_cohort(name: str, n: int | None = None, *, random_state: int = 0) -> Co
         pd.DataFrame(answers, index=participants, columns=list(loadings.index)),
         items,
         confounds=pd.DataFrame({"age": age, "sex": np.where(male, "male", "female")}, index=participants),
-        notes=(f"Simulated ({name}, random_state={random_state}).",),
+        notes=(_note(name, share, random_state),),
         source=f"simulated {name}",
     )
     return Cohort(
@@ -255,9 +292,44 @@ def make_cohort(name: str, n: int | None = None, *, random_state: int = 0) -> Co
         questionnaire,
         diagnoses=pd.DataFrame(diagnoses, index=participants, columns=list(LIABILITIES)),
         truth=Truth(
-            loadings, pd.DataFrame(scores, index=participants, columns=list(FACTORS)), effects, noise
+            loadings,
+            pd.DataFrame(scores, index=participants, columns=list(FACTORS)),
+            effects,
+            noise,
+            minor_loadings,
+            pd.DataFrame(minor_scores, index=participants, columns=list(minor_loadings)),
         ),
     )
+
+
+def _note(name: str, share: float, random_state: int) -> str:
+    minor = f", minor={share:g}" if share else ""
+    return f"Simulated ({name}{minor}, random_state={random_state})."
+
+
+def _minor_share(minor: float | str | None) -> float:
+    if minor is None:
+        return 0.0
+    if isinstance(minor, str):
+        if minor in MODEL_ERROR:
+            return MODEL_ERROR[minor]
+        hint = did_you_mean(minor, MODEL_ERROR)
+        raise InputError(f"minor is {minor!r}; choose one of {listed(MODEL_ERROR)}, or a share.{hint}")
+    if isinstance(minor, bool) or not isinstance(minor, numbers.Real) or not 0 <= float(minor) < 1:
+        raise InputError(f"minor is {minor!r}; give a share of at least 0 and below 1, such as 0.1.")
+    return float(minor)
+
+
+def _minor_truth(noise: pd.Series, share: float) -> tuple[pd.DataFrame, pd.Series]:
+    """Loadings of the minor factors, and the noise that they leave: together as much variance as before."""
+    names = [f"minor{i}" for i in range(1, N_MINOR + 1)] if share else []
+    if not share:
+        return pd.DataFrame(index=noise.index, columns=names, dtype=float), noise
+    rng = np.random.default_rng(MINOR_SEED)
+    drawn = rng.standard_normal((len(noise), N_MINOR)) * (1 - MINOR_DECAY) ** np.arange(N_MINOR)
+    unit = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+    loadings = unit * (np.sqrt(share) * noise.to_numpy())[:, None]
+    return pd.DataFrame(loadings, index=noise.index, columns=names), noise * np.sqrt(1 - share)
 
 
 def _questionnaire_truth() -> tuple[tuple[Item, ...], pd.DataFrame, pd.DataFrame, pd.Series]:
