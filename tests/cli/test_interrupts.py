@@ -132,6 +132,89 @@ def test_a_real_ctrl_c(study, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.journal"]
 
 
+# Writes its tables, says so, and then waits in the middle of writing the results.
+WAITS = """
+import sys, time
+from icqf.cli import main
+from icqf.workflow import results
+
+def wait(*_):
+    print("writing", flush=True)
+    time.sleep(60)
+
+results.WRITERS[1:] = [wait]
+main()
+"""
+
+
+@pytest.fixture
+def writing(study, tmp_path):
+    """A program in the middle of writing its results."""
+    words = ["fit", *map(str, study), "--n-components", "2", "--beta", "0.1", "--out", "out"]
+    program = subprocess.Popen(
+        [sys.executable, "-c", WAITS, *words],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert program.stdout.readline() == "writing\n"
+    yield program
+    program.kill()
+    program.communicate()
+
+
+def unfinished(folder):
+    return [path for path in folder.iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_an_end_that_is_asked_for_leaves_nothing(writing, tmp_path, ending):
+    assert (unfinished(tmp_path)[0] / "scores.csv").exists()
+    writing.send_signal(ending)
+    said = writing.stderr.read()
+    assert writing.wait() == 130 and said.endswith("Stopped. Nothing was written.\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_kill_leaves_is_removed_by_the_next_run(writing, run, study, tmp_path):
+    again = ("fit", *study, "--n-components", "2", "--beta", "0.1", "--no-report", "--out", tmp_path / "out")
+    (left,) = unfinished(tmp_path)
+    writing.kill()
+    writing.wait()
+    assert (left / "scores.csv").exists()
+    assert run(*again).exit_code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_another_run_does_not_touch_one_that_writes(writing, run, study, tmp_path):
+    again = ("fit", *study, "--n-components", "2", "--beta", "0.1", "--no-report", "--out", tmp_path / "out")
+    (place,) = unfinished(tmp_path)
+    assert run(*again).exit_code == 0
+    assert unfinished(tmp_path) == [place] and (place / "scores.csv").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="there are no groups of processes")
+def test_ctrl_c_shows_nothing_of_the_workers(study, tmp_path):
+    """As a terminal does: the interrupt goes to the program and to its workers."""
+    words = ("select", *study, *SEARCH, "--n-repeats", "200", "--jobs", "2", "--out", "cv.csv")
+    program = subprocess.Popen(
+        [sys.executable, "-m", "icqf", *map(str, words)],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    journal, deadline = tmp_path / "cv.csv.journal", time.monotonic() + 120
+    while not (journal.exists() and journal.read_bytes().count(b"\n") > 3) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(program.pid, signal.SIGINT)
+    _, said = program.communicate(timeout=120)
+    assert program.returncode == 130
+    assert "Traceback" not in said and "Error" not in said and "fits are kept in cv.csv.journal" in said
+
+
 def test_plain_lines_tell_the_time_left(capsys, monkeypatch):
     clock = SimpleNamespace(now=0.0)
     monkeypatch.setattr("icqf.cli.support.progress.time.monotonic", lambda: clock.now)

@@ -113,16 +113,16 @@ def run(n: int, seed: int, folder: Path, *, jobs: tuple[int, ...] = (1, 2)) -> T
         ending = rng.choice(SIGNALS)
         moment = rng.uniform(0.2, 1.0)
         more = ("--jobs", str(rng.choice(jobs)))
+        everybody = ending != signal.SIGKILL and rng.random() < 0.5  # as Ctrl-C does: workers, too
         place = prepare(folder / f"try-{i}")
-        what = f"{command} {' '.join(more)} {ending.name} at {moment:.0%}"
-        for outcome, text in ended(
-            command, place, more, ending, moment * known[command][1], known[command][0]
-        ):
+        what = f"{command} {' '.join(more)} {ending.name}{' to all' * everybody} at {moment:.0%}"
+        after, whole = moment * known[command][1], known[command][0]
+        for outcome, text in ended(command, place, more, ending, after, whole, everybody=everybody):
             tally.add(outcome, f"{what}: {text}".strip(": "))
     return tally
 
 
-def ended(command, place, more, ending, after, known):
+def ended(command, place, more, ending, after, known, *, everybody=False):
     """What became of one run that was ended, and of the run after it."""
     program = start(command, place, *more)
     try:
@@ -130,7 +130,7 @@ def ended(command, place, more, ending, after, known):
         finished = True
     except subprocess.TimeoutExpired:
         finished = False
-        program.send_signal(ending)
+        (os.killpg if everybody else os.kill)(program.pid, ending)
         try:
             _, said = program.communicate(timeout=30)
         except subprocess.TimeoutExpired:
@@ -143,6 +143,8 @@ def ended(command, place, more, ending, after, known):
         program.wait()
     if "Traceback" in said:
         yield "foreign exception", said.strip().splitlines()[-1]
+    if ending != signal.SIGKILL and leftovers(place):
+        yield "left behind", f"at once: {', '.join(leftovers(place))}"
     if not finished and command != "stability" and results(place) not in ({}, known):
         yield "half-written", ", ".join(results(place))
     whole = results(place) == known

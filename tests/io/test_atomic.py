@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from icqf.errors import InputError
 from icqf.io.atomic import new_file, new_folder, recover, write_bytes
 
 # Writes a folder of two files and dies, as if killed, before or after the n-th step that touches the disk.
@@ -109,3 +110,53 @@ def test_a_file_is_whole_or_as_it_was(tmp_path):
         assert place.suffix == ".csv" and path.read_bytes() == b"old"
     assert path.read_bytes() == b"new"
     assert [found.name for found in tmp_path.iterdir()] == ["scores.csv"]
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
+    for name in (".out.0123abcd.partial", ".table.0123abcd.partial.csv"):
+        place = tmp_path / name
+        if name.endswith("csv"):
+            place.write_text("half")
+        else:
+            place.mkdir()
+            (place / "scores.csv").write_text("half")
+    others = [".out.other.partial", ".outer.0123abcd.partial", ".table.0123abcd.partial.sav", "out.partial"]
+    for name in others:
+        (tmp_path / name).write_text("of somebody else")
+    recover(tmp_path / "out")
+    write_bytes(tmp_path / "table.csv", b"whole")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*others, "table.csv"])
+
+
+def test_a_live_writer_is_never_touched(tmp_path):
+    """Several processes write to the same places at once: each ends with its own, whole."""
+    writer = """
+import sys
+from icqf.io import atomic
+with atomic.new_folder(sys.argv[1] + "/out") as place, atomic.new_file(sys.argv[1] + "/t.csv") as table:
+    (place / "a").write_text("whole")
+    table.write_text("whole")
+    print("begun", flush=True)
+    sys.stdin.readline()
+"""
+    words = [sys.executable, "-c", writer, str(tmp_path)]
+    program = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert program.stdout.readline() == "begun\n"
+    with new_folder(tmp_path / "out") as place, new_file(tmp_path / "t.csv") as table:
+        (place / "a").write_text("mine")
+        table.write_text("mine")
+        assert len([path for path in tmp_path.iterdir() if ".partial" in path.name]) == 4
+    program.communicate("go on\n", timeout=60)
+    assert program.returncode == 0
+    assert content(tmp_path / "out") == {"a": "whole"} and (tmp_path / "t.csv").read_text() == "whole"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "t.csv"]
+
+
+def test_a_full_disk_is_one_sentence(tmp_path):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    for opened in (new_file(tmp_path / "t.csv"), new_folder(tmp_path / "out")):
+        with pytest.raises(InputError, match=r"^(t.csv|out): there is no room on the disk"), opened:
+            full()
+    assert list(tmp_path.iterdir()) == []

@@ -7,6 +7,7 @@ in `COMMANDS`. Commands import what is heavy inside their functions, so that ``i
 from __future__ import annotations
 
 import importlib
+import signal
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from icqf import __version__
 from icqf.cli.support.terminal import echo, escaped
 from icqf.cli.support.wording import worded
 from icqf.errors import InputError, concerns_users, did_you_mean
+from icqf.io.atomic import FULL
 
 COMMANDS = (
     *("demo", "check", "codebook", "fit", "select", "score", "show", "compare"),
@@ -73,13 +75,16 @@ class Program(click.Group):
             raise
         except OSError as error:
             place = f"{error.filename}: " if error.filename else ""
-            raise Refusal(escaped(f"{place}{error.strerror or error}.")) from error
+            fault = "there is no room left on the disk" if error.errno in FULL else error.strerror or error
+            raise Refusal(escaped(f"{place}{fault}.")) from error
 
 
 @contextmanager
 def _warnings_as_messages() -> Iterator[None]:
     def show(message: Any, category: Any, *place: Any, **more: Any) -> None:
-        if concerns_users(category):
+        context = click.get_current_context(silent=True)
+        quiet = context is not None and context.params.get("quiet", False)
+        if concerns_users(category) and not quiet:
             echo(f"Note: {worded(message)}", err=True)
 
     with warnings.catch_warnings():
@@ -110,4 +115,12 @@ def cli() -> None:
 
 def main() -> None:
     """Run the program."""
+    for name in ("SIGTERM", "SIGHUP"):  # of batch systems and of terminals that are closed
+        if signal.getsignal(number := getattr(signal, name, signal.SIGINT)) is signal.SIG_DFL:
+            signal.signal(number, _interrupted)
     cli()
+
+
+def _interrupted(*_: Any) -> None:
+    """End as after Ctrl-C: what is unfinished is removed, what is finished is kept."""
+    raise KeyboardInterrupt

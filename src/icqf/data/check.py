@@ -21,7 +21,7 @@ from icqf.data.questionnaire import (
     range_faults,
 )
 from icqf.data.ranges import FEWEST_PARTICIPANTS, Families
-from icqf.data.scales import USUAL_CODES, codes_apart
+from icqf.data.scales import USUAL_CODES, WIDEST_RANGE, codes_apart, refuse_wide_range
 from icqf.errors import InputError, counted, listed
 
 SEVERITIES = ("error", "warning", "note")
@@ -254,7 +254,12 @@ def _items(draft: Draft) -> Iterator[Finding]:
 def _widths(draft: Draft) -> Iterator[Finding]:
     """Items with wide ranges outweigh narrow ones where a point counts as a point, as errors are squared."""
     ends = draft.ranges()
-    spans = (ends["max"] - ends["min"]).tolist()
+    for item, low, high in ends.itertuples():
+        try:
+            refuse_wide_range(str(item), low, high)
+        except InputError as fault:
+            yield Finding.of(fault)
+    spans = [span for span in (ends["max"] - ends["min"]).tolist() if span <= WIDEST_RANGE]
     if not spans or max(spans) < WIDER * min(spans):
         return
     narrow, wide = min(spans), max(spans)

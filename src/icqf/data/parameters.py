@@ -40,7 +40,7 @@ class Number:
         wanted = "a whole number" if self.whole else "a number"
         limit = f" above {self.above:g}" if self.least is None else f" of at least {self.least:g}"
         if not right and isinstance(value, numbers.Real) and self.most < float(value) < math.inf:
-            limit = f" of at most {self.most:g}"
+            limit = f" of at most {self.most if self.whole else format(self.most, 'g')}"
         return "" if right else f" must be {wanted}{limit}, not {value!r}."
 
 
@@ -90,6 +90,7 @@ PARAMETERS: dict[str, Kind] = {
     "rule": OneOf(("min", "one_se", "stable")),
     "n_splits": Number(least=2, whole=True),
     "n_repeats": Number(least=1, whole=True),
+    "seed": Number(least=0, most=2**32 - 1, whole=True),
 }
 
 

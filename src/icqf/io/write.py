@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import re
 from datetime import datetime
+from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,6 @@ from icqf.data.frames import as_pandas
 from icqf.errors import InputError
 from icqf.io.atomic import new_file
 from icqf.io.formats import WRITABLE
-from icqf.io.readers.tables import require_package
 
 _NEEDS = {"parquet": "pyarrow", "xlsx": "xlsxwriter", "sav": "pyreadstat"}
 RISKY = re.compile(r"^'*[=+\-@\t\r]")
@@ -88,16 +90,24 @@ def write_table(
     """
     path, frame = Path(path), as_pandas(frame)
     format = format or path.suffix.lower().lstrip(".")
-    if format not in WRITABLE:
-        raise InputError(f"{path.name}: tables are written as {', '.join(WRITABLE)}, not as {format!r}.")
-    if format in _NEEDS:
-        require_package(_NEEDS[format], _NEEDS[format], path)
+    require_writer(path, format)
     with new_file(path) as place:
         if format == "csv":
             place.write_text(csv_text(frame, decimals=decimals), encoding="utf-8", newline="")
         else:
             writers = {"parquet": _write_parquet, "xlsx": _write_xlsx, "sav": _write_sav}
             writers[format](_flat(frame), place)
+
+
+def require_writer(path: Path, format: str) -> None:
+    """Refuse a format of tables that is not known, or whose writer is not installed."""
+    if format not in WRITABLE:
+        raise InputError(f"{path.name}: tables are written as {', '.join(WRITABLE)}, not as {format!r}.")
+    if format in _NEEDS and find_spec(_NEEDS[format]) is None:
+        raise InputError(
+            f"{path.name}: writing .{format} tables needs the package {_NEEDS[format]}; "
+            "pip install 'icqf[io]', or choose csv."
+        )
 
 
 def csv_text(frame: pd.DataFrame, *, decimals: int | None = None) -> str:
@@ -185,15 +195,19 @@ def _quoted(cell: str) -> str:
 
 
 def _write_parquet(table: pd.DataFrame, path: Path) -> None:
-    table.to_parquet(path, engine="pyarrow", index=False)
+    content = io.BytesIO()  # so that a full disk meets one plain write
+    table.to_parquet(content, engine="pyarrow", index=False)
+    path.write_bytes(content.getvalue())
 
 
 def _write_xlsx(table: pd.DataFrame, path: Path) -> None:
-    options = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
-    with pd.ExcelWriter(path, engine="xlsxwriter", engine_kwargs={"options": options}) as writer:
+    texts = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
+    options, content = {**texts, "in_memory": True}, io.BytesIO()
+    with pd.ExcelWriter(content, engine="xlsxwriter", engine_kwargs={"options": options}) as writer:
         # A fixed date keeps the same table the same bytes.
         writer.book.set_properties({"created": datetime(2000, 1, 1)})
         table.to_excel(writer, sheet_name="table", index=False)
+    path.write_bytes(content.getvalue())
 
 
 def _write_sav(table: pd.DataFrame, path: Path) -> None:
@@ -214,7 +228,14 @@ def _write_sav(table: pd.DataFrame, path: Path) -> None:
     plain = plain.assign(
         **{name: plain[name].astype(float) for name in plain.columns if _is_flag(plain[name])}
     )
-    pyreadstat.write_sav(plain.set_axis(names, axis=1), str(path), column_labels=list(table.columns))
+    try:
+        pyreadstat.write_sav(plain.set_axis(names, axis=1), str(path), column_labels=list(table.columns))
+        # On a full disk the library may end in silence, with a file that stops early.
+        written, _ = pyreadstat.read_sav(str(path), usecols=names[:1])
+    except pyreadstat.ReadstatError as error:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
+    if len(written) != len(table):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _texts(table: pd.DataFrame) -> list[str]:

@@ -72,7 +72,7 @@ def run_all(
     _tell(callback, len(results), len(jobs))
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
     todo = (delayed(_one)(name, work, job) for name, job in jobs.items() if name not in known)
-    with ended_quietly(parallel(todo)) as finished:
+    with ended_quietly(started(parallel, todo)) as finished:
         for name, result in finished:
             if journal is not None:
                 journal.append([{"job": name, "result": result}])
@@ -85,7 +85,27 @@ def in_parallel(
     work: Callable[..., T], tasks: Iterable[tuple[Any, ...]], *, n_jobs: int | None = None
 ) -> list[T]:
     """What `work` gives for each task's arguments, in their order; one BLAS thread per process."""
-    return list(Parallel(n_jobs=n_jobs)(delayed(on_one_thread)(work, *task) for task in tasks))
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+    with ended_quietly(started(parallel, (delayed(on_one_thread)(work, *task) for task in tasks))) as results:
+        return list(results)
+
+
+def started(parallel: Parallel, tasks: Iterable[Any]) -> Any:
+    """Start work that gives a generator, in processes that do not hear Ctrl-C or an end that is asked for.
+
+    The process that started them hears it, and ends them; they would only write their own tracebacks.
+    """
+    if threading.current_thread() is not threading.main_thread():  # which alone may say what signals do
+        return parallel(tasks)
+    names = ("SIGINT", "SIGTERM", "SIGHUP")
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    # A process ignores from its beginning what is ignored where it is started.
+    before = [(number, signal.signal(number, signal.SIG_IGN)) for number in numbers]
+    try:
+        return parallel(tasks)
+    finally:
+        for number, handler in before:
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 def on_one_thread(work: Callable[..., T], *arguments: Any) -> T:

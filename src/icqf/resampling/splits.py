@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from icqf.data.parameters import parameter_error
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError, counted
 from icqf.resampling.dealing import BANDS, bands, deal_in_proportion
@@ -18,6 +20,7 @@ Array = NDArray[Any]
 HELD_OUT = 0.2
 VALIDATION = 0.2
 FULL = 1.0
+FEWEST = 5  # participants in a training set
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +86,7 @@ def make_splits(
             validation=_members(member, validation),
             training={size: _members(member, units) for size, units in training.items()},
         )
+        _refuse_few(split)
         _refuse_unseen_categories(questionnaire, split)
         splits.append(split)
     return splits
@@ -125,6 +129,19 @@ def _levels(confound: pd.Series) -> list[Array]:
     else:
         codes = pd.factorize(confound, use_na_sentinel=False)[0]
     return [(codes == code).astype(float) for code in np.unique(codes)]
+
+
+def _refuse_few(split: Split) -> None:
+    whole = len(split.held_out) * (1 - HELD_OUT) / HELD_OUT
+    for size, rows in split.training.items():
+        if len(rows) < FEWEST:
+            least = math.ceil(100 * (FEWEST + 1) / whole) / 100
+            raise parameter_error(
+                "sizes",
+                f" holds {size:g}, which leaves {counted(len(rows), 'participant')} to fit to; give shares "
+                f"of at least {least:g}.",
+                value=size,
+            )
 
 
 def _refuse_unseen_categories(questionnaire: Questionnaire, split: Split) -> None:

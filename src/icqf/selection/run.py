@@ -13,7 +13,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 
 from icqf.baselines.retention import parallel_analysis
 from icqf.errors import InputError
-from icqf.jobs.parallel import Progress, ended_quietly, on_one_thread
+from icqf.jobs.parallel import Progress, ended_quietly, on_one_thread, started
 from icqf.selection.journal import SearchJournal
 from icqf.selection.rules import best_row, error_table
 from icqf.selection.search import Plan, Trial, run_task, tasks
@@ -72,7 +72,8 @@ def _run(
     done = total - sum(len(task.ks) * len(task.folds) for task in todo) * len(plan.betas)
     _tell(callback, done, total, known)
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-    with ended_quietly(parallel(delayed(on_one_thread)(run_task, plan, task) for task in todo)) as results:
+    work = (delayed(on_one_thread)(run_task, plan, task) for task in todo)
+    with ended_quietly(started(parallel, work)) as results:
         for finished in results:
             if journal is not None:
                 journal.add(finished)

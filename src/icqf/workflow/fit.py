@@ -14,7 +14,7 @@ import pandas as pd
 
 from icqf.data.study import Study
 from icqf.data.validate import EmptyRowsWarning
-from icqf.errors import concerns_users
+from icqf.errors import InputError, concerns_users, counted
 from icqf.estimator import ICQF
 from icqf.selection.estimator import ICQFCV
 from icqf.workflow.options import StudyOptions
@@ -97,6 +97,7 @@ def fit_study(
     (600, 2)
     """
     started, clock = datetime.now(UTC), time.perf_counter()
+    _refuse_names(options)
     study = read_study(options) if study is None else study
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -113,6 +114,19 @@ def fit_study(
     )
     said = _told(caught)
     return StudyFit(options, study, model, scores, search, said, started, time.perf_counter() - clock)
+
+
+def _refuse_names(options: StudyOptions) -> None:
+    """Refuse names of factors whose number is another, or is still to be found."""
+    if options.names and options.n_components != (len(options.names),):
+        number = len(options.names)
+        found = ", ".join(map(str, options.n_components)) or "chosen by cross-validation"
+        raise InputError(
+            f"names holds {counted(number, 'name')}, and the number of factors is {found}.",
+            code="names",
+            remedy=f"Set n_components={number}, or leave the names out until the number is known.",
+            number=number,
+        )
 
 
 def select_study(

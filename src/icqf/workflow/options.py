@@ -301,7 +301,6 @@ def _ranges(value: Any) -> tuple[tuple[str, float, float], ...]:
 FILES = ("answers", "codebook", "dictionary")
 _KINDS: dict[str, Kind] = PARAMETERS | {
     "item_weight": OneOf(ITEM_WEIGHTS),
-    "seed": Number(least=0, whole=True),
     "bootstrap": Number(least=0, whole=True),
     "jobs": Number(least=-1, whole=True),
     "format": OneOf(WRITABLE),
@@ -333,6 +332,8 @@ def _taken(name: str, value: Any) -> Any:
             wanted = str(error)
     elif name == "jobs" and value == 0:
         wanted = "a number of processes, or -1 for all processors"
+    elif name == "bootstrap" and value == 1:
+        wanted = "at least 2 resamples, or 0 for none"
     else:
         check_parameter(name, value, _KINDS)
         return value

@@ -10,15 +10,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from icqf.errors import InputError, listed
-from icqf.io.atomic import new_folder, recover
-from icqf.io.formats import WRITABLE
+from icqf.io.atomic import new_folder
 from icqf.io.write import write_table
 from icqf.report import build_report, write_report
 from icqf.workflow.account import account_of
 from icqf.workflow.fit import StudyFit
+from icqf.workflow.places import ACCOUNT, refuse_existing
 
-ACCOUNT = "provenance.json"
 DECIMALS = 6  # scores are solved for to about 1e-5
 
 
@@ -109,62 +107,3 @@ def _report(fit: StudyFit, place: Path, folder: Path) -> None:
 
 # What is written; a further output is one more function of (fit, place, folder).
 WRITERS: list[Callable[[StudyFit, Path, Path], None]] = [_tables, _model, _config, _report]
-
-
-def refuse_existing(folder: Path, *, force: bool) -> None:
-    """Refuse a place that may not be written to, before any work is done."""
-    recover(folder)
-    if not folder.parent.is_dir():
-        raise InputError(f"{folder}: there is no folder {str(folder.parent)!r} to put it in.")
-    if not os.access(folder.parent, os.W_OK):
-        raise InputError(f"{folder}: nothing can be written into {str(folder.parent)!r}.")
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise InputError(f"{folder}: this is a file; name a folder for the results.")
-    present = {path.name for path in folder.iterdir()}
-    if not present:
-        return
-    foreign = sorted(present - _own_files(folder))
-    if foreign:
-        raise InputError(
-            f"{folder}: the folder holds files that are not results of an earlier run ({listed(foreign)}). "
-            "Choose another folder, or move them."
-        )
-    if not force:
-        raise InputError(
-            f"{folder}: the folder already holds results.",
-            code="exists",
-            remedy="Choose another one, or give force=True to replace them.",
-        )
-
-
-def _own_files(folder: Path) -> set[str]:
-    try:
-        account = json.loads((folder / ACCOUNT).read_text(encoding="utf-8"))
-        return {str(name) for name in account["outputs"]} if account["program"] == "icqf" else set()
-    except (OSError, ValueError, KeyError, TypeError):
-        return set()
-
-
-def refuse_file(path: Path, *, force: bool) -> None:
-    """Refuse a file that may not be written, before any work is done."""
-    if path.is_dir():
-        raise InputError(f"{path}: this is a folder; name a file.")
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: there is no folder {str(path.parent)!r} to put it in.")
-    if path.exists() and not force:
-        raise InputError(
-            f"{path}: the file is already there.",
-            code="exists",
-            remedy="Choose another one, or give force=True to replace it.",
-        )
-
-
-def refuse_table(path: Path, *, force: bool, format: str | None = None) -> None:
-    """Refuse a file that may not be written, or not as a table."""
-    refuse_file(path, force=force)
-    if (format or path.suffix.lower().lstrip(".")) not in WRITABLE:
-        raise InputError(
-            f"{path}: a table is written as {', '.join(WRITABLE)}; give the name one of these endings."
-        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -57,6 +57,7 @@ def score_file(
     id: str | None = None,
     missing_codes: Iterable[float | str] = (),
     visit: Visit = None,
+    begin: Callable[[], object] | None = None,
 ) -> Scored:
     """Score the participants of a file with the model of another.
 
@@ -70,6 +71,8 @@ def score_file(
         Directions and missing codes, for a model file that holds none, or instead of those it holds.
     dictionary, id, missing_codes, visit
         As in `icqf.io.read_questionnaire`.
+    begin : callable, optional
+        Called when the files have been read and before the participants are scored.
 
     Returns
     -------
@@ -102,6 +105,8 @@ def score_file(
     questionnaire = read_questionnaire(
         table, codebook=items, id=id, confounds=confounds, missing_codes=missing_codes
     )
+    if begin is not None:
+        begin()
     scores = transform_in_threads(fitted, questionnaire)
     silent = int(scores.iloc[:, 0].isna().sum()) if scores.shape[1] else 0
     notes = [note for note in questionnaire.notes if not note.startswith(NOT_IN_CODEBOOK)]

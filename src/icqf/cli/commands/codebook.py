@@ -49,7 +49,7 @@ def command(
     from icqf.io.atomic import write_bytes
     from icqf.io.readers.visits import keep_visit
     from icqf.workflow.codebook import suggest_directions
-    from icqf.workflow.results import refuse_file
+    from icqf.workflow.places import refuse_file
 
     form = form or ("toml" if out is not None and out.suffix.lower() == ".toml" else "csv")
     if out is not None:

@@ -35,7 +35,7 @@ def command(first: Path, second: Path, method: str, similarity: str, out: Path |
     """Pair the factors of two models by their loadings on the items they share."""
     from icqf.io import write_table
     from icqf.resampling.matching import match_factors
-    from icqf.workflow.results import refuse_table
+    from icqf.workflow.places import refuse_table
     from icqf.workflow.score import model_items
 
     if out is not None:

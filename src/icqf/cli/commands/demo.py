@@ -32,7 +32,7 @@ Examples:
 )
 @click.option("--out", type=FILE, default=Path("icqf-demo"), help="Folder for the data and the results.")
 @click.option("--force", is_flag=True, help="Replace the demo's data files if they were edited.")
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing on standard error.")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
 def command(data: str, out: Path, force: bool, quiet: bool) -> None:
     """Run everything once: put a study's files into a folder, check them, choose, fit and write results.
 
@@ -44,7 +44,9 @@ def command(data: str, out: Path, force: bool, quiet: bool) -> None:
         fit, names = run_demo(
             data, out, force=force, callback=meter, begin=lambda study: announce(study, quiet=quiet)
         )
-    say(fit.warnings, quiet=quiet)
+    if quiet:
+        return
+    say(fit.warnings)
     if fit.search is not None:
         echo(choice_text(fit.search, fit.options.rule) + "\n")
     echo(model_text(fit.model, fit.study.items, top=4))

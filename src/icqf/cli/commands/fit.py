@@ -30,7 +30,7 @@ Examples:
 @click.option("--force", is_flag=True, help="Replace earlier results in that folder.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run.")
 @click.option("--top", type=click.IntRange(1), default=5, help="Items shown for each factor.")
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing on standard error.")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
 @click.pass_context
 def command(
     ctx: click.Context, out: Path, force: bool, resume: bool, top: int, quiet: bool, **_: Any
@@ -40,18 +40,21 @@ def command(
     The number of factors and the penalty are chosen by cross-validation unless both are given.
     """
     from icqf.workflow.fit import fit_study
+    from icqf.workflow.places import refuse_results
     from icqf.workflow.read import read_study
-    from icqf.workflow.results import refuse_existing, write_results
+    from icqf.workflow.results import write_results
 
     options = options_of(ctx)
-    refuse_existing(out, force=force)
-    journal = journal_for(out, options, resume=resume)
     study = read_study(options)
+    refuse_results(out, study.questionnaire, format=options.format, force=force)
+    journal = journal_for(out, options, resume=resume)
     announce(study, quiet=quiet)
     with job(ctx, journal, quiet=quiet) as meter:
         fit = fit_study(options, study=study, checkpoint=journal, callback=meter)
         names = write_results(fit, out, force=force)
-    say(fit.warnings, quiet=quiet)
+    if quiet:
+        return
+    say(fit.warnings)
     if fit.search is not None:
         echo(choice_text(fit.search, fit.options.rule) + "\n")
     echo(model_text(fit.model, study.items, top=top))

@@ -67,7 +67,7 @@ Example:
 @click.option("--scheme", "schemes", multiple=True, help='Only these rows, such as "ICQF (BCV)".')
 @click.option("--jobs", type=int, help="Processes to use.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("table1"), help="Folder for results.")
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing on standard error.")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
 @click.pass_context
 def table1_command(
     ctx: click.Context,
@@ -108,9 +108,9 @@ def table1_command(
     table.to_csv(out / "table1.csv", index=False)
     (out / "table1.txt").write_text(text + "\n", encoding="utf-8")
     _figures(out, table)
-    echo(text)
-    echo("Mean |found k − true k| (standard error); the paper's, where it has any, in square brackets.")
     if not quiet:
+        echo(text)
+        echo("Mean |found k − true k| (standard error); the paper's, where it has any, in square brackets.")
         echo(f"Written to {out}.", err=True)
 
 
@@ -134,10 +134,12 @@ def _study_options(default: Sequence[str]) -> Callable[[Command], Command]:
         ),
         click.option("--quick", is_flag=True, help="Few splits, candidates and participants: minutes."),
         click.option("--splits", default=30, type=click.IntRange(1), help="How often a study is divided."),
-        click.option("--seed", default=0, type=click.IntRange(0), help="Seed of all random numbers."),
+        click.option(
+            "--seed", default=0, type=click.IntRange(0, 2**32 - 1), help="Seed of everything random."
+        ),
         click.option("--jobs", type=int, help="Processes to use."),
         click.option("--out", type=FILE, default=Path("reproduced"), help="Folder for results."),
-        click.option("--quiet", "-q", is_flag=True, help="Print nothing on standard error."),
+        click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors."),
     ]
 
     def decorate(command: Command) -> Command:
@@ -161,8 +163,8 @@ def _run(ctx: click.Context, work: Callable[[list[Study], Design], Path], option
     studies = [load_study(name, files=files.get(name, ()), most=most) for name in options["studies"]]
     with resumable(ctx, options["out"], quiet=options["quiet"]) as meter:
         page = work(studies, _design(ctx, options, meter))
-    echo(page.read_text(encoding="utf-8"))
     if not options["quiet"]:
+        echo(page.read_text(encoding="utf-8"))
         echo(f"Written to {options['out']}: {page.name}, tables and figures.", err=True)
 
 

@@ -33,7 +33,7 @@ Examples:
 @click.option("--missing-codes", cls=ManyOption, metavar="VALUE", help="Further values that mean no answer.")
 @visit_option
 @click.option("--force", is_flag=True, help="Replace an existing file.")
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing on standard error.")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors, and scores without --out.")
 def command(
     model: Path,
     answers: Path,
@@ -54,12 +54,16 @@ def command(
     """
     from icqf.io.write import csv_text, write_table
     from icqf.workflow.options import StudyOptions
-    from icqf.workflow.results import DECIMALS, refuse_table
+    from icqf.workflow.places import refuse_table
+    from icqf.workflow.results import DECIMALS
     from icqf.workflow.score import score_file
 
-    if out is not None:
-        refuse_table(out, force=force, format=form)
     given = StudyOptions.of({"answers": answers, "missing_codes": missing_codes, "visit": visit})
+
+    def begin() -> None:
+        if out is not None:
+            refuse_table(out, force=force, format=form)
+
     done = score_file(
         model,
         answers,
@@ -68,6 +72,7 @@ def command(
         id=id,
         missing_codes=given.missing_codes,
         visit=given.visit,
+        begin=begin,
     )
     say(done.notes, quiet=quiet)
     if out is None:

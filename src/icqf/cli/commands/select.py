@@ -28,7 +28,7 @@ Examples:
 @click.option("--out", type=FILE, help="Table of all fits, .csv, .sav, .parquet or .xlsx.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run.")
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing on standard error.")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors, and the choice without --out.")
 @click.pass_context
 def command(ctx: click.Context, out: Path | None, force: bool, resume: bool, quiet: bool, **_: Any) -> None:
     """Choose the number of factors and the penalty for ANSWERS by cross-validation.
@@ -37,24 +37,26 @@ def command(ctx: click.Context, out: Path | None, force: bool, resume: bool, qui
     """
     from icqf.io import write_table
     from icqf.workflow.fit import select_study
+    from icqf.workflow.places import refuse_table
     from icqf.workflow.read import read_study
-    from icqf.workflow.results import refuse_table
 
     options = options_of(ctx)
     if not options.searches:
         raise click.UsageError(
             "One number of factors and one penalty leave nothing to choose; give several.", ctx
         )
+    study = read_study(options)
     if out is not None:
         refuse_table(out, force=force)
     journal = journal_for(Path(options.answers.stem) if out is None else out, options, resume=resume)
-    study = read_study(options)
     announce(study, quiet=quiet)
     with job(ctx, journal, quiet=quiet) as meter:
         search = select_study(options, study, checkpoint=journal, callback=meter)
         if out is not None:
             refuse_table(out, force=force)  # it may have come while the search ran
             write_table(search.cv_results_, out)
+    if quiet and out is not None:
+        return
     echo(error_table(search.cv_results_))
     if search.stability_ is not None:
         echo(f"\nAgreement of the factors between halves of the sample:\n{stability_table(search)}")

@@ -55,7 +55,7 @@ def evaluation_options(methods: Sequence[str], *, out: str, labels: str) -> Call
         click.option("--splits", default=30, type=click.IntRange(1), help="How often the study is divided."),
         click.option("--out", type=FILE, default=Path(out), help="Folder for the results."),
         click.option("--force", is_flag=True, help="Replace the results of an earlier run."),
-        click.option("--quiet", "-q", is_flag=True, help="Print nothing on standard error."),
+        click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors."),
     ]
 
     def decorate(command: Command) -> Command:
@@ -69,14 +69,12 @@ def evaluation_options(methods: Sequence[str], *, out: str, labels: str) -> Call
 def evaluate(ctx: click.Context, experiment: Experiment, given: dict[str, Any]) -> None:
     """Read the study, run the experiment on it, and print its page."""
     from icqf.workflow.evaluation import evaluate_study
+    from icqf.workflow.places import refuse_page
     from icqf.workflow.read import read_study
-    from icqf.workflow.results import refuse_file
 
     options, out, quiet = options_of(ctx), given["out"], given["quiet"]
-    page = out / f"{ctx.info_name}.md"  # of an earlier run, which went through
-    if page.exists():
-        refuse_file(page, force=given["force"])
     study = read_study(options, labels=given["labels"])
+    refuse_page(out / f"{ctx.info_name}.md", force=given["force"])
     announce(study, quiet=quiet)
     with resumable(ctx, out, quiet=quiet) as meter:
         page = evaluate_study(
@@ -90,6 +88,6 @@ def evaluate(ctx: click.Context, experiment: Experiment, given: dict[str, Any]) 
             command=typed(ctx),
             callback=meter,
         )
-    echo(page.read_text(encoding="utf-8"))
     if not quiet:
+        echo(page.read_text(encoding="utf-8"))
         echo(f"Written to {out}: {page.name}, tables and figures.", err=True)

@@ -15,7 +15,18 @@ from icqf.io.formats import WRITABLE
 from icqf.workflow.options import ITEM_WEIGHTS, StudyOptions, read_config
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-FILE = click.Path(path_type=Path)
+
+
+class _File(click.Path):
+    """A path; one that no file can have is refused with a sentence."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if "\0" in str(value):
+            self.fail("A path cannot hold the character NUL.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+FILE = _File(path_type=Path)
 
 _answers = [click.argument("answers", type=FILE, required=False)]
 

@@ -98,6 +98,11 @@ def _looks_reversed(said: Any) -> str:
     return f"{said.message} If it is, add --reverse {shlex.quote(said.fields['item'])}."
 
 
+def _names(said: Any) -> str:
+    number = said.fields["number"]
+    return f"--{said.message} Give --n-components {number}, or leave the names out until the number is known."
+
+
 WORDS: dict[str, Callable[[Any], str]] = {
     "outside-range": _missing_code,
     "suspicious-code": _missing_code,
@@ -121,6 +126,7 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "dictionary": _with("Give it with --dictionary instead of --codebook."),
     "exists": _with("Choose another place with --out, or add --force to replace it."),
     "not-settled": _with("Raise --max-iter, or loosen --tol if that is close enough."),
+    "names": _names,
     "all-zero": _with("Lower --beta."),
     "too-few": _with("Give --n-components and --beta to try more."),
 }

@@ -107,6 +107,10 @@ def require_file(path: Path) -> None:
         inside = sorted(p.name for p in path.glob("*") if p.suffix.lower() in READABLE)
         hint = f" It holds {listed(inside)}." if inside else ""
         raise InputError(f"{path.name or path}: this is a folder; name one file in it.{hint}")
+    if path.is_symlink() and not path.exists():
+        raise InputError(f"{path.name}: this is a link to {str(path.readlink())!r}, where there is nothing.")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path.name}: this is no file on a disk but a pipe or a device; save it as a file.")
     if not path.is_file():
         beside = [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else []
         raise InputError(
