@@ -88,8 +88,8 @@ def test_input_errors_come_first(run, files, results, tmp_path, no_fit):
         (("--bootstrap", "1"), "--bootstrap must be at least 2 resamples, or 0 for none, not 1."),
         (
             ("--names", "Worry", "Temper", "Sleep"),
-            "--names holds 3 names, and the number of factors is 2. Give --n-components 3, or leave the names "
-            "out until the number is known.",
+            "--names holds 3 names, and the number of factors is 2. Give --n-components 3, or leave the "
+            "names out until the number is known.",
         ),
     ],
 )
