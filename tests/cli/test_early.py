@@ -99,7 +99,8 @@ def test_options_are_checked_before_the_fit(run, usual, tmp_path, no_fit, left_b
 
 
 def test_names_wait_for_the_number_of_factors(run, files, tmp_path, no_fit):
-    said = refused(run("fit", files / "answers.csv", "--names", "Worry", "--out", tmp_path / "out"))
+    words = ("fit", files / "answers.csv", "--codebook", files / "items.csv", "--names", "Worry")
+    said = refused(run(*words, "--out", tmp_path / "out"))
     assert "the number of factors is chosen by cross-validation" in said
 
 
