@@ -233,8 +233,9 @@ class FittedModel(TransformerMixin, BaseEstimator):
         """
         stored, items = self.describe(), tuple(items)
         if items or id:
-            codebook = described(self, items or self.codebook_.items, id or self.codebook_.id)
-            stored = replace(stored, codebook=codebook)
+            known = self.codebook_
+            given = StoredCodebook(items or known.items, id or known.id, known.confounds)
+            stored = replace(stored, codebook=described(self, given))
         write_model(path, stored)
 
     @classmethod

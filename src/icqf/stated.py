@@ -83,7 +83,7 @@ def state_problem(model: ICQF, X: Any, *, confounds: Any, sample_weight: Any) ->
     """The problem that the settings of `model` and these data make; see `ICQF.state`."""
     codebook = StoredCodebook()
     if isinstance(X, Questionnaire):
-        codebook = StoredCodebook(X.items, str(X.answers.index.name or ""))
+        codebook = StoredCodebook(X.items, str(X.answers.index.name or ""), X.confound_entries)
     X, confounds, sample_weight, known = unpacked(X, confounds, sample_weight)
     table = numeric_table(X)
     answers, items, named = named_answers(model, table)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -51,18 +50,26 @@ def description(model: FittedModel, names: list[str]) -> StoredModel:
         **{name: getattr(model.fit_statistics_, name) for name in _STATISTICS},
         **{f"trace_{name}": model.trace_[name].to_numpy() for name in model.trace_.columns},
     }
-    return StoredModel(header, arrays, described(model, model.codebook_.items, model.codebook_.id))
+    return StoredModel(header, arrays, described(model, model.codebook_))
 
 
-def described(model: FittedModel, items: Iterable[Item], id: str = "") -> StoredCodebook:
-    """The codebook of the model's items: their ranges are those of the model, the rest as `items` say."""
-    known = {item.name: _in_plain_numbers(item) for item in items}
-    if not known:
-        return StoredCodebook(id=id)
-    ranges = zip(model.item_range_.index, model.item_range_.to_numpy().tolist(), strict=True)
-    return StoredCodebook(
-        tuple(replace(known.get(name, Item(name)), min=low, max=high) for name, (low, high) in ranges), id
+def described(model: FittedModel, codebook: StoredCodebook) -> StoredCodebook:
+    """The codebook of the model's items and confounds: ranges are those of the model, the rest as it says."""
+    known = {item.name: _in_plain_numbers(item) for item in codebook.items}
+    about = {item.name: _values_alone(_in_plain_numbers(item)) for item in codebook.confounds}
+    confounds = tuple(
+        about[column.name] for column in model.confound_encoder_.columns if column.name in about
     )
+    if not known:
+        return StoredCodebook(id=codebook.id)
+    ranges = zip(model.item_range_.index, model.item_range_.to_numpy().tolist(), strict=True)
+    items = (replace(known.get(name, Item(name)), min=low, max=high) for name, (low, high) in ranges)
+    return StoredCodebook(tuple(items), codebook.id, confounds)
+
+
+def _values_alone(item: Item) -> Item:
+    """What an entry says of a confound's values."""
+    return Item(item.name, wording=item.wording, missing_codes=item.missing_codes, labels=item.labels)
 
 
 def _in_plain_numbers(item: Item) -> Item:

@@ -45,7 +45,9 @@ def study() -> Questionnaire:
     )
     ids = [f"P{i:03d}" for i in range(N)]
     confounds = pd.DataFrame({"age": 6 + 10 * rng.random(N), "sex": ["f", "m"] * (N // 2)}, index=ids)
-    return Questionnaire(pd.DataFrame(answers, columns=names, index=ids), items, confounds=confounds)
+    values = (Item("sex", labels=((1.0, "f"), (2.0, "m")), missing_codes=(-9.0,)),)
+    table = pd.DataFrame(answers, columns=names, index=ids)
+    return Questionnaire(table, items, confounds=confounds, confound_entries=values)
 
 
 def write(path: Path) -> Questionnaire:
@@ -307,6 +309,7 @@ def forged(content: bytes, rng: random.Random) -> tuple[bytes, str]:
         key, value = rng.choice(
             [("id", 3), ("id", None), ("id", []), ("items", None), ("items", {}), ("items", [3])]
             + [("items", codebook["items"][1:]), ("items", codebook["items"][::-1] * 2), ("items", "q0")]
+            + [("confounds", None), ("confounds", [3]), ("confounds", codebook["confounds"] * 2)]
         )
         codebook[key], what = value, f"codebook {key} is {str(value)[:40]}"
     else:

@@ -246,6 +246,58 @@ def test_a_model_of_a_questionnaire_has_its_codebook(answers, tmp_path):
     assert ICQF.load(tmp_path / "m.icqf").codebook_ == StoredCodebook(items, "code")
 
 
+@pytest.fixture
+def labelled(answers, people, tmp_path):
+    """The members of a model file whose codebook says what the values of a confound mean."""
+    study = Questionnaire.of(answers.rename_axis("code"), item_range=(0, 100), confounds=people)
+    entry = Item("sex", "Sex", missing_codes=(-9,), labels=((1, "f"), (2, "m")), min=1, max=2, reverse=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ICQF(2).fit(replace(study, confound_entries=(Item("other"), entry))).save(tmp_path / "m.icqf")
+    return entries((tmp_path / "m.icqf").read_bytes())
+
+
+def test_what_the_values_of_confounds_mean_travels_with_the_model(load, labelled, tmp_path):
+    """Of the model's own confounds, and nothing but names, labels and missing codes."""
+    loaded = load(zipped(labelled))
+    assert loaded.codebook_.confounds == (
+        Item("sex", "Sex", missing_codes=(-9.0,), labels=((1.0, "f"), (2.0, "m"))),
+    )
+    loaded.save(tmp_path / "again.icqf", items=[Item("q0", reverse=True)])
+    assert ICQF.load(tmp_path / "again.icqf").codebook_.confounds == loaded.codebook_.confounds
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "age2"},
+        {"name": 5},
+        {"min": 1.0, "max": 2.0},
+        {"reverse": True},
+        {"reverse": 0},
+        {"labels": [["1", "f"]]},
+        {"labels": [[1.0, 2]]},
+        {"labels": [[1.0]]},
+        {"labels": 3},
+        {"missing_codes": [[1]]},
+        {"more": 1},
+        {"wording": None},
+    ],
+)
+def test_what_no_model_says_of_a_confound_is_refused(load, labelled, change):
+    codebook = json.loads(labelled["codebook.json"])
+    (entry,) = codebook["confounds"]
+    refused(load, zipped(labelled | {"codebook.json": _json(codebook | {"confounds": [entry | change]})}))
+    refused(load, zipped(labelled | {"codebook.json": _json(codebook | {"confounds": [entry, entry]})}))
+    refused(load, zipped(labelled | {"codebook.json": _json(codebook | {"confounds": None})}))
+    without = {name: part for name, part in codebook.items() if name != "confounds"}
+    refused(load, zipped(labelled | {"codebook.json": _json(without)}))
+
+
+def _json(content):
+    return json.dumps(content).encode()
+
+
 def test_an_unwritable_place_leaves_nothing_behind(model, tmp_path):
     with pytest.raises(OSError, match="nowhere"):
         model.save(tmp_path / "nowhere" / "m.icqf")

@@ -101,6 +101,7 @@ class Draft:
     structural: pd.DataFrame | None = None
     source: str = ""
     file_rows: np.ndarray | None = None
+    confound_entries: tuple[Item, ...] = ()
     found_reversed: tuple[str, ...] = ()
     families: Families | None = None
     left_out: tuple[LeftOut, ...] = ()

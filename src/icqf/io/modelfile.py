@@ -26,9 +26,10 @@ import numpy as np
 from icqf.data.questionnaire import Item
 from icqf.errors import InputError
 from icqf.io.atomic import write_bytes
+from icqf.io.formats import READABLE
 
 FORMAT = "icqf-model"
-VERSION = 2
+VERSION = 3
 MEMBERS, HEADER, CODEBOOK = "members.json", "model.json", "codebook.json"
 # What a file may unpack to. Numbers take the memory they take on disk; JSON takes up to forty times as much.
 _MOST_BYTES = 100 * 2**20
@@ -59,13 +60,15 @@ _DAMAGE = (
 
 @dataclass(frozen=True)
 class StoredCodebook:
-    """What a model knows about the table it was fitted to: its items and its id column; or nothing.
+    """What a model knows about the table it was fitted to: its items, its id column, and what the values of
+    its confounds mean; or nothing.
 
     Without items, it is not known which items are reversed.
     """
 
     items: tuple[Item, ...] = ()
     id: str = ""
+    confounds: tuple[Item, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +143,8 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
     where = os.fspath(path)
     if not Path(path).exists():
         raise InputError(f"{where}: there is no such file.")
+    if Path(path).is_file() and not zipfile.is_zipfile(path):
+        raise InputError(f"{where}: this is not an icqf model file{_what_it_may_be(Path(path))}")
     try:
         if not Path(path).is_file():
             raise ValueError("it is a folder or a device")
@@ -155,6 +160,16 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
             f"{where}: this is not an icqf model file, or it is damaged ({_brief(error)}). "
             "Save the model again."
         ) from None
+
+
+def _what_it_may_be(path: Path) -> str:
+    """What a file that is no zip file is instead, and what to give."""
+    wanted = "Give the model.icqf that a fit wrote"
+    if path.suffix.lower() in READABLE:
+        return f", but a table by its name. {wanted}; the model comes before the answers."
+    if path.suffix.lower() == ".icqf":
+        return ", or it is damaged or incomplete. Save the model again."
+    return f". {wanted}."
 
 
 @contextmanager
@@ -233,24 +248,28 @@ def _check_version(header: dict[str, Any]) -> None:
 
 
 def _codebook(stored: dict[str, Any]) -> StoredCodebook:
-    items = tuple(
-        Item(
-            **{
-                **entry,
-                "missing_codes": tuple(entry["missing_codes"]),
-                "labels": tuple((value, text) for value, text in entry["labels"]),
-            }
+    items, confounds = (
+        tuple(
+            Item(
+                **{
+                    **entry,
+                    "missing_codes": tuple(entry["missing_codes"]),
+                    "labels": tuple((value, text) for value, text in entry["labels"]),
+                }
+            )
+            for entry in stored[kind]
         )
-        for entry in stored["items"]
+        for kind in ("items", "confounds")
     )
-    for item in items:
+    for item in (*items, *confounds):
         texts = (item.name, item.wording, item.subscale, *(text for _, text in item.labels))
-        numbers = (item.min, item.max, *(value for value, _ in item.labels))
+        ends = () if item in confounds and not item.declared else (item.min, item.max)
+        numbers = (*ends, *(value for value, _ in item.labels))
         right = all(isinstance(text, str) for text in texts) and type(item.reverse) is bool
         right &= all(isinstance(number, float) and isfinite(number) for number in numbers)
         if not right or not all(type(code) in (str, int, float) for code in item.missing_codes):
             raise ValueError(f"the codebook says of item {item.name!r} what cannot be")
-    codebook = StoredCodebook(items, stored["id"])
+    codebook = StoredCodebook(items, stored["id"], confounds)
     same = json.dumps(asdict(codebook), sort_keys=True) == json.dumps(stored, sort_keys=True)
     if not same or not items or not isinstance(codebook.id, str):
         raise ValueError("the codebook is not one")

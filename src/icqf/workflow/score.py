@@ -17,6 +17,8 @@ from icqf.data.questionnaire import Item, Questionnaire
 from icqf.errors import InputError, did_you_mean
 from icqf.estimator import ICQF
 from icqf.io.codebook import read_codebook
+from icqf.io.modelfile import StoredCodebook
+from icqf.io.readers.confounds import as_the_model_knows
 from icqf.io.readers.files import read_table
 from icqf.io.readers.questionnaires import NOT_IN_CODEBOOK, read_questionnaire
 from icqf.io.readers.tables import Table
@@ -68,7 +70,8 @@ def score_file(
     answers : path
         A table with the model's items and confounds.
     codebook : path, optional
-        Directions and missing codes, for a model file that holds none, or instead of those it holds.
+        Directions, missing codes and labels, for a model file that holds none, or instead of those it holds.
+        An entry of a confound says which of its values is which category of the model.
     dictionary, id, missing_codes, visit
         As in `icqf.io.read_questionnaire`.
     begin : callable, optional
@@ -94,14 +97,17 @@ def score_file(
     """
     fitted = ICQF.load(model)
     known = fitted.codebook_
-    items = _items(fitted, codebook)
+    given = () if codebook is None else read_codebook(codebook)
+    items = _items(fitted, given)
     texts = [name for name in (id, known.id) if name]
     table = keep_visit(read_table(answers, dictionary=dictionary, text=texts), visit)
     if id is None:
         id = known.id if known.id in table.frame.columns else table.id
-    confounds = [column.name for column in fitted.confound_encoder_.columns]
+    categories = {column.name: column.categories for column in fitted.confound_encoder_.columns}
+    confounds = list(categories)
     _require_columns(table, [item.name for item in items], "item")
     _require_columns(table, confounds, "confound")
+    table = as_the_model_knows(table, categories, (*given, *table.items, *known.confounds))
     questionnaire = read_questionnaire(
         table, codebook=items, id=id, confounds=confounds, missing_codes=missing_codes
     )
@@ -133,11 +139,10 @@ def transform_in_threads(model: ICQF, questionnaire: Questionnaire) -> pd.DataFr
     return pd.DataFrame(np.concatenate(parts), index=answers.index, columns=model.get_feature_names_out())
 
 
-def _items(model: ICQF, codebook: str | os.PathLike[str] | None) -> tuple[Item, ...]:
+def _items(model: ICQF, given: tuple[Item, ...]) -> tuple[Item, ...]:
     """Return the model's items: ranges from the model, the rest from the codebook given or stored."""
-    given = () if codebook is None else read_codebook(codebook)
-    names = [Item(str(name)) for name in model.item_range_.index]
-    return described(model, [*names, *model.codebook_.items, *given]).items
+    names = (Item(str(name)) for name in model.item_range_.index)
+    return described(model, StoredCodebook((*names, *model.codebook_.items, *given))).items
 
 
 def _require_columns(table: Table, names: list[str], kind: str) -> None:

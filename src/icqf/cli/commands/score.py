@@ -27,7 +27,7 @@ Examples:
 @click.argument("answers", type=FILE)
 @click.option("--out", type=FILE, help="Table to write.  [default: CSV on standard output]")
 @click.option("--format", "form", type=click.Choice(WRITABLE), help="[default: by the ending of --out]")
-@click.option("--codebook", type=FILE, help="Directions and missing codes instead of the model file's.")
+@click.option("--codebook", type=FILE, help="Directions, missing codes and labels, not the model file's.")
 @click.option("--dictionary", type=FILE, help="REDCap data dictionary (CSV) or BIDS sidecar (JSON).")
 @click.option("--id", metavar="COLUMN", help="Column of participant ids.  [default: that of the fit]")
 @click.option("--missing-codes", cls=ManyOption, metavar="VALUE", help="Further values that mean no answer.")

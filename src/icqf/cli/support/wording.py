@@ -75,6 +75,17 @@ def _repeated_id(said: Any) -> str:
     return f"{said.message} Keep one of them, for example with {typed}."
 
 
+def _categories(said: Any) -> str:
+    if not said.fields["numeric"]:
+        return _as_it_is(said)
+    name, pairs = said.fields["confound"], zip(said.fields["values"], said.fields["categories"], strict=False)
+    example = "; ".join(f"{value}={category}" for value, category in pairs)
+    return (
+        f"{said.message} Say which is which: add --codebook with an entry whose name is {name!r} and whose "
+        f"labels are '{example}', if that is right."
+    )
+
+
 def _parameter(said: Any) -> str:
     name, complaint = said.fields["name"], said.fields["complaint"]
     typed = said.message == name + complaint  # not read from a file, whose name would stand in front
@@ -109,6 +120,7 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "far-answer": _missing_code,
     "text": _missing_code,
     "text-answers": _text_answers,
+    "confound-categories": _categories,
     "duplicate-id": _repeated_id,
     "parameter": _parameter,
     "looks-reversed": _looks_reversed,

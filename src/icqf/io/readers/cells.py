@@ -11,7 +11,6 @@ import pandas as pd
 from icqf.data.questionnaire import Item, is_number, number
 from icqf.data.wordings import plain
 from icqf.errors import InputError, counted, listed
-from icqf.io.codebook import merged
 from icqf.io.readers.tables import Table
 from icqf.io.readers.texts import StrayText, stray_faults
 
@@ -167,34 +166,3 @@ def without_codes(
             "range includes it."
         )
     return tuple(completed), notes
-
-
-def confounds_of(
-    table: Table, names: list[str], entries: tuple[Item, ...] | None
-) -> tuple[pd.DataFrame, list[str]]:
-    """Return the confounds with their missing codes empty and their categories named."""
-    in_codebook = {item.name: item for item in entries or ()}
-    frame, notes = table.frame[names].copy(), []
-    for name in names:
-        described = table.described.get(name)
-        item = merged(in_codebook[name], described) if name in in_codebook else described
-        if item is None:
-            continue
-        column = frame[name]
-        coded = (
-            column.isin(list(item.missing_codes))
-            if item.missing_codes
-            else pd.Series(False, index=column.index)
-        )
-        if coded.any():
-            frame[name] = column = column.mask(coded)
-            notes.append(f"Confound {name!r}: {int(coded.sum())} missing codes were read as missing.")
-        labels = dict(item.labels)
-        present = column.dropna().unique()
-        if labels and len(present) and all(value in labels for value in present):
-            frame[name] = column.map(labels)
-            notes.append(
-                f"Confound {name!r} takes its categories from the value labels: "
-                f"{listed(labels[v] for v in sorted(present))}."
-            )
-    return frame, notes

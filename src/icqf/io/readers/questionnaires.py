@@ -16,7 +16,8 @@ from icqf.data.parameters import Visit
 from icqf.data.questionnaire import Draft, Item, Questionnaire, match_names
 from icqf.errors import InputError, counted, did_you_mean, listed
 from icqf.io.codebook import merged, read_codebook
-from icqf.io.readers.cells import Fault, confounds_of, item_numbers, raise_fault, without_codes
+from icqf.io.readers.cells import Fault, item_numbers, raise_fault, without_codes
+from icqf.io.readers.confounds import confounds_of
 from icqf.io.readers.files import read_table
 from icqf.io.readers.tables import Table, item_columns, recognised_id, require_column
 from icqf.io.readers.texts import text_families, words_fault, words_note
@@ -145,7 +146,7 @@ def assemble(
     values, chosen, number_notes = item_numbers(table, chosen, codes, fault, codebook=entries is not None)
     chosen, code_notes = without_codes(values, chosen, codes)
     answers = pd.DataFrame(values, index=index, columns=[item.name for item in chosen], copy=False)
-    beside, confound_notes = confounds_of(table, confounds, entries)
+    beside, about_confounds, confound_notes = confounds_of(table, confounds, entries)
     structural = (
         None
         if table.structural is None
@@ -165,6 +166,7 @@ def assemble(
         source=table.source,
         file_rows=table.rows,
         left_out=left_out,
+        confound_entries=about_confounds,
     )
     draft = replace(draft, notes=(*notes, *_range_notes(draft)))
     return with_reversed(draft, _names(reverse))
