@@ -27,7 +27,7 @@ ORDER = (
     ("engines", "io"),
     ("jobs", "resampling"),
     ("estimator",),
-    ("averaging", "selection", "baselines"),
+    ("averaging", "chance", "selection", "baselines"),
     ("evaluation", "extensions"),
     ("plotting",),
     ("report", "datasets"),

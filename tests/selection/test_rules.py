@@ -118,9 +118,29 @@ def test_rules_on_a_table_made_by_hand(rule, within, chosen):
     assert choose(shuffled, rule, stability=STABILITY, within=within) == chosen
 
 
-def test_the_stable_rule_needs_stability():
-    with pytest.raises(InputError, match="rule='stable' needs the stability"):
-        choose(CURVE, "stable")
+@pytest.mark.parametrize("rule", ["stable", "replicable"])
+def test_a_rule_that_looks_at_resamples_needs_them(rule):
+    with pytest.raises(InputError, match=f"rule='{rule}' needs what resamples say"):
+        choose(CURVE, rule)
+
+
+@pytest.mark.parametrize(
+    ("gains", "k"),
+    [
+        ([1.0, 2.0, 3.5, 3.0], 4),  # the most expected to be found again
+        ([1.0, 2.0, 3.5, 9.0], 5),
+        ([1.5, 1.5, 1.5, 1.0], 4),  # of equals, the one with most factors
+        ([-0.5, -1.0, -2.0, -3.0], 2),
+    ],
+)
+def test_the_replicable_rule_on_a_table_made_by_hand(gains, k):
+    # 5 factors have the lowest error; what 6 would gain does not count.
+    replicable = pd.DataFrame({"n_components": [2, 3, 4, 5], "gain": gains})
+    chosen, beta = choose(CURVE, "replicable", replicable=replicable)
+    best = CURVE[CURVE["n_components"] == chosen].sort_values("error").iloc[0]
+    assert (chosen, beta) == (k, best["beta"])
+    beyond = pd.concat([replicable, pd.DataFrame({"n_components": [6], "gain": [99.0]})])
+    assert choose(CURVE, "replicable", replicable=beyond)[0] == k
 
 
 @settings(deadline=None)

@@ -87,7 +87,7 @@ PARAMETERS: dict[str, Kind] = {
     "missing_confounds": OneOf(("error", "mean")),
     "smallest_category": Number(least=0, whole=True),
     "dtype": OneOf(("auto", "float32", "float64")),
-    "rule": OneOf(("min", "one_se", "stable")),
+    "rule": OneOf(("min", "one_se", "stable", "replicable")),
     "n_splits": Number(least=2, whole=True),
     "n_repeats": Number(least=1, whole=True),
     "seed": Number(least=0, most=2**32 - 1, whole=True),

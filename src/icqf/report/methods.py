@@ -27,6 +27,9 @@ _RULES = {
     "answers",
     "stable": "the best agreement between halves of the sample among the numbers of factors within one "
     "standard error of the lowest mean squared error of hidden answers",
+    "replicable": "of the numbers of factors up to the one with the lowest mean squared error of hidden "
+    "answers, the one with most factors that an independent study is expected to find again (foretold from "
+    "fits to resampled participants), less those that it is not",
 }
 _PARAMETERS = (
     *("item_weight", "penalty", "score_max", "loading_max", "reconstruction_max", "intercept"),

@@ -19,6 +19,8 @@ _REASONS = {
     "(within one standard error).",
     "stable": "Of the numbers that predict hidden answers about as well as the best, it is the one whose "
     "factors agree best between halves of the sample.",
+    "replicable": "Of the numbers up to the one that predicts hidden answers best, it has the most factors "
+    "that a second study is expected to find again, less those that it is not.",
 }
 
 

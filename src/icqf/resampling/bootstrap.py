@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from icqf.engines.local import run
 from icqf.jobs.parallel import in_parallel, on_one_thread, pieces
 from icqf.resampling import tolerances
+from icqf.resampling.dealing import drawn_counts
 from icqf.resampling.matching import aligned, correlations
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Factors
@@ -109,7 +110,7 @@ def bootstrap(
     """
     loadings = problem.scaled_loadings(loadings)
     whole = on_one_thread(_settled, problem, Factors(scores, loadings))
-    counts = [_draw(problem.n, groups, rng) for _ in range(n_resamples)]
+    counts = [drawn_counts(problem.n, groups, rng) for _ in range(n_resamples)]
     tasks = [(problem, whole, part) for part in pieces(counts, n_jobs)]
     k = len(scores)
     every, agreement = [], []
@@ -119,14 +120,6 @@ def bootstrap(
         every.append(problem.own_loadings(matched))
         agreement.append(np.diag(correlations(loadings[:k], matched[:k])))
     return Resamples(np.stack(every), np.stack(agreement))
-
-
-def _draw(n: int, groups: Array | None, rng: np.random.Generator) -> Array:
-    """How often each participant is drawn."""
-    if groups is None:
-        return rng.multinomial(n, np.full(n, 1 / n))
-    number = int(groups.max()) + 1
-    return rng.multinomial(number, np.full(number, 1 / number))[groups]
 
 
 def _settled(problem: Problem, start: Factors) -> Factors:

@@ -123,3 +123,11 @@ def _neediest(lacking: Array, room: Array) -> int:
     """The part that lacks most of a kind among those with room; of equals, the one with more room."""
     roomy = room >= min(0.5, room.max())
     return int(max(np.flatnonzero(roomy), key=lambda part: (lacking[part], room[part])))
+
+
+def drawn_counts(n: int, groups: Array | None, rng: np.random.Generator) -> Array:
+    """How often each participant is drawn; whole groups where there are any."""
+    if groups is None:
+        return rng.multinomial(n, np.full(n, 1 / n))
+    number = int(groups.max()) + 1
+    return rng.multinomial(number, np.full(number, 1 / number))[groups]

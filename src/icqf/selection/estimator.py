@@ -15,6 +15,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from icqf.baselines.count import FactorCount
+from icqf.chance import N_RESAMPLES
 from icqf.data.frames import as_pandas
 from icqf.data.parameters import BETAS, check_parameter, parameter_error
 from icqf.data.questionnaire import Questionnaire
@@ -26,7 +27,8 @@ from icqf.resampling import tolerances
 from icqf.resampling.folds import folds_of, halves_of
 from icqf.resampling.halves import stability_curve
 from icqf.selection.journal import SearchJournal, fingerprint
-from icqf.selection.rules import Choice, Rule, best_by_k, choose, error_table, resampled_choice
+from icqf.selection.replicable import replicable_curve
+from icqf.selection.rules import Choice, Rule, best_by_k, best_row, choose, error_table, resampled_choice
 from icqf.selection.run import as_table, first_candidates, run_search
 from icqf.selection.search import Plan
 from icqf.solvers.problem import Problem
@@ -63,10 +65,12 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         Number of blocks each way; as many as folds by default.
     n_repeats : int
         How often the whole cross-validation is repeated with another division.
-    rule : {"min", "one_se", "stable"}
-        Lowest error; fewest factors within one standard error of it; or, among those within one
-        standard error (or within the share `within`), the number whose factors agree best between
-        halves of the sample.
+    rule : {"min", "one_se", "stable", "replicable"}
+        "min" is the lowest error; "one_se" the fewest factors within one standard error of it; "stable",
+        among those within one standard error (or within the share `within`), the number whose factors agree
+        best between halves of the sample; "replicable", of the numbers up to the one with the lowest error,
+        the one with most factors that an independent study is expected to find again, less those that it is
+        not (see `icqf.replication_chance`).
     within : float, optional
         For "one_se" and "stable": the share of the lowest error that counts as close, such as 0.01,
         instead of one standard error.
@@ -74,6 +78,8 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         Whether to work out `stability_` also when the rule does not need it.
     n_halves : int
         How often the sample is halved for that.
+    n_resamples : int
+        How often participants are drawn for "replicable".
     search_tol : float
         Tolerance of the fits that are compared; the final fit uses the estimator's `tol`.
     n_jobs : int, optional
@@ -99,6 +105,10 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         How often each candidate would win if the folds were drawn again.
     stability_ : DataFrame or None
         Agreement between halves for each number of factors at its best penalty.
+    replicable_ : DataFrame or None
+        What resamples say about each number of factors up to the one that predicts best: mean `agreement`,
+        that of the `weakest` factor, how many are expected to be `found` again, and the `gain` (those less
+        the ones expected not to be).
     count_ : FactorCount
         The choice with its curve and reason.
 
@@ -129,6 +139,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         within: float | None = None,
         stability: bool = False,
         n_halves: int = 6,
+        n_resamples: int = N_RESAMPLES,
         search_tol: float = tolerances.SEARCH,
         n_jobs: int | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -146,6 +157,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         self.within = within
         self.stability = stability
         self.n_halves = n_halves
+        self.n_resamples = n_resamples
         self.search_tol = search_tol
         self.n_jobs = n_jobs
         self.checkpoint = checkpoint
@@ -204,15 +216,17 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         self.stability_ = None
         if self.stability or self.rule == "stable":
             self.stability_ = self._stability(problem, together, model.max_iter, seed)
-        self.n_components_, self.beta_ = choose(
-            self.errors_, self.rule, stability=self.stability_, within=self.within
-        )
+        self.replicable_ = None
+        if self.rule == "replicable":
+            self.replicable_ = self._replicable(problem, together, seed)
+        looked_at: dict[str, Any] = {
+            "stability": self.stability_,
+            "replicable": self.replicable_,
+            "within": self.within,
+        }
+        self.n_components_, self.beta_ = choose(self.errors_, self.rule, **looked_at)
         self.choice_: Choice = resampled_choice(
-            self.cv_results_,
-            self.rule,
-            rng=np.random.default_rng([seed, 2]),
-            stability=self.stability_,
-            within=self.within,
+            self.cv_results_, self.rule, rng=np.random.default_rng([seed, 2]), **looked_at
         )
         self.count_ = self._count()
         model.set_params(n_components=self.n_components_, beta=self.beta_, random_state=self.random_state)
@@ -319,16 +333,34 @@ class ICQFCV(TransformerMixin, BaseEstimator):
             n_jobs=self.n_jobs,
         )
 
+    def _replicable(self, problem: Problem, groups: Array | None, seed: int) -> pd.DataFrame:
+        """What resamples say about the numbers of factors up to the one that predicts best."""
+        rows = best_by_k(self.errors_)
+        rows = rows[rows["n_components"] <= best_row(self.errors_)[0]]
+        return replicable_curve(
+            problem,
+            [(int(k), float(beta)) for k, beta in zip(rows["n_components"], rows["beta"], strict=True)],
+            n_resamples=self.n_resamples,
+            groups=groups,
+            n_jobs=self.n_jobs,
+            rng=np.random.default_rng([seed, 3]),
+        )
+
     def _count(self) -> FactorCount:
         curve = best_by_k(self.errors_)
         if self.stability_ is not None:
             curve = curve.merge(self.stability_[["n_components", "agreement"]], on="n_components")
+        if self.replicable_ is not None:
+            curve = curve.merge(self.replicable_[["n_components", "found", "gain"]], how="left")
         reasons = {
             "min": f"{self.n_components_} factors predict hidden answers best",
             "one_se": f"{self.n_components_} is the fewest factors that predict hidden answers about as "
             "well as the best number does",
             "stable": f"of the numbers that predict hidden answers about as well as the best, "
             f"{self.n_components_} factors agree best between halves of the sample",
+            "replicable": f"of the numbers up to the one that predicts hidden answers best, "
+            f"{self.n_components_} has most factors that a second study is expected to find again, less "
+            "those that it is not",
         }
         return FactorCount(
             "Blockwise cross-validation",

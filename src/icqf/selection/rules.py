@@ -12,7 +12,7 @@ import pandas as pd
 
 from icqf.errors import InputError
 
-Rule = Literal["min", "one_se", "stable"]
+Rule = Literal["min", "one_se", "stable", "replicable"]
 _RESAMPLES = 2000
 
 
@@ -51,19 +51,19 @@ def choose(
     rule: Rule,
     *,
     stability: pd.DataFrame | None = None,
+    replicable: pd.DataFrame | None = None,
     within: float | None = None,
 ) -> tuple[int, float]:
     """The (n_components, beta) a rule picks.
 
     min: the lowest error. one_se: the fewest factors whose error is within one standard error of the
     lowest. stable: among those (or among those within the share `within` of the lowest error), the
-    number whose factors agree best between halves of the sample.
+    number whose factors agree best between halves of the sample. replicable: of the numbers up to the one
+    with the lowest error, the one with most factors expected to be found again, less those expected not to.
     """
-    if rule == "stable" and stability is None:
-        raise InputError("rule='stable' needs the stability of each number of factors.")
     ks, spread = table["n_components"].to_numpy(), table["standard_error"].to_numpy()
-    agreement = _agreement(stability, ks, rule)
-    at = _pick(table["error"].to_numpy(), lambda best: spread[best], ks, rule, agreement, within)
+    merit = _merit(rule, ks, stability, replicable)
+    at = _pick(table["error"].to_numpy(), lambda best: spread[best], ks, rule, merit, within)
     return int(ks[at]), float(table["beta"].iloc[at])
 
 
@@ -96,6 +96,7 @@ def resampled_choice(
     *,
     rng: np.random.Generator,
     stability: pd.DataFrame | None = None,
+    replicable: pd.DataFrame | None = None,
     within: float | None = None,
 ) -> Choice:
     """Draw the folds with replacement many times, and apply the rule each time."""
@@ -105,14 +106,14 @@ def resampled_choice(
     errors = wide.to_numpy()
     ks = wide.columns.get_level_values("n_components").to_numpy()
     betas = wide.columns.get_level_values("beta").to_numpy()
-    agreement = _agreement(stability, ks, rule)
+    merit = _merit(rule, ks, stability, replicable)
     picks = np.empty(_RESAMPLES, dtype=np.intp)
     for at in range(_RESAMPLES):
         drawn = rng.integers(0, len(errors), len(errors))
         weights = hidden[drawn]
         mean = weights @ errors[drawn] / weights.sum()
         spread = partial(_standard_error, errors[drawn])
-        picks[at] = _pick(mean, spread, ks, rule, agreement, within)
+        picks[at] = _pick(mean, spread, ks, rule, merit, within)
     share = np.bincount(picks, minlength=len(ks)) / _RESAMPLES
     shares = pd.DataFrame({"n_components": ks, "beta": betas, "share": share})
     shares = shares[shares["share"] > 0].sort_values("share", ascending=False, kind="stable")
@@ -124,11 +125,16 @@ def _standard_error(errors: np.ndarray, at: int) -> float:
     return float(errors[:, at].std(ddof=1) / np.sqrt(len(errors))) if len(errors) > 1 else 0.0
 
 
-def _agreement(stability: pd.DataFrame | None, ks: np.ndarray, rule: Rule) -> np.ndarray | None:
-    """Of each candidate, where the rule asks for it."""
-    if stability is None or rule != "stable":
+def _merit(
+    rule: Rule, ks: np.ndarray, stability: pd.DataFrame | None, replicable: pd.DataFrame | None
+) -> np.ndarray | None:
+    """Of each candidate, what the rule looks at beside the error; NaN where that is not known."""
+    if rule in ("min", "one_se"):
         return None
-    return stability.set_index("n_components")["agreement"].reindex(ks).to_numpy()
+    table, column = (stability, "agreement") if rule == "stable" else (replicable, "gain")
+    if table is None:
+        raise InputError(f"rule={rule!r} needs what resamples say of each number of factors.")
+    return table.set_index("n_components")[column].reindex(ks).to_numpy()
 
 
 def _pick(
@@ -136,15 +142,18 @@ def _pick(
     standard_error: Callable[[int], float],
     ks: np.ndarray,
     rule: Rule,
-    agreement: np.ndarray | None,
+    merit: np.ndarray | None,
     within: float | None,
 ) -> int:
     """The candidate a rule picks, from the errors of all (ks sorted); see `choose`."""
     best = int(np.argmin(errors))
     if rule == "min":
         return best
-    limit = errors[best] * (1 + within) if within is not None else errors[best] + standard_error(best)
-    near = np.flatnonzero(errors <= limit)
-    wanted = ks[near].min() if agreement is None else ks[near[np.argmax(agreement[near])]]
+    if rule == "replicable":
+        near = np.flatnonzero(ks <= ks[best])
+    else:
+        limit = errors[best] * (1 + within) if within is not None else errors[best] + standard_error(best)
+        near = np.flatnonzero(errors <= limit)
+    wanted = ks[near].min() if merit is None else ks[near][merit[near] == np.nanmax(merit[near])].max()
     same_k = np.flatnonzero(ks == wanted)
     return int(same_k[np.argmin(errors[same_k])])

@@ -20,7 +20,7 @@ from icqf.selection.search import Plan, Trial, run_task, tasks
 from icqf.solvers.problem import Problem
 
 Callback = Callable[[Progress], object]
-_REACH = 4  # numbers of factors tried on each side of parallel analysis
+_REACH = 4  # numbers of factors tried beyond that of parallel analysis
 _WIDEN = 3  # how many more are tried when the best lies at the edge
 _TASKS_PER_JOB = 4
 
@@ -90,9 +90,9 @@ def as_table(trials: Sequence[Trial]) -> pd.DataFrame:
 
 
 def first_candidates(problem: Problem, seed: int) -> list[int]:
-    """The numbers of factors around the one that parallel analysis suggests, or around 1 if it finds none.
+    """The numbers of factors from 1 to a few more than parallel analysis suggests.
 
-    Where it cannot be run (two items never answered together, nothing that varies), from 1 on.
+    Small numbers cost little, and a second study may confirm no more than those.
     """
     answers = np.where(problem.answers >= 0, problem.answers.astype(float), np.nan)
     with warnings.catch_warnings():
@@ -108,7 +108,7 @@ def first_candidates(problem: Problem, seed: int) -> list[int]:
             f"up to {min(centre + _REACH, highest)} factors are tried.",
             stacklevel=2,
         )
-    return [k for k in range(max(1, centre - _REACH), centre + _REACH + 1) if k <= highest]
+    return list(range(1, min(centre + _REACH, highest) + 1))
 
 
 def _further(trials: Sequence[Trial], ks: Sequence[int], *, highest: int) -> list[int]:
@@ -117,8 +117,6 @@ def _further(trials: Sequence[Trial], ks: Sequence[int], *, highest: int) -> lis
     more: list[int] = []
     if best == max(ks):
         more += range(best + 1, min(highest, best + _WIDEN) + 1)
-    if best == min(ks):
-        more += range(max(1, best - _WIDEN), best)
     return more
 
 

