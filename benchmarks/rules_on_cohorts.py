@@ -2,8 +2,8 @@
 
 Run: python benchmarks/rules_on_cohorts.py docs/results      (one core, under ten minutes)
 
-Writes rules.csv (one row per cohort and rule) into the folder and prints the tables of docs/results/rules.md. All
-settings are below; none was changed after a look at the results.
+Writes rules.csv (one row per cohort and rule) into the folder and prints the tables of docs/results/rules.md.
+All settings are below; none was changed after a look at the results.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FEWEST = 5  # an item is left out when fewer participants depart from its most f
 
 
 def usable(answers: pd.DataFrame) -> pd.DataFrame:
-    """Leave out items that nearly everybody answered alike, whose correlations hang on single participants."""
+    """Leave out items that nearly everybody answered alike: a few participants decide their correlations."""
     departing = answers.notna().sum() - answers.apply(lambda item: item.value_counts().max())
     return answers.loc[:, departing >= FEWEST]
 

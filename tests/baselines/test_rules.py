@@ -314,7 +314,9 @@ def count_of(method, k):
 
 def test_a_disagreement_is_explained():
     counts = [("Parallel analysis", 9), ("NEST", 9), ("Velicer's MAP", 5), ("Hull method", 2)]
-    table = RuleTable(tuple(count_of(*each) for each in counts)).with_first(count_of("Cross-validation", 7))
+    table = RuleTable(tuple(count_of(*each) for each in counts)).with_first(
+        count_of("Blockwise cross-validation", 7)
+    )
     text = " ".join(table.explanation)
     assert "between 2 (the Hull method) and 9 factors (parallel analysis and NEST)" in text
     assert "Parallel analysis and NEST count any dimension beyond chance, including small ones" in text

@@ -38,7 +38,7 @@ BEYOND_CHANCE = (
 ONE_ITEM = "the dimensions worth more than one item, of which long questionnaires have many"
 SHARED = "only what many items have in common, and may merge factors that go together"
 KINDS = {
-    "Cross-validation": _Kind(
+    "Blockwise cross-validation": _Kind(
         "cross-validation",
         "The factors that help predict answers hidden from the model.",
         PREDICTS,

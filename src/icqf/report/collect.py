@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from icqf.baselines import parallel_analysis
+from icqf.baselines import RuleTable, parallel_analysis
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.describe import describe_answers, describe_confound, missing_bands
 from icqf.data.direction import Directions
@@ -39,6 +39,7 @@ def build_report(
     questionnaire: Questionnaire,
     *,
     search: Any = None,
+    rules: RuleTable | None = None,
     names: Sequence[str] | Mapping[str, str] | None = None,
     n_bootstrap: int = 100,
     with_participants: bool = False,
@@ -59,6 +60,8 @@ def build_report(
         The answers the model was fitted to (``model.fit(questionnaire.keyed_answers(), ...)``).
     search : fitted ICQFCV, optional
         The cross-validation that chose the model.
+    rules : RuleTable, optional
+        What every rule for the number of factors says (`icqf.baselines.every_rule`), to be shown as a table.
     names : sequence or mapping, optional
         Names of the factors: one per factor, or by their own names (``{"factor1": "Worry"}``).
     n_bootstrap : int
@@ -154,7 +157,7 @@ def build_report(
     distribution = scores_section(
         describe_scores(scores, top=top), shown, top=top, limit=model.smallest_category
     )
-    count = count_section(k, float(model.beta), tried, parallel, curve)
+    count = count_section(k, float(model.beta), tried, parallel, curve, rules)
     confounds = [column.name for column in model.confound_encoder_.columns]
     n_splits = None if hidden is None else FOLDS
     return Report(

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from icqf.baselines.rules import RuleTable
 from icqf.evaluation.counterparts import Counterparts
 from icqf.report import words
-from icqf.report.schema import Agreement, Candidate, Comparison, Count, Eigenvalue, FitQuality, Pair
+from icqf.report.schema import Agreement, Candidate, Comparison, Count, Eigenvalue, FitQuality, Pair, RuleRow
 
 CLOSE = 0.8  # correlation of loadings from which two factors are counterparts
 METHOD = "exploratory factor analysis (minimum residual, promax rotation)"
@@ -52,7 +53,12 @@ class SearchTables:
 
 
 def count_section(
-    k: int, beta: float, search: SearchTables | None, parallel: int | None, curve: pd.DataFrame | None
+    k: int,
+    beta: float,
+    search: SearchTables | None,
+    parallel: int | None,
+    curve: pd.DataFrame | None,
+    rules: RuleTable | None = None,
 ) -> Count:
     """How many factors there are, and why; `parallel` and `curve` are those of parallel analysis."""
     candidates: tuple[Candidate, ...] = ()
@@ -86,7 +92,16 @@ def count_section(
         halves=halves,
         parallel=parallel,
         eigenvalues=eigenvalues,
+        rules=() if rules is None else tuple(_rule_rows(rules)),
+        rules_words=() if rules is None else rules.explanation,
     )
+
+
+def _rule_rows(rules: RuleTable) -> list[RuleRow]:
+    return [
+        RuleRow(rule, None if pd.isna(k) else int(k), reason, counts, reference)
+        for rule, k, reason, counts, reference in rules.table.itertuples(index=False)
+    ]
 
 
 def _count_words(k: int, search: SearchTables | None, parallel: int | None) -> list[str]:

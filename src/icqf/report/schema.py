@@ -121,6 +121,17 @@ class Eigenvalue:
 
 
 @dataclass(frozen=True)
+class RuleRow:
+    """What one rule for the number of factors says; no number where it could not be run."""
+
+    rule: str
+    n_components: int | None
+    reason: str
+    counts: str
+    reference: str
+
+
+@dataclass(frozen=True)
 class Count:
     """How many factors there are, and how certain that is."""
 
@@ -133,6 +144,8 @@ class Count:
     halves: tuple[Agreement, ...] = ()
     parallel: int | None = None
     eigenvalues: tuple[Eigenvalue, ...] = ()
+    rules: tuple[RuleRow, ...] = ()
+    rules_words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

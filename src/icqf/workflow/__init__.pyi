@@ -7,5 +7,6 @@ from .read import check_study as check_study
 from .read import check_table as check_table
 from .read import read_study as read_study
 from .results import write_results as write_results
+from .rules import rules_of_study as rules_of_study
 from .score import Scored as Scored
 from .score import score_file as score_file

@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from icqf.baselines.rules import RuleTable
 from icqf.data.study import Study
 from icqf.data.validate import EmptyRowsWarning
 from icqf.errors import InputError, concerns_users, counted
@@ -19,6 +20,7 @@ from icqf.estimator import ICQF
 from icqf.selection.estimator import ICQFCV
 from icqf.workflow.options import StudyOptions
 from icqf.workflow.read import read_study
+from icqf.workflow.rules import rules_of_study
 
 Callback = Callable[[Any], object]
 
@@ -45,6 +47,8 @@ class StudyFit:
         When the run began.
     seconds : float
         How long it took.
+    rules : RuleTable or None
+        What the rules for the number of factors say, where they were asked.
 
     Examples
     --------
@@ -65,6 +69,7 @@ class StudyFit:
     warnings: tuple[Warning, ...]
     started: datetime
     seconds: float
+    rules: RuleTable | None = None
 
 
 def fit_study(
@@ -112,8 +117,9 @@ def fit_study(
     scores = pd.DataFrame(
         values, index=study.questionnaire.answers.index, columns=model.get_feature_names_out()
     )
-    said = _told(caught)
-    return StudyFit(options, study, model, scores, search, said, started, time.perf_counter() - clock)
+    rules = rules_of_study(study, search=search, seed=options.seed) if options.all_rules else None
+    seconds = time.perf_counter() - clock
+    return StudyFit(options, study, model, scores, search, _told(caught), started, seconds, rules)
 
 
 def _refuse_names(options: StudyOptions) -> None:

@@ -77,6 +77,8 @@ class StudyOptions:
         Format of the tables that are written.
     report : bool
         Whether a report is written.
+    all_rules : bool
+        Whether the rules of factor analysis for the number of factors are run and shown as well.
     names : tuple of str
         Names of the factors for the report, in their order; empty leaves them numbered.
     bootstrap : int
@@ -122,6 +124,7 @@ class StudyOptions:
     jobs: int = 1
     format: str = "csv"
     report: bool = True
+    all_rules: bool = False
     names: tuple[str, ...] = ()
     bootstrap: int = 100
     with_participants: bool = False
@@ -305,6 +308,7 @@ _KINDS: dict[str, Kind] = PARAMETERS | {
     "jobs": Number(least=-1, whole=True),
     "format": OneOf(WRITABLE),
     "report": Flag(),
+    "all_rules": Flag(),
     "with_participants": Flag(),
 }
 # Options that are more than one checked value; a text that says what is wanted is what they raise.

@@ -16,6 +16,7 @@ from icqf.report import build_report, write_report
 from icqf.workflow.account import account_of
 from icqf.workflow.fit import StudyFit
 from icqf.workflow.places import ACCOUNT, refuse_existing
+from icqf.workflow.rules import write_rules
 
 DECIMALS = 6  # scores are solved for to about 1e-5
 
@@ -75,6 +76,11 @@ def _tables(fit: StudyFit, place: Path, folder: Path) -> None:
         write_table(table, place / f"{name}.{fit.options.format}", decimals=decimals)
 
 
+def _rules(fit: StudyFit, place: Path, folder: Path) -> None:
+    if fit.rules is not None:
+        write_rules(fit.rules, place / f"rules.{fit.options.format}")
+
+
 def _model(fit: StudyFit, place: Path, folder: Path) -> None:
     fit.model.save(place / "model.icqf")
 
@@ -94,6 +100,7 @@ def _report(fit: StudyFit, place: Path, folder: Path) -> None:
             fit.model,
             questionnaire,
             search=fit.search,
+            rules=fit.rules,
             names=options.names or None,
             n_bootstrap=options.bootstrap,
             with_participants=options.with_participants,
@@ -106,4 +113,4 @@ def _report(fit: StudyFit, place: Path, folder: Path) -> None:
 
 
 # What is written; a further output is one more function of (fit, place, folder).
-WRITERS: list[Callable[[StudyFit, Path, Path], None]] = [_tables, _model, _config, _report]
+WRITERS: list[Callable[[StudyFit, Path, Path], None]] = [_tables, _rules, _model, _config, _report]

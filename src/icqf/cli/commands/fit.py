@@ -11,7 +11,7 @@ from icqf.cli.support.job import announce, job, journal_for, say
 from icqf.cli.support.many import ManyCommand
 from icqf.cli.support.options import FILE, options_of, study_options
 from icqf.cli.support.terminal import echo
-from icqf.cli.support.text import choice_text, model_text
+from icqf.cli.support.text import choice_text, model_text, rules_text
 
 
 @click.command(
@@ -25,7 +25,7 @@ Examples:
   icqf fit answers.sav --n-components 8 --beta 0.5 --out results
   icqf fit --config results/config.toml --out again""",
 )
-@study_options("columns", "candidates", "model", "format", "report")
+@study_options("columns", "candidates", "model", "format", "report", "rules")
 @click.option("--out", type=FILE, default=Path("results"), help="Folder for the results.")
 @click.option("--force", is_flag=True, help="Replace earlier results in that folder.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run.")
@@ -57,5 +57,7 @@ def command(
     say(fit.warnings)
     if fit.search is not None:
         echo(choice_text(fit.search, fit.options.rule) + "\n")
+    if fit.rules is not None:
+        echo(rules_text(fit.rules) + "\n")
     echo(model_text(fit.model, study.items, top=top))
     echo(f"\nResults are in {out}{'/' if out.suffix == '' else ''}: {', '.join(names)}")

@@ -11,7 +11,7 @@ from icqf.cli.support.job import announce, job, journal_for
 from icqf.cli.support.many import ManyCommand
 from icqf.cli.support.options import FILE, options_of, study_options
 from icqf.cli.support.terminal import echo
-from icqf.cli.support.text import choice_text
+from icqf.cli.support.text import choice_text, rules_text
 
 
 @click.command(
@@ -22,9 +22,10 @@ from icqf.cli.support.text import choice_text
     epilog="""\b
 Examples:
   icqf select answers.csv --codebook items.csv --n-components 2-16 --jobs 4 --out cv.csv
-  icqf select answers.csv --codebook items.csv --n-components 2-16 --jobs 4 --out cv.csv --resume""",
+  icqf select answers.csv --codebook items.csv --n-components 2-16 --jobs 4 --out cv.csv --resume
+  icqf select answers.csv --codebook items.csv --all-rules --out cv.csv""",
 )
-@study_options("columns", "candidates", "model")
+@study_options("columns", "candidates", "model", "rules")
 @click.option("--out", type=FILE, help="Table of all fits, .csv, .sav, .parquet or .xlsx.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run.")
@@ -33,12 +34,15 @@ Examples:
 def command(ctx: click.Context, out: Path | None, force: bool, resume: bool, quiet: bool, **_: Any) -> None:
     """Choose the number of factors and the penalty for ANSWERS by cross-validation.
 
-    Prints the mean error of each candidate and how often each would win if the folds were drawn again.
+    Prints the mean error of each candidate and how often each would win if the folds were drawn again. With
+    --all-rules, what the rules of factor analysis say as well, and why they may differ; --out cv.csv then
+    also writes cv-rules.csv and cv-rules.json.
     """
     from icqf.io import write_table
     from icqf.workflow.fit import select_study
-    from icqf.workflow.places import refuse_table
+    from icqf.workflow.places import refuse_file, refuse_table
     from icqf.workflow.read import read_study
+    from icqf.workflow.rules import rules_of_study, write_rules
 
     options = options_of(ctx)
     if not options.searches:
@@ -46,23 +50,33 @@ def command(ctx: click.Context, out: Path | None, force: bool, resume: bool, qui
             "One number of factors and one penalty leave nothing to choose; give several.", ctx
         )
     study = read_study(options)
+    beside = None if out is None else out.with_name(f"{out.stem}-rules{out.suffix}")
     if out is not None:
         refuse_table(out, force=force)
+    if beside is not None and options.all_rules:
+        refuse_file(beside, force=force)
+        refuse_file(beside.with_suffix(".json"), force=force)
     journal = journal_for(Path(options.answers.stem) if out is None else out, options, resume=resume)
     announce(study, quiet=quiet)
     with job(ctx, journal, quiet=quiet) as meter:
         search = select_study(options, study, checkpoint=journal, callback=meter)
+        rules = rules_of_study(study, search=search, seed=options.seed) if options.all_rules else None
         if out is not None:
             refuse_table(out, force=force)  # it may have come while the search ran
             write_table(search.cv_results_, out)
+        if beside is not None and rules is not None:
+            write_rules(rules, beside)
     if quiet and out is not None:
         return
     echo(error_table(search.cv_results_))
     if search.stability_ is not None:
         echo(f"\nAgreement of the factors between halves of the sample:\n{stability_table(search)}")
     echo("\n" + choice_text(search, options.rule))
+    if rules is not None:
+        echo("\n" + rules_text(rules))
     if out is not None:
-        echo(f"All fits are in {out}.", err=True)
+        also = f", and what each rule says in {beside}" if rules is not None else ""
+        echo(f"All fits are in {out}{also}.", err=True)
 
 
 def stability_table(search: Any) -> str:

@@ -152,17 +152,27 @@ _report = [
 ]
 
 
+_rules = [
+    click.option(
+        "--all-rules",
+        is_flag=True,
+        help="Also show what seven rules of factor analysis say (seconds to minutes).",
+    )
+]
+
+
 _GROUPS = {
     "columns": _columns,
     "candidates": _candidates,
     "model": _model,
     "format": _table_format,
     "report": _report,
+    "rules": _rules,
 }
 
 
 def study_options(*groups: str) -> Callable[[Command], Command]:
-    """Add groups of options to a command: "columns", "candidates", "model", "format", "report"."""
+    """Add groups of options to a command: "columns", "candidates", "model", "format", "report", "rules"."""
     chosen = [*_answers, *(option for group in groups for option in _GROUPS[group])]
 
     def decorate(command: Command) -> Command:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import textwrap
 from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from icqf.errors import counted, shown_share
 
 if TYPE_CHECKING:
+    from icqf.baselines.rules import RuleTable
     from icqf.data.questionnaire import Item
     from icqf.estimator import ICQF
 
@@ -39,6 +41,19 @@ def choice_text(search: Any, rule: str) -> str:
     """Return what cross-validation chose, and how sure it is."""
     chosen = f"{counted(int(search.n_components_), 'factor')}, beta {search.beta_:g}"
     return f"Chosen by cross-validation ({rule}): {chosen}. If the folds were drawn again: {search.choice_}."
+
+
+def rules_text(rules: RuleTable) -> str:
+    """Return what every rule says, one line each, and why they differ where they do."""
+    width = max(60, shutil.get_terminal_size((100, 24)).columns)
+    rows = rules.to_dict()["rules"]
+    longest = max(len(row["rule"]) for row in rows)
+    lines = ["What the rules for the number of factors say:"]
+    for row in rows:
+        kept = "–" if row["n_components"] is None else row["n_components"]
+        head = f"  {row['rule']:<{longest}}  {kept!s:>3}  "
+        lines += textwrap.wrap(row["reason"], width, initial_indent=head, subsequent_indent=" " * len(head))
+    return "\n".join([*lines, *textwrap.wrap(" ".join(rules.explanation), width)])
 
 
 def _factors(model: ICQF, items: dict[str, Item], top: int) -> list[str]:
