@@ -1,0 +1,118 @@
+"""Rules judged on independent parts, and the curve of the chance of replication."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from icqf.datasets import load_demo
+from icqf.reproduce.calibration import brier, foretold, learned, pairs_of, reliability
+from icqf.reproduce.collect_parts import FittedPart, collect, found_again
+from icqf.reproduce.grounds import DEVELOPMENT, JUDGES, Ground, grounds_named
+from icqf.reproduce.judged import CANDIDATES, judge
+from icqf.reproduce.selection import overall
+
+PATTERN = np.kron(np.eye(3), np.ones((1, 4)))  # three factors of four items each
+
+
+def part(ground, number, agreement, *, best=3, loadings=PATTERN):
+    """A part whose lowest error is at `best`, with these loadings for 3 factors."""
+    ks = [1, 2, 3]
+    errors = pd.DataFrame(
+        {"n_components": ks, "beta": 0.1, "error": [1 + abs(k - best) for k in ks], "standard_error": 0.01}
+    )
+    stability = pd.DataFrame({"n_components": ks, "agreement": 0.9})
+    every = [loadings[:1], loadings[:2], loadings]
+    return FittedPart(ground, number, 100, 12, errors, stability, every, agreement, {"Parallel analysis": 3})
+
+
+STEADY = [np.full((20, k), 0.95) for k in (1, 2, 3)]
+SHAKY = [np.full((20, 1), 0.95), np.full((20, 2), 0.95), np.array([[0.95, 0.5, 0.3]] * 20)]
+
+
+def test_a_factor_is_found_again_by_its_counterpart():
+    turned = PATTERN[[2, 0, 1]]
+    np.testing.assert_allclose(found_again(PATTERN, turned), 1)
+    assert found_again(PATTERN, turned[:2]).tolist() == pytest.approx([1, 0, 1])
+
+
+def test_rules_are_judged_by_what_the_other_part_finds():
+    other = np.vstack([PATTERN[:2], np.random.default_rng(0).uniform(size=(1, 12))])
+    table = judge([part("a", 0, STEADY), part("a", 1, STEADY, loadings=other)], {"a": 2})
+    low = table.set_index("rule").loc["min (lowest error)"]
+    assert (low["found"], low["k"], low["off"]) == (2, 3, 1) and low["share"] == pytest.approx(2 / 3)
+    assert set(table["rule"]) == {*CANDIDATES, "Parallel analysis"} and len(table) == len(CANDIDATES) + 1
+
+
+def test_a_shaky_factor_is_left_out_by_the_rule_that_expects_to_find_factors_again():
+    table = judge([part("a", 0, SHAKY), part("a", 1, SHAKY)], {})
+    k = table.set_index("rule")["k"]
+    assert k["min (lowest error)"] == 3 and k["expected found again − ½ per factor"] == 2
+    assert k["every factor's agreement ≥ 0.8"] == 2
+
+
+def test_no_rule_that_looks_at_resamples_goes_beyond_the_lowest_error():
+    table = judge([part("a", 0, STEADY, best=2), part("a", 1, STEADY, best=2)], {})
+    k = table.set_index("rule")["k"]
+    assert k[[name for name in CANDIDATES if "agreement" in name or "expected" in name]].max() == 2
+
+
+def test_means_are_compared_with_the_lowest_error_on_the_same_studies():
+    table = judge([part(g, i, SHAKY) for g in "ab" for i in (0, 1)], {})
+    means = overall(table).set_index("rule")
+    assert means.loc["min (lowest error)", ["share_gain", "found_ratio"]].tolist() == [0, 1]
+    assert means.loc["expected found again − ½ per factor", "found_ratio"] == pytest.approx(2 / 3)
+
+
+def simulated_pairs(intercept=-2.0, slope=5.0, n=6000):
+    rng = np.random.default_rng(0)
+    share = rng.integers(0, 21, n) / 20
+    found = rng.random(n) < 1 / (1 + np.exp(-(intercept + slope * share)))
+    return pd.DataFrame({"study": rng.choice(list("abc"), n), "share": share, "found": found.astype(float)})
+
+
+def test_the_curve_is_learned_back():
+    curve = learned(simulated_pairs())
+    assert curve.intercept == pytest.approx(-2, abs=0.3) and curve.slope == pytest.approx(5, abs=0.5)
+
+
+def test_what_is_foretold_of_a_study_does_not_depend_on_what_it_found():
+    pairs = simulated_pairs()
+    before = foretold(pairs)
+    spoiled = pairs.assign(found=np.where(pairs["study"] == "a", 1 - pairs["found"], pairs["found"]))
+    after = foretold(spoiled)
+    mine = (pairs["study"] == "a").to_numpy()
+    np.testing.assert_array_equal(before["chance"][mine], after["chance"][mine])
+    assert not np.allclose(before["chance"][~mine], after["chance"][~mine])
+
+
+def test_a_right_curve_is_reliable_and_better_than_the_mean():
+    table = foretold(simulated_pairs())
+    assert reliability(table)["difference"].abs().max() < 0.06
+    error, naive = brier(table)
+    assert error < naive
+
+
+def test_pairs_compare_parts_of_one_study_both_ways():
+    pairs = pairs_of([part("a-350", i, SHAKY) for i in (0, 1)] + [part("b", i, STEADY) for i in (0, 1)])
+    assert len(pairs) == 2 * 2 * (1 + 2 + 3) and set(pairs["study"]) == {"a", "b"}
+    weak = pairs[(pairs["study"] == "a") & (pairs["k"] == 3)]
+    assert sorted(weak["share"].unique()) == [0, 1]
+
+
+def test_studies_that_judge_are_none_of_those_on_which_rules_were_sought():
+    assert not set(DEVELOPMENT) & set(JUDGES)
+    names = [ground.name for ground in grounds_named()]
+    assert len(names) == len(set(names)) and all(any(n.startswith(j) for n in names) for j in JUDGES)
+
+
+def test_parts_share_no_participant_and_are_fitted_once(tmp_path):
+    ground = Ground("demo", lambda: load_demo().select(["q00*"]), size=60, n_parts=2)
+    one, two = ground.parts()
+    assert not set(one.answers.index) & set(two.answers.index)
+    parts = collect([ground], checkpoint=tmp_path / "parts.journal")
+    assert [p.number for p in parts] == [0, 1] and all(len(p.loadings) == len(p.agreement) for p in parts)
+    assert [len(loadings) for loadings in parts[0].loadings] == list(range(1, len(parts[0].loadings) + 1))
+    size = (tmp_path / "parts.journal").stat().st_size
+    again = collect([ground], checkpoint=tmp_path / "parts.journal")
+    assert (tmp_path / "parts.journal").stat().st_size == size
+    np.testing.assert_array_equal(again[1].agreement[0], parts[1].agreement[0])
