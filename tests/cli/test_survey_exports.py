@@ -58,7 +58,7 @@ def test_qualtrics(run, export, tmp_path):
     said = result.stdout
     assert result.exit_code == 1
     assert "Rows 2 and 3 were left out: question texts and ids that Qualtrics writes" in said
-    assert "Left out, as Qualtrics adds them: 'StartDate', 'EndDate', 'Status', 'IPAddress'" in said
+    assert "The file is an export of Qualtrics; the columns that it adds are no items." in said
     assert (
         "12 items" in said
         and "proposes the order Strongly disagree < Disagree < Agree < Strongly agree" in said
@@ -73,6 +73,19 @@ def test_qualtrics(run, export, tmp_path):
     assert result.exit_code == 0, result.stderr
     scores = pd.read_csv(tmp_path / "out" / "scores.csv")
     assert scores["ResponseId"].tolist() == [f"R_{i:03d}" for i in range(80)]
+
+
+def test_an_export_of_numbers_needs_nothing(run, tmp_path):
+    frame = qualtrics().replace({word: str(at) for at, word in enumerate(WORDS)})
+    frame["Duration (in seconds)"] = [
+        "Duration (in seconds)",
+        '{"ImportId":"duration"}',
+        *map(str, range(80)),
+    ]
+    frame.to_csv(tmp_path / "survey.csv", index=False)
+    result = run("check", tmp_path / "survey.csv")
+    assert result.exit_code == 0 and "0 to 3 for q01–q12" in result.stdout
+    assert "adds them to every export: 'StartDate', 'EndDate', 'Status', 'IPAddress'" in result.stdout
 
 
 def test_rows_are_counted_as_the_spreadsheet_does(run, tmp_path):
@@ -109,7 +122,7 @@ def test_google_forms(run, tmp_path):
     run("codebook", tmp_path / "form.csv", "--out", tmp_path / "items.csv")
     result = run("check", tmp_path / "form.csv", "--codebook", tmp_path / "items.csv")
     assert result.exit_code == 0
-    assert "Left out, as Google Forms adds them: 'Timestamp', 'Email Address'." in result.stdout
+    assert "The file is an export of Google Forms" in result.stdout and "'Timestamp'" in result.stdout
     assert "@example.org" not in result.stdout
     words = ("--codebook", tmp_path / "items.csv", *FIT, "--out", tmp_path / "out")
     assert run("fit", tmp_path / "form.csv", *words).exit_code == 0

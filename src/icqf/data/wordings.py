@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 MOST_TEXTS = 12  # different answers to one item; more are free text
 
@@ -268,7 +268,11 @@ def order_of(texts: Iterable[str]) -> Order | None:
     >>> order_of(["blue", "green"]) is None
     True
     """
-    found = list(dict.fromkeys(text.strip() for text in texts if text.strip()))
+    return _order(tuple(dict.fromkeys(text.strip() for text in texts if text.strip())))
+
+
+@lru_cache(maxsize=1024)
+def _order(found: tuple[str, ...]) -> Order | None:
     silent = tuple(text for text in found if means_no_answer(text))
     answers = [text for text in found if text not in silent]
     by_number = _numbered(answers)

@@ -75,15 +75,18 @@ class _Read:
 
 def _text_to_numbers(column: pd.Series, item: Item, words: set[str], rows: np.ndarray) -> _Read:
     """Read each different text once: as a number, a label, a missing code, or as a stray one."""
-    texts = column.astype(object).where(column.notna(), "").map(str).str.strip()
-    places, different = pd.factorize(texts.to_numpy(dtype=object))
+    if pd.api.types.infer_dtype(column, skipna=True) != "string":  # 1 and true would be the same
+        column = column.astype(object).where(column.isna(), column.map(str))
+    places, found = pd.factorize(column)
+    different = [str(text).strip() for text in found]
     numbers = np.array(pd.to_numeric(pd.Series(different, dtype=object), errors="coerce"), dtype=float)
     silent_words = {plain(word) for word in words} | {word.strip() for word in words}
     exact = {text: value for value, text in item.labels}
     alike = _alike(item)
-    counts = np.bincount(places, minlength=len(different))
+    counts = np.bincount(places[places >= 0], minlength=len(different))
     silent, translated = 0, False
     strays: dict[str, int] = {}
+    first: dict[str, int] = {}
     for at, text in enumerate(different):
         if text == "":
             continue
@@ -96,11 +99,12 @@ def _text_to_numbers(column: pd.Series, item: Item, words: set[str], rows: np.nd
         elif (value := exact.get(text, alike.get(form))) is not None:
             numbers[at], translated = value, True
         else:
-            strays[text] = int(counts[at])
-    filled = max(int((texts != "").sum()), 1)
-    first = {text: int(rows[int(np.flatnonzero((texts == text).to_numpy())[0])]) for text in strays}
-    stray = StrayText(item.name, strays, first, sum(strays.values()) / filled)
-    return _Read(numbers[places], silent, translated, stray)
+            strays[text] = strays.get(text, 0) + int(counts[at])
+            row = int(rows[np.flatnonzero(places == at)[0]])
+            first[text] = min(row, first.get(text, row))
+    filled = sum(int(count) for count, text in zip(counts, different, strict=True) if text)
+    stray = StrayText(item.name, strays, first, sum(strays.values()) / max(filled, 1))
+    return _Read(np.append(numbers, np.nan)[places], silent, translated, stray)  # -1 is an empty cell
 
 
 def _alike(item: Item) -> dict[str, float]:

@@ -12,7 +12,7 @@ from itertools import islice
 import pandas as pd
 
 from icqf.data.questionnaire import Item
-from icqf.errors import counted, listed
+from icqf.errors import counted
 from icqf.io.readers.tables import Table
 
 # Columns that Qualtrics adds, with the title that it writes below them.
@@ -129,17 +129,15 @@ def recognised_export(table: Table) -> Table:
     own = [name for name in names if name in QUALTRICS]
     if len(own) >= FEWEST_OF_ITS_OWN:
         aside = tuple(name for name in own if name != table.id)
-        return replace(
-            table, metadata=aside, notes=(*table.notes, *_said("Qualtrics", aside), *_previews(table))
-        )
+        return replace(table, metadata=aside, notes=(*table.notes, _said("Qualtrics"), *_previews(table)))
     if names and names[0].lower() == GOOGLE_FORMS[0] and _are_times(table.frame[names[0]]):
         aside = tuple(name for name in names if name.strip().lower() in GOOGLE_FORMS)
-        return replace(table, metadata=aside, notes=(*table.notes, *_said("Google Forms", aside)))
+        return replace(table, metadata=aside, notes=(*table.notes, _said("Google Forms")))
     return table
 
 
-def _said(program: str, names: Sequence[str]) -> tuple[str, ...]:
-    return (f"Left out, as {program} adds {'it' if len(names) == 1 else 'them'}: {listed(names, most=20)}.",)
+def _said(program: str) -> str:
+    return f"The file is an export of {program}; the columns that it adds are no items."
 
 
 def _previews(table: Table) -> tuple[str, ...]:
