@@ -11,7 +11,10 @@ from report_names import NASTY
 pytestmark = pytest.mark.slow
 
 WIDTHS = (375, 768, 1440)
-SECTIONS = ["sample", "count", "factors", "loadings", "confounds", "scores", "fit", "comparison", "methods"]
+SECTIONS = [
+    *("analysed", "sample", "count", "factors", "loadings", "confounds", "scores", "fit", "comparison"),
+    "methods",
+]
 
 # Text that leaves the window or its block, and labels of a figure that touch; scrolling regions may be wider.
 FAULTS = """

@@ -15,7 +15,7 @@ def scores(run, files, book, out):
 
 def test_a_workbook_with_a_column_reverse_means_the_same(run, files, tmp_path):
     expected, said = scores(run, files, files / "items.csv", tmp_path / "csv")
-    assert f"Reversed before use, being reverse-keyed: '{REVERSED}'" in said
+    assert f"\n  Reversed      {REVERSED} by the codebook\n" in said
     book = codebook().drop(columns="direction").assign(reverse=[int(name == REVERSED) for name in ITEMS])
     book.to_excel(tmp_path / "items.xlsx", index=False, sheet_name="Codebook")
     assert scores(run, files, tmp_path / "items.xlsx", tmp_path / "xlsx") == (expected, said)

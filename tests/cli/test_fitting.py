@@ -119,7 +119,8 @@ def test_results_go_to_stdout_and_messages_to_stderr(run, usual, tmp_path):
     result = run("fit", *usual, "--out", tmp_path / "out")
     assert result.stdout.startswith("2 factors behind 12 items, from 79 participants")
     assert "Question q" in result.stdout and str(tmp_path / "out") in result.stdout
-    assert "Read 80 participants and 12 items from answers.csv." in result.stderr
+    assert result.stderr.startswith("What will be analysed (answers.csv):\n  Items         12: q01–q12\n")
+    assert "  Participants  79 of 80 rows; left out: 1 (answered nothing)\n" in result.stderr
     assert "9 was read as missing" in result.stderr
     quiet = run("fit", *usual, "--out", tmp_path / "out", "--force", "--quiet")
     assert (quiet.exit_code, quiet.output) == (0, "")
@@ -269,4 +270,5 @@ def test_observed_ranges_are_announced(run, files, tmp_path):
         *("--n-components", "2", "--beta", "0.1", "--out", tmp_path / "out"),
     )
     assert result.exit_code == 0
-    assert "No range is declared for 12 items" in result.stderr
+    said = "  Ranges        0 to 3, not declared: the lowest and highest answer of a family of 12 items\n"
+    assert said in result.stderr

@@ -21,7 +21,8 @@ def test_check_of_a_clean_study(run, files):
 def test_check_finds_the_code_and_says_what_to_type(run, files):
     result = run("check", files / "answers.csv")
     assert result.exit_code == 1
-    assert result.stdout.startswith("Must be fixed:")
+    assert result.stdout.startswith("What will be analysed (answers.csv):\n  Items         12: q01–q12\n")
+    assert "\n\nMust be fixed:\n" in result.stdout
     assert "--missing-codes 9" in result.stdout and "missing_codes=" not in result.stdout
 
 

@@ -6,8 +6,9 @@ import pytest
 
 from icqf import ICQF
 from icqf.cli.support.wording import option, worded
-from icqf.data.check import Finding
-from icqf.data.questionnaire import Draft, Questionnaire, range_faults
+from icqf.data.findings import Finding
+from icqf.data.outside import range_faults
+from icqf.data.questionnaire import Draft, Questionnaire
 from icqf.datasets import load_demo
 from icqf.errors import InputError, InputWarning
 

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icqf.data.names import folded, stem
-from icqf.data.questionnaire import Draft, Item, Questionnaire, range_faults
+from icqf.data.outside import range_faults
+from icqf.data.questionnaire import Draft, Item, Questionnaire
 from icqf.data.ranges import families_of
 from icqf.data.spreads import Spread
 from icqf.datasets import load_demo

@@ -11,7 +11,10 @@ from icqf.report import as_html, as_json, as_markdown, build_report, write_repor
 from icqf.report.words import number, percent
 from report_names import NASTY
 
-SECTIONS = ["sample", "count", "factors", "loadings", "confounds", "scores", "fit", "comparison", "methods"]
+SECTIONS = [
+    *("analysed", "sample", "count", "factors", "loadings", "confounds", "scores", "fit", "comparison"),
+    "methods",
+]
 
 
 class _Page(HTMLParser):

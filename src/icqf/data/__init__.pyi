@@ -1,5 +1,5 @@
-from .check import Finding as Finding
-from .check import Findings as Findings
+from .findings import Finding as Finding
+from .findings import Findings as Findings
 from .questionnaire import Item as Item
 from .questionnaire import Questionnaire as Questionnaire
 from .study import Study as Study

@@ -2,123 +2,48 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.disclosure import MANY_CATEGORIES, SMALLEST_CATEGORY
+from icqf.data.findings import SEVERITIES, Finding, Findings
 from icqf.data.keying import find_reversed
-from icqf.data.questionnaire import (
-    Draft,
-    Questionnaire,
+from icqf.data.outside import range_faults
+from icqf.data.overview import Overview, width_sentence
+from icqf.data.questionnaire import Draft, Questionnaire
+from icqf.data.ranges import FEWEST_PARTICIPANTS, Families
+from icqf.data.scales import (
+    USUAL_CODES,
+    WIDEST_RANGE,
+    codes_apart,
     missing_code_remedy,
     number,
-    range_faults,
+    refuse_wide_range,
 )
-from icqf.data.ranges import FEWEST_PARTICIPANTS, Families
-from icqf.data.scales import USUAL_CODES, WIDEST_RANGE, codes_apart, refuse_wide_range
 from icqf.errors import InputError, counted, listed
 
-SEVERITIES = ("error", "warning", "note")
 NEARLY_EMPTY = 0.8
 MANY_MISSING = 0.2
 PARTICIPANT_MISSING = 0.5
 FEWEST_ANSWERS = 10
 MOST_ALIKE = 3
-WIDER = 2
+_ROWS_IN_CACHE = 1024
 _TOGETHER = {
     "text": "{n} columns hold text rather than numbers",
     "missing-column": "{n} items of the codebook are no columns of the table",
 }
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing found: how serious it is, of which kind, where, what it is, and what to do about it.
-
-    Examples
-    --------
-    >>> from icqf.data import Finding
-    >>> finding = Finding("error", "empty-item", "No participant answered 'q1'.", item="q1")
-    >>> finding.severity, finding.item
-    ('error', 'q1')
-    """
-
-    severity: str
-    code: str
-    message: str
-    item: str | None = None
-    row: str | None = None
-    remedy: str = ""
-    fields: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def sentence(self) -> str:
-        """The message and the remedy, in the words of Python."""
-        return f"{self.message} {self.remedy}".rstrip()
-
-    @classmethod
-    def of(cls, fault: InputError, *, severity: str = "error", code: str | None = None) -> Finding:
-        """Return a fault as a finding."""
-        item = fault.fields.get("item", fault.fields.get("confound"))
-        row = fault.fields.get("row")
-        row = fault.fields.get("participant", row)
-        place = None if row is None else str(row)
-        return cls(severity, code or fault.code, fault.message, item, place, fault.remedy, fault.fields)
-
-
-@dataclass(frozen=True)
-class Findings:
-    """All that `check` found, the serious things first.
-
-    Examples
-    --------
-    >>> from icqf.data.check import Finding, Findings
-    >>> findings = Findings((Finding("error", "empty-item", "Nobody answered 'q1'.", item="q1"),))
-    >>> findings.must_fix, len(findings)
-    (True, 1)
-    >>> print(findings)
-    error    empty-item       Nobody answered 'q1'.
-    """
-
-    findings: tuple[Finding, ...]
-
-    def __iter__(self) -> Iterator[Finding]:
-        return iter(self.findings)
-
-    def __len__(self) -> int:
-        return len(self.findings)
-
-    def __str__(self) -> str:
-        return "\n".join(f"{f.severity:<8} {f.code:<16} {f.sentence}" for f in self) or "Nothing was found."
-
-    @property
-    def must_fix(self) -> bool:
-        """Whether anything must be fixed before a fit."""
-        return any(finding.severity == "error" for finding in self)
-
-    def of(self, code: str) -> tuple[Finding, ...]:
-        """Return the findings of one kind."""
-        return tuple(finding for finding in self if finding.code == code)
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return the findings as a table: severity, code, sentence, item and row."""
-        columns = ["severity", "code", "sentence", "item", "row"]
-        return pd.DataFrame([[getattr(f, name) for name in columns] for f in self], columns=columns)
-
-    def to_json(self) -> str:
-        """Return the findings as JSON: ``{"must_fix": ..., "findings": [...]}``."""
-        content = {"must_fix": self.must_fix, "findings": self.to_frame().to_dict("records")}
-        return json.dumps(content, indent=2, ensure_ascii=False)
-
-
 def check(
-    draft: Draft, faults: Iterable[InputError] = (), *, smallest_category: int = SMALLEST_CATEGORY
+    draft: Draft,
+    faults: Iterable[InputError] = (),
+    *,
+    smallest_category: int = SMALLEST_CATEGORY,
+    n_rows: int | None = None,
 ) -> Findings:
     """Look for what would spoil a fit.
 
@@ -135,6 +60,8 @@ def check(
         What was wrong with the table already when it was read.
     smallest_category : int
         Fewest participants in a category of a confound, as in `icqf.ICQF`.
+    n_rows : int, optional
+        Rows of the file that was read; as many as there are participants by default.
 
     Returns
     -------
@@ -151,11 +78,13 @@ def check(
     ['q1']
     """
     found = [*_alike(Finding.of(fault) for fault in faults)]
+    numbers = _Numbers.of(draft)
     for look in (_codes, _items, _widths, _directions, _straight_lines, _twins, _missing):
-        found.extend(look(draft))
+        found.extend(look(draft, numbers))
     found.extend(_confounds(draft, smallest_category))
     found.extend(Finding("note", "reading", note) for note in draft.notes)
-    return Findings(tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))))
+    found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    return Findings(tuple(found), Overview.of(draft, n_rows=n_rows))
 
 
 def _alike(findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -177,7 +106,7 @@ def _alike(findings: Iterable[Finding]) -> Iterator[Finding]:
         yield Finding(first.severity, code, message, first.item, first.row, same, fields)
 
 
-def _codes(draft: Draft) -> Iterator[Finding]:
+def _codes(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
     """Report each value outside the range, or standing apart; one that is in many items only once."""
     found: dict[tuple[str, float], list[Finding]] = {}
     for fault in () if isinstance(draft, Questionnaire) else range_faults(draft):
@@ -197,24 +126,22 @@ def _codes(draft: Draft) -> Iterator[Finding]:
             yield Finding(
                 *("error", code, message, group[0].item, group[0].row, missing_code_remedy(value), fields)
             )
-    yield from _doubtful(draft)
+    yield from _doubtful(draft, numbers)
 
 
-def _doubtful(draft: Draft) -> Iterator[Finding]:
+def _doubtful(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
     """Answers that set the range of an undeclared item, though hardly anybody gave them."""
     families = Families() if draft.families is None else draft.families
     few = {
         (item.name, code)
-        for item in draft.items
-        if not item.declared and draft.answers[item.name].count() < FEWEST_PARTICIPANTS
+        for item, answered in zip(draft.items, numbers.by_item, strict=True)
+        if not item.declared and answered < FEWEST_PARTICIPANTS
         for code in codes_apart(draft.answers[item.name].to_numpy(dtype=float, na_value=np.nan))
         if families.ends[item.name][0] <= code <= families.ends[item.name][1]
     }
     names = {item.name for item in draft.items}
-    for item, value in (
-        *few,
-        *((stray.item, stray.value) for stray in families.doubtful if stray.item in names),
-    ):
+    lone = [(stray.item, stray.value) for stray in families.doubtful if stray.item in names]
+    for item, value in (*sorted(few), *lone):
         hits = np.flatnonzero(draft.answers[item].to_numpy(dtype=float, na_value=np.nan) == value)
         if not len(hits):
             continue
@@ -229,29 +156,44 @@ def _doubtful(draft: Draft) -> Iterator[Finding]:
         yield Finding("warning", "suspicious-code", text, item, participant, remedy, fields)
 
 
-def _items(draft: Draft) -> Iterator[Finding]:
+@dataclass(frozen=True, eq=False)
+class _Numbers:
+    """The answers as one array, and what several looks need of it, worked out once."""
+
+    values: np.ndarray
+    answered: np.ndarray
+    by_item: np.ndarray
+    by_participant: np.ndarray
+
+    @classmethod
+    def of(cls, draft: Draft) -> _Numbers:
+        values = draft.answers.to_numpy(dtype=float, na_value=np.nan)
+        answered = ~np.isnan(values)
+        return cls(values, answered, answered.sum(axis=0), answered.sum(axis=1))
+
+
+def _items(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
     n = len(draft.answers)
-    for item in draft.items:
-        answered = draft.answers[item.name].dropna()
-        if answered.empty:
+    low, high = (end.reduce(numbers.values, initial=np.nan) for end in (np.fmin, np.fmax))
+    for item, answered, lowest, highest in zip(draft.items, numbers.by_item.tolist(), low, high, strict=True):
+        if not answered:
             yield Finding(
                 "error", "empty-item", f"Nobody answered item {item.name!r}. Leave it out.", item.name
             )
-        elif answered.nunique() == 1:
+        elif lowest == highest:
             text = (
-                f"Everybody who answered item {item.name!r} gave {number(answered.iloc[0])}. It carries "
+                f"Everybody who answered item {item.name!r} gave {number(lowest)}. It carries "
                 "no information; leave it out."
             )
             yield Finding("warning", "constant-item", text, item.name)
-        if 0 < len(answered) <= (1 - NEARLY_EMPTY) * n:
+        if 0 < answered <= (1 - NEARLY_EMPTY) * n:
             text = (
-                f"Only {len(answered)} of {n} participants answered item {item.name!r}. Consider leaving "
-                "it out."
+                f"Only {answered} of {n} participants answered item {item.name!r}. Consider leaving it out."
             )
             yield Finding("warning", "nearly-empty", text, item.name)
 
 
-def _widths(draft: Draft) -> Iterator[Finding]:
+def _widths(draft: Draft, _: _Numbers) -> Iterator[Finding]:
     """Items with wide ranges outweigh narrow ones where a point counts as a point, as errors are squared."""
     ends = draft.ranges()
     for item, low, high in ends.itertuples():
@@ -260,19 +202,12 @@ def _widths(draft: Draft) -> Iterator[Finding]:
         except InputError as fault:
             yield Finding.of(fault)
     spans = [span for span in (ends["max"] - ends["min"]).tolist() if span <= WIDEST_RANGE]
-    if not spans or max(spans) < WIDER * min(spans):
-        return
-    narrow, wide = min(spans), max(spans)
-    text = (
-        f"Answer ranges differ in width: {counted(spans.count(wide), 'item')} of {number(wide)} points, "
-        f"{counted(spans.count(narrow), 'item')} of {number(narrow)}. Items count alike by default, each by "
-        "its range; point for point, squared errors of the widest would count up to "
-        f"{(wide / narrow) ** 2:.0f} times as much."
-    )
-    yield Finding("note", "mixed-ranges", text)
+    text = width_sentence(spans)
+    if text:
+        yield Finding("note", "mixed-ranges", text)
 
 
-def _directions(draft: Draft) -> Iterator[Finding]:
+def _directions(draft: Draft, _: _Numbers) -> Iterator[Finding]:
     """Report items that run against the others, and traits with two ends."""
     keying = find_reversed(draft)
     for suspect in keying.suspects:
@@ -304,17 +239,16 @@ def _directions(draft: Draft) -> Iterator[Finding]:
         )
 
 
-def _straight_lines(draft: Draft) -> Iterator[Finding]:
-    values = draft.answers.to_numpy(dtype=float)
-    answered = np.isfinite(values)
-    count = answered.sum(axis=1)
-    high = np.max(values, axis=1, where=answered, initial=-np.inf)
-    low = np.min(values, axis=1, where=answered, initial=np.inf)
+def _straight_lines(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
+    if not numbers.values.size:
+        return
+    first = numbers.values[np.arange(len(numbers.values)), numbers.answered.argmax(axis=1)]
+    alike = ((numbers.values == first[:, None]) | ~numbers.answered).all(axis=1)
     lowest = draft.ranges()["min"].min()
-    same = (high == low) & (count >= FEWEST_ANSWERS)
+    same = alike & (numbers.by_participant >= FEWEST_ANSWERS)
     for lines, severity, what in (
-        (same & (low > lowest), "warning", "gave the same answer to every item"),
-        (same & (low == lowest), "note", "gave the lowest answer to every item"),
+        (same & (first > lowest), "warning", "gave the same answer to every item"),
+        (same & (first == lowest), "note", "gave the lowest answer to every item"),
     ):
         ids = draft.answers.index[lines]
         if len(ids):
@@ -326,12 +260,13 @@ def _straight_lines(draft: Draft) -> Iterator[Finding]:
             )
 
 
-def _twins(draft: Draft) -> Iterator[Finding]:
-    values = draft.answers.to_numpy(dtype=float)
-    some = np.fmax.reduce(values, axis=1, initial=np.nan) > np.fmin.reduce(values, axis=1, initial=np.nan)
-    full = some & (np.isfinite(values).sum(axis=1) >= 2 * FEWEST_ANSWERS)
-    hashes = pd.util.hash_pandas_object(draft.answers, index=False)[full]
-    again = hashes.index[hashes.duplicated(keep=False)]
+def _twins(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
+    full = np.flatnonzero(numbers.by_participant >= 2 * FEWEST_ANSWERS)
+    sheets = pd.Series(_fingerprints(numbers.values, numbers.answered)[full])
+    close = full[sheets.duplicated(keep=False).to_numpy()]
+    varied = [at for at in close if len(np.unique(numbers.values[at][numbers.answered[at]])) > 1]
+    rows = draft.answers.iloc[varied]
+    again = rows.index[rows.duplicated(keep=False)]
     if len(again):
         text = (
             f"{len(again)} participants share all their answers with somebody else: {listed(again)}. Were "
@@ -340,16 +275,28 @@ def _twins(draft: Draft) -> Iterator[Finding]:
         yield Finding("warning", "same-answers", text, row=str(again[0]))
 
 
-def _missing(draft: Draft) -> Iterator[Finding]:
-    missing = draft.answers.isna()
+def _fingerprints(values: np.ndarray, answered: np.ndarray) -> np.ndarray:
+    """A whole number for each row: the same for equal rows, and hardly ever for others."""
+    weights = np.random.default_rng(0).integers(1, 2**63, values.shape[1], dtype=np.uint64)
+    found = np.empty(len(values), dtype=np.uint64)
+    for start in range(0, len(values), _ROWS_IN_CACHE):
+        part = slice(start, start + _ROWS_IN_CACHE)
+        bits = (values[part] + 0.0).view(np.uint64)  # one zero, not two
+        bits ^= bits >> np.uint64(33)  # of whole numbers, all but the first dozen are 0
+        bits *= answered[part]
+        bits *= weights
+        found[part] = bits.sum(axis=1)
+    return found
+
+
+def _missing(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
+    n, m = numbers.values.shape
+    missing, asked = n - numbers.by_item, np.full(m, n)
     if draft.structural is not None:
-        asked = ~draft.structural.to_numpy(dtype=bool)
-        by_item = pd.Series(
-            (missing & asked).to_numpy().sum(axis=0) / np.maximum(asked.sum(axis=0), 1), index=missing.columns
-        )
-    else:
-        by_item = missing.mean()
-    share = float(missing.to_numpy().mean()) if missing.size else 0.0
+        shown = ~draft.structural.to_numpy(dtype=bool)
+        missing, asked = (~numbers.answered & shown).sum(axis=0), shown.sum(axis=0)
+    by_item = pd.Series(missing / np.maximum(asked, 1), index=draft.answers.columns)
+    share = 1 - numbers.by_item.sum() / (n * m) if n * m else 0.0
     yield Finding("note", "missing", f"{100 * share:.1f} % of all answers are missing.")
     often = by_item[(by_item > MANY_MISSING) & (by_item < NEARLY_EMPTY)].sort_values(ascending=False)
     if len(often):
@@ -358,7 +305,7 @@ def _missing(draft: Draft) -> Iterator[Finding]:
             f"asked, most often {often.index[0]!r} ({100 * often.iloc[0]:.0f} %): {listed(often.index)}."
         )
         yield Finding("warning", "missing-items", text, str(often.index[0]))
-    by_participant = missing.mean(axis=1)
+    by_participant = pd.Series(1 - numbers.by_participant / max(m, 1), index=draft.answers.index)
     silent = by_participant.index[by_participant == 1]
     if len(silent):
         text = (

@@ -103,6 +103,7 @@ def with_reversed(draft: Draft, wanted: Sequence[str]) -> Draft:
     if named:
         names = match_names(named, [item.name for item in draft.items], draft.source)
         draft = _reversing(draft, names, f"Reversed as asked: {listed(names, most=MOST_NAMED)}.")
+        draft = replace(draft, asked_reversed=tuple(names))
     if AUTO in wanted:
         found = find_reversed(draft, resamples=0).looks_reversed
         note = _reversed_by_finding(found) if found else "No item runs against the others; none was reversed."

@@ -37,6 +37,7 @@ REASONS = {
     "visit": "Left out, as they tell visits apart",
     "site": "Left out, as they tell sites, groups or weights",
     "text": "Left out, as they hold text rather than numbers",
+    "words": "Left out, as their answers are words",
     "constant": "Left out, as all answers in them are the same",
     "empty": "Left out, as they are empty",
     "sum": "Left out, as they are sums or means of other columns",
@@ -50,7 +51,6 @@ REASONS = {
     "group": "Taken as groups",
     "weight": "Taken as weights",
 }
-ROLES = ("id", "confound", "group", "weight")
 
 
 @dataclass(frozen=True)
@@ -273,7 +273,8 @@ def _leave_out_scores(
         for name, column in columns.items()
         if column.values is not None and (name in open_ or reasons[name].reason == "other scale")
     }
-    for name, parts in sums_among(numbers, [name for name in numbers if name in open_]).items():
+    counts = {name: each.spread for name, each in columns.items() if each.spread is not None}
+    for name, parts in sums_among(numbers, [name for name in numbers if name in open_], counts).items():
         reasons[name] = LeftOut(name, "sum", f"of {counted(len(parts), 'column')}, {listed(parts, most=2)}")
         open_.discard(name)
     sizes: dict[tuple[float, float], int] = {}

@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 
 from icqf.data.items import LeftOut
-from icqf.data.ranges import Families, Stray, families_among
-from icqf.data.scales import USUAL_CODES
+from icqf.data.outside import range_faults
+from icqf.data.ranges import Families, families_among
+from icqf.data.scales import is_number, number
 from icqf.errors import InputError, did_you_mean, listed
 
 
@@ -103,6 +104,8 @@ class Draft:
     file_rows: np.ndarray | None = None
     confound_entries: tuple[Item, ...] = ()
     found_reversed: tuple[str, ...] = ()
+    asked_reversed: tuple[str, ...] = ()
+    file_ranges: tuple[str, ...] = ()
     families: Families | None = None
     left_out: tuple[LeftOut, ...] = ()
 
@@ -155,6 +158,10 @@ class Questionnaire(Draft):
         The row of the file that each participant was read from; messages name it.
     found_reversed : tuple of str
         Items that are reversed because they run against the others, not because a codebook says so.
+    asked_reversed : tuple of str
+        Items that are reversed because the user named them.
+    file_ranges : tuple of str
+        Items whose range the file itself declares, by labels or a dictionary, and no codebook.
     families : Families or None
         The items without a declared range that share their answer values; None: found from the answers.
         What is derived from a questionnaire keeps them.
@@ -328,81 +335,6 @@ class Questionnaire(Draft):
         return derived
 
 
-def range_faults(draft: Draft) -> Iterator[InputError]:
-    """Yield an error for each item with answers outside its range or infinite ones.
-
-    Its fields are item, value, low, high, participant, row (in the file, or None) and count. Without a
-    declared range, a value is outside when it stands apart from the answers of the item's family.
-    """
-    items = draft.items
-    table = draft.answers.to_numpy(dtype=float, na_value=np.nan)
-    lowest = np.array([-np.finfo(float).max if item.min is None else item.min for item in items])
-    highest = np.array([np.finfo(float).max if item.max is None else item.max for item in items])
-    low, high = np.fmin.reduce(table, initial=np.nan), np.fmax.reduce(table, initial=np.nan)
-    for j in np.flatnonzero((low < lowest) | (high > highest)):
-        column, item = table[:, j], items[j]
-        at = np.flatnonzero((column < lowest[j]) | (column > highest[j]))
-        yield _outside(draft, item, float(column[at[0]]), at)
-    places = {item.name: j for j, item in enumerate(items)}
-    for stray in () if draft.families is None else draft.families.strays:
-        if stray.item in places:  # otherwise the item was not selected
-            at = np.flatnonzero(table[:, places[stray.item]] == stray.value)
-            if len(at):
-                yield _apart(draft, stray, at)
-
-
-def _outside(draft: Draft, item: Item, value: float, at: np.ndarray) -> InputError:
-    """The error for answers outside a declared range, or infinite ones, in the rows `at`."""
-    place, found = _place(draft, at)
-    fields = {"item": item.name, "value": value, "low": item.min, "high": item.max, **found}
-    if np.isinf(value):
-        return InputError(
-            f"Item {item.name!r} holds an infinite value {place}.",
-            code="infinite",
-            remedy="Correct it or leave the cell empty.",
-            **fields,
-        )
-    above = item.max is not None and value > item.max
-    edge, end = ("above its highest", item.max) if above else ("below its lowest", item.min)
-    return InputError(
-        f"Item {item.name!r} holds {number(value)}, {edge} answer {number(end)} {place}.",
-        code="outside-range",
-        remedy=missing_code_remedy(value),
-        **fields,
-    )
-
-
-def _apart(draft: Draft, stray: Stray, at: np.ndarray) -> InputError:
-    """The error for a value that stands apart from the answers of an item's family, in the rows `at`."""
-    place, found = _place(draft, at)
-    family = (
-        "its other answers" if stray.n_items == 1 else f"the answers of its family of {stray.n_items} items"
-    )
-    return InputError(
-        f"Item {stray.item!r} holds {number(stray.value)}, far from {family}, {number(stray.low)} to "
-        f"{number(stray.high)} {place}.",
-        code="suspicious-code" if stray.value in USUAL_CODES else "far-answer",
-        remedy=missing_code_remedy(stray.value).removesuffix(".") + "; if not, declare the item's range.",
-        **{"item": stray.item, "value": stray.value, "low": stray.low, "high": stray.high, "apart": True},
-        **found,
-    )
-
-
-def _place(draft: Draft, at: np.ndarray) -> tuple[str, dict[str, Any]]:
-    """Where answers stand, in words and as fields."""
-    participant = str(draft.answers.index[at[0]])
-    row = None if draft.file_rows is None else int(draft.file_rows[at[0]])
-    more = f", and {len(at) - 1} more" if len(at) > 1 else ""
-    words = f"({'' if row is None else f'row {row}, '}participant {participant!r}{more})"
-    return words, {"participant": participant, "row": row, "count": len(at)}
-
-
-def missing_code_remedy(value: float | str) -> str:
-    """Return what to do about a value that may mean "no answer"."""
-    text = number(value) if is_number(value) else repr(value)
-    return f"If {text} marks a missing answer, declare missing_codes=[{text}]."
-
-
 def match_names(wanted: Iterable[str], names: list[str], source: str = "") -> list[str]:
     """Return the names that equal or match (``*``, ``?``) any of those wanted, in the order of `names`."""
     chosen: set[str] = set()
@@ -416,24 +348,6 @@ def match_names(wanted: Iterable[str], names: list[str], source: str = "") -> li
             raise fault.at(source) if source else fault
         chosen.update(hits)
     return [name for name in names if name in chosen]
-
-
-def number(value: object) -> str:
-    """Write a number without a needless ``.0``; anything else as it is.
-
-    Examples
-    --------
-    >>> number(9.0), number(0.5)
-    ('9', '0.5')
-    """
-    if isinstance(value, (int, float, np.number)):
-        return str(int(value)) if float(value).is_integer() else repr(float(value))
-    return str(value)
-
-
-def is_number(value: object) -> bool:
-    """Whether a missing code is a number rather than a text."""
-    return isinstance(value, (int, float, np.number))
 
 
 def _repeated(names: Iterable[object]) -> str:

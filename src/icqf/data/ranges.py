@@ -25,6 +25,7 @@ Array = NDArray[np.float64]
 FEWEST_PARTICIPANTS = 30  # below, a digit that stands apart may be an answer that few gave
 MISSED_BY_CHANCE = 1e-3  # the least probability at which items are believed to have missed an extreme
 RARELY = 0.002  # of the answers at an end: an answer beyond it that is given more rarely is no option of many
+UNDECLARED = "No range is declared for"
 _ALIKE = 0.5  # of a range's width, which another one must exceed to be taken for its part
 
 
@@ -89,7 +90,7 @@ class Families:
         parts = [f"{family.low:g} to {family.high:g} for {folded(family.items)}" for family in self.families]
         which = "; ".join(parts)
         return (
-            f"No range is declared for {counted(count, 'item')}: the lowest and highest answer found among "
+            f"{UNDECLARED} {counted(count, 'item')}: the lowest and highest answer found among "
             f"items that share their answer values are taken, {which}."
         )
 

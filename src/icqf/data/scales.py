@@ -60,3 +60,27 @@ def codes_apart(values: np.ndarray) -> list[float]:
 def _widest_step(answers: np.ndarray) -> float:
     """The widest step between answers, in falling order, that is nothing unusual."""
     return 1.0 if len(answers) <= _FEW else max(1.0, float(answers[0] - answers[-1]) / 4)
+
+
+def missing_code_remedy(value: float | str) -> str:
+    """Return what to do about a value that may mean "no answer"."""
+    text = number(value) if is_number(value) else repr(value)
+    return f"If {text} marks a missing answer, declare missing_codes=[{text}]."
+
+
+def number(value: object) -> str:
+    """Write a number without a needless ``.0``; anything else as it is.
+
+    Examples
+    --------
+    >>> number(9.0), number(0.5)
+    ('9', '0.5')
+    """
+    if isinstance(value, (int, float, np.number)):
+        return str(int(value)) if float(value).is_integer() else repr(float(value))
+    return str(value)
+
+
+def is_number(value: object) -> bool:
+    """Whether a missing code is a number rather than a text."""
+    return isinstance(value, (int, float, np.number))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-_DENSE = 256  # values from lowest to highest that are counted without sorting
+_FEW = 32  # values from lowest to highest that are counted one by one, which is faster than sorting
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,16 +29,16 @@ class Spread:
         >>> spread.values, spread.counts
         (array([0., 2.]), array([1., 2.]))
         """
+        answers = np.ascontiguousarray(answers)
         known = answers[np.isfinite(answers)]
         if not known.size:
             return cls(known, known)
-        low, high = known.min(), known.max()
-        if high - low < _DENSE and low == np.rint(low):
-            shifted = (known - low).astype(np.intp)
-            if (shifted == known - low).all():
-                counts = np.bincount(shifted)
-                there = np.flatnonzero(counts)
-                return cls(there + low, counts[there].astype(float))
+        low, high = float(known.min()), float(known.max())
+        if high - low < _FEW and low == np.rint(low):
+            scale = np.arange(low, high + 1)
+            counts = np.array([np.count_nonzero(known == value) for value in scale], dtype=float)
+            if counts.sum() == len(known):
+                return cls(scale[counts > 0], counts[counts > 0])
         values, numbers = np.unique(known, return_counts=True)
         return cls(values, numbers.astype(float))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from icqf.data.direction import Directions
+from icqf.data.overview import Overview
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.errors import InputError, counted
 
@@ -60,6 +61,11 @@ class Study:
     def directions(self) -> Directions:
         """Which items are reversed, and which look as if they should be."""
         return Directions.of(self.questionnaire)
+
+    @cached_property
+    def overview(self) -> Overview:
+        """What will be analysed: items, ranges, directions, what was left out, and participants."""
+        return Overview.of(self.questionnaire, n_rows=self.n_rows)
 
     @property
     def known_labels(self) -> pd.DataFrame:

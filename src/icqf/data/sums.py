@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icqf.data.names import stem
+from icqf.data.spreads import Spread
 
 Array = NDArray[np.float64]
 MOST_ROWS = 2000  # that are looked at
@@ -16,7 +17,9 @@ FEWEST_VALUES = 4  # of a sum; fewer are matched by chance
 ROUNDED = 0.006  # how far a mean may be off that was written with two decimals
 
 
-def sums_among(columns: Mapping[str, Array], items: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def sums_among(
+    columns: Mapping[str, Array], items: Sequence[str], spreads: Mapping[str, Spread] | None = None
+) -> dict[str, tuple[str, ...]]:
     """Return the columns that are sums, differences or means of at least two items, and these items.
 
     Reversed items may be among them: their weights are then negative and a constant is added. Only rows
@@ -29,6 +32,8 @@ def sums_among(columns: Mapping[str, Array], items: Sequence[str]) -> dict[str, 
         Numbers with NaN for gaps.
     items : sequence of str
         Those of the columns that may be added.
+    spreads : mapping of str to Spread, optional
+        The different numbers in each column, where they are counted already.
 
     Examples
     --------
@@ -37,8 +42,11 @@ def sums_among(columns: Mapping[str, Array], items: Sequence[str]) -> dict[str, 
     >>> sums_among({"a": a, "b": b, "c": c, "total": a + b + 3 - c, "other": a * b}, ["a", "b", "c"])
     {'total': ('a', 'b', 'c')}
     """
-    widths = {name: float(np.ptp(values[np.isfinite(values)])) for name, values in columns.items()}
-    fractions = {name: _has_fractions(values) for name, values in columns.items()}
+    known = {name: (spreads or {}).get(name) or Spread.of(values) for name, values in columns.items()}
+    widths = {name: float(np.ptp(spread.values)) for name, spread in known.items()}
+    fractions = {
+        name: bool((spread.values != np.rint(spread.values)).any()) for name, spread in known.items()
+    }
     left = [name for name in items if not fractions[name]]
     found: dict[str, tuple[str, ...]] = {}
     # Narrow ones first: a subscale's sum is then no longer among the items when the total is looked at.
@@ -53,11 +61,6 @@ def sums_among(columns: Mapping[str, Array], items: Sequence[str]) -> dict[str, 
         ]
         found |= _sums(columns, [item for item in block if item not in found], asked, fractions)
     return found
-
-
-def _has_fractions(values: Array) -> bool:
-    known = values[np.isfinite(values)]
-    return bool((known != np.rint(known)).any())
 
 
 def _blocks(items: Sequence[str], widths: Mapping[str, float]) -> Iterator[list[str]]:
@@ -80,8 +83,7 @@ def _sums(
 ) -> dict[str, tuple[str, ...]]:
     if len(block) < 2 or not asked:
         return {}
-    parts = np.column_stack([columns[name] for name in block])
-    full = np.flatnonzero(np.isfinite(parts).all(axis=1))
+    parts, full = _without_gaps([columns[name] for name in block])
     found: dict[str, tuple[str, ...]] = {}
     for name in asked:
         rows = full[np.isfinite(columns[name][full])][:MOST_ROWS]
@@ -103,6 +105,17 @@ def _sums(
         if used.sum() > 1 and equal:
             found[name] = tuple(item for item, is_used in zip(block, used, strict=True) if is_used)
     return found
+
+
+def _without_gaps(columns: Sequence[Array]) -> tuple[Array, NDArray[np.intp]]:
+    """The columns side by side, and the rows without gaps; of a long table, only as many as are needed."""
+    n = len(columns[0])
+    for many in (4 * MOST_ROWS, n):
+        parts = np.column_stack([values[:many] for values in columns])
+        full = np.flatnonzero(np.isfinite(parts).all(axis=1))
+        if many >= n or len(full) >= MOST_ROWS // 4 + 4 * len(columns):
+            break
+    return parts, full
 
 
 def _explained(X: Array, y: Array, fractions: bool) -> bool:

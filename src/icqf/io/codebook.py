@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 import tomli_w
 
-from icqf.data.questionnaire import Item, number
+from icqf.data.questionnaire import Item
 from icqf.data.ranges import families_of
-from icqf.data.scales import USUAL_CODES
+from icqf.data.scales import USUAL_CODES, number
 from icqf.data.spreads import Spread
 from icqf.errors import InputError
 from icqf.io.atomic import write_bytes

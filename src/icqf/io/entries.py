@@ -10,7 +10,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from icqf.data.questionnaire import Item, number
+from icqf.data.questionnaire import Item
+from icqf.data.scales import number
 from icqf.errors import InputError, InputWarning, did_you_mean, listed
 from icqf.io.formats import EXCEL
 from icqf.io.readers.delimited import read_delimited

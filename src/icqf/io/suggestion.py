@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from icqf.data.questionnaire import Item, is_number, number
+from icqf.data.questionnaire import Item
+from icqf.data.scales import is_number, number
 from icqf.data.wordings import means_no_answer, plain
 from icqf.errors import counted, listed
 from icqf.io.codebook import codebook_from

@@ -14,6 +14,7 @@ from icqf.baselines import RuleTable, parallel_analysis
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.describe import describe_answers, describe_confound, missing_bands
 from icqf.data.direction import Directions
+from icqf.data.overview import Overview
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.rows import refuse_other_rows
 from icqf.errors import InputError, counted
@@ -25,7 +26,7 @@ from icqf.report.factors import LoadingTables, confound_sentences, factor_links,
 from icqf.report.methods import methods_section
 from icqf.report.quality import SearchTables, comparison_section, count_section, fit_section
 from icqf.report.sample import confound_summary, item_rows, participant_rows, sample_section
-from icqf.report.schema import ConfoundSummary, ModelView, Report
+from icqf.report.schema import Analysed, ConfoundSummary, ModelView, Report
 from icqf.report.scores import scores_section
 from icqf.resampling.bootstrap import Resamples, bootstrap
 from icqf.resampling.hidden import predict_hidden
@@ -50,6 +51,7 @@ def build_report(
     n_jobs: int | None = None,
     random_state: int = 0,
     other_models: Sequence[ICQF] = (),
+    overview: Overview | None = None,
 ) -> Report:
     """Collect everything a report says about a fitted model.
 
@@ -82,6 +84,8 @@ def build_report(
         Seed of resamples and folds.
     other_models : sequence of fitted ICQF
         Fits of the same answers with other numbers of factors, to look at beside this one.
+    overview : Overview, optional
+        What was analysed, where more is known of it than the questionnaire says.
 
     Examples
     --------
@@ -173,6 +177,7 @@ def build_report(
             scores=distribution,
             direction=Directions.of(questionnaire).sentence,
         ),
+        analysed=_analysed(Overview.of(questionnaire) if overview is None else overview),
         sample=sample,
         items=item_rows(
             questionnaire,
@@ -236,6 +241,10 @@ def _check(model: ICQF, questionnaire: Questionnaire, n_bootstrap: int, others: 
                 f"The model has {counted(each.n_features_in_, 'item')} and the questionnaire {len(asked)}, "
                 "or their names or order differ; give the questionnaire that the model was fitted to."
             )
+
+
+def _analysed(overview: Overview) -> Analysed:
+    return Analysed(overview.all_lines, (overview.widths,) if overview.widths else ())
 
 
 def _title(source: str) -> str:

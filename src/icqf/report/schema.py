@@ -320,6 +320,17 @@ class Participant:
 
 
 @dataclass(frozen=True)
+class Analysed:
+    """What was analysed: pairs of a heading and a text, and what is worth knowing about the ranges.
+
+    A heading that is empty continues the one before.
+    """
+
+    lines: tuple[tuple[str, str], ...]
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Report:
     """Everything a report says.
 
@@ -340,6 +351,7 @@ class Report:
 
     title: str
     headline: tuple[str, ...]
+    analysed: Analysed
     sample: Sample
     items: tuple[ItemRow, ...]
     count: Count

@@ -38,6 +38,7 @@ def account_of(fit: StudyFit, *, outputs: list[str]) -> dict[str, Any]:
         "inputs": [fingerprint_of(path) for path in fit.study.files],
         "rows": _rows(fit),
         "items": fit.study.questionnaire.n_items,
+        "analysed": fit.study.overview.to_dict(),
         "directions": fit.study.directions.to_dict(),
         "notes": list(fit.study.questionnaire.notes),
         "warnings": [

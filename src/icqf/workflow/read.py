@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from icqf.data.check import Findings, check
+from icqf.data.check import check
 from icqf.data.disclosure import SMALLEST_CATEGORY
+from icqf.data.findings import Findings
 from icqf.data.frames import as_pandas
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.data.scales import refuse_wide_range
@@ -119,7 +120,7 @@ def check_table(
     table = keep_visit(table, columns.pop("visit", None))
     faults: list[InputError] = []
     draft = assemble(table, **columns, fault=faults.append)
-    return check(draft, faults, smallest_category=smallest_category)
+    return check(draft, faults, smallest_category=smallest_category, n_rows=len(table.frame))
 
 
 def input_files(options: StudyOptions) -> tuple[Path, ...]:

@@ -108,6 +108,7 @@ def _report(fit: StudyFit, place: Path, folder: Path) -> None:
             scores=fit.scores,
             n_jobs=options.jobs,
             random_state=options.seed,
+            overview=fit.study.overview,
         )
     write_report(place / "report.html", report)
 

@@ -26,8 +26,9 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @click.pass_context
 def command(ctx: click.Context, as_json: bool, **_: Any) -> None:
-    """List what would spoil a fit of ANSWERS: suspicious codes, reversed items, duplicates, gaps.
+    """Show what of ANSWERS will be analysed, and what would spoil a fit.
 
+    Found are suspicious codes, items that look reversed, duplicates, gaps and more.
     Ends with exit code 1 when something must be fixed.
     """
     from icqf.workflow.read import check_study
@@ -41,11 +42,19 @@ def command(ctx: click.Context, as_json: bool, **_: Any) -> None:
 
 
 def listing(findings: Any) -> str:
-    """Return the findings in three parts, one sentence per line, and a last line that sums up."""
+    """Return what will be analysed, the findings in three parts, and a last line that sums up."""
+    from icqf.data.overview import unsaid
+
     titles = {"error": "Must be fixed:", "warning": "Worth a look:", "note": "For your information:"}
-    parts = []
+    parts = [str(findings.overview)]
+    notes = [finding.sentence for finding in findings if finding.code == "reading"]
+    shown = set(unsaid(notes, findings.overview))
     for severity, title in titles.items():
-        lines = [f"  - {worded(finding)}" for finding in findings if finding.severity == severity]
+        lines = [
+            f"  - {worded(finding)}"
+            for finding in findings
+            if finding.severity == severity and (finding.code != "reading" or finding.sentence in shown)
+        ]
         if lines:
             parts.append("\n".join([title, *lines]))
     reversed_ = [finding for finding in findings.of("looks-reversed") if not finding.fields["reversed"]]

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from icqf.cli.support.job import announce, job, journal_for, say
+from icqf.cli.support.job import announce, job, journal_for, only_show, say
 from icqf.cli.support.many import ManyCommand
 from icqf.cli.support.options import FILE, options_of, study_options
 from icqf.cli.support.terminal import echo
@@ -30,10 +30,11 @@ Examples:
 @click.option("--force", is_flag=True, help="Replace earlier results in that folder.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run.")
 @click.option("--top", type=click.IntRange(1), default=5, help="Items shown for each factor.")
+@click.option("--dry-run", is_flag=True, help="Show what would be analysed, and stop there.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
 @click.pass_context
 def command(
-    ctx: click.Context, out: Path, force: bool, resume: bool, top: int, quiet: bool, **_: Any
+    ctx: click.Context, out: Path, force: bool, resume: bool, top: int, dry_run: bool, quiet: bool, **_: Any
 ) -> None:
     """Factorize ANSWERS and write scores, loadings, the model and where all of it comes from.
 
@@ -45,6 +46,9 @@ def command(
     from icqf.workflow.results import write_results
 
     options = options_of(ctx)
+    if dry_run:
+        only_show(read_study(options))
+        return
     study = read_study(options)
     refuse_results(out, study.questionnaire, format=options.format, force=force)
     journal = journal_for(out, options, resume=resume)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from icqf.cli.support.job import announce, job, journal_for
+from icqf.cli.support.job import announce, job, journal_for, only_show
 from icqf.cli.support.many import ManyCommand
 from icqf.cli.support.options import FILE, options_of, study_options
 from icqf.cli.support.terminal import echo
@@ -29,9 +29,12 @@ Examples:
 @click.option("--out", type=FILE, help="Table of all fits, .csv, .sav, .parquet or .xlsx.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run.")
+@click.option("--dry-run", is_flag=True, help="Show what would be analysed, and stop there.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors, and the choice without --out.")
 @click.pass_context
-def command(ctx: click.Context, out: Path | None, force: bool, resume: bool, quiet: bool, **_: Any) -> None:
+def command(
+    ctx: click.Context, out: Path | None, force: bool, resume: bool, dry_run: bool, quiet: bool, **_: Any
+) -> None:
     """Choose the number of factors and the penalty for ANSWERS by cross-validation.
 
     Prints the mean error of each candidate and how often each would win if the folds were drawn again. With
@@ -45,6 +48,9 @@ def command(ctx: click.Context, out: Path | None, force: bool, resume: bool, qui
     from icqf.workflow.rules import rules_of_study, write_rules
 
     options = options_of(ctx)
+    if dry_run:
+        only_show(read_study(options))
+        return
     if not options.searches:
         raise click.UsageError(
             "One number of factors and one penalty leave nothing to choose; give several.", ctx

@@ -32,23 +32,32 @@ def say(notes: Iterable[str | Warning], *, quiet: bool = False) -> None:
 
 
 def announce(study: Study, *, quiet: bool = False) -> None:
-    """Say what was read, what was done to it, and what should have been fixed before."""
+    """Say what will be analysed, what was done to it, and what should have been fixed before."""
     if quiet:
         return
     from icqf.data.check import check
+    from icqf.data.overview import unsaid
 
     questionnaire = study.questionnaire
     if study.directions.warning is not None:
         echo(f"Warning: {worded(study.directions.warning)}", err=True)
-    echo(
-        f"Read {questionnaire.n_participants} participants and {questionnaire.n_items} items from "
-        f"{questionnaire.source}.",
-        err=True,
-    )
-    say(questionnaire.notes)
+    echo(str(study.overview), err=True)
+    say(unsaid(questionnaire.notes, study.overview))
     for finding in check(questionnaire.with_confounds(None)):  # a fit refuses confounds that it cannot use
         if finding.severity == "error":
             echo(f"Warning: {worded(finding)}", err=True)
+        elif finding.code == "mixed-ranges":
+            say([finding.sentence])
+
+
+def only_show(study: Study) -> None:
+    """Write what would be analysed to standard output: the end of a dry run."""
+    if study.directions.warning is not None:
+        echo(f"Warning: {worded(study.directions.warning)}")
+    echo(str(study.overview))
+    if study.overview.widths:
+        echo(f"Note: {study.overview.widths}")
+    echo("Nothing was fitted and nothing was written (--dry-run).", err=True)
 
 
 def journal_for(out: Path, options: StudyOptions, *, resume: bool) -> Path | None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from icqf.data.questionnaire import Item, is_number, number
+from icqf.data.questionnaire import Item
+from icqf.data.scales import is_number, number
 from icqf.data.wordings import plain
 from icqf.errors import InputError, counted, listed
 from icqf.io.readers.tables import Table

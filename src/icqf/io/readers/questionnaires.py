@@ -12,6 +12,7 @@ import pandas as pd
 
 from icqf.data.direction import with_reversed
 from icqf.data.items import REASONS, LeftOut, sentences
+from icqf.data.overview import REVERSED
 from icqf.data.parameters import Visit
 from icqf.data.questionnaire import Draft, Item, Questionnaire, match_names
 from icqf.errors import InputError, counted, did_you_mean, listed
@@ -138,11 +139,11 @@ def assemble(
     roles = dict.fromkeys(confounds, "confound")
     roles |= {name: role for name, role in ((weights, "weight"), (groups, "group"), (identity, "id")) if name}
     chosen, left_out = _choose(table, entries, roles, items, fault)
-    in_words, word_notes = _answers_in_words(
-        table, left_out if entries is None and items is None else (), fault
-    )
-    rest = (column for column in left_out if column.name not in in_words and column.name not in roles)
-    item_notes = [*sentences(rest), *word_notes]
+    word_notes: list[str] = []
+    if entries is None and items is None:
+        left_out, word_notes = _answers_in_words(table, left_out, fault)
+    others = (column for column in left_out if column.name not in roles and column.reason != "words")
+    item_notes = [*sentences(others), *word_notes]
     values, chosen, number_notes = item_numbers(table, chosen, codes, fault, codebook=entries is not None)
     chosen, code_notes = without_codes(values, chosen, codes)
     answers = pd.DataFrame(values, index=index, columns=[item.name for item in chosen], copy=False)
@@ -167,9 +168,23 @@ def assemble(
         file_rows=table.rows,
         left_out=left_out,
         confound_entries=about_confounds,
+        file_ranges=_declared_by_file(table, chosen, entries),
     )
     draft = replace(draft, notes=(*notes, *_range_notes(draft)))
     return with_reversed(draft, _names(reverse))
+
+
+def _declared_by_file(
+    table: Table, chosen: Iterable[Item], entries: tuple[Item, ...] | None
+) -> tuple[str, ...]:
+    """The items whose range comes from what the file says of its columns, not from a codebook."""
+    own = {item.name for item in entries or () if item.declared or item.labels}
+    described = table.described
+    return tuple(
+        item.name
+        for item in chosen
+        if item.declared and item.name not in own and item.name in described and described[item.name].declared
+    )
 
 
 def _range_notes(draft: Draft) -> list[str]:
@@ -177,7 +192,7 @@ def _range_notes(draft: Draft) -> list[str]:
     notes = [] if draft.families is None or not draft.families.families else [draft.families.sentence]
     reverse_keyed = [item.name for item in draft.items if item.reverse]
     if reverse_keyed:
-        notes.append(f"Reversed before use, being reverse-keyed: {listed(reverse_keyed)}.")
+        notes.append(f"{REVERSED[0]}: {listed(reverse_keyed)}.")
     return notes
 
 
@@ -312,15 +327,19 @@ def _choose(
     return tuple(chosen), tuple(left_out)
 
 
-def _answers_in_words(table: Table, left_out: Sequence[LeftOut], fault: Fault) -> tuple[set[str], list[str]]:
-    """Return the columns of answers in words, and what to say of them; they are at fault if they are most."""
+def _answers_in_words(
+    table: Table, left_out: Sequence[LeftOut], fault: Fault
+) -> tuple[tuple[LeftOut, ...], list[str]]:
+    """Tell answers in words from other text, and what to say of them; they are at fault if they are most."""
     texts = {column.name for column in left_out if column.reason == "text"}
     others = [str(name) for name in table.frame.columns if name not in texts]
-    found, notes = set(), []
+    n_items = len(table.frame.columns) - len(left_out)
+    in_words: set[str] = set()
+    notes = []
     for family in text_families(table, leave_out=others) if texts else ():
-        found |= set(family.items)
-        if len(family.items) > len(others) - len(left_out) + len(texts):
+        in_words |= set(family.items)
+        if len(family.items) > n_items:
             fault(words_fault(family, table.source, codebook=False))
         else:
             notes.append(words_note(family))
-    return found, notes
+    return tuple(replace(each, reason="words") if each.name in in_words else each for each in left_out), notes

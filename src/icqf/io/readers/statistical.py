@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from icqf.data.questionnaire import Item, is_number, number
+from icqf.data.questionnaire import Item
+from icqf.data.scales import is_number, number
 from icqf.io.readers.tables import Table, check_header, guarded, recognised_id, require_package
 
 KINDS = {

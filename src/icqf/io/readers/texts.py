@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from icqf.data.questionnaire import missing_code_remedy, number
+from icqf.data.scales import missing_code_remedy, number
 from icqf.data.wordings import MOST_TEXTS, Order, is_known, means_no_answer, order_of, plain
 from icqf.errors import InputError, counted, listed
 from icqf.io.readers.tables import Table, recognised_id

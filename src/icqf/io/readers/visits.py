@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from icqf.data.parameters import Visit, visit_pairs
-from icqf.data.questionnaire import Item, number
+from icqf.data.questionnaire import Item
+from icqf.data.scales import number
 from icqf.data.wordings import plain
 from icqf.errors import InputError, counted
 from icqf.io.readers.tables import Table, require_column
