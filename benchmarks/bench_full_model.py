@@ -17,7 +17,7 @@ def main() -> None:
         complete = answers.fillna(0).to_numpy(np.float32)
         hidden = np.random.default_rng(0).random(complete.shape) < 0.1
         X = np.where(hidden | answers.isna(), np.nan, complete).astype(np.float32)
-        model = ICQF(8, beta=0.1, item_range=(0, 2))
+        model = ICQF(8, beta=0.1, item_range=(0, 2), n_init=1)
         confounds = questionnaire.confounds
         mine, model = best_of(7, lambda: model.fit(X, confounds=confounds))  # noqa: B023
         other, nmf = best_of(5, lambda: sklearn_nmf(8, 0.1, *complete.shape, 2.0).fit(complete))  # noqa: B023

@@ -25,7 +25,7 @@ for at in range(0, n, 50_000):
     propensity = scores @ loadings.T + rng.normal(0, 0.4, (rows.stop - rows.start, 100))
     answers[rows] = np.clip(np.rint(propensity), 0, 2)
 clock = time.perf_counter()
-ICQF(8, item_range=(0, 2), max_iter=int(sys.argv[2])).fit(answers)
+ICQF(8, item_range=(0, 2), n_init=1, max_iter=int(sys.argv[2])).fit(answers)
 print(time.perf_counter() - clock)
 """
 

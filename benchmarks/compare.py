@@ -45,7 +45,7 @@ def fit(name: str, n: int) -> Work:
     from icqf import ICQF
 
     answers, confounds, _ = answers_of(name, n)
-    return lambda: ICQF(8, beta=0.1, item_range=(0, 2)).fit(answers, confounds=confounds).objective_
+    return lambda: ICQF(8, beta=0.1, item_range=(0, 2), n_init=1).fit(answers, confounds=confounds).objective_
 
 
 def fit_without_bounds() -> Work:
@@ -55,7 +55,7 @@ def fit_without_bounds() -> Work:
 
     answers = np.nan_to_num(answers_of("abcd", 11_681, missing=0)[0])
     free = {"score_max": None, "loading_max": None, "reconstruction_max": None, "intercept": False}
-    return lambda: ICQF(8, beta=0.1, item_range=(0, 2), **free).fit(answers).objective_
+    return lambda: ICQF(8, beta=0.1, item_range=(0, 2), n_init=1, **free).fit(answers).objective_
 
 
 def search() -> Work:
@@ -65,7 +65,7 @@ def search() -> Work:
     ks = [4, 6, 8, 10]
     common = {"betas": [0.05, 0.1, 0.5], "n_splits": 5, "random_state": 0}
     try:
-        model = ICQFCV(ICQF(item_range=(0, 2)), n_components=ks, **common)
+        model = ICQFCV(ICQF(item_range=(0, 2), n_init=1), n_components=ks, **common)
     except TypeError:  # before the estimator was an argument
         model = ICQFCV(ks, item_range=(0, 2), **common)
     return lambda: model.fit(answers, confounds=confounds).errors_["error"].sum()
@@ -75,7 +75,7 @@ def transform() -> Work:
     from icqf import ICQF
 
     answers, confounds, _ = answers_of("abcd", 11_681)
-    model = ICQF(8, beta=0.1, item_range=(0, 2)).fit(answers, confounds=confounds)
+    model = ICQF(8, beta=0.1, item_range=(0, 2), n_init=1).fit(answers, confounds=confounds)
     return lambda: model.transform(answers, confounds=confounds).sum()
 
 
@@ -84,7 +84,7 @@ def report() -> Work:
     from icqf.report import build_report
 
     _, confounds, questionnaire = answers_of("hbn", 1_335)
-    model = ICQF(8, beta=0.1, item_range=(0, 2)).fit(questionnaire.answers, confounds=confounds)
+    model = ICQF(8, beta=0.1, item_range=(0, 2), n_init=1).fit(questionnaire.answers, confounds=confounds)
     return lambda: build_report(model, questionnaire, n_bootstrap=50, compare=False) and 0
 
 

@@ -10,18 +10,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from icqf.data.disclosure import SMALLEST_CATEGORY
 from icqf.data.parameters import check_parameters, check_start, parameter_error
-from icqf.engines.local import Callback, Solver, run
+from icqf.engines.local import Callback
 from icqf.errors import InputError, InputWarning, Worded
 from icqf.fitted import FittedModel
 from icqf.io.modelfile import StoredModel
 from icqf.solvers.problem import Problem
-from icqf.solvers.result import Certificate, Factorization, Factors
-from icqf.solvers.start import NAMES, Starts, settle
+from icqf.solvers.result import Certificate, Factorization
+from icqf.started import fit_from_starts, starts_table
 from icqf.stated import StatedProblem, state_problem
 from icqf.stored import description
 from icqf.summary import FitStatistics
@@ -66,9 +65,10 @@ class ICQF(FittedModel):
         Known (lowest, highest) of continuous confounds, such as ``{"age": (5, 21)}``.
     intercept : bool
         Whether a column of ones stands beside the confounds, also when there are none.
-    n_init : int
+    n_init : int or "auto"
         Number of starts; the fit with the lowest objective is kept. The first is `init`, then comes
-        the other one of "nndsvd" and "rotated", then random ones.
+        the other one of "nndsvd" and "rotated", then random ones. "auto" is four, and eight where these do
+        not all find the same factors (`starts_`); one where `init` is arrays.
     penalty : {"l1", "l2", "l21"}
         ‖·‖₁, ½‖·‖², or the sum of the rows' Euclidean norms.
     score_max : float or None
@@ -101,7 +101,7 @@ class ICQF(FittedModel):
         costs nothing, and single precision for larger ones, which it makes nearly twice as fast. Scores,
         loadings and the certificate are always double precision.
     random_state : int, RandomState or None
-        Only random starts use it.
+        Only random starts use it. The same number gives the same bytes.
     callback : callable, optional
         Called after each iteration with a `Progress` (iteration, max_iter, objective, excess, step).
 
@@ -133,6 +133,10 @@ class ICQF(FittedModel):
         How far any single score or loading could still move, and what that would gain.
     trace_ : DataFrame
         Objective, excess over the range and largest step, one row per iteration.
+    starts_ : DataFrame
+        One row per start: its name, the objective it reached, iterations, whether it settled, and, for each
+        factor, the correlation of its loadings with those of its counterpart in the fit from that start.
+        Starts that are as good and have other factors are a warning sign. Empty where loadings were averaged.
     converged_ : bool
     n_iter_ : int
     n_participants_ : int
@@ -164,7 +168,7 @@ class ICQF(FittedModel):
         item_weight: Any = "range",
         confound_ranges: Mapping[str, tuple[float, float]] | None = None,
         intercept: bool = True,
-        n_init: int = 1,
+        n_init: int | Literal["auto"] = "auto",
         penalty: Literal["l1", "l2", "l21"] = "l1",
         score_max: float | None = 1.0,
         loading_max: float | Literal["item_range"] | None = "item_range",
@@ -178,7 +182,7 @@ class ICQF(FittedModel):
         missing_confounds: Literal["error", "mean"] = "error",
         smallest_category: int = SMALLEST_CATEGORY,
         dtype: Any = "auto",
-        random_state: Any = None,
+        random_state: Any = 0,
         callback: Callback | None = None,
     ) -> None:
         self.n_components = n_components
@@ -279,20 +283,7 @@ class ICQF(FittedModel):
         """
         problem = stated.problem.with_beta(float(self.beta))
         k = self._number_of_factors(problem)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        named = self.init if isinstance(self.init, str) else ""
-        others = [name for name in NAMES if name not in (named, "random")]
-        inits = [self.init, *others, *["random"] * self.n_init][: self.n_init]
-        starts = Starts(problem)
-        found = run(
-            problem,
-            [self._start(starts, init, k, rng) for init in inits],
-            tol=self.tol,
-            max_iter=self.max_iter,
-            solver=Solver(self.solver, self.inner, self.rho),
-            callback=self.callback,
-        )
-        best = min(found, key=lambda fit: fit.objective)
+        best = fit_from_starts(self, problem, k)
         if not best.converged:
             certificate = best.certificate
             warnings.warn(
@@ -306,13 +297,6 @@ class ICQF(FittedModel):
                 stacklevel=3,
             )
         return best
-
-    def _start(self, starts: Starts, init: Any, k: int, rng: np.random.Generator) -> Factors:
-        if isinstance(init, str):
-            return starts.make(init, k, rng)
-        scores, loadings = (np.asarray(part, dtype=float).T for part in init)
-        loadings = starts.problem.scaled_loadings(loadings)
-        return settle(starts.problem, Factors(scores, loadings), raw=False)
 
     def keep(self, stated: StatedProblem, found: Factorization) -> ICQF:
         """Set the fitted attributes from a stated problem and a factorization of it.
@@ -343,6 +327,7 @@ class ICQF(FittedModel):
         self.objective_ = found.objective
         self.certificate_: Certificate = found.certificate
         self.trace_ = pd.DataFrame(found.trace.columns()).rename_axis("iteration")
+        self.starts_ = starts_table(found.starts, [f"factor{r}" for r in range(1, k + 1)])
         self.converged_ = found.converged
         self.n_iter_ = found.n_iter
         self.n_participants_ = problem.n

@@ -57,6 +57,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
     objective_: float
     certificate_: Certificate
     trace_: pd.DataFrame
+    starts_: pd.DataFrame
     converged_: bool
     n_iter_: int
     n_participants_: int

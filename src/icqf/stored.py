@@ -13,8 +13,10 @@ from icqf.data.confounds import ConfoundEncoder
 from icqf.data.parameters import check_parameters
 from icqf.data.questionnaire import Item
 from icqf.io.modelfile import StoredCodebook, StoredModel
-from icqf.solvers.result import Certificate
+from icqf.solvers.result import Certificate, StartResult
 from icqf.solvers.scaling import scale_of
+from icqf.solvers.start import NAMES
+from icqf.started import GIVEN, starts_table
 from icqf.summary import FitStatistics
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ def description(model: FittedModel, names: list[str]) -> StoredModel:
         "objective": model.objective_,
         "certificate": vars(model.certificate_),
         "trace": list(model.trace_.columns),
+        "starts": model.starts_["start"].tolist(),
         "converged": bool(model.converged_),
         "n_iter": int(model.n_iter_),
         "n_participants": int(model.n_participants_),
@@ -47,6 +50,7 @@ def description(model: FittedModel, names: list[str]) -> StoredModel:
         "item_range": model.item_range_.to_numpy(),
         "item_scale": model.item_scale_,
         "solving_order": model.solving_order_,
+        "starts": model.starts_.iloc[:, 1:].to_numpy(dtype=float),
         **{name: getattr(model.fit_statistics_, name) for name in _STATISTICS},
         **{f"trace_{name}": model.trace_[name].to_numpy() for name in model.trace_.columns},
     }
@@ -104,7 +108,7 @@ def rebuild(kind: type[Model], stored: StoredModel) -> Model:
     items = [str(name) for name in header["items"]]
     _check_confounds(header["confounds"]["columns"])
     encoder = ConfoundEncoder.from_dict(header["confounds"])
-    _check_arrays(arrays, len(items), len(encoder.names))
+    _check_arrays(arrays, len(items), len(encoder.names), header["starts"])
     ranges = pd.DataFrame(arrays["item_range"], index=items, columns=["min", "max"])
     model = kind(**_own_parameters(kind, {**header["parameters"]}), item_range=ranges)
     check_parameters(model)
@@ -123,6 +127,7 @@ def rebuild(kind: type[Model], stored: StoredModel) -> Model:
     model.certificate_ = Certificate(**{name: float(v) for name, v in header["certificate"].items()})
     trace = {str(name): arrays[f"trace_{name}"] for name in header["trace"]}
     model.trace_ = pd.DataFrame(trace).rename_axis("iteration")
+    model.starts_ = _starts(header["starts"], arrays["starts"], len(model.components_))
     model.converged_ = bool(header["converged"])
     model.n_iter_ = int(header["n_iter"])
     model.n_participants_ = int(header["n_participants"])
@@ -130,6 +135,23 @@ def rebuild(kind: type[Model], stored: StoredModel) -> Model:
     model.codebook_ = stored.codebook
     _check_model(model, stored)
     return model
+
+
+def _starts(names: list[str], numbers: np.ndarray, k: int) -> pd.DataFrame:
+    """The table of starts, refused where it cannot be one."""
+    starts = tuple(
+        StartResult(str(name), float(objective), int(n_iter), bool(converged), tuple(factors.tolist()))
+        for name, (objective, n_iter, converged, *_), factors in zip(
+            names, numbers, numbers[:, 3:], strict=True
+        )
+    )
+    table = starts_table(starts, [f"factor{r}" for r in range(1, k + 1)])
+    right = {*names} <= {*NAMES, GIVEN} and np.isfinite(numbers).all() and (numbers[:, :2] >= 0).all()
+    if not right or not (np.abs(numbers[:, 3:]) <= 1).all():
+        raise ValueError("the starts are not ones")
+    if not np.array_equal(table.iloc[:, 1:].to_numpy(dtype=float), numbers):
+        raise ValueError("it says of the starts what no model says")
+    return table
 
 
 def _check_model(model: FittedModel, stored: StoredModel) -> None:
@@ -213,7 +235,7 @@ def _own_parameters(kind: type[FittedModel], parameters: dict[str, Any]) -> dict
     return parameters
 
 
-def _check_arrays(arrays: dict[str, Any], m: int, c: int) -> None:
+def _check_arrays(arrays: dict[str, Any], m: int, c: int, names: list[str]) -> None:
     k = len(arrays["components"])
     shapes = {
         "components": (k, m),
@@ -222,6 +244,7 @@ def _check_arrays(arrays: dict[str, Any], m: int, c: int) -> None:
         "item_scale": (m,),
         "explained": (k + c, m),
         "solving_order": (k,),
+        "starts": (len(names), 3 + k),
         **dict.fromkeys(("sse", "sst", "missing"), (m,)),
     }
     for name, shape in shapes.items():

@@ -222,6 +222,7 @@ BAD_NUMBERS = {
     "components": (NAN, INF, -INF, -1.0, 4.5, 1e300),
     "confound_components": (NAN, INF, -1.0, 4.5, 1e300),
     "item_range": (NAN, INF, -INF, 1e300, 2.0, 5.0),
+    "starts": (NAN, INF, -1e9, 1e300),
     "item_scale": (NAN, INF, 0.0, -1.0, 0.5, 2.0),
     "solving_order": (NAN, 7.0, -1.0, 0.5, INF),
     "sse": (NAN, INF, -1.0),
@@ -235,6 +236,7 @@ BAD_HEADERS = {
     "n_iter": (-1, 1.5, None, "3", NAN),
     "objective": (None, "low", NAN, INF, [], -1),
     "converged": (None, "yes", 2, []),
+    "starts": (None, "nndsvd", [], ["nndsvd"], ["a"] * 4, [1] * 4, {}),
     "items": (
         None,
         [],

@@ -38,12 +38,12 @@ class L1NMF(ICQF):
         beta: float = 0.1,
         item_range: Any = None,
         item_weight: Any = "range",
-        n_init: int = 1,
+        n_init: int | Literal["auto"] = "auto",
         tol: float = 1e-3,
         max_iter: int = 500,
         init: Literal["nndsvd", "rotated", "random"] | tuple[Any, Any] = "nndsvd",
         dtype: Any = "auto",
-        random_state: Any = None,
+        random_state: Any = 0,
         callback: Callback | None = None,
     ) -> None:
         self.n_components = n_components

@@ -73,7 +73,7 @@ PARAMETERS: dict[str, Kind] = {
     "beta": Number(least=0.0, most=LARGEST),
     "item_weight": OneOf(("range", "variance", None)),
     "intercept": Flag(),
-    "n_init": Number(least=1, whole=True),
+    "n_init": Number(least=1, whole=True, or_else=("auto",)),
     "penalty": OneOf(("l1", "l2", "l21")),
     "score_max": Number(above=0.0, most=LARGEST, or_else=(None,)),
     "loading_max": Number(above=0.0, most=LARGEST, or_else=(None, "item_range")),

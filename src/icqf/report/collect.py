@@ -30,6 +30,7 @@ from icqf.report.schema import Analysed, ConfoundSummary, ModelView, Report
 from icqf.report.scores import scores_section
 from icqf.resampling.bootstrap import Resamples, bootstrap
 from icqf.resampling.hidden import predict_hidden
+from icqf.started import doubtful_factors
 
 FOLDS = 10
 RANDOM_SETS = 20  # of parallel analysis
@@ -176,6 +177,7 @@ def build_report(
             factors=views[0].factors,
             scores=distribution,
             direction=Directions.of(questionnaire).sentence,
+            doubtful=[by_key[name] for name in doubtful_factors(model.starts_)],
         ),
         analysed=_analysed(Overview.of(questionnaire) if overview is None else overview),
         sample=sample,
@@ -208,6 +210,8 @@ def build_report(
             score_step=float(model.certificate_.score_step),
             loading_step=float(model.certificate_.loading_step),
             trace=model.trace_["step"].tolist() if "step" in model.trace_ else [],
+            starts=model.starts_,
+            names=by_key,
         ),
         comparison=None
         if rival is None
@@ -223,6 +227,7 @@ def build_report(
             compared=rival is not None,
             folds=n_splits,
             seed=random_state,
+            n_starts=len(model.starts_),
         ),
         participants=participant_rows(answers, scores) if with_participants else None,
     )

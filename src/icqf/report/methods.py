@@ -49,14 +49,18 @@ def methods_section(
     compared: bool,
     folds: int | None,
     seed: int,
+    n_starts: int,
 ) -> Methods:
-    """Say what was done; `parameters` are those of the model (``model.get_params()``)."""
+    """Say what was done; `parameters` are those of the model (``model.get_params()``).
+
+    `n_starts` says from how many starts it was fitted.
+    """
     found = versions()
     own = parameters["random_state"]
     seeds = str(seed) if own is None or own == seed else f"{own} (fit) and {seed} (resampling)"
     parts = [
         _data(ranges, sample),
-        _model(parameters),
+        _model(parameters, n_starts),
         _item_weight(parameters["item_weight"], ranges),
         _confounds(confounds, intercept=parameters["intercept"]),
         _choice(k, search),
@@ -98,7 +102,7 @@ def _data(ranges: pd.DataFrame, sample: Sample) -> str:
     )
 
 
-def _model(parameters: Mapping[str, Any]) -> str:
+def _model(parameters: Mapping[str, Any], n_starts: int) -> str:
     bounds = []
     if parameters["score_max"] is not None:
         bounds.append(f"scores between 0 and {parameters['score_max']:g}")
@@ -111,7 +115,16 @@ def _model(parameters: Mapping[str, Any]) -> str:
     return (
         f"The model describes answers as sums of factors with {words.joined(bounds)}, with "
         f"{_PENALTIES[parameters['penalty']]} penalty on scores and loadings (β = {parameters['beta']:g}). "
-        "Missing answers were left out of the loss and not imputed."
+        f"Missing answers were left out of the loss and not imputed.{_starts(n_starts)}"
+    )
+
+
+def _starts(n_starts: int) -> str:
+    if n_starts < 2:
+        return ""
+    return (
+        f" The fit was run from {words.count_of(n_starts, 'start')} (non-negative and rotated singular "
+        "vectors, and random numbers), and the one with the lowest objective was kept."
     )
 
 

@@ -10,7 +10,18 @@ import pandas as pd
 from icqf.baselines.rules import RuleTable
 from icqf.evaluation.counterparts import Counterparts
 from icqf.report import words
-from icqf.report.schema import Agreement, Candidate, Comparison, Count, Eigenvalue, FitQuality, Pair, RuleRow
+from icqf.report.schema import (
+    Agreement,
+    Candidate,
+    Comparison,
+    Count,
+    Eigenvalue,
+    FitQuality,
+    Pair,
+    RuleRow,
+    Start,
+)
+from icqf.started import AS_WELL, COUNTERPART, doubtful_factors
 
 CLOSE = 0.8  # correlation of loadings from which two factors are counterparts
 METHOD = "exploratory factor analysis (minimum residual, promax rotation)"
@@ -147,6 +158,8 @@ def fit_section(
     score_step: float,
     loading_step: float,
     trace: Sequence[float],
+    starts: pd.DataFrame,
+    names: Mapping[str, str],
 ) -> FitQuality:
     """How well the model describes the answers, and whether the fit converged."""
     said = [
@@ -166,6 +179,7 @@ def fit_section(
         if converged
         else f"The fit had not converged after {iterations}: allow more before relying on it."
     )
+    said += start_words(starts, names)
     return FitQuality(
         words=tuple(said),
         r_squared=r_squared,
@@ -178,7 +192,40 @@ def fit_section(
         score_step=score_step,
         loading_step=loading_step,
         trace=tuple(trace),
+        starts=tuple(
+            Start(str(start), float(objective), bool(converged), float(min(agreement)))
+            for start, objective, _, converged, *agreement in starts.itertuples(index=False)
+        ),
     )
+
+
+def start_words(starts: pd.DataFrame, names: Mapping[str, str]) -> list[str]:
+    """How far fits from other starts agree with the kept one; `names` are the shown names of the factors."""
+    if len(starts) < 2:
+        return []
+    agreement = starts[list(names)]
+    alike = agreement.min(axis=1) >= COUNTERPART
+    doubtful = [names[name] for name in doubtful_factors(starts)]
+    number = words.count_of(len(starts), "start")
+    if alike.all():
+        lowest = words.number(float(agreement.to_numpy().min()))
+        return [
+            f"The fit was run from {number}, and all of them ended with the same factors (correlation of "
+            f"loadings {lowest} or more)."
+        ]
+    kept = f"The fit was run from {number}, and the best one was kept."
+    if doubtful:
+        them = "this factor" if len(doubtful) == 1 else "these factors"
+        return [
+            f"{kept} At least one other describes the answers as well (objective within "
+            f"{words.percent(AS_WELL, 1)}) without a counterpart of {words.joined(doubtful)}: the answers do "
+            f"not settle {them}, so read with care."
+        ]
+    apart = float(starts.loc[~alike, "objective"].min() / starts["objective"].min() - 1)
+    return [
+        f"{kept} {words.spelled(int((~alike).sum())).capitalize()} of them ended with other factors that "
+        f"describe the answers less well (objective higher by {words.percent(apart, 2)} or more)."
+    ]
 
 
 def comparison_section(

@@ -254,6 +254,16 @@ class Scores:
 
 
 @dataclass(frozen=True)
+class Start:
+    """A start of the fit: `agreement` is the lowest correlation of a kept factor with its counterpart."""
+
+    name: str
+    objective: float
+    converged: bool
+    agreement: float
+
+
+@dataclass(frozen=True)
 class FitQuality:
     """How well the model describes answers it was fitted to, and answers hidden from it.
 
@@ -272,6 +282,7 @@ class FitQuality:
     score_step: float
     loading_step: float
     trace: tuple[float, ...]
+    starts: tuple[Start, ...]
 
 
 @dataclass(frozen=True)

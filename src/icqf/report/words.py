@@ -141,6 +141,7 @@ def headline(
     chosen: str,
     factors: Sequence[Factor],
     scores: Scores,
+    doubtful: Sequence[str],
     direction: str = "",
 ) -> tuple[str, ...]:
     """The report in a few sentences; what is wrong with the direction of items comes first."""
@@ -177,6 +178,11 @@ def headline(
                 f"Read with care: {joined(shaky)}. {'Its' if len(shaky) == 1 else 'Their'} loadings change "
                 f"when the participants are drawn again (lowest agreement {least})."
             )
+    if doubtful:
+        said.append(
+            f"Another start of the fit describes the answers as well without {joined(list(doubtful))}: read "
+            "with care."
+        )
     if k > 1:
         none = scores.n_present[0]
         few = percent(none.share) if none.n is not None else members(none)

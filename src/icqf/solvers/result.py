@@ -129,14 +129,30 @@ class Iterated:
 
 
 @dataclass(frozen=True)
+class StartResult:
+    """What became of one start.
+
+    `factors` (k) holds the correlation of each kept factor's loadings with those of its counterpart here.
+    """
+
+    name: str
+    objective: float
+    n_iter: int
+    converged: bool
+    factors: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Factorization(Iterated):
     """A finished fit: exact scores, exact bounds, and the certificate.
 
     `order` (k,) holds the place that each factor had while its scores were solved for. A participant with
-    few answers may have several best scores; solved in the same order, they come out the same.
+    few answers may have several best scores; solved in the same order, they come out the same. `starts` tells
+    of all starts of which this is the best.
     """
 
     objective: float
     certificate: Certificate
     fit: Fit
     order: Array
+    starts: tuple[StartResult, ...] = ()

@@ -116,7 +116,7 @@ class StudyOptions:
     intercept: bool = True
     missing_confounds: str = "error"
     smallest_category: int = 10
-    n_init: int = 1
+    n_init: int | str = "auto"
     penalty: str = "l1"
     tol: float = 1e-3
     max_iter: int = 500
@@ -279,6 +279,13 @@ def _betas(value: Any) -> tuple[float, ...]:
     return tuple(sorted(betas))
 
 
+def _starts(value: Any) -> int | str:
+    number = int(value) if isinstance(value, str) and value.strip().isdigit() else value
+    check_parameter("n_init", number)
+    taken: int | str = number
+    return taken
+
+
 def _codes(value: Any) -> tuple[float | str, ...]:
     codes = [(part, _number(part)) for part in _parts(value)]
     return tuple(dict.fromkeys(_text(part) if number is None else number for part, number in codes))
@@ -321,6 +328,7 @@ _TAKE: dict[str, Callable[[Any], Any]] = {
     "visit": visit_pairs,
     "n_components": counts,
     "beta": _betas,
+    "n_init": _starts,
 }
 _NAMES = tuple(field.name for field in fields(StudyOptions))
 

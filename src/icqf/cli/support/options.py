@@ -117,7 +117,10 @@ _model = [
         help="Column of ones beside the confounds.",
     ),
     click.option(
-        "--n-init", type=int, default=StudyOptions.n_init, help="Number of starts; the best one is kept."
+        "--n-init",
+        metavar="NUMBER|auto",
+        default=StudyOptions.n_init,
+        help="Number of starts; the best one is kept.",
     ),
     click.option(
         "--penalty",

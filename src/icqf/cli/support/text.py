@@ -20,6 +20,8 @@ LEAST_LOADING = 0.05
 
 def model_text(model: ICQF, items: Iterable[Item], *, top: int) -> str:
     """Return a few lines about the model and a block for each factor with its strongest items."""
+    from icqf.started import doubtful_factors
+
     summary = model.summary()
     by_factors, by_confounds = (
         table["variance_explained"].sum() for table in (summary.factors, summary.confounds)
@@ -32,6 +34,11 @@ def model_text(model: ICQF, items: Iterable[Item], *, top: int) -> str:
         f"of the answers: the factors {shown_share(float(by_factors))}, the confounds "
         f"{shown_share(float(by_confounds))}.",
     ]
+    doubtful = doubtful_factors(model.starts_)
+    if doubtful:
+        head.append(
+            f"Another start describes the answers as well without {', '.join(doubtful)}; interpret with care."
+        )
     if not model.converged_:
         head.append(f"It had not settled after {model.n_iter_} iterations; interpret it with care.")
     return "\n".join([*head, "", *_factors(model, {item.name: item for item in items}, top)])

@@ -1,0 +1,122 @@
+"""Several starts: the best is kept, the same bytes come out every time, and disagreement is told."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from icqf import ICQF
+from icqf import started as started_module
+from icqf.report.quality import start_words
+from icqf.started import doubtful_factors
+from solving import solved
+
+
+@pytest.fixture(scope="module")
+def easy():
+    """Answers that are spread evenly, of which every start makes the same."""
+    rng = np.random.default_rng(0)
+    return rng.integers(0, 5, (60, 15)) * (rng.random((60, 1)) < 0.8)
+
+
+@pytest.fixture(scope="module")
+def blocks():
+    """Three factors without items in common: a random start may lose one of them for good."""
+    rng = np.random.default_rng(0)
+    W = rng.random((150, 3)) * (rng.random((150, 3)) < 0.6)
+    return np.clip(np.rint(W @ np.kron(np.eye(3), np.full(6, 4.0)) + rng.normal(0, 0.3, (150, 18))), 0, 4)
+
+
+def fitted(answers, k, **options):
+    return ICQF(k, item_range=(0, 4), max_iter=2000, **options).fit(answers)
+
+
+def test_where_starts_agree_four_are_enough(easy):
+    model = fitted(easy, 4)
+    assert model.starts_["start"].tolist() == ["nndsvd", "rotated", "random", "random"]
+    assert (model.starts_.iloc[:, 4:] > 0.95).all(axis=None)
+    assert doubtful_factors(model.starts_) == []
+    one = fitted(easy, 4, n_init=1)
+    assert one.components_.tobytes() == model.components_.tobytes()  # as good, and the first
+
+
+def test_where_starts_disagree_there_are_eight(blocks):
+    model = fitted(blocks, 3)
+    assert model.starts_["start"].tolist() == ["nndsvd", "rotated"] + 6 * ["random"]
+    assert model.objective_ <= model.starts_["objective"].min() * (1 + 1e-5)
+    lost = fitted(blocks, 3, init="random", n_init=1)
+    assert model.starts_["objective"][2] == lost.objective_ > 2 * model.objective_
+    saved = fitted(blocks, 3, init="random")
+    assert saved.starts_["start"].tolist() == ["random", "nndsvd", "rotated"] + 5 * ["random"]
+    assert saved.objective_ == pytest.approx(model.objective_, rel=1e-4)
+    assert doubtful_factors(model.starts_) == []  # the others are worse
+    eight = fitted(blocks, 3, n_init=8)
+    pd.testing.assert_frame_equal(eight.starts_, model.starts_, check_exact=True)
+    pd.testing.assert_frame_equal(fitted(blocks, 3, n_init=4).starts_.iloc[:, :4], model.starts_.iloc[:4, :4])
+
+
+def test_the_same_bytes_whatever_runs_together(blocks, monkeypatch):
+    models = []
+    for scores in (1, 500, 10**9):
+        monkeypatch.setattr(started_module, "_SCORES_AT_A_TIME", scores)
+        models.append(fitted(blocks, 3))
+    for other in models[1:]:
+        assert other.components_.tobytes() == models[0].components_.tobytes()
+        pd.testing.assert_frame_equal(other.starts_, models[0].starts_, check_exact=True)
+    assert fitted(blocks, 3).starts_["objective"].tolist() == models[0].starts_["objective"].tolist()
+    assert (
+        fitted(blocks, 3, random_state=1).starts_["objective"].tolist()[2:]
+        != (models[0].starts_["objective"].tolist()[2:])
+    )
+
+
+def test_a_row_tells_of_the_fit_from_that_start_alone(blocks):
+    model = fitted(blocks, 3, dtype="float64")
+    problem = model.state(blocks).problem
+    for at, init in enumerate(("nndsvd", "rotated")):
+        alone = solved(problem, 3, init=init)
+        row = model.starts_.iloc[at]
+        assert row["objective"] == alone.objective and row["n_iter"] == alone.n_iter
+        table = np.corrcoef(np.concatenate([model.components_, alone.factors.loadings[:3]]))[:3, 3:]
+        found = row[["factor1", "factor2", "factor3"]].to_numpy(dtype=float)
+        best = max(
+            (sum(table[r, other] for r, other in enumerate(order)), order)
+            for order in [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)]
+        )[1]
+        np.testing.assert_allclose(found, [table[r, other] for r, other in enumerate(best)], atol=1e-9)
+
+
+def test_arrays_are_the_only_start_unless_more_are_asked_for(blocks):
+    first = fitted(blocks, 3)
+    given = (first.transform(blocks), first.loadings_.to_numpy())
+    assert fitted(blocks, 3, init=given).starts_["start"].tolist() == ["given"]
+    assert fitted(blocks, 3, init=given, n_init=3).starts_["start"].tolist() == ["given", "nndsvd", "rotated"]
+
+
+def test_the_table_is_stored(blocks, tmp_path):
+    model = fitted(blocks, 3)
+    model.save(tmp_path / "model.icqf")
+    pd.testing.assert_frame_equal(ICQF.load(tmp_path / "model.icqf").starts_, model.starts_, check_exact=True)
+
+
+def table(objectives, *correlations):
+    columns = {"start": "random", "objective": objectives, "n_iter": 9, "converged": True}
+    names = {f"factor{r}": values for r, values in enumerate(correlations, start=1)}
+    return pd.DataFrame({**columns, **names})
+
+
+def test_what_is_said_of_starts():
+    names = {"factor1": "Worry", "factor2": "Temper"}
+    (said,) = start_words(table([100, 100.001], [1, 0.99], [1, 0.97]), names)
+    assert said.endswith("all of them ended with the same factors (correlation of loadings 0.97 or more).")
+    (said,) = start_words(table([100, 100.05, 101], [1, 0.99, 0.1], [1, 0.3, 0.9]), names)
+    assert said.endswith(
+        "At least one other describes the answers as well (objective within 0.1%) without a counterpart of "
+        "Temper: the answers do not settle this factor, so read with care."
+    )
+    (said,) = start_words(table([100, 101, 102], [1, 0.99, 0.1], [1, 0.3, 0.9]), names)
+    assert said.endswith(
+        "Two of them ended with other factors that describe the answers less well (objective higher by 1.00% "
+        "or more)."
+    )
+    assert start_words(table([100.0], [1.0], [1.0]), names) == []
+    assert doubtful_factors(table([], [], [])) == []
