@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from icqf import ICQF
+from icqf import ICQF, ICQFCV
 from icqf.data.validate import ConstantItemsWarning
 from icqf.datasets import make_synthetic
 from icqf.errors import InputWarning
@@ -215,3 +215,5 @@ def test_a_penalty_above_everything_is_said():
     with pytest.warns(InputWarning, match=message):
         model = ICQF(2, beta=1000, item_range=(0, 4)).fit(answers)
     assert not model.transform(answers).any() and np.isfinite(model.objective_)
+    with pytest.warns(InputWarning, match=message):
+        ICQFCV(ICQF(item_range=(0, 4)), n_components=[1], betas=[1000], n_splits=3).fit(answers)

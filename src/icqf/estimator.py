@@ -232,7 +232,7 @@ class ICQF(FittedModel):
         (2, 1)
         """
         stated = self.state(X, confounds=confounds, sample_weight=sample_weight)
-        return self._warned(self.keep(stated, self.solve(stated)))
+        return warned_if_empty(self.keep(stated, self.solve(stated)))
 
     def fit_transform(
         self, X: Any, y: Any = None, *, confounds: Any = None, sample_weight: Any = None
@@ -251,7 +251,7 @@ class ICQF(FittedModel):
         """
         stated = self.state(X, confounds=confounds, sample_weight=sample_weight)
         found = self.solve(stated)
-        return scores_of_fit(self._warned(self.keep(stated, found)), stated, found, X, confounds)
+        return scores_of_fit(warned_if_empty(self.keep(stated, found)), stated, found, X, confounds)
 
     def state(self, X: Any, *, confounds: Any = None, sample_weight: Any = None) -> StatedProblem:
         """State the problem of a fit: check parameters and data, learn names, ranges and confounds.
@@ -352,20 +352,6 @@ class ICQF(FittedModel):
         check_is_fitted(self)
         return description(self, sorted(ICQF().get_params(deep=False)))
 
-    def _warned(self, fitted: ICQF) -> ICQF:
-        """The fitted model, after a warning where the penalty has left nothing of its factors."""
-        if not fitted.components_.any() and fitted.fit_statistics_.sst.any():
-            warnings.warn(
-                InputWarning(
-                    f"All loadings are 0: the penalty beta={self.beta:g} outweighs whatever factors would "
-                    "explain of the answers.",
-                    code="all-zero",
-                    remedy="Lower beta.",
-                ),
-                stacklevel=3,
-            )
-        return fitted
-
     def _number_of_factors(self, problem: Problem) -> int:
         k = self.n_components
         if k is None:
@@ -377,6 +363,21 @@ class ICQF(FittedModel):
         if not isinstance(self.init, str):
             check_start(self.init, (problem.n, int(k)), (problem.m, int(k)))
         return int(k)
+
+
+def warned_if_empty(model: ICQF) -> ICQF:
+    """The fitted model, after a warning where the penalty has left nothing of its factors."""
+    if not model.components_.any() and model.fit_statistics_.sst.any():
+        warnings.warn(
+            InputWarning(
+                f"All loadings are 0: the penalty beta={model.beta:g} outweighs whatever factors would "
+                "explain of the answers.",
+                code="all-zero",
+                remedy="Lower beta.",
+            ),
+            stacklevel=3,
+        )
+    return model
 
 
 def scores_of_fit(model: ICQF, stated: StatedProblem, found: Factorization, X: Any, confounds: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icqf.data.confounds import ConfoundEncoder
+from icqf.data.disclosure import few_answers
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.rows import refuse_other_rows
 from icqf.data.validate import (
@@ -113,6 +115,7 @@ def state_problem(model: ICQF, X: Any, *, confounds: Any, sample_weight: Any) ->
         work, design = work[kept], design[kept]
         weights = None if weights is None else weights[kept]
     check_items(work, items)
+    _warn_of_few_answers(work, items, design, encoder)
     item_weight = item_weights(model.item_weight, items)
     return StatedProblem(
         weighed(_problem(model, work, design, weights, ranges, encoder, dtype), item_weight),
@@ -126,6 +129,17 @@ def state_problem(model: ICQF, X: Any, *, confounds: Any, sample_weight: Any) ->
         answers[kept] if declared is None else None,
         codebook,
     )
+
+
+def _warn_of_few_answers(answers: Array, items: list[str], design: Array, encoder: ConfoundEncoder) -> None:
+    """Warn of items that so few of a category answered that its loadings are their answers."""
+    named = encoder.categories()
+    if encoder.smallest_category > 1 and named:
+        said = few_answers(
+            *(answers, items, design[:, list(named)], list(named.values())), limit=encoder.smallest_category
+        )
+        if said is not None:
+            warnings.warn(said, stacklevel=4)
 
 
 def state_others(model: FittedModel, X: Any, confounds: Any) -> tuple[Problem, Array]:

@@ -166,6 +166,10 @@ def test_quiet_commands_say_nothing(run, usual, results, tmp_path):
     for words in (table, score, stability):
         result = run(*words, "--quiet")
         assert (result.exit_code, result.output) == (0, ""), words[0]
+    # The page tells of the one split and of the one method that ran.
+    page = (tmp_path / "page" / "stability.md").read_text()
+    assert "In one split, every method" in page and "1 splits" not in page
+    assert "NMF" not in page and "promax" not in page and "Wilcoxon" not in page
 
 
 def test_a_report_of_two_items(run, files, tmp_path):

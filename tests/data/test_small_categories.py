@@ -1,5 +1,7 @@
 """A model tells what a category of a confound answers, so no category of a few participants gets into one."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,7 @@ from icqf.data.check import check
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.questionnaire import Questionnaire
 from icqf.datasets import load_demo
-from icqf.errors import InputError
+from icqf.errors import InputError, InputWarning
 
 
 @pytest.fixture(scope="module")
@@ -31,13 +33,13 @@ def fit(answers, participants, **options):
     return ICQF(2, item_range=(0, 4), **options).fit(answers, confounds=participants)
 
 
-@pytest.mark.parametrize("few", [1, 9])
+@pytest.mark.parametrize("few", [1, 19])
 def test_a_category_of_few_participants_is_refused(answers, participants, few):
     participants.iloc[:few, 1] = "other"
     message = (
-        rf"^Confound 'sex' has {few} participants? in the category 'other', fewer than 10: the model would "
-        r"tell the answers of these few\. Pool the category with another one, leave these participants out, "
-        rf"or, for a model that is not shared, set smallest_category={few}\.$"
+        rf"^Confound 'sex' has {few} participants? in the category 'other', fewer than 20: the model would "
+        r"tell the answers of these few\. Pool the category with another one, leave the confound or these "
+        rf"participants out, or, for a model that is not shared, set smallest_category={few}\.$"
     )
     with pytest.raises(InputError, match=message):
         fit(answers, participants)
@@ -48,30 +50,30 @@ def test_a_category_of_few_participants_is_refused(answers, participants, few):
     assert "other" in fit(answers, participants, smallest_category=few).confound_names_
 
 
-def test_ten_are_enough(answers, participants):
-    participants.iloc[:10, 1] = "other"
+def test_twenty_are_enough(answers, participants):
+    participants.iloc[:20, 1] = "other"
     assert "other" in fit(answers, participants).confound_names_
     assert not check(Questionnaire.of(answers, confounds=participants)).of("small-category")
 
 
 @pytest.mark.parametrize("why", ["answered nothing", "weight 0"])
 def test_who_takes_no_part_is_no_member(answers, participants, why):
-    participants.iloc[:10, 1] = "other"
+    participants.iloc[:20, 1] = "other"
     table, weights = answers.astype(float), np.ones(len(answers))
     if why == "weight 0":
         weights[0] = 0
     else:
         table.iloc[0] = np.nan
-    with pytest.raises(InputError, match="9 participants in the category 'other'"):
+    with pytest.raises(InputError, match="19 participants in the category 'other'"):
         ICQF(2, item_range=(0, 4)).fit(table, confounds=participants, sample_weight=weights)
 
 
 def test_members_count_by_their_weights(answers, participants):
-    """One of ten who outweighs the others is as good as alone in the category."""
-    participants.iloc[:10, 1] = "other"
+    """One of twenty who outweighs the others is as good as alone in the category."""
+    participants.iloc[:20, 1] = "other"
     weights = np.ones(len(answers))
     weights[0] = 1000
-    message = "10 participants in the category 'other', who count as 1.0 by their weights, fewer than 10"
+    message = "20 participants in the category 'other', who count as 1.0 by their weights, fewer than 20"
     with pytest.raises(InputError, match=message):
         ICQF(2, item_range=(0, 4)).fit(answers, confounds=participants, sample_weight=weights)
     equal = np.full(len(answers), 3.7)
@@ -93,7 +95,7 @@ def test_one_member_would_be_told_word_for_word():
     assert (told[own.index].round() == own).all()
 
 
-@pytest.mark.parametrize("limit", [1, 10])
+@pytest.mark.parametrize("limit", [1, 20])
 def test_ids_and_dates_are_no_confounds(answers, participants, limit):
     born = pd.date_range("2010-01-01", periods=120).astype(str)
     for name, column in {"record_id": answers.index, "dob": born}.items():
@@ -141,7 +143,7 @@ def test_ranges_are_rounded_outward(lowest, highest, low, high):
 def test_a_given_range_stays_as_it_is(answers, participants):
     ends = {"age": (5.5, 18.25)}
     shy, open_ = (
-        fit(answers, participants, confound_ranges=ends, smallest_category=limit) for limit in (10, 1)
+        fit(answers, participants, confound_ranges=ends, smallest_category=limit) for limit in (20, 1)
     )
     (age, _) = shy.confound_encoder_.columns
     assert (age.low, age.high) == (5.5, 18.25)
@@ -191,3 +193,25 @@ def test_numbers_with_a_decimal_comma_are_refused(answers, participants):
 def test_numbers_written_as_text_on_purpose_are_categories(answers, participants):
     sites = participants.assign(site=[str(1 + i % 3) for i in range(120)])
     assert fit(answers, sites).confound_names_[-4:-1] == ["1", "2", "3"]
+
+
+def test_items_that_few_of_a_category_answered_are_named(answers, participants):
+    table = answers.astype(float)
+    table.iloc[2::2, [3, 5]] = np.nan  # the first alone of all women
+    message = (
+        r"^Item 'q3' was answered by 1 participant of the category 'female' \(and 1 more item by fewer than "
+        r"20\): the model would tell the answers of these few\. Leave the item out of a model "
+        r"that is shared\.$"
+    )
+    with pytest.warns(InputWarning, match=message):
+        fit(table, participants)
+    (finding,) = check(Questionnaire.of(table, confounds=participants)).of("few-answers")
+    assert (finding.severity, finding.item) == ("warning", "q3")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit(table, participants, smallest_category=1)  # not shared
+        fit(table.drop(columns=["q3", "q5"]), participants)
+    table.iloc[:, 3] = np.nan
+    table.iloc[:4, 3] = [0.0, 1.0, 2.0, 3.0]
+    with pytest.warns(InputWarning, match=r"^Item 'q3' was answered by 4 participants: the model would"):
+        ICQF(2, item_range=(0, 4)).fit(table)

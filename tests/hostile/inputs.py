@@ -24,7 +24,7 @@ from hostile.tally import MOST_MEMORY, Hang, Tally, in_short, time_limit
 from icqf import ICQF
 from icqf.cli.program import cli
 
-N, M = 30, 6
+N, M = 60, 6
 ITEMS = [f"q{j}" for j in range(1, M + 1)]
 FIT = ("--n-components", "2", "--beta", "0.1", "--no-report")
 SECONDS = 60
@@ -356,13 +356,58 @@ def _with_sheet(path: Path, old_bytes: bytes, new_bytes: bytes) -> None:
             new.writestr(name, part.replace(old_bytes, new_bytes) if "sheet1" in name else part)
 
 
-BOMBS = (far_cell, far_row, long_text)
+def _ods(path: Path, rows: str) -> None:
+    """A sheet of these rows, as OpenDocument."""
+    place = "urn:oasis:names:tc:opendocument:xmlns"
+    namespaces = " ".join(f'xmlns:{name}="{place}:{name}:1.0"' for name in ("office", "table", "text"))
+    sheet = f'<table:table table:name="a">{rows}</table:table>'
+    body = f"<office:body><office:spreadsheet>{sheet}</office:spreadsheet></office:body>"
+    kind = "application/vnd.oasis.opendocument.spreadsheet"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
+        new.writestr("mimetype", kind, zipfile.ZIP_STORED)
+        new.writestr("META-INF/manifest.xml", f'<m:manifest xmlns:m="{place}:manifest:1.0"/>')
+        new.writestr("content.xml", f"<office:document-content {namespaces}>{body}</office:document-content>")
+
+
+def _ods_row(value: str, **repeated: int) -> str:
+    times = {name: f' table:number-{name}-repeated="{n}"' for name, n in repeated.items()}
+    cell = f'<table:table-cell office:value-type="string"{times.get("columns", "")}><text:p>{value}</text:p>'
+    return f"<table:table-row{times.get('rows', '')}>{cell}</table:table-cell></table:table-row>"
+
+
+def far_ods(path: Path) -> None:
+    """A cell with a letter, far below and far to the right."""
+    gap = '<table:table-row table:number-rows-repeated="1000000"><table:table-cell/></table:table-row>'
+    aside = '<table:table-cell table:number-columns-repeated="16000"/>'
+    last = _ods_row("x").replace("<table:table-cell", f"{aside}<table:table-cell", 1)
+    _ods(path, _ods_row("q1") + gap + last)
+
+
+def repeated_ods(path: Path) -> None:
+    """One letter, said to stand in every cell of the sheet."""
+    _ods(path, _ods_row("x", rows=1_048_576, columns=16_384))
+
+
+def smaller_ods(path: Path) -> None:
+    """As above, with as many cells as the parser itself still takes."""
+    _ods(path, _ods_row("x", rows=9_000, columns=10_000))
+
+
+def empty_ods(path: Path) -> None:
+    """A blank far away, near enough to fit into memory."""
+    gap = '<table:table-row table:number-rows-repeated="5000"><table:table-cell/></table:table-row>'
+    aside = '<table:table-cell table:number-columns-repeated="8000"/>'
+    last = _ods_row(" ").replace("<table:table-cell", f"{aside}<table:table-cell", 1)
+    _ods(path, _ods_row("q1") + gap + last)
+
+
+BOMBS = (far_cell, far_row, long_text, far_ods, repeated_ods, smaller_ods, empty_ods)
 
 
 def bombed(folder: Path) -> Tally:
     tally = Tally("workbook bombs")
     for make in BOMBS:
-        path = folder / f"{make.__name__}.xlsx"
+        path = folder / f"{make.__name__}.{'ods' if make.__name__.endswith('ods') else 'xlsx'}"
         make(path)
         words = [sys.executable, "-m", "icqf", "check", str(path)]
         program = subprocess.Popen(

@@ -26,7 +26,7 @@ N, M = 90, 8
 ITEMS = [f"q{j}" for j in range(1, M + 1)]
 USER = "jdoe-zq7"
 ID = re.compile(r"ZEBRA-\d{4}")
-SMALL = 20
+SMALL = 60  # members of a category that is attacked
 BEYOND_CHANCE = 0.1
 ALLOWED_IDS = re.compile(r"scores\.\w+$")
 
@@ -149,7 +149,7 @@ def reconstruction(folder: Path) -> Tally:
     """Rare categories at β = 0: does rounding (loading + intercept) give a participant's answers?"""
     tally = Tally("answers from a model file")
     numbers = np.arange(len(load_demo().answers))
-    for members in (1, 2, 3, 5):
+    for members in (1, 2, 3, 5, 10, 15, 19, 20, 30, 50):
         attack(tally, folder, with_others(members), f"{members} of another sex")
     dates = [f"{1990 + i % 20}-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in numbers]
     attack(tally, folder, np.array(dates, dtype=object), "dates of birth")
@@ -193,6 +193,28 @@ def recovered(model: ICQF, answers: pd.DataFrame, categories: np.ndarray) -> tup
         own.append(np.nanmean(hits[inside]))
         others.append(np.nanmean(hits[~inside]))
     return (float(np.mean(own)), float(np.mean(others))) if own else (0.0, 0.0)
+
+
+def lone_answers(*, n_items: int = 20) -> tuple[float, float, list[str]]:
+    """One girl alone answers some items: the share of her answers found, by chance, and what was said."""
+    demo = load_demo()
+    answers = demo.keyed_answers().astype(float)
+    sex = str(demo.confounds["sex"].iloc[0])
+    girls = np.flatnonzero((demo.confounds["sex"] == sex).to_numpy())
+    whole = np.flatnonzero(answers.iloc[girls, :n_items].notna().all(axis=1))
+    one = girls[whole[0]]
+    answers.iloc[np.setdiff1d(girls, [one]), :n_items] = np.nan
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = ICQF(4, beta=0.0, item_range=demo.ranges(), max_iter=100).fit(
+            answers, confounds=demo.confounds
+        )
+    table, truth = model.confound_loadings_, answers.to_numpy()[:, :n_items]
+    typical = table["Intercept"] + table[sex] + model.item_range_["min"]
+    hits = np.rint(typical.to_numpy()[:n_items]) == truth
+    boys = np.setdiff1d(np.arange(len(answers)), girls)
+    known = ~np.isnan(truth[boys])
+    return float(hits[one].mean()), float(hits[boys][known].mean()), [str(each.message) for each in said]
 
 
 def membership(*, beta: float = 0.0, k: int = 8, seed: int = 0) -> float:

@@ -24,6 +24,12 @@ def test_the_attack_works_where_nothing_is_refused(tmp_path):
     assert tally.faults == {"recovered": 1}
 
 
+def test_a_lone_answer_to_an_item_is_found_and_said():
+    found, chance, said = leaks.lone_answers()
+    assert found > chance + leaks.BEYOND_CHANCE
+    assert any("was answered by 1 participant of the category" in each for each in said)
+
+
 @pytest.mark.slow
 def test_who_took_part_is_hardly_known_from_a_model():
     assert 0.45 < leaks.membership(beta=0.0, k=8) < 0.65

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from icqf.data.confounds import ConfoundEncoder
-from icqf.data.disclosure import MANY_CATEGORIES, SMALLEST_CATEGORY
+from icqf.data.disclosure import MANY_CATEGORIES, SMALLEST_CATEGORY, few_answers
 from icqf.data.findings import SEVERITIES, Finding, Findings
 from icqf.data.keying import find_reversed
 from icqf.data.outside import range_faults
@@ -323,7 +323,7 @@ def _confounds(draft: Draft, smallest_category: int) -> Iterator[Finding]:
         return
     answered = draft.answers.notna().any(axis=1).to_numpy()
     for name, column in draft.confounds.items():
-        yield from _unusable(column, answered, smallest_category)
+        yield from _unusable(column, draft.answers, answered, smallest_category)
         gaps = draft.confounds.index[column.isna()]
         if len(gaps):
             text = (
@@ -349,12 +349,15 @@ def _confounds(draft: Draft, smallest_category: int) -> Iterator[Finding]:
                     yield Finding("warning", "suspicious-code", text, str(name))
 
 
-def _unusable(column: pd.Series, weights: np.ndarray, smallest_category: int) -> Iterator[Finding]:
+def _unusable(
+    column: pd.Series, answers: pd.DataFrame, weights: np.ndarray, smallest_category: int
+) -> Iterator[Finding]:
     """What a fit would refuse in a confound, and what it would take but is hardly meant."""
     if column.nunique() < 2:
         return
     try:
-        (learned,) = ConfoundEncoder(smallest_category=smallest_category).fit(column, weights=weights).columns
+        encoder = ConfoundEncoder(smallest_category=smallest_category, intercept=False, missing="mean")
+        (learned,) = encoder.fit(column, weights=weights).columns
     except InputError as fault:
         yield Finding.of(fault)
         return
@@ -364,3 +367,9 @@ def _unusable(column: pd.Series, weights: np.ndarray, smallest_category: int) ->
             "If they are numbers, store them as numbers rather than text; if not, consider pooling some."
         )
         yield Finding("warning", "many-categories", text, learned.name)
+    if learned.categories is not None and smallest_category > 1:
+        values, names = answers.to_numpy(dtype=float, na_value=np.nan), [str(name) for name in answers]
+        design = encoder.transform(column.to_frame())
+        said = few_answers(values, names, design, encoder.names, limit=smallest_category)
+        if said is not None:
+            yield Finding("warning", said.code, said.message, said.fields["item"], remedy=said.remedy)

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from icqf.data.disclosure import (
+    INTERCEPT,
     SMALLEST_CATEGORY,
     refuse_lone_value,
     refuse_small_categories,
@@ -22,7 +23,6 @@ from icqf.data.parameters import parameter_error
 from icqf.errors import InputError, InputWarning, did_you_mean, listed
 
 Array = NDArray[Any]
-INTERCEPT = "Intercept"
 _MOSTLY = 0.8  # of a column's texts being numbers: the others are mistakes, not categories
 _FRIENDLY = {"age": ("Old", "Young")}
 
@@ -176,6 +176,12 @@ class ConfoundEncoder:
             for name, label in labels
         ]
         return (*unique, *([INTERCEPT] if self.intercept else []))
+
+    def categories(self) -> dict[int, str]:
+        """Places in the design of the columns whose members are participants as a whole, with their names."""
+        kinds = [column.categories is not None for column in self.columns for _ in column.labels()]
+        kinds += [True] if self.intercept else []
+        return {at: name for at, name in enumerate(self.names) if kinds[at]}
 
     @property
     def partitions(self) -> tuple[tuple[int, ...], ...]:

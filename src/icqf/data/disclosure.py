@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icqf.errors import InputError, counted
+from icqf.errors import InputError, InputWarning, counted
 
 Array = NDArray[Any]
-SMALLEST_CATEGORY = 10  # members; see `icqf.data.confounds.ConfoundEncoder`
+SMALLEST_CATEGORY = 20  # members; see `icqf.data.confounds.ConfoundEncoder`
 MANY_CATEGORIES = 20
+INTERCEPT = "Intercept"
+_ROWS_AT_A_TIME = 4096
 _LONE = 0.3  # of a confound's spread being one participant's
 
 
@@ -44,8 +46,8 @@ def refuse_small_categories(
         f"Confound {name!r} has {counted(n, 'participant')} in the category {categories[at]!r}{by_weight}, "
         f"fewer than {limit}{more}: the model would tell the answers of these few.",
         code="small-category",
-        remedy="Pool the category with another one, leave these participants out, or, for a model that is "
-        f"not shared, set smallest_category={count}.",
+        remedy="Pool the category with another one, leave the confound or these participants out, or, for a "
+        f"model that is not shared, set smallest_category={count}.",
         confound=name,
         category=categories[at],
         count=count,
@@ -62,6 +64,36 @@ def effective_numbers(codes: Array, weights: Array) -> Array:
     """
     sums, squares = np.bincount(codes, weights), np.bincount(codes, weights**2)
     return np.divide(sums**2, squares, out=np.zeros(len(sums)), where=squares > 0).round(6)
+
+
+def few_answers(
+    answers: Array, items: Sequence[str], design: Array, names: Sequence[str], *, limit: int
+) -> InputWarning | None:
+    """What is to be said of items that only a few members of a large category answered, or None.
+
+    `design` (n, c) holds 1 for the members of each category in `names`; the intercept is one of everybody.
+    """
+    members = (design == 1).astype(float)
+    counts = np.zeros((len(names), len(items)))
+    for start in range(0, len(answers), _ROWS_AT_A_TIME):
+        part = slice(start, start + _ROWS_AT_A_TIME)
+        counts += members[part].T @ ~np.isnan(answers[part])
+    few = (counts > 0) & (counts < limit) & (members.sum(axis=0)[:, None] >= limit)
+    if not few.any():
+        return None
+    at, item = divmod(int(np.where(few, counts, np.inf).argmin()), len(items))
+    number = int(counts[at, item])
+    whose = "" if names[at] == INTERCEPT else f" of the category {names[at]!r}"
+    others = int(few.any(axis=0).sum()) - 1
+    more = f" (and {counted(others, 'more item')} by fewer than {limit})" if others else ""
+    return InputWarning(
+        f"Item {items[item]!r} was answered by {counted(number, 'participant')}{whose}{more}: the model "
+        "would tell the answers of these few.",
+        code="few-answers",
+        remedy="Leave the item out of a model that is shared.",
+        item=str(items[item]),
+        count=number,
+    )
 
 
 def refuse_lone_value(name: str, rows: Any, numbers: Array, weights: Array, *, limit: int) -> None:

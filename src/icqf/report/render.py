@@ -188,8 +188,8 @@ def _strength(value: float) -> str:
     return f"{'q' if value >= 0 else 'o'}{level(value**2)}"
 
 
-def _histogram(counts: tuple[int, ...]) -> str:
+def _histogram(counts: tuple[float, ...]) -> str:
     """The outline of a histogram as an SVG path in a box as wide as it has bars and 1 high."""
-    highest = max(*counts, 1)
+    highest = max(counts, default=0) or 1
     steps = "".join(f"V{1 - count / highest:.3f}h1" for count in counts)
     return f"M0,1{steps}V1Z"

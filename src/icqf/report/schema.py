@@ -237,7 +237,7 @@ class FactorScores:
     none: float
     present: float
     high: float
-    histogram: tuple[int, ...]
+    histogram: tuple[float, ...]
 
 
 @dataclass(frozen=True)

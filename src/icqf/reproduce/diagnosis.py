@@ -15,9 +15,10 @@ from icqf.plotting import by_sample_size
 from icqf.report.markdown import markdown_table
 from icqf.reproduce.design import Design
 from icqf.reproduce.pages import (
-    candidates,
+    about_tests,
     chosen_counts,
     count_cell,
+    how_chosen,
     on_each_study,
     share,
     table_of_tests,
@@ -53,16 +54,17 @@ def diagnosis(studies: Sequence[Study], design: Design) -> Path:
 
 
 def _setting(design: Design) -> str:
-    return f"""{design.n_splits} splits of each study into development and held-out participants (80/20,
-    with confounds and labels in proportion); a fifth of the development set for validation; training sets
-    of {", ".join(share(size) for size in design.sizes)} of the development set. Factors are learned from
-    the training participants alone, k and β by blockwise cross-validation (ICQF, ℓ1-NMF;
-    {candidates(design)}) and k by parallel analysis (FA-promax); validation and held-out participants are
-    scored with the loadings fixed. For each label a logistic regression (ℓ2, balanced classes, standardised
-    scores) is tuned on the validation and judged on the held-out participants, the same ones for every
-    method and size. “All items” is what the answers tell without any summary. Tests are one-sided Wilcoxon
-    signed-rank tests over splits with a false discovery rate of 0.01. Splits of one study share
-    participants, so a verdict is about this sample."""
+    summed_up = design.names and "items" not in design.names
+    all_items = "" if summed_up else "“All items” is what the answers tell without any summary."
+    splits = "One split" if design.n_splits == 1 else f"{design.n_splits} splits"
+    chosen = how_chosen(design, joined=" and ") or "where there are any"
+    return f"""{splits} of each study into development and held-out participants (80/20, with confounds and
+    labels in proportion); a fifth of the development set for validation; training sets of
+    {", ".join(share(size) for size in design.sizes)} of the development set. Factors are learned from the
+    training participants alone, {chosen}; validation and held-out participants are scored with the loadings
+    fixed. For each label a logistic regression (ℓ2, balanced classes, standardised scores) is tuned on the
+    validation and judged on the held-out participants, the same ones for every method and size. {all_items}
+    {about_tests(design)}"""
 
 
 def _section(study: Study, found: DiagnosticAUC, base: Path, *, sizes: Sequence[float]) -> list[str]:

@@ -73,6 +73,44 @@ def candidates(design: Design) -> str:
     return f"k from {factors}, β from {betas}"
 
 
+def how_chosen(design: Design, *, joined: str = ", ") -> str:
+    """How the methods that run choose their number of factors.
+
+    Examples
+    --------
+    >>> how_chosen(Design(Path("out"), n_components=(2,), betas=(0.1,), names=("icqf",)))
+    'k and β by blockwise cross-validation (ICQF; k from 2, β from 0.1)'
+    """
+    runs = design.names or ("icqf", "l1-nmf", "fa-promax")
+    crossed = [title for name, title in (("icqf", "ICQF"), ("l1-nmf", "ℓ1-NMF")) if name in runs]
+    parts = [f"k and β by blockwise cross-validation ({', '.join(crossed)}; {candidates(design)})"] * bool(
+        crossed
+    )
+    parts += ["k by parallel analysis (FA-promax)"] * ("fa-promax" in runs)
+    return joined.join(parts)
+
+
+def about_tests(design: Design, what: str = "this sample") -> str:
+    """How methods are compared; nothing where one alone runs, or one split alone."""
+    if len(design.names) == 1 or design.n_splits == 1:
+        return ""
+    return (
+        "Tests are one-sided Wilcoxon signed-rank tests over splits with a false discovery rate of 0.01; "
+        f"splits of one study share participants, so a verdict is about {what}."
+    )
+
+
+def in_each_split(design: Design) -> str:
+    """Words for a sentence to begin with.
+
+    Examples
+    --------
+    >>> in_each_split(Design(Path("out"))), in_each_split(Design(Path("out"), n_splits=1))
+    ('In each of 30 splits', 'In one split')
+    """
+    return "In one split" if design.n_splits == 1 else f"In each of {design.n_splits} splits"
+
+
 def about_simulations(studies: Iterable[Study]) -> str:
     """What to keep in mind about simulated studies, where there are any."""
     if all(study.truth is None for study in studies):

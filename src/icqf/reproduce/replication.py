@@ -14,8 +14,10 @@ from icqf.report.markdown import markdown_table, safe
 from icqf.reproduce.design import Design
 from icqf.reproduce.pages import (
     about_simulations,
-    candidates,
+    about_tests,
     failures_words,
+    how_chosen,
+    in_each_split,
     in_short,
     made_by,
     table_of_tests,
@@ -98,9 +100,6 @@ def replication_experiment(studies: Sequence[Study], design: Design) -> Path:
 
 
 def _setting(design: Design) -> str:
-    return f"""In each of {design.n_splits} splits, every method is fitted to the development set (80 %) of
-    each study, choosing its number of factors in each: k and β by blockwise cross-validation (ICQF, ℓ1-NMF;
-    {candidates(design)}), k by parallel analysis (FA-promax). Factors are matched on the items that both
-    studies have, over min(k, k′) pairs. Tests are one-sided Wilcoxon signed-rank tests over splits with a
-    false discovery rate of 0.01; splits of one study share participants, so a verdict is about these
-    samples."""
+    return f"""{in_each_split(design)}, every method is fitted to the development set (80 %) of
+    each study, choosing its number of factors in each: {how_chosen(design)}. Factors are matched on the items
+    that both studies have, over min(k, k′) pairs. {about_tests(design, "these samples")}"""

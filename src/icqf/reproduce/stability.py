@@ -15,9 +15,11 @@ from icqf.evaluation.summaries import bands
 from icqf.plotting import by_sample_size
 from icqf.reproduce.design import Design
 from icqf.reproduce.pages import (
-    candidates,
+    about_tests,
     chosen_counts,
     count_cell,
+    how_chosen,
+    in_each_split,
     on_each_study,
     share,
     table_of_tests,
@@ -64,15 +66,12 @@ def stability_experiment(studies: Sequence[Study], design: Design) -> Path:
 
 
 def _setting(design: Design) -> str:
-    return f"""In each of {design.n_splits} splits, every method is fitted to the whole development set (80
+    return f"""{in_each_split(design)}, every method is fitted to the whole development set (80
     % of the participants) and to parts of it ({", ".join(share(size) for size in design.sizes)}), choosing
-    its number of factors each time: k and β by blockwise cross-validation (ICQF, ℓ1-NMF;
-    {candidates(design)}), k by parallel analysis (FA-promax). Loadings of a part are matched with those of
+    its number of factors each time: {how_chosen(design)}. Loadings of a part are matched with those of
     the whole, greedily by Pearson's correlation over min(k, k′) pairs as in the paper; beside it the
     assignment with the largest sum of correlations, and Tucker's congruence. Matching over min(k, k′)
-    favours whoever finds fewer factors, so look at the numbers of factors too. Tests are one-sided Wilcoxon
-    signed-rank tests over splits with a false discovery rate of 0.01; splits of one study share
-    participants, so a verdict is about this sample."""
+    favours whoever finds fewer factors, so look at the numbers of factors too. {about_tests(design)}"""
 
 
 def _section(study: Study, found: Stability, base: Path) -> list[str]:

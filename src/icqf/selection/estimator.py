@@ -21,7 +21,7 @@ from icqf.data.parameters import BETAS, check_parameter, parameter_error
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.rows import refuse_other_rows
 from icqf.errors import InputError, InputWarning, counted
-from icqf.estimator import ICQF, scores_of_fit
+from icqf.estimator import ICQF, scores_of_fit, warned_if_empty
 from icqf.jobs.parallel import Progress
 from icqf.resampling import tolerances
 from icqf.resampling.folds import folds_of, halves_of
@@ -231,7 +231,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         self.count_ = self._count()
         model.set_params(n_components=self.n_components_, beta=self.beta_, random_state=self.random_state)
         found = model.solve(stated)
-        self.best_estimator_ = model.keep(stated, found)
+        self.best_estimator_ = warned_if_empty(model.keep(stated, found))
         self.n_iter_ = model.n_iter_
         return stated, found
 

@@ -115,7 +115,7 @@ class StudyOptions:
     item_weight: str = "range"
     intercept: bool = True
     missing_confounds: str = "error"
-    smallest_category: int = 10
+    smallest_category: int = 20
     n_init: int | str = "auto"
     penalty: str = "l1"
     tol: float = 1e-3

@@ -98,8 +98,8 @@ def _with(remedy: str) -> Callable[[Any], str]:
 
 def _small_category(said: Any) -> str:
     return (
-        f"{said.message} Pool the category with another one, leave these participants out, or, for a model "
-        f"that is not shared, add --smallest-category {said.fields['count']}."
+        f"{said.message} Pool the category with another one, leave the confound or these participants out, "
+        f"or, for a model that is not shared, add --smallest-category {said.fields['count']}."
     )
 
 

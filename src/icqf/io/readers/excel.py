@@ -33,8 +33,7 @@ def read_excel(path: Path, *, codebook: bool = False) -> Table:
     cells are missing, and a name may be "NA".
     """
     require_package("python_calamine", "python-calamine", path)
-    if zipfile.is_zipfile(path):
-        guarded(lambda: refuse_far_cells(path), path, "an Excel workbook")
+    guarded(lambda: refuse_far_cells(path), path, "an Excel workbook")
 
     def load() -> tuple[pd.DataFrame, list[str]]:
         with pd.ExcelFile(path, engine="calamine") as book:
