@@ -23,7 +23,7 @@ def fitted(request, data):
     """A model with its weights; some people answered nothing, and some have weight 0."""
     weights = np.random.default_rng(0).choice([0.0, 0.5, 1, 3], 70) if request.param else None
     ends = {"confound1": (data.confounds[:, 0].min(), data.confounds[:, 0].max())}
-    model = ICQF(3, item_range=(0, 100), dtype="float64", confound_ranges=ends)
+    model = ICQF(3, item_range=(0, 100), dtype="float64", confound_ranges=ends, smallest_category=10)
     model.fit(pd.DataFrame(data.answers, columns=NAMES), confounds=data.confounds, sample_weight=weights)
     return model, np.ones(70) if weights is None else weights
 

@@ -29,7 +29,7 @@ def people(answers):
 
 
 def model(k=2, **options):
-    return ICQF(k, **({"item_range": (0, 4)} | options))
+    return ICQF(k, **({"item_range": (0, 4), "smallest_category": 10} | options))
 
 
 @pytest.fixture

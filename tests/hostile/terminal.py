@@ -61,7 +61,7 @@ def on_a_terminal(wanted: bool):
 def commands(place: Path, text: str) -> dict[str, tuple]:
     """Commands on files in which the text is wherever one can put it."""
     rng = np.random.default_rng(0)
-    n, names = 30, [f"{text}{j}" for j in range(4)]
+    n, names = 40, [f"{text}{j}" for j in range(4)]
     answers = pd.DataFrame(rng.integers(0, 4, (n, 4)), columns=names, index=[f"{text}{i}" for i in range(n)])
     site = pd.DataFrame({f"{text} site": [f"{text} {i % 2}" for i in range(n)]}, index=answers.index)
     items = tuple(

@@ -104,8 +104,10 @@ class Journal:
     def _create(self) -> None:
         try:
             write_bytes(self.path, self._whole)
-        except OSError as error:
-            raise InputError(f"{self.path}: the journal cannot be created ({error.strerror}).") from None
+        except (OSError, InputError) as error:  # the latter of a full disk
+            fault = error if isinstance(error, OSError) else error.__cause__
+            reason = getattr(fault, "strerror", None) or error
+            raise InputError(f"{self.path}: the journal cannot be created ({reason}).") from None
 
 
 def _header_line(identity: str) -> bytes:
