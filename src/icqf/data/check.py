@@ -201,8 +201,7 @@ def _widths(draft: Draft, _: _Numbers) -> Iterator[Finding]:
             refuse_wide_range(str(item), low, high)
         except InputError as fault:
             yield Finding.of(fault)
-    spans = [span for span in (ends["max"] - ends["min"]).tolist() if 0 < span <= WIDEST_RANGE]
-    text = width_sentence(spans)
+    text = width_sentence((ends["max"] - ends["min"]).tolist())
     if text:
         yield Finding("note", "mixed-ranges", text)
 

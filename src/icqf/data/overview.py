@@ -16,7 +16,7 @@ from icqf.data.items import LeftOut, sentences
 from icqf.data.names import folded
 from icqf.data.questionnaire import Draft
 from icqf.data.ranges import UNDECLARED
-from icqf.data.scales import number
+from icqf.data.scales import WIDEST_RANGE, number
 from icqf.errors import counted
 
 CODEBOOK, FILE, FAMILY = "codebook", "file", "family"
@@ -201,6 +201,7 @@ def width_sentence(spans: Sequence[float]) -> str:
     >>> width_sentence([3, 1, 1]).partition(". ")[0]
     'Answer ranges differ in width: 1 item of 3 points, 2 items of 1'
     """
+    spans = [span for span in spans if 0 < span <= WIDEST_RANGE]  # others are refused
     if not spans or max(spans) < WIDER * min(spans):
         return ""
     narrow, wide = min(spans), max(spans)
