@@ -55,6 +55,7 @@ BESIDE = {
     "reaction": (RNG.normal(500, 90, N), "other scale"),
     "hours": (RNG.integers(0, 60, N), "other scale"),
     "ever_treated": (RNG.integers(0, 2, N), "other scale"),
+    "politics": (RNG.integers(1, 8, N), "other scale"),
 }
 
 
@@ -205,3 +206,13 @@ def test_the_codebook_and_the_user_overrule(tmp_path):
 
 def test_every_kind_is_a_reason():
     assert named_kind("wave") in REASONS and named_kind("site") in REASONS and named_kind("date") in REASONS
+
+
+def test_a_few_items_on_another_scale_stay_where_they_begin_alike_or_nothing_else_is_the_rule():
+    """The last items of a questionnaire may have a scale of their own; a short form may have several."""
+    begun_alike = answers(numbered("audit", 8), 0, 4).join(answers(["audit9", "audit10"], 0, 2))
+    assert list(recognise(begun_alike).items) == list(begun_alike)
+    short = answers(["mood", "energy", "sleep"], 0, 4).join(answers(["appetite", "interest"], 1, 7))
+    assert list(recognise(short).items) == list(short)
+    beside = answers(numbered("q", 6), 0, 4).join(answers(["politics", "news"], 1, 7))
+    assert why(recognise(beside)) == {"politics": "other scale", "news": "other scale"}

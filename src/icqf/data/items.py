@@ -27,6 +27,7 @@ FEWEST_NUMBERED = 9  # rows, each with a number of its own, that are numbered ra
 FEWEST_ROWS = 10  # fewer do not show that a column is constant, or each of its texts another
 WIDEST_ALONE = 11  # points between the ends of a scale that only one item has: a count, not a scale
 FEWEST_ALIKE = 3  # items that make a matrix
+FEWEST_BESIDE = 5  # items on one scale, before columns on other scales are taken for other things
 _DATE = re.compile(r"\s*(\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?|\d{1,2}:\d\d(:\d\d.*)?)\s*")
 
 # Machine-readable reasons, and how a sentence about such columns begins.
@@ -288,15 +289,18 @@ def _leave_out_scores(
         if name not in home or name not in open_ or name in declared:
             continue
         family = home[name]
-        wide = family.high - family.low
+        wide, alike = family.high - family.low, sizes[family.low, family.high]
+        lone_count = alike == 1 and wide >= WIDEST_ALONE
         if is_total(name) and wide > high - low:
             reasons[name] = LeftOut(name, "score")
-        elif sizes[family.low, family.high] == 1 and _stands_alone(name, wide, open_):
+        elif lone_count or _stands_apart(name, alike, wide, max(sizes.values()), open_):
             reasons[name] = LeftOut(name, "other scale")
 
 
-def _stands_alone(name: str, width: float, others: Collection[str]) -> bool:
-    """Whether a column that shares its scale with no other is a count, or a yes/no question beside them."""
-    if width >= WIDEST_ALONE:
-        return True
-    return width == 1 and not any(stem(other) == stem(name) for other in others if other != name)
+def _stands_apart(name: str, alike: int, width: float, most: int, others: Collection[str]) -> bool:
+    """Whether a column has a scale that few others share, beside a questionnaire that has another.
+
+    One that begins like others belongs to their questionnaire all the same, as the last items of some do.
+    """
+    few = (alike < FEWEST_ALIKE and most >= FEWEST_BESIDE) or alike == width == 1
+    return few and not any(stem(other) == stem(name) for other in others if other != name)

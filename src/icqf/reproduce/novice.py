@@ -97,6 +97,7 @@ AGGRESSION = tuple(
     for situation in range(1, 5)
     for what in ("Curse", "Scold", "Shout")
 )
+AGGRESSION = tuple("S4wantCurse" if name == "S4WantCurse" else name for name in AGGRESSION)  # as in the file
 
 
 def novice_files() -> tuple[NoviceFile, ...]:

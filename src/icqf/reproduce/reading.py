@@ -66,7 +66,8 @@ class FileReading:
         """How many of the true items were given which range."""
         table = self.study.questionnaire.ranges()
         there = table.loc[[name for name in self.file.items if name in table.index]]
-        return {(float(low), float(high)): int(n) for (low, high), n in there.value_counts().items()}
+        pairs = [(float(low), float(high)) for low, high in there.to_numpy()]
+        return {pair: pairs.count(pair) for pair in dict.fromkeys(pairs)}
 
 
 def read_as_a_newcomer(file: NoviceFile) -> FileReading:
@@ -173,7 +174,8 @@ def _row(reading: FileReading, plain: FittedReading, keyed: FittedReading) -> di
     if file.reversed_items is not None:
         hit = set(reading.reversed_items) & set(file.reversed_items)
         key = f"{len(hit)} of {len(file.reversed_items)}"
-        key += f", {len(reading.reversed_items) - len(hit)} wrongly" if len(reading.reversed_items) > len(hit) else ""
+        wrongly = len(reading.reversed_items) - len(hit)
+        key += f", {wrongly} wrongly" if wrongly else ""
     return {
         "file": file.title,
         "columns": str(reading.columns),
@@ -209,7 +211,8 @@ def _detail(reading: FileReading) -> str:
             f"Reversed wrongly: {listed(wrongly, most=MOST_MISSES)}." if wrongly else "",
             f"Reversed items not found: {listed(unseen, most=MOST_MISSES)}." if unseen else "",
         ]
-    sentences += [safe(ends.sentence) for ends in find_reversed(reading.study.questionnaire, resamples=0).ends]
+    found = find_reversed(reading.study.questionnaire, resamples=0)
+    sentences += [safe(ends.sentence) for ends in found.ends]
     return f"**{safe(file.title)}.** " + " ".join(filter(None, sentences))
 
 

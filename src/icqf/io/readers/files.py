@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,9 @@ from icqf.io.readers.tables import (
     Table,
     check_header,
     guarded,
+    may_be_id,
+    names_of_ids,
+    numbers_participants,
     recognised_id,
     require_file,
     require_package,
@@ -71,7 +75,27 @@ def read_table(
         raise InputError(
             f"{path.name}: the ending {suffix!r} is not one of a readable file ({', '.join(READABLE)})."
         )
-    return _described(recognised_export(table), path, dictionary)
+    return with_id(_described(recognised_export(table), path, dictionary))
+
+
+def with_id(table: Table) -> Table:
+    """Look at the values of what by its name holds ids, and take a first column that numbers participants.
+
+    A column of few values, however it is called, holds no ids.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"seqn": range(501, 521), "pid": [1, 2] * 10, "q1": [0, 1] * 10})
+    >>> with_id(Table(frame, "answers.csv", np.arange(20), id="pid")).id
+    'seqn'
+    """
+    by_name = [name for name in names_of_ids(table.frame.columns) if may_be_id(table.frame[name])]
+    if table.id is not None and may_be_id(table.frame[table.id]):
+        return table
+    if by_name:
+        return replace(table, id=by_name[0])
+    first = table.frame.iloc[:, 0] if table.frame.shape[1] else pd.Series(dtype=object)
+    return replace(table, id=str(first.name) if numbers_participants(first) else None)
 
 
 def _described(table: Table, path: Path, dictionary: str | os.PathLike[str] | None) -> Table:

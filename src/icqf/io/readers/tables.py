@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 
-from icqf.data.items import Columns, recognise
+from icqf.data.items import FEWEST_NUMBERED, MOST_ANSWERS, Columns, recognise
 from icqf.data.questionnaire import Item
 from icqf.errors import InputError, did_you_mean, listed
 from icqf.io.formats import READABLE
@@ -144,9 +144,42 @@ def recognised_id(columns: Iterable[object]) -> str | None:
     >>> recognised_id(["age", "Record_ID", "q1"]), recognised_id(["age", "Patient-ID", "q1"])
     ('Record_ID', 'Patient-ID')
     """
+    return next(iter(names_of_ids(columns)), None)
+
+
+def names_of_ids(columns: Iterable[object]) -> list[str]:
+    """Return the columns that by their names hold ids, the surest first."""
     names = [str(column) for column in columns]
     lower = {re.sub(r"[\W_]+", "_", name.lower()).strip("_"): name for name in reversed(names)}
-    return next((lower[name] for name in ID_NAMES if name in lower), None)
+    return [lower[name] for name in ID_NAMES if name in lower]
+
+
+def may_be_id(column: pd.Series) -> bool:
+    """Whether a column's values may be ids: not a few that return again and again.
+
+    Examples
+    --------
+    >>> may_be_id(pd.Series([1, 2] * 50)), may_be_id(pd.Series(["a", "a", "b"]))
+    (False, True)
+    """
+    different = column.nunique()
+    return not (0 < different <= MOST_ANSWERS and len(column) >= 10 * different)
+
+
+def numbers_participants(column: pd.Series) -> bool:
+    """Whether every row has a number or code of its own, as ids have.
+
+    Examples
+    --------
+    >>> numbers_participants(pd.Series(range(101, 131))), numbers_participants(pd.Series([0.5] * 30))
+    (True, False)
+    """
+    if len(column) < FEWEST_NUMBERED or not column.is_unique or column.isna().any():
+        return False
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return bool((column % 1 == 0).all())
+    texts = column.astype(str)
+    return not bool(texts.str.contains(r"[\s/:]").any())
 
 
 def item_columns(table: Table, roles: Mapping[str, str] | None = None) -> Columns:
@@ -167,7 +200,7 @@ def item_columns(table: Table, roles: Mapping[str, str] | None = None) -> Column
     (119, [('child_id', 'id'), ('age', 'demographic'), ('sex', 'demographic')])
     """
     described = table.described
-    ids = {str(name) for name in table.frame.columns if recognised_id([name]) is not None}
+    ids = {name for name in names_of_ids(table.frame.columns) if may_be_id(table.frame[name])}
     return recognise(
         table.frame,
         roles=roles,
