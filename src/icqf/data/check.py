@@ -18,7 +18,6 @@ from icqf.data.questionnaire import Draft, Questionnaire
 from icqf.data.ranges import FEWEST_PARTICIPANTS, Families
 from icqf.data.scales import (
     USUAL_CODES,
-    WIDEST_RANGE,
     codes_apart,
     missing_code_remedy,
     number,

@@ -13,18 +13,18 @@ from typing import Any
 import pandas as pd
 
 from icqf.data.keying import find_reversed
-from icqf.data.study import Study
+from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError, listed
 from icqf.estimator import ICQF
 from icqf.io.codebook import write_codebook
 from icqf.io.readers.files import read_table
+from icqf.io.readers.questionnaires import read_questionnaire
 from icqf.io.suggestion import suggest_codebook
 from icqf.report.markdown import markdown_table, safe
 from icqf.reproduce.design import Design
 from icqf.reproduce.novice import NoviceFile
 from icqf.reproduce.pages import made_by, prose, write_page
 from icqf.selection import ICQFCV
-from icqf.workflow import StudyOptions, read_study
 
 STRONGEST = 5
 MOST_MISSES = 8
@@ -37,8 +37,8 @@ class FileReading:
     Attributes
     ----------
     file : NoviceFile
-    study : Study
-        What was read, without and (`keyed`) with the keying assistant.
+    study, keyed : Questionnaire
+        What was read, without and with the keying assistant.
     steps : tuple of str
         What the program asked for on the way, and was given.
     columns : int
@@ -46,25 +46,25 @@ class FileReading:
     """
 
     file: NoviceFile
-    study: Study
-    keyed: Study
+    study: Questionnaire
+    keyed: Questionnaire
     steps: tuple[str, ...]
     columns: int
 
     @property
     def taken(self) -> tuple[str, ...]:
         """The items taken."""
-        return tuple(item.name for item in self.study.questionnaire.items)
+        return tuple(item.name for item in self.study.items)
 
     @property
     def reversed_items(self) -> tuple[str, ...]:
         """The items that the assistant reversed."""
-        return tuple(item.name for item in self.keyed.questionnaire.items if item.reverse)
+        return tuple(item.name for item in self.keyed.items if item.reverse)
 
     @property
     def ranges(self) -> dict[tuple[float, float], int]:
         """How many of the true items were given which range."""
-        table = self.study.questionnaire.ranges()
+        table = self.study.ranges()
         there = table.loc[[name for name in self.file.items if name in table.index]]
         pairs = [(float(low), float(high)) for low, high in there.to_numpy()]
         return {pair: pairs.count(pair) for pair in dict.fromkeys(pairs)}
@@ -77,33 +77,33 @@ def read_as_a_newcomer(file: NoviceFile) -> FileReading:
         warnings.simplefilter("ignore")
         path = Path(folder) / f"{file.name}.csv"
         table.to_csv(path, index=False)
-        asked: dict[str, Any] = {"answers": path}
+        asked: dict[str, Any] = {"path": path}
         steps: list[str] = []
         for _ in range(4):
             try:
-                study = read_study(StudyOptions.of(asked))
+                study = read_questionnaire(**asked)
                 break
             except InputError as error:
                 asked, step = _answered(error, asked)
                 steps.append(step)
         else:
             raise InputError(f"{file.name}: the messages did not lead to a fit.")
-        keyed = read_study(StudyOptions.of({**asked, "reverse": ["auto"]}))
+        keyed = read_questionnaire(**asked, reverse=["auto"])
     return FileReading(file, study, keyed, tuple(steps), table.shape[1])
 
 
 def _answered(error: InputError, asked: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """Do what a message asks for."""
     if error.code == "text-answers" and "codebook" not in asked:
-        path = asked["answers"].with_name("items.csv")
-        write_codebook(suggest_codebook(read_table(asked["answers"])).items, path)
+        path = asked["path"].with_name("items.csv")
+        write_codebook(suggest_codebook(read_table(asked["path"])).items, path)
         return {**asked, "codebook": path}, "the codebook that `icqf codebook` proposes"
     if error.code == "duplicate-id":
         # Rows that differ in nothing but the occasion are not what these files hold: number them.
-        frame = pd.read_csv(asked["answers"], low_memory=False)
+        frame = pd.read_csv(asked["path"], low_memory=False)
         name = re.search(r"in column '([^']+)'", str(error))
         if name is not None:
-            frame.drop(columns=name[1]).to_csv(asked["answers"], index=False)
+            frame.drop(columns=name[1]).to_csv(asked["path"], index=False)
             return asked, f"the column {name[1]} deleted, as its ids repeat"
     if error.code == "suspicious-code" and "value" in error.fields:
         codes = [*asked.get("missing_codes", []), error.fields["value"]]
@@ -119,11 +119,11 @@ class FittedReading:
     clean: int | None
 
 
-def fitted(study: Study, file: NoviceFile) -> FittedReading:
+def fitted(study: Questionnaire, file: NoviceFile) -> FittedReading:
     """Choose k, fit, and count the factors whose strongest items come from one published scale."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        search = ICQFCV(ICQF(), random_state=0).fit(study.questionnaire)
+        search = ICQFCV(ICQF(), random_state=0).fit(study)
     return FittedReading(search.n_components_, _clean(search.best_estimator_, file))
 
 
@@ -211,7 +211,7 @@ def _detail(reading: FileReading) -> str:
             f"Reversed wrongly: {listed(wrongly, most=MOST_MISSES)}." if wrongly else "",
             f"Reversed items not found: {listed(unseen, most=MOST_MISSES)}." if unseen else "",
         ]
-    found = find_reversed(reading.study.questionnaire, resamples=0)
+    found = find_reversed(reading.study, resamples=0)
     sentences += [safe(ends.sentence) for ends in found.ends]
     return f"**{safe(file.title)}.** " + " ".join(filter(None, sentences))
 
