@@ -94,7 +94,7 @@ def count_section(
             for factor, observed, unrelated in curve[columns].itertuples(index=False)
         )
     return Count(
-        words=tuple(_count_words(k, search, parallel)),
+        words=tuple(_count_words(k, beta, search, parallel)),
         n_components=k,
         beta=beta,
         chosen_by="given" if search is None else f"cross-validation, rule {search.rule}",
@@ -115,7 +115,7 @@ def _rule_rows(rules: RuleTable) -> list[RuleRow]:
     ]
 
 
-def _count_words(k: int, search: SearchTables | None, parallel: int | None) -> list[str]:
+def _count_words(k: int, beta: float, search: SearchTables | None, parallel: int | None) -> list[str]:
     """The sentences of the section; the first is also part of the headline."""
     if search is None:
         said = [f"The number of factors ({k}) was set in advance, not chosen from these answers."]
@@ -134,6 +134,12 @@ def _count_words(k: int, search: SearchTables | None, parallel: int | None) -> l
             said.append(
                 f"The choice lies at the edge of the numbers tried ({tried[0]} to {tried[-1]}); try others "
                 "beyond it before relying on it."
+            )
+        penalties = search.penalties
+        if len(penalties) > 1 and beta == penalties[-1]:
+            said.append(
+                f"The penalty lies at the upper end of those tried (β up to {penalties[-1]:g}); try stronger "
+                "ones before relying on it."
             )
     if parallel is not None:
         same = "the same number" if parallel == k else words.count_of(parallel, "factor")

@@ -57,8 +57,8 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         suggests, and further ones while the best lies at the edge.
         With fewer than 30 participants nothing can be chosen, and it is one factor, with a warning.
     betas : "auto" or sequence of float
-        The penalties to try. "auto" tries 0, 0.01, 0.05, 0.1, 0.2 and 0.5; with fewer than 30
-        participants, 0.1 alone.
+        The penalties to try. "auto" tries 0, 0.01, 0.05, 0.1, 0.2 and 0.5, and twice the strongest (up to 8)
+        while that is the best; with fewer than 30 participants, 0.1 alone.
     n_splits : int
         Number of folds.
     row_blocks, col_blocks : int, optional
@@ -206,6 +206,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
             plan,
             ks,
             widen=isinstance(self.n_components, str) and problem.n >= FEWEST,
+            strengthen=isinstance(self.betas, str) and problem.n >= FEWEST,
             journal=journal,
             n_jobs=self.n_jobs,
             callback=self.callback,

@@ -23,6 +23,7 @@ Callback = Callable[[Progress], object]
 _REACH = 4  # numbers of factors tried beyond that of parallel analysis
 _WIDEN = 3  # how many more are tried when the best lies at the edge
 _TASKS_PER_JOB = 4
+STRONGEST = 8.0  # penalty that is tried of its own accord
 
 
 def run_search(
@@ -30,22 +31,31 @@ def run_search(
     ks: Sequence[int],
     *,
     widen: bool,
+    strengthen: bool,
     journal: SearchJournal | None,
     n_jobs: int | None,
     callback: Callback | None,
 ) -> list[Trial]:
-    """All trials for these numbers of factors; with `widen`, for more while the best lies at their edge."""
+    """All trials for these numbers of factors and the plan's penalties.
+
+    With `widen`, for more numbers of factors while the best lies at their edge; with `strengthen`, for
+    stronger penalties while the best is the strongest of them.
+    """
     trials: list[Trial] = []
-    more: Sequence[int] = ks
-    while more:
-        ks = sorted({*ks, *more})
-        trials = _run(plan, ks, journal=journal, before=trials, n_jobs=n_jobs, callback=callback)
-        more = _further(trials, ks, highest=min(plan.problem.n, plan.problem.m)) if widen else ()
-    return trials
+    plans = [plan]  # with penalties that are tried one after the other, each from where the last ended
+    highest = min(plan.problem.n, plan.problem.m)
+    while True:
+        trials = _run(plans, ks, journal=journal, before=trials, n_jobs=n_jobs, callback=callback)
+        further = _further(trials, ks, highest=highest) if widen else []
+        stronger = _stronger(trials, max(plans[-1].betas)) if strengthen else None
+        if not further and stronger is None:
+            return trials
+        ks = sorted({*ks, *further})
+        plans += [] if stronger is None else [replace(plan, betas=(stronger,))]
 
 
 def _run(
-    plan: Plan,
+    plans: Sequence[Plan],
     ks: Sequence[int],
     *,
     journal: SearchJournal | None,
@@ -54,25 +64,26 @@ def _run(
     callback: Callback | None,
 ) -> list[Trial]:
     """All trials for these numbers of factors: from the journal, from before, or run now."""
-    wanted = set(ks)
+    wanted = {(k, beta) for k in ks for plan in plans for beta in plan.betas}
     earlier = [*(journal.trials if journal else ()), *before]
-    known = {_key(trial): trial for trial in earlier if trial.n_components in wanted}
-    jobs, n_folds = effective_n_jobs(n_jobs), len(plan.every_fold)
+    known = {_key(trial): trial for trial in earlier if (trial.n_components, trial.beta) in wanted}
+    jobs, n_folds = effective_n_jobs(n_jobs), len(plans[0].every_fold)
     pieces = max(1, -(-_TASKS_PER_JOB * jobs // n_folds)) if jobs > 1 else 1
 
-    def missing(k: int, folds: Sequence[tuple[int, int]]) -> bool:
+    def missing(k: int, plan: Plan, folds: Sequence[tuple[int, int]]) -> bool:
         return any((*fold, k, beta) not in known for fold in folds for beta in plan.betas)
 
     left = [
-        replace(task, ks=tuple(k for k in task.ks if missing(k, task.folds)))
+        (plan, replace(task, ks=tuple(k for k in task.ks if missing(k, plan, task.folds))))
+        for plan in plans
         for task in tasks(plan, ks, pieces=pieces)
     ]
-    todo = [task for task in left if task.ks]
-    total = len(ks) * len(plan.betas) * n_folds
-    done = total - sum(len(task.ks) * len(task.folds) for task in todo) * len(plan.betas)
+    todo = [(plan, task) for plan, task in left if task.ks]
+    total = len(ks) * n_folds * sum(len(plan.betas) for plan in plans)
+    done = total - sum(len(task.ks) * len(task.folds) * len(plan.betas) for plan, task in todo)
     _tell(callback, done, total, known)
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-    work = (delayed(on_one_thread)(run_task, plan, task) for task in todo)
+    work = (delayed(on_one_thread)(run_task, plan, task) for plan, task in todo)
     with ended_quietly(started(parallel, work)) as results:
         for finished in results:
             if journal is not None:
@@ -118,6 +129,12 @@ def _further(trials: Sequence[Trial], ks: Sequence[int], *, highest: int) -> lis
     if best == max(ks):
         more += range(best + 1, min(highest, best + _WIDEN) + 1)
     return more
+
+
+def _stronger(trials: Sequence[Trial], strongest: float) -> float | None:
+    """The next penalty to try when the best is the strongest of those tried."""
+    best = best_row(error_table(as_table(trials)))[1]
+    return 2 * strongest if best == strongest < STRONGEST else None
 
 
 def _key(trial: Trial) -> tuple[int, int, int, float]:

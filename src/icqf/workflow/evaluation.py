@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from icqf.data.confounds import ConfoundEncoder
+from icqf.data.parameters import BETAS
 from icqf.data.study import Study
 from icqf.reproduce.design import Design
 from icqf.workflow.options import StudyOptions
@@ -39,7 +40,7 @@ def evaluate_study(
     ConfoundEncoder(ranges=ranges, smallest_category=limit).fit(study.questionnaire.confounds)
     planned = Design(
         out,
-        betas=options.beta,
+        betas=options.beta or BETAS,
         rule=options.rule,
         n_folds=options.n_splits,
         n_repeats=options.n_repeats,

@@ -162,7 +162,7 @@ def searcher(options: StudyOptions, *, checkpoint: Path | None, callback: Callba
     return ICQFCV(
         model_of(options),
         n_components=options.n_components or "auto",
-        betas=options.beta,
+        betas=options.beta or "auto",
         n_splits=options.n_splits,
         n_repeats=options.n_repeats,
         rule=options.rule,  # type: ignore[arg-type]

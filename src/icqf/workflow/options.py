@@ -17,7 +17,6 @@ from typing import Any
 import tomli_w
 
 from icqf.data.parameters import (
-    BETAS,
     PARAMETERS,
     Flag,
     Kind,
@@ -62,7 +61,7 @@ class StudyOptions:
     n_components : tuple of int
         Candidates for the number of factors; empty lets the program find them.
     beta : tuple of float
-        Candidates for the penalty.
+        Candidates for the penalty; empty tries the usual ones, and stronger ones while the strongest is best.
     rule, n_splits, n_repeats
         How cross-validation chooses; not used when one candidate is given for both.
     item_weight : {"range", "variance", "none"}
@@ -108,7 +107,7 @@ class StudyOptions:
     reverse: tuple[str, ...] = ()
     visit: tuple[tuple[str, str], ...] = ()
     n_components: tuple[int, ...] = ()
-    beta: tuple[float, ...] = BETAS
+    beta: tuple[float, ...] = ()
     rule: str = "min"
     n_splits: int = 10
     n_repeats: int = 1
@@ -187,7 +186,7 @@ class StudyOptions:
                 value = {name: [low, high] for name, low, high in value}
             elif field.name == "visit":
                 value = dict(value)
-            elif field.name == "n_components" and not value:
+            elif field.name in ("n_components", "beta") and not value:
                 value = "auto"
             elif isinstance(value, tuple):
                 value = list(value)
@@ -270,6 +269,8 @@ def _number(value: Any) -> float | None:
 
 def _betas(value: Any) -> tuple[float, ...]:
     betas = set()
+    if [str(part).strip().lower() for part in _parts(value)] == ["auto"]:
+        return ()
     for part in _parts(value):
         number = _number(part)
         check_parameter("beta", part if number is None or not isinstance(part, str) else number)

@@ -75,7 +75,8 @@ _candidates = [
         "--beta",
         cls=ManyOption,
         metavar="NUMBER",
-        help=f"Penalty; several are compared.  [default: {' '.join(f'{beta:g}' for beta in BETAS)}]",
+        help="Penalty; several are compared. If none is given, more follow while the strongest is best."
+        f"  [default: {' '.join(f'{beta:g}' for beta in BETAS)}]",
     ),
 ]
 

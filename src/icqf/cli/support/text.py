@@ -47,7 +47,11 @@ def model_text(model: ICQF, items: Iterable[Item], *, top: int) -> str:
 def choice_text(search: Any, rule: str) -> str:
     """Return what cross-validation chose, and how sure it is."""
     chosen = f"{counted(int(search.n_components_), 'factor')}, beta {search.beta_:g}"
-    return f"Chosen by cross-validation ({rule}): {chosen}. If the folds were drawn again: {search.choice_}."
+    said = f"Chosen by cross-validation ({rule}): {chosen}. If the folds were drawn again: {search.choice_}."
+    tried = search.errors_["beta"]
+    if tried.nunique() > 1 and search.beta_ == tried.max():
+        said += f" Beta is the strongest of those tried; try more than {tried.max():g} before relying on it."
+    return said
 
 
 def rules_text(rules: RuleTable) -> str:
