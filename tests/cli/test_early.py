@@ -192,3 +192,13 @@ def test_fit_and_check_name_the_same_row(run, files, tmp_path, column, value):
         for command in (("check", *words), ("fit", *words, "--out", tmp_path / "out"))
     ]
     assert places[0] == places[1] and places[0]
+
+
+def test_cells_beyond_the_header_are_not_lost(run, tmp_path):
+    for row, found in (
+        ("1,2,3,4", "row 2 has 4 cells"),
+        (',,0",,', "the first row of answers has more cells"),
+    ):
+        (tmp_path / "answers.csv").write_text(f"q1,q2,q3\n{row}\n")
+        said = refused(run("fit", tmp_path / "answers.csv", "--out", tmp_path / "out"))
+        assert said.startswith(f"answers.csv: {found}")

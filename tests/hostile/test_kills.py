@@ -29,5 +29,5 @@ def test_workers_end_with_the_process_that_started_them(tmp_path):
         time.sleep(0.1)
     time.sleep(3)
     program.kill()
+    assert kills.orphans(program.pid) == []  # although nobody has yet asked how the program ended
     program.wait()
-    assert kills.orphans(program.pid) == []

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import signal
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -70,9 +71,10 @@ def run_all(
     known = {record["job"]: record["result"] for record in (journal.records if journal else [])}
     results = {name: known[name] for name in jobs if name in known}
     _tell(callback, len(results), len(jobs))
-    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-    todo = (delayed(_one)(name, work, job) for name, job in jobs.items() if name not in known)
-    with ended_quietly(started(parallel, todo)) as finished:
+    todo = (
+        delayed(on_one_thread)(_named, name, work, job) for name, job in jobs.items() if name not in known
+    )
+    with ended_quietly(started(todo, n_jobs=n_jobs, ordered=False)) as finished:
         for name, result in finished:
             if journal is not None:
                 journal.append([{"job": name, "result": result}])
@@ -85,16 +87,20 @@ def in_parallel(
     work: Callable[..., T], tasks: Iterable[tuple[Any, ...]], *, n_jobs: int | None = None
 ) -> list[T]:
     """What `work` gives for each task's arguments, in their order; one BLAS thread per process."""
-    parallel = Parallel(n_jobs=n_jobs, return_as="generator")
-    with ended_quietly(started(parallel, (delayed(on_one_thread)(work, *task) for task in tasks))) as results:
+    todo = (delayed(on_one_thread)(work, *task) for task in tasks)
+    with ended_quietly(started(todo, n_jobs=n_jobs)) as results:
         return list(results)
 
 
-def started(parallel: Parallel, tasks: Iterable[Any]) -> Any:
-    """Start work that gives a generator, in processes that do not hear Ctrl-C or an end that is asked for.
+def started(tasks: Iterable[Any], *, n_jobs: int | None, ordered: bool = True) -> Any:
+    """Start joblib's tasks and return a generator of what they give, in their order or as they finish.
 
-    The process that started them hears it, and ends them; they would only write their own tracebacks.
+    They run in processes that do not hear Ctrl-C or an end that is asked for: the process that started them
+    hears it, and ends them; they would only write their own tracebacks.
     """
+    parallel = Parallel(
+        n_jobs=n_jobs, return_as="generator" if ordered else "generator_unordered", **_workers_watch()
+    )
     if threading.current_thread() is not threading.main_thread():  # which alone may say what signals do
         return parallel(tasks)
     names = ("SIGINT", "SIGTERM", "SIGHUP")
@@ -108,13 +114,41 @@ def started(parallel: Parallel, tasks: Iterable[Any]) -> Any:
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
-def on_one_thread(work: Callable[..., T], *arguments: Any) -> T:
-    """Call `work` with BLAS on one thread: its matrices are small, and other processes use the others."""
+class OneThread:
+    """Calls work with BLAS on one thread: its matrices are small, and other processes use the others.
+
+    A worker that receives it ends with the process that sent it. It comes before the work and its arguments,
+    whose imports take most of the time that a worker needs to begin.
+    """
+
+    def __call__(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Call `work` with these arguments."""
+        with threadpool_limits(limits=1):
+            return work(*arguments)
+
+    def __reduce__(self) -> tuple[Callable[[], OneThread], tuple[()]]:
+        return _received, ()
+
+
+on_one_thread = OneThread()
+
+
+def _received() -> OneThread:
+    _watch_parent()
+    return on_one_thread
+
+
+def _watch_parent() -> None:
     parent = parent_process()
     if parent is not None and parent.pid is not None:
         _end_with(parent.pid)
-    with threadpool_limits(limits=1):
-        return work(*arguments)
+
+
+@cache
+def _workers_watch() -> dict[str, Any]:
+    """What joblib, from 1.5 on, is told to do in each worker before any task arrives."""
+    newer = "backend_kwargs" in inspect.signature(Parallel.__init__).parameters
+    return {"initializer": _watch_parent} if newer else {}
 
 
 def pieces(things: Sequence[T], n_jobs: int | None) -> list[list[T]]:
@@ -150,17 +184,16 @@ def _end_with(parent: int) -> None:
     """Ends this worker soon after the process that started it, which may be killed and cannot tell."""
 
     def watch() -> None:
-        with suppress(ProcessLookupError):
-            while True:
-                os.kill(parent, 0)  # sends nothing, but finds out whether the process is there
-                time.sleep(_SECONDS_BETWEEN_LOOKS)
+        # Another process adopts this one as soon as its own has ended, although that may still be listed.
+        while os.getppid() == parent:
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
         os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _one(name: str, work: Work, job: tuple[Any, ...]) -> tuple[str, dict[str, Any]]:
-    return name, on_one_thread(work, *job)
+def _named(name: str, work: Work, job: tuple[Any, ...]) -> tuple[str, dict[str, Any]]:
+    return name, work(*job)
 
 
 def _tell(callback: Callable[[Progress], object] | None, done: int, total: int) -> None:

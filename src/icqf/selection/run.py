@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import delayed, effective_n_jobs
 
 from icqf.baselines.retention import parallel_analysis
 from icqf.errors import InputError
@@ -82,9 +82,8 @@ def _run(
     total = len(ks) * n_folds * sum(len(plan.betas) for plan in plans)
     done = total - sum(len(task.ks) * len(task.folds) * len(plan.betas) for plan, task in todo)
     _tell(callback, done, total, known)
-    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
     work = (delayed(on_one_thread)(run_task, plan, task) for plan, task in todo)
-    with ended_quietly(started(parallel, work)) as results:
+    with ended_quietly(started(work, n_jobs=n_jobs, ordered=False)) as results:
         for finished in results:
             if journal is not None:
                 journal.add(finished)

@@ -74,6 +74,11 @@ def read_delimited(path: Path, *, text: Iterable[str] = (), literal: bool = Fals
         frame = _parse(data, options)
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise InputError(f"{path.name}: {_parser_words(str(error))}") from error
+    except pd.errors.ParserWarning:
+        raise InputError(
+            f"{path.name}: the first row of answers has more cells than the header's {len(header)} columns; "
+            "name them all in row 1, or remove the cells without a name."
+        ) from None
     except MemoryError:
         raise InputError(f"{path.name}: the file is too large for this machine's memory.") from None
     if frame.empty:
@@ -93,6 +98,7 @@ def _parse(data: bytes, options: dict[str, Any]) -> pd.DataFrame:
     """Parse in pieces, which is twice as fast; in one go only when pieces of a column differ in type."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", category=pd.errors.DtypeWarning)
+        warnings.simplefilter("error", category=pd.errors.ParserWarning)  # cells would be lost
         try:
             return pd.read_csv(io.BytesIO(data), **options)
         except pd.errors.DtypeWarning:
