@@ -15,14 +15,12 @@ from scipy.optimize import minimize
 from icqf.chance import FOUND
 from icqf.plotting.style import axes_or_new
 from icqf.report.markdown import markdown_table
-from icqf.reproduce.collect_parts import FittedPart, found_again
+from icqf.reproduce.collect_parts import BEYOND, FittedPart, found_again
 from icqf.reproduce.design import Design
 from icqf.reproduce.grounds import study_of
 from icqf.reproduce.pages import made_by, prose, write_page
-from icqf.selection.rules import best_row
 
 BINS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-BEYOND = 2  # numbers of factors above the one that predicts best that are looked at
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ def pairs_of(parts: Sequence[FittedPart]) -> pd.DataFrame:
     for ground in dict.fromkeys(part.ground for part in parts):
         mine = [part for part in parts if part.ground == ground]
         for a, b in permutations(mine, 2):
-            most = min(best_row(a.errors)[0] + BEYOND, len(a.loadings), len(b.loadings))
+            most = min(len(a.agreement), len(b.loadings))
             for k in range(1, most + 1):
                 values = a.agreement[k - 1]
                 again = found_again(a.loadings[k - 1], b.loadings[k - 1]) >= FOUND

@@ -20,10 +20,13 @@ from icqf.reproduce.grounds import Ground
 from icqf.resampling.matching import correlations, paired
 from icqf.resampling.recurrence import recurrence
 from icqf.selection import ICQFCV
-from icqf.selection.rules import best_by_k
+from icqf.selection.rules import best_by_k, best_row
 
 Array = NDArray[Any]
 MOST_FACTORS = 14
+BEYOND = 2  # numbers of factors above the one that predicts best that are resampled
+FIXED = 7  # the largest number that is always fitted
+N_STARTS = 4
 N_RESAMPLES = 20
 
 
@@ -42,9 +45,10 @@ class FittedPart:
     stability : DataFrame
         Agreement between halves, as `ICQFCV.stability_`.
     loadings : list of array (k, m)
-        Of the final fit with each number of factors, at that number's best β, as the problem counts them.
+        Of the final fit (the best of four starts) with each number of factors, at that number's best β, as
+        the problem counts them; up to the largest number that any rule takes.
     agreement : list of array (B, k)
-        Of each factor over resamples.
+        Of each factor over resamples, up to two factors more than predict best.
     counts : dict
         The number of factors by each of the field's other rules; None where one cannot be run.
     """
@@ -71,7 +75,8 @@ def collect(
     jobs: dict[str, tuple[Any, ...]] = {}
     for ground in grounds:
         for number, part in enumerate(ground.parts()):
-            jobs[f"{ground.name}/{number}"] = (part,)
+            # On simulated cohorts the field's other rules have a page of their own, docs/results/rules.md.
+            jobs[f"{ground.name}/{number}"] = (part, ground.n_major is None)
     found = run_all(jobs, _fitted, identity="parts", n_jobs=n_jobs, checkpoint=checkpoint, callback=callback)
     return [_part(name, result) for name, result in found.items()]
 
@@ -85,21 +90,24 @@ def found_again(a: Array, b: Array) -> Array:
     return values
 
 
-def _fitted(part: Questionnaire) -> dict[str, Any]:
+def _fitted(part: Questionnaire, other_rules: bool) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return _of(part)
+        return _of(part, _counts(part) if other_rules else {})
 
 
-def _of(part: Questionnaire) -> dict[str, Any]:
+def _of(part: Questionnaire, counts: dict[str, int | None]) -> dict[str, Any]:
     most = min(MOST_FACTORS, part.n_items // 3 + 1)
     search = ICQFCV(ICQF(), n_components=range(1, most + 1), stability=True, random_state=0).fit(part)
+    resampled = min(best_row(search.errors_)[0] + BEYOND, most)
+    highest = min(max(resampled, FIXED, *(k for k in counts.values() if k is not None)), most)
     rows = best_by_k(search.errors_)
+    rows = rows[rows["n_components"] <= highest]
     problem, models = ICQF(1).state(part).problem, []
     for k, beta in zip(rows["n_components"], rows["beta"], strict=True):
-        model = ICQF(int(k), beta=float(beta), random_state=0).fit(part)
+        model = ICQF(int(k), beta=float(beta), n_init=N_STARTS, random_state=0).fit(part)
         models.append((float(beta), problem.scaled_loadings(model.components_)))
-    agreement = recurrence(problem, models, n_resamples=N_RESAMPLES, rng=np.random.default_rng(1))
+    agreement = recurrence(problem, models[:resampled], n_resamples=N_RESAMPLES, rng=np.random.default_rng(1))
     return {
         "n": part.n_participants,
         "m": part.n_items,
@@ -107,11 +115,12 @@ def _of(part: Questionnaire) -> dict[str, Any]:
         "stability": [] if search.stability_ is None else search.stability_.to_dict("list"),
         "loadings": [loadings.round(6).tolist() for _, loadings in models],
         "agreement": [values.round(6).tolist() for values in agreement],
-        "counts": _counts(part),
+        "counts": counts,
     }
 
 
 def _counts(part: Questionnaire) -> dict[str, int | None]:
+    """The number of factors by each of the field's other rules."""
     table = every_rule(part.keyed_answers(), random_state=0).table
     return {
         str(rule): None if pd.isna(k) else int(k)

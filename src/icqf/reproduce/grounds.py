@@ -25,7 +25,7 @@ SMALL_PART = 350
 # Studies of the first kind may be looked at while a rule is sought; the others only judge it.
 DEVELOPMENT = ("bfi", "epi", "tai", "athenstaedt")
 JUDGES = ("spi", "msq", "sai", "phq9", "help", "adjectives", "geras", "ability")
-SIMULATED = {200: ("hbn", "abcd"), 500: ("hbn", "abcd"), 1335: ("hbn", "abcd"), 10_000: ("abcd",)}
+SIMULATED = {200: ("hbn", "abcd"), 500: ("hbn", "abcd"), 1335: ("hbn", "abcd"), 5000: ("abcd",)}
 # The keys of psychTools for state and trait anxiety, half of whose items are worded positively.
 PUBLISHED = {
     "sai": (
