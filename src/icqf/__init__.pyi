@@ -9,9 +9,9 @@ from . import resampling as resampling
 from . import selection as selection
 from . import workflow as workflow
 from .averaging import consensus as consensus
-from .chance import replication_chance as replication_chance
 from .errors import InputError as InputError
 from .estimator import ICQF as ICQF
+from .recurring import replication_chance as replication_chance
 from .selection import ICQFCV as ICQFCV
 
 __version__: str

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
-
-from icqf.errors import InputError
-from icqf.estimator import ICQF
-from icqf.resampling.recurrence import recurrence
 
 Array = NDArray[Any]
+MEASURED = ("agreement", "low", "high", "found")
 FOUND = 0.8  # correlation of loadings from which a factor counts as found again
 FRAGILE = 0.5  # a factor with a lower chance is marked wherever it is shown
-N_RESAMPLES = 20
-FEWEST_RESAMPLES = 5
 # Chance = 1 / (1 + exp(-(INTERCEPT + SLOPE share))), share being that of resamples in which the factor is
 # found again. Learned by `icqf reproduce replication-chance`; its page says from which studies, and how far
 # the chance is off in studies left out.
@@ -35,8 +29,17 @@ def chance_of(agreement: Array) -> Array:
     >>> chance_of(np.array([[0.95, 0.4], [0.9, 0.6]])).round(1)
     array([0.9, 0.1])
     """
-    share = (np.asarray(agreement) >= FOUND).mean(axis=0)
-    return 1 / (1 + np.exp(-(INTERCEPT + SLOPE * share)))
+    return chance_by_share(share_found(agreement))
+
+
+def share_found(agreement: Array) -> Array:
+    """Share (k,) of resamples in which each factor is found again."""
+    return (np.asarray(agreement) >= FOUND).mean(axis=0)
+
+
+def chance_by_share(share: Array) -> Array:
+    """Chance of replication by the share of resamples in which a factor is found again."""
+    return 1 / (1 + np.exp(-(INTERCEPT + SLOPE * np.asarray(share, dtype=float))))
 
 
 def chance_in_words(chance: float) -> str:
@@ -59,21 +62,21 @@ def chance_in_words(chance: float) -> str:
     return f"would be found again in about {tenths} of 10 studies like this one"
 
 
-def replication_table(agreement: Array, names: Any) -> pd.DataFrame:
+def replication_table(agreement: Array, names: Iterable[str]) -> pd.DataFrame:
     """Return agreement over resamples with its 90 % interval, and the chance of replication, by factor.
 
     Parameters
     ----------
     agreement : array (B, k)
         Correlation of each factor's loadings with those of its counterpart in every resample.
-    names : sequence of str
+    names : iterable of str
         Names of the factors.
 
     Returns
     -------
-    DataFrame of shape (k, 5)
-        ``agreement`` (mean), ``low`` and ``high`` (5th and 95th percentile), ``chance``, and ``fragile``
-        (whether the chance is below one half).
+    DataFrame of shape (k, 6)
+        ``agreement`` (mean), ``low`` and ``high`` (5th and 95th percentile), ``found`` (share of resamples
+        with a correlation of at least 0.8), ``chance``, and ``fragile`` (whether it is below one half).
 
     Examples
     --------
@@ -82,76 +85,12 @@ def replication_table(agreement: Array, names: Any) -> pd.DataFrame:
     {'a': False, 'b': True}
     """
     low, high = np.quantile(agreement, [0.05, 0.95], axis=0)
-    chance = chance_of(agreement)
-    table = {
-        "agreement": np.mean(agreement, axis=0),
-        "low": low,
-        "high": high,
-        "chance": chance,
-        "fragile": chance < FRAGILE,
-    }
-    return pd.DataFrame(table, index=pd.Index(list(names), name="factor"))
+    numbers = np.column_stack([np.mean(agreement, axis=0), low, high, share_found(agreement)])
+    return with_chances(numbers, names)
 
 
-def replication_chance(
-    model: ICQF,
-    X: Any,
-    *,
-    confounds: Any = None,
-    sample_weight: Any = None,
-    groups: Any = None,
-    n_resamples: int = N_RESAMPLES,
-    n_jobs: int | None = None,
-    random_state: Any = 0,
-) -> pd.DataFrame:
-    """Foretell for each factor whether an independent study of the same size would find it again.
-
-    Participants are drawn with replacement, every resample is fitted afresh with as many factors, and its
-    factors are matched with the model's. The share of resamples in which a factor's counterpart has a
-    correlation of at least 0.8 foretells, by a curve learned from other studies, whether an independent
-    sample of the same size, fitted with as many factors, finds it.
-
-    Parameters
-    ----------
-    model : fitted ICQF
-    X, confounds, sample_weight
-        The data the model was fitted to.
-    groups : int array (n,), optional
-        Families or sites, which are drawn whole.
-    n_resamples : int
-        How often participants are drawn.
-    n_jobs : int, optional
-        Processes; the result does not depend on it.
-    random_state : int, RandomState or None
-
-    Returns
-    -------
-    DataFrame of shape (k, 5)
-        As `replication_table`; it is also kept as ``model.replication_``.
-
-    Examples
-    --------
-    >>> from icqf import ICQF, replication_chance
-    >>> from icqf.datasets import make_synthetic
-    >>> answers = make_synthetic(n=200, m=40, k=4, noise=0.1, random_state=0).answers
-    >>> model = ICQF(4, item_range=(0, 100)).fit(answers)
-    >>> bool((replication_chance(model, answers)["chance"] > 0.9).all())
-    True
-    """
-    check_is_fitted(model)
-    if n_resamples < FEWEST_RESAMPLES:
-        raise InputError(
-            f"n_resamples must be at least {FEWEST_RESAMPLES}, not {n_resamples}: fewer tell nothing."
-        )
-    stated = model.state(X, confounds=confounds, sample_weight=sample_weight)
-    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-    (agreement,) = recurrence(
-        stated.problem,
-        [(float(model.beta), stated.problem.scaled_loadings(model.components_))],
-        n_resamples=n_resamples,
-        groups=groups,
-        n_jobs=n_jobs,
-        rng=rng,
-    )
-    model.replication_ = replication_table(agreement, model.get_feature_names_out())
-    return model.replication_
+def with_chances(numbers: Array, names: Iterable[str]) -> pd.DataFrame:
+    """Return the table of `replication_table` from its first four columns (k, 4)."""
+    table = pd.DataFrame(numbers, index=pd.Index(list(names), name="factor"), columns=list(MEASURED))
+    chance = chance_by_share(table["found"].to_numpy())
+    return table.assign(chance=chance, fragile=chance < FRAGILE)

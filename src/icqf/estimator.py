@@ -137,6 +137,9 @@ class ICQF(FittedModel):
         One row per start: its name, the objective it reached, iterations, whether it settled, and, for each
         factor, the correlation of its loadings with those of its counterpart in the fit from that start.
         Starts that are as good and have other factors are a warning sign. Empty where loadings were averaged.
+    replication_ : DataFrame or None
+        The chance that an independent study finds each factor again, once `icqf.replication_chance` has
+        worked it out.
     converged_ : bool
     n_iter_ : int
     n_participants_ : int
@@ -328,6 +331,7 @@ class ICQF(FittedModel):
         self.certificate_: Certificate = found.certificate
         self.trace_ = pd.DataFrame(found.trace.columns()).rename_axis("iteration")
         self.starts_ = starts_table(found.starts, [f"factor{r}" for r in range(1, k + 1)])
+        self.replication_ = None
         self.converged_ = found.converged
         self.n_iter_ = found.n_iter
         self.n_participants_ = problem.n

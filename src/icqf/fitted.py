@@ -58,6 +58,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
     certificate_: Certificate
     trace_: pd.DataFrame
     starts_: pd.DataFrame
+    replication_: pd.DataFrame | None
     converged_: bool
     n_iter_: int
     n_participants_: int

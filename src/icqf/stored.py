@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pandas as pd
 
+from icqf.chance import MEASURED, with_chances
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.parameters import check_parameters
 from icqf.data.questionnaire import Item
@@ -51,6 +52,7 @@ def description(model: FittedModel, names: list[str]) -> StoredModel:
         "item_scale": model.item_scale_,
         "solving_order": model.solving_order_,
         "starts": model.starts_.iloc[:, 1:].to_numpy(dtype=float),
+        "replication": _replication(model),
         **{name: getattr(model.fit_statistics_, name) for name in _STATISTICS},
         **{f"trace_{name}": model.trace_[name].to_numpy() for name in model.trace_.columns},
     }
@@ -128,6 +130,7 @@ def rebuild(kind: type[Model], stored: StoredModel) -> Model:
     trace = {str(name): arrays[f"trace_{name}"] for name in header["trace"]}
     model.trace_ = pd.DataFrame(trace).rename_axis("iteration")
     model.starts_ = _starts(header["starts"], arrays["starts"], len(model.components_))
+    model.replication_ = _foretold(arrays["replication"], model.get_feature_names_out())
     model.converged_ = bool(header["converged"])
     model.n_iter_ = int(header["n_iter"])
     model.n_participants_ = int(header["n_participants"])
@@ -152,6 +155,22 @@ def _starts(names: list[str], numbers: np.ndarray, k: int) -> pd.DataFrame:
     if not np.array_equal(table.iloc[:, 1:].to_numpy(dtype=float), numbers):
         raise ValueError("it says of the starts what no model says")
     return table
+
+
+def _replication(model: FittedModel) -> np.ndarray:
+    """What resamples say of each factor (k, 4); no row where none were drawn."""
+    table = model.replication_
+    return np.empty((0, len(MEASURED))) if table is None else table[list(MEASURED)].to_numpy()
+
+
+def _foretold(numbers: np.ndarray, names: np.ndarray) -> pd.DataFrame | None:
+    """The table of replication, refused where it cannot be one."""
+    if not len(numbers):
+        return None
+    correlations, found = numbers[:, :3], numbers[:, 3]
+    if not (np.abs(correlations) <= 1 + 1e-9).all() or not ((found >= 0) & (found <= 1)).all():
+        raise ValueError("the agreement over resamples is not one")
+    return with_chances(numbers, names)
 
 
 def _check_model(model: FittedModel, stored: StoredModel) -> None:
@@ -245,6 +264,7 @@ def _check_arrays(arrays: dict[str, Any], m: int, c: int, names: list[str]) -> N
         "explained": (k + c, m),
         "solving_order": (k,),
         "starts": (len(names), 3 + k),
+        "replication": (k if len(arrays.get("replication", ())) else 0, len(MEASURED)),
         **dict.fromkeys(("sse", "sst", "missing"), (m,)),
     }
     for name, shape in shapes.items():

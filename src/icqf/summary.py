@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from icqf.chance import FRAGILE
 from icqf.data.confounds import INTERCEPT
 from icqf.errors import counted, shown_share
 
@@ -64,7 +65,8 @@ class Summary:
     ----------
     factors : DataFrame
         One row per factor: `variance_explained` (its share of the variance of all answers), `n_items` (items
-        it moves by a tenth of their range or more) and `top_items`.
+        it moves by a tenth of their range or more), `chance` that an independent study finds it again, where
+        resamples were drawn (`icqf.replication_chance`), and `top_items`.
     confounds : DataFrame
         One row per confound column: `variance_explained`. The intercept is the same for everybody and
         explains none.
@@ -112,6 +114,8 @@ class Summary:
             },
             index=pd.Index(names, name="factor"),
         )
+        if model.replication_ is not None:
+            factors.insert(2, "chance", model.replication_["chance"].to_numpy())
         confounds = pd.DataFrame(
             {"variance_explained": overall[k:]}, index=pd.Index(model.confound_names_, name="confound")
         )
@@ -156,6 +160,7 @@ class Summary:
             {
                 "variance_explained": factors["variance_explained"].map(shown_share),
                 "n_items": [*self.factors["n_items"].map(str), *[""] * len(rows)],
+                **({"found_again": _chances(self.factors, len(rows))} if "chance" in self.factors else {}),
                 "top_items": factors["top_items"].fillna(""),
             },
         ).rename_axis("factor")
@@ -173,6 +178,12 @@ class Summary:
 
     def _has_confounds(self) -> bool:
         return any(name != INTERCEPT for name in self.confounds.index)
+
+
+def _chances(factors: pd.DataFrame, blank: int) -> list[str]:
+    """The chance of each factor to be found again, fragile ones marked, and empty cells for other rows."""
+    marks = (f"{chance:.0%}{' (fragile)' if chance < FRAGILE else ''}" for chance in factors["chance"])
+    return [*marks, *[""] * blank]
 
 
 def _top(items: np.ndarray, row: np.ndarray, n_top: int) -> str:

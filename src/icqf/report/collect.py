@@ -33,6 +33,12 @@ from icqf.resampling.hidden import predict_hidden
 from icqf.started import doubtful_factors
 
 FOLDS = 10
+REPLICATION_WORDS = (
+    "The chance to be found again is the chance that an independent study of the same size, fitted with as "
+    "many factors, has a factor whose loadings correlate at least 0.8 with this one. It is foretold from fits "
+    "to resampled participants that were started afresh, by a curve learned from other studies; factors with "
+    "a chance below one half are marked as fragile."
+)
 RANDOM_SETS = 20  # of parallel analysis
 
 
@@ -197,6 +203,7 @@ def build_report(
         else (),
         bootstrap=n_bootstrap,
         bootstrap_words=_bootstrap_words(n_bootstrap, grouped=groups is not None),
+        replication_words=REPLICATION_WORDS if model.replication_ is not None else "",
         scores=distribution,
         fit=fit_section(
             variance=float(summary.variance_explained),
@@ -316,6 +323,7 @@ def _view(
         converged=bool(model.converged_),
         n_iter=int(model.n_iter_),
         stability=stability,
+        replication=model.replication_,
         n_resamples=0 if resamples is None else len(resamples.loadings),
     )
 

@@ -8,9 +8,18 @@ from typing import Any
 
 import pandas as pd
 
+from icqf.chance import chance_in_words
 from icqf.data.confounds import INTERCEPT
 from icqf.report import words
-from icqf.report.schema import Confound, Factor, FactorLink, FactorStability, Loading, ModelView
+from icqf.report.schema import (
+    Confound,
+    Factor,
+    FactorLink,
+    FactorReplication,
+    FactorStability,
+    Loading,
+    ModelView,
+)
 from icqf.summary import Summary
 
 N_TOP = 10
@@ -55,9 +64,11 @@ def model_view(
     converged: bool,
     n_iter: int,
     stability: pd.DataFrame | None = None,
+    replication: pd.DataFrame | None = None,
     n_resamples: int = 0,
 ) -> ModelView:
-    """A model with the names of its factors; `stability` is what `Resamples.factors` gives."""
+    """A model with the names of its factors; `stability` is what `Resamples.factors` gives, and
+    `replication` the model's `replication_`."""
     keys = [str(name) for name in tables.points.columns]
 
     def ranked(column: str, rows: tuple[Loading, ...]) -> tuple[Loading, ...]:
@@ -77,6 +88,7 @@ def model_view(
                 loadings=rows,
                 top=top,
                 stability=None if stability is None else _stability(stability.iloc[r], n_resamples),
+                replication=None if replication is None else _replication(replication.iloc[r]),
             )
         )
     confounds = []
@@ -103,6 +115,18 @@ def _stability(row: pd.Series, n_resamples: int) -> FactorStability:
         n_top=n_top,
         top_kept=kept,
         words=words.stability_words(agreement, kept, n_top, n_resamples),
+    )
+
+
+def _replication(row: pd.Series) -> FactorReplication:
+    chance, fragile = float(row["chance"]), bool(row["fragile"])
+    return FactorReplication(
+        agreement=float(row["agreement"]),
+        low=float(row["low"]),
+        high=float(row["high"]),
+        chance=chance,
+        fragile=fragile,
+        words=f"{'Fragile: it' if fragile else 'It'} {chance_in_words(chance)}.",
     )
 
 

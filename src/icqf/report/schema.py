@@ -175,6 +175,18 @@ class FactorStability:
 
 
 @dataclass(frozen=True)
+class FactorReplication:
+    """How likely an independent study of the same size finds a factor again, from resamples fitted afresh."""
+
+    agreement: float
+    low: float
+    high: float
+    chance: float
+    fragile: bool
+    words: str
+
+
+@dataclass(frozen=True)
 class Factor:
     """One factor."""
 
@@ -186,6 +198,7 @@ class Factor:
     loadings: tuple[Loading, ...]
     top: tuple[Loading, ...]
     stability: FactorStability | None = None
+    replication: FactorReplication | None = None
 
 
 @dataclass(frozen=True)
@@ -370,6 +383,7 @@ class Report:
     splits: tuple[FactorLink, ...]
     bootstrap: int
     bootstrap_words: str
+    replication_words: str
     scores: Scores
     fit: FitQuality
     comparison: Comparison | None

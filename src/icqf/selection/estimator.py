@@ -15,7 +15,6 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from icqf.baselines.count import FactorCount
-from icqf.chance import N_RESAMPLES
 from icqf.data.frames import as_pandas
 from icqf.data.parameters import BETAS, check_parameter, parameter_error
 from icqf.data.questionnaire import Questionnaire
@@ -23,6 +22,7 @@ from icqf.data.rows import refuse_other_rows
 from icqf.errors import InputError, InputWarning, counted
 from icqf.estimator import ICQF, scores_of_fit, warned_if_empty
 from icqf.jobs.parallel import Progress
+from icqf.recurring import N_RESAMPLES
 from icqf.resampling import tolerances
 from icqf.resampling.folds import folds_of, halves_of
 from icqf.resampling.halves import stability_curve

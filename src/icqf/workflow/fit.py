@@ -17,7 +17,8 @@ from icqf.data.study import Study
 from icqf.data.validate import EmptyRowsWarning
 from icqf.errors import InputError, concerns_users, counted
 from icqf.estimator import ICQF
-from icqf.selection.estimator import ICQFCV
+from icqf.recurring import replication_chance
+from icqf.selection.estimator import FEWEST, ICQFCV
 from icqf.workflow.options import StudyOptions
 from icqf.workflow.read import read_study
 from icqf.workflow.rules import rules_of_study
@@ -114,6 +115,13 @@ def fit_study(
             search, (k,), (beta,) = None, options.n_components, options.beta
             model = model_of(options).set_params(n_components=k, beta=beta, callback=callback)
             values = model.fit_transform(study.questionnaire)
+        if options.bootstrap and model.replication_ is None and model.n_participants_ >= FEWEST:
+            replication_chance(
+                model,
+                study.questionnaire,
+                n_jobs=options.jobs,
+                random_state=options.seed,
+            )
     scores = pd.DataFrame(
         values, index=study.questionnaire.answers.index, columns=model.get_feature_names_out()
     )

@@ -69,6 +69,10 @@ def _tables(fit: StudyFit, place: Path, folder: Path) -> None:
         "loadings": fit.model.loadings_.rename_axis("item"),
         "confound_loadings": fit.model.confound_loadings_.rename_axis("item"),
     }
+    factors = fit.model.summary().factors
+    if fit.model.replication_ is not None:
+        factors = factors.drop(columns="chance").join(fit.model.replication_)
+    tables["factors"] = factors
     if fit.search is not None:
         tables["cv"] = fit.search.cv_results_
     for name, table in tables.items():

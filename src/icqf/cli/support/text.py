@@ -79,7 +79,7 @@ def _factors(model: ICQF, items: dict[str, Item], top: int) -> list[str]:
         share, n = float(shares["variance_explained"][name]), int(shares["n_items"][name])
         lines.append(
             f"{name}: {counted(n, 'item')}{_scale(strong, items)}; explains {shown_share(share)} of the "
-            "variance"
+            f"variance{_foretold(model, str(name))}"
         )
         for item in strong:
             known = items.get(item)
@@ -90,6 +90,16 @@ def _factors(model: ICQF, items: dict[str, Item], top: int) -> list[str]:
             lines.append("  no item loads on it noticeably")
         lines.append("")
     return lines[:-1]
+
+
+def _foretold(model: ICQF, name: str) -> str:
+    """How likely another study finds the factor, where resamples were drawn."""
+    from icqf.chance import chance_in_words
+
+    if model.replication_ is None:
+        return ""
+    chances, fragile = model.replication_["chance"].to_dict(), model.replication_["fragile"].to_dict()
+    return f"; {'fragile: ' if fragile[name] else ''}{chance_in_words(chances[name])}"
 
 
 def _scale(strong: list[str], items: dict[str, Item]) -> str:
