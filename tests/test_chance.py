@@ -61,3 +61,28 @@ def test_too_few_resamples_are_refused(answers):
     model = ICQF(3, item_range=(0, 100)).fit(answers)
     with pytest.raises(InputError, match="at least 5, not 4"):
         replication_chance(model, answers, n_resamples=4)
+
+
+def test_the_model_file_keeps_it_and_refuses_what_cannot_be(answers, tmp_path):
+    model = ICQF(3, item_range=(0, 100)).fit(answers)
+    assert ICQF.load(saved(model, tmp_path)).replication_ is None
+    replication_chance(model, answers, n_resamples=5)
+    again = ICQF.load(saved(model, tmp_path))
+    pd.testing.assert_frame_equal(again.replication_, model.replication_)
+    assert again.summary().factors["chance"].tolist() == model.replication_["chance"].tolist()
+    model.replication_ = model.replication_.assign(found=1.5)
+    with pytest.raises(InputError):
+        ICQF.load(saved(model, tmp_path))
+
+
+def saved(model, folder):
+    model.save(folder / "model.icqf")
+    return folder / "model.icqf"
+
+
+def test_a_summary_marks_fragile_factors(answers):
+    model = ICQF(3, item_range=(0, 100)).fit(answers)
+    assert "found_again" not in str(model.summary())
+    agreement = np.column_stack([np.full(20, 0.99), np.full(20, 0.99), np.full(20, 0.1)])
+    model.replication_ = replication_table(agreement, model.get_feature_names_out())
+    assert str(model.summary()).count("(fragile)") == 1

@@ -16,6 +16,7 @@ from icqf.workflow import results as results_module
 NAMES = [
     "config.toml",
     "confound_loadings.csv",
+    "factors.csv",
     "loadings.csv",
     "model.icqf",
     "provenance.json",
@@ -28,6 +29,16 @@ NAMES = [
 
 def test_the_files(results):
     assert sorted(path.name for path in results.iterdir()) == NAMES
+
+
+def test_factors_come_with_their_chance_to_be_found_again(results, run):
+    factors = pd.read_csv(results / "factors.csv", index_col="factor")
+    model = ICQF.load(results / "model.icqf")
+    assert list(factors.index) == ["factor1", "factor2"] and model.replication_ is not None
+    np.testing.assert_allclose(factors["chance"], model.replication_["chance"], atol=1e-6)
+    shown = run("show", results / "model.icqf")
+    assert shown.stdout.count("found again") == 2
+    assert (results / "report.md").read_text().count("found again") >= 3
 
 
 def test_scores_are_keyed_by_participant(results, files):

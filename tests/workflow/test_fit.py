@@ -63,8 +63,9 @@ def test_the_problem_is_stated_and_the_scores_are_solved_once(monkeypatch):
     state, solve = ICQF.state, ICQF.transform
     monkeypatch.setattr(ICQF, "state", lambda *a, **k: stated.append(1) or state(*a, **k))
     monkeypatch.setattr(ICQF, "transform", lambda *a, **k: scored.append(1) or solve(*a, **k))
-    fit = fit_study(StudyOptions.of(ASKED | {"n_components": 2}))
+    fit = fit_study(StudyOptions.of(ASKED | {"n_components": 2, "bootstrap": 0}))
     assert (len(stated), len(scored)) == (1, 0)
+    assert fit.model.replication_ is None
     assert estimator.ICQF is ICQF
     np.testing.assert_array_equal(fit.scores, fit.model.transform(fit.study.questionnaire))
 

@@ -35,9 +35,9 @@ from icqf.started import doubtful_factors
 FOLDS = 10
 REPLICATION_WORDS = (
     "The chance to be found again is the chance that an independent study of the same size, fitted with as "
-    "many factors, has a factor whose loadings correlate at least 0.8 with this one. It is foretold from fits "
-    "to resampled participants that were started afresh, by a curve learned from other studies; factors with "
-    "a chance below one half are marked as fragile."
+    "many factors, has a factor whose loadings correlate at least 0.8 with this one. It is foretold from "
+    "fits to resampled participants that were started afresh, by a curve learned from other studies; factors "
+    "with a chance below one half are marked as fragile."
 )
 RANDOM_SETS = 20  # of parallel analysis
 
