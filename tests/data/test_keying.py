@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from icqf.data.check import check
 from icqf.data.keying import find_reversed
 from icqf.data.questionnaire import Draft, Item, Questionnaire
 from icqf.datasets import load_bfi, load_demo, load_help, load_msq, load_phq9, make_cohort
@@ -244,3 +245,11 @@ def test_false_alarms_are_rarer_than_one_item_in_five_hundred():
     script = [sys.executable, "bench_keying.py", "40", "50000"]
     done = subprocess.run(script, cwd=BENCHMARKS, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_very_many_items_are_not_compared():
+    answers = pd.DataFrame(np.random.default_rng(0).integers(0, 4, (30, 1001))).add_prefix("q")
+    questionnaire = Questionnaire.of(answers)
+    assert not find_reversed(questionnaire).compared
+    (finding,) = check(questionnaire).of("directions")
+    assert "1001 items" in finding.message

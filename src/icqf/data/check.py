@@ -208,6 +208,9 @@ def _widths(draft: Draft, _: _Numbers) -> Iterator[Finding]:
 def _directions(draft: Draft, _: _Numbers) -> Iterator[Finding]:
     """Report items that run against the others, and traits with two ends."""
     keying = find_reversed(draft)
+    if not keying.compared:
+        text = f"Whether any of the {len(draft.items)} items runs against the others was not looked at."
+        yield Finding("note", "directions", text)
     for suspect in keying.suspects:
         among = f" of {suspect.scale!r}" if suspect.scale else ""
         asked = f" ({suspect.wording!r})" if suspect.wording else ""

@@ -19,6 +19,7 @@ from icqf.errors import listed
 
 FEWEST_PARTICIPANTS = 30
 MOST_PARTICIPANTS = 4000  # more tell nothing new, and a check must stay quick
+MOST_ITEMS = 1000  # all pairs of them are compared, again and again
 MOST_REDRAWN = 100_000  # answers of a resample, of 500 participants at least
 RESAMPLES = 20
 CERTAINLY = 3.3  # standard errors by which an item must run against the others
@@ -122,6 +123,8 @@ class Keying:
         Items that run against the others, in the order of the questionnaire.
     ends : tuple of Ends
         Traits with two ends, such as moods.
+    compared : bool
+        Whether items were compared at all; more than `MOST_ITEMS` are not.
 
     Examples
     --------
@@ -133,6 +136,7 @@ class Keying:
 
     suspects: tuple[Suspect, ...] = ()
     ends: tuple[Ends, ...] = ()
+    compared: bool = True
 
     @property
     def looks_reversed(self) -> tuple[str, ...]:
@@ -177,6 +181,8 @@ def find_reversed(draft: Draft, *, resamples: int = RESAMPLES) -> Keying:
     ('q004', 'q006')
     """
     items = draft.items
+    if len(items) > MOST_ITEMS:
+        return Keying(compared=False)
     answers = Answers.of(_keyed(draft))
     sets = _sets(items)
     found, ends = _decided(answers, sets)
