@@ -91,6 +91,18 @@ def shown_share(share: float) -> str:
     return f"{round(share, 3) + 0.0:.1%}"  # no "-0.0%"
 
 
+def short(name: str, *, most: int = 48) -> str:
+    """Return a name that is a whole question with its middle left out, as its end tells it from others.
+
+    Examples
+    --------
+    >>> short("q1"), short("In the last two weeks, how often were you bothered by [Little interest]")
+    ('q1', 'In the last two weeks…hered by [Little interest]')
+    """
+    head = most // 2 - 3
+    return name if len(name) <= most else f"{name[:head]}…{name[head + 1 - most :]}"
+
+
 def listed(names: Iterable[object], *, most: int = 5) -> str:
     """Join names for a sentence, cutting a long list short.
 
@@ -99,7 +111,7 @@ def listed(names: Iterable[object], *, most: int = 5) -> str:
     >>> listed(["q1", "q2", "q3"], most=2)
     "'q1', 'q2' and 1 more"
     """
-    texts = [repr(str(name)) for name in names]
+    texts = [repr(short(str(name))) for name in names]
     rest = len(texts) - most
     return ", ".join(texts[:most]) + (f" and {rest} more" if rest > 0 else "")
 

@@ -26,9 +26,12 @@ def test_a_misspelt_heading_is_named(run, files, tmp_path):
         tmp_path / "items.csv", index=False
     )
     result = run("check", files / "answers.csv", "--codebook", tmp_path / "items.csv")
-    assert "Note: items.csv: a codebook has no column 'direktion'" in result.stderr
+    assert (
+        "Note: items.csv: the heading 'direktion' is not one of a codebook's, so the column is not used."
+        in result.stderr
+    )
     assert "Did you mean 'direction'?" in result.stderr
-    assert "no column 'author': not used" in result.stderr
+    assert "not used, as a codebook has no such headings: 'author'." in result.stderr
 
 
 @pytest.mark.parametrize(

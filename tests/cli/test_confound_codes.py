@@ -46,7 +46,7 @@ def test_codes_are_scored_by_the_labels_of_a_codebook(run, fitted, tmp_path):
     assert (
         "Confound 'sex' holds '1', '2' in new.csv (80 participants), but the categories of the model are "
         "'Female', 'Male'. Say which is which: add --codebook with an entry whose name is 'sex' and whose "
-        "labels are '1=Female; 2=Male', if that is right."
+        "labels have the form '1=...; 2=...'."
     ) in result.stderr
     book("1=male; 2=female").to_csv(tmp_path / "new-items.csv", index=False)
     result = run("score", model, tmp_path / "new.csv", "--codebook", tmp_path / "new-items.csv")
@@ -71,6 +71,7 @@ def test_a_model_of_codes_scores_labels(run, fitted, tmp_path):
     study(NAMES).to_csv(tmp_path / "new.csv", index=False)
     result = run("score", model, tmp_path / "new.csv")
     assert result.exit_code == 2 and "categories of the model are '1', '2'" in result.stderr
+    assert "entry whose name is 'sex' and whose labels have the form '1=...; 2=...'." in result.stderr
     book("1=Male; 2=Female").to_csv(tmp_path / "items.csv", index=False)
     result = run("score", model, tmp_path / "new.csv", "--codebook", tmp_path / "items.csv")
     assert result.stdout == scores

@@ -12,6 +12,7 @@ from small_study import ITEMS, REVERSED, codebook
 
 QUICK = ("--items", "q*", "--missing-codes", "9", "--n-components", "2", "--beta", "0.1")
 LOOKS = f"1 item looks reversed but is taken as it stands: '{REVERSED}'."
+NOTED = f"Reversed because they run against the others: '{REVERSED}'."
 WAS = f"1 item was reversed because it runs against the others: '{REVERSED}'."
 
 
@@ -48,10 +49,12 @@ def test_a_fit_begins_with_what_looks_reversed_and_what_to_do(fit):
 
 def test_reversing_them_is_said_everywhere_and_kept_for_scoring(run, fit, files, tmp_path):
     folder, said = fit("--reverse", "auto")
-    assert said[0] == f"Warning: {WAS} Please confirm."
+    assert said[0] == f"Warning: {WAS} Confirm this by the wording."
     assert first_line(folder).startswith(WAS)
     assert directions(folder) == [[], [REVERSED], []]
-    assert WAS in json.loads((folder / "provenance.json").read_text())["notes"]
+    assert NOTED in json.loads((folder / "provenance.json").read_text())["notes"]
+    assert f"  Reversed      {REVERSED} because they run against the others" in said
+    assert sum(REVERSED in line for line in said) == 2  # and not a third time among the notes
     assert [item.name for item in ICQF.load(folder / "model.icqf").codebook_.items if item.reverse] == [
         REVERSED
     ]

@@ -131,7 +131,10 @@ def test_results_go_to_stdout_and_messages_to_stderr(run, usual, tmp_path):
     assert result.stdout.startswith("2 factors behind 12 items, from 79 participants")
     assert "Question q" in result.stdout and str(tmp_path / "out") in result.stdout
     assert result.stderr.startswith("What will be analysed (answers.csv):\n  Items         12: q01–q12\n")
-    assert "  Participants  79 of 80 rows; left out: 1 (answered nothing)\n" in result.stderr
+    assert (
+        "  Participants  79 of 80 rows, with the ids in 'record_id'; left out: 1 (answered nothing)\n"
+        in result.stderr
+    )
     assert "9 was read as missing" in result.stderr
     quiet = run("fit", *usual, "--out", tmp_path / "out", "--force", "--quiet")
     assert (quiet.exit_code, quiet.output) == (0, "")

@@ -1,5 +1,7 @@
 """Options with several values."""
 
+import click
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +22,13 @@ def test_negative_numbers_are_values(codes):
     assert repeated(["--many", *map(str, codes)], {"--many"}) == [f"--many={code}" for code in codes]
 
 
-def test_an_option_without_value_stays_for_click_to_refuse():
-    assert repeated(["--many", "--out", "x"], {"--many"}) == ["--many", "--out", "x"]
-    assert repeated(["x", "--many"], {"--many"}) == ["x", "--many"]
-    assert repeated(["--many", "--", "x"], {"--many"})[-2:] == ["--", "x"]
+@pytest.mark.parametrize(
+    "words", [["--many", "--out", "x"], ["x", "--many"], ["--many", "--many=1"], ["--many", "--", "x"]]
+)
+def test_an_option_without_value_is_refused_and_takes_no_other_option(words):
+    with pytest.raises(click.BadOptionUsage, match="'--many' requires an argument"):
+        repeated(words, {"--many"})
+
+
+def test_two_dashes_end_the_options():
+    assert repeated(["--many", "1", "--", "--many"], {"--many"}) == ["--many=1", "--", "--many"]

@@ -31,11 +31,11 @@ EXPECTED = """What will be analysed (study.csv):
   Items         12: q01–q12
   Ranges        0 to 3, not declared: the lowest and highest answer of a family of 12 items
   Left out      as demographics, by name and values: 'age', 'sex', 'education'
-                as they tell sites, groups or weights: 'weight'
-                as they are sums or means of other columns: 'mood_total' (of 6 columns, 'q01', 'q02' and 4 \
-more)
-                as they hold text rather than numbers: 'comment'
-  Participants  79 of 80 rows; left out: 1 (answered nothing)
+                because they tell sites, groups or weights: 'weight'
+                because they are sums or means of other columns: 'mood_total' (of 6 columns, 'q01', \
+'q02' and 4 more)
+                because they hold text rather than numbers: 'comment'
+  Participants  79 of 80 rows, with the ids in 'record_id'; left out: 1 (answered nothing)
 """
 
 

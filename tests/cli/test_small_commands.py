@@ -15,7 +15,7 @@ def test_check_of_a_clean_study(run, files):
         "check", files / "answers.csv", "--codebook", files / "items.csv", "--confounds", "age", "sex"
     )
     assert result.exit_code == 0
-    assert "Nothing stands in the way of a fit." in result.stdout
+    assert "A fit is possible; look at the points above first." in result.stdout
 
 
 def test_check_finds_the_code_and_says_what_to_type(run, files):

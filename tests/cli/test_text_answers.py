@@ -130,7 +130,7 @@ def test_words_beside_numbers_are_left_out_with_a_note(run, tmp_path, files):
     frame.to_csv(tmp_path / "study.csv", index=False)
     result = run("check", tmp_path / "study.csv", "--missing-codes", "9")
     assert result.exit_code == 0
-    assert "as their answers are words ('no', 'yes'): 'smoker', 'drinker'" in result.stdout
+    assert "because their answers are words ('no', 'yes'): 'smoker', 'drinker'" in result.stdout
     assert "'sex'" not in next(line for line in result.stdout.splitlines() if "words" in line)
 
 

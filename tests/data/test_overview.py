@@ -36,10 +36,17 @@ def test_everything_is_said(table):
         ("Reversed", "q3 as asked"),
         ("Confounds", "age"),
         ("Left out", "as demographics, by name and values: 'sex'"),
-        ("", "as they tell sites, groups or weights: 'site'"),
-        ("", "as they hold text rather than numbers: 'note'"),
-        ("", "as they are sums or means of other columns: 'total' (of 9 columns, 'q1', 'q2' and 7 more)"),
-        ("Participants", "59 of 62 rows; left out: 2 (empty row in the file), 1 (answered nothing)"),
+        ("", "because they tell sites, groups or weights: 'site'"),
+        ("", "because they hold text rather than numbers: 'note'"),
+        (
+            "",
+            "because they are sums or means of other columns: 'total' (of 9 columns, 'q1', 'q2' and 7 more)",
+        ),
+        (
+            "Participants",
+            "59 of 62 rows, with the ids in 'record_id'; left out: 2 (empty row in the file), "
+            "1 (answered nothing)",
+        ),
     )
     assert str(overview).startswith("What will be analysed (study.csv):\n  Items         9: q1–q9\n")
 

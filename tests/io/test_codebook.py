@@ -116,10 +116,14 @@ def test_a_codebook_in_a_workbook(tmp_path):
 @pytest.mark.parametrize(
     ("heading", "said"),
     [
-        ("revers", "'revers', so it is not used. Did you mean 'reverse'"),
+        (
+            "revers",
+            "the heading 'revers' is not one of a codebook's, so the column is not used. Did you mean "
+            "'reverse'",
+        ),
         ("Minimun", "Did you mean 'minimum'"),
         ("mising", "Did you mean 'missing'"),
-        ("author", "no column 'author': not used. Its columns are name, wording"),
+        ("author", "no such headings: 'author'. It may have name, wording"),
     ],
 )
 def test_unknown_columns_are_named(tmp_path, heading, said):

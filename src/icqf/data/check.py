@@ -11,7 +11,7 @@ import pandas as pd
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.disclosure import MANY_CATEGORIES, SMALLEST_CATEGORY, few_answers
 from icqf.data.findings import SEVERITIES, Finding, Findings
-from icqf.data.keying import find_reversed
+from icqf.data.keying import MOST_ITEMS, find_reversed
 from icqf.data.outside import range_faults
 from icqf.data.overview import Overview, width_sentence
 from icqf.data.questionnaire import Draft, Questionnaire
@@ -23,12 +23,13 @@ from icqf.data.scales import (
     number,
     refuse_wide_range,
 )
-from icqf.errors import InputError, counted, listed
+from icqf.errors import InputError, counted, listed, short
 
 NEARLY_EMPTY = 0.8
 MANY_MISSING = 0.2
 PARTICIPANT_MISSING = 0.5
 FEWEST_ANSWERS = 10
+FEWEST_FITTED = 10
 MOST_ALIKE = 3
 _ROWS_IN_CACHE = 1024
 _TOGETHER = {
@@ -78,7 +79,7 @@ def check(
     """
     found = [*_alike(Finding.of(fault) for fault in faults)]
     numbers = _Numbers.of(draft)
-    for look in (_codes, _items, _widths, _directions, _straight_lines, _twins, _missing):
+    for look in (_codes, _few, _items, _copies, _widths, _directions, _straight_lines, _twins, _missing):
         found.extend(look(draft, numbers))
     found.extend(_confounds(draft, smallest_category))
     found.extend(Finding("note", "reading", note) for note in draft.notes)
@@ -119,7 +120,7 @@ def _codes(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
         else:
             message = (
                 f"{len(group)} items hold {number(value)}, outside or far from their other answers: "
-                f"{listed(finding.item for finding in group)} (first in row {group[0].row!r})."
+                f"{listed(finding.item for finding in group)} (first for participant {group[0].row!r})."
             )
             fields = {"value": value, "apart": bool(group[0].fields.get("apart"))}
             yield Finding(
@@ -171,8 +172,41 @@ class _Numbers:
         return cls(values, answered, answered.sum(axis=0), answered.sum(axis=1))
 
 
+def _few(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
+    answered = int((numbers.by_participant > 0).sum())
+    if 0 < answered < FEWEST_FITTED:
+        text = (
+            f"Only {counted(answered, 'participant')} answered; factors of so few say nothing about others."
+        )
+        yield Finding("warning", "few-participants", text)
+
+
+def _copies(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
+    """Report items whose answers are those of another item, participant by participant."""
+    if len(numbers.values) < FEWEST_FITTED:
+        return
+    columns, answered = np.ascontiguousarray(numbers.values.T), np.ascontiguousarray(numbers.answered.T)
+    prints = _fingerprints(columns, answered)
+    first: dict[int, int] = {}
+    for at, found in enumerate(prints.tolist()):
+        other = first.setdefault(found, at)
+        one, two = columns[other], columns[at]
+        if (
+            other == at
+            or not np.array_equal(one, two, equal_nan=True)
+            or len(np.unique(one[answered[at]])) < 2
+        ):
+            continue
+        text = (
+            f"Item {draft.items[at].name!r} holds the same answers as {draft.items[other].name!r} from every "
+            "participant. If one is a copy, leave it out."
+        )
+        yield Finding("warning", "copied-item", text, draft.items[at].name)
+
+
 def _items(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
     n = len(draft.answers)
+    constant: list[Finding] = []
     low, high = (end.reduce(numbers.values, initial=np.nan) for end in (np.fmin, np.fmax))
     for item, answered, lowest, highest in zip(draft.items, numbers.by_item.tolist(), low, high, strict=True):
         if not answered:
@@ -184,12 +218,19 @@ def _items(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
                 f"Everybody who answered item {item.name!r} gave {number(lowest)}. It carries "
                 "no information; leave it out."
             )
-            yield Finding("warning", "constant-item", text, item.name)
+            constant.append(Finding("warning", "constant-item", text, item.name))
         if 0 < answered <= (1 - NEARLY_EMPTY) * n:
             text = (
                 f"Only {answered} of {n} participants answered item {item.name!r}. Consider leaving it out."
             )
             yield Finding("warning", "nearly-empty", text, item.name)
+    if len(constant) > MOST_ALIKE:
+        names = tuple(str(finding.item) for finding in constant)
+        text = (
+            f"Everybody gave the same answer to each of {len(names)} items: {listed(names)}. Leave them out."
+        )
+        constant = [Finding("warning", "constant-item", text, names[0], fields={"items": names})]
+    yield from constant
 
 
 def _widths(draft: Draft, _: _Numbers) -> Iterator[Finding]:
@@ -209,13 +250,17 @@ def _directions(draft: Draft, _: _Numbers) -> Iterator[Finding]:
     """Report items that run against the others, and traits with two ends."""
     keying = find_reversed(draft)
     if not keying.compared:
-        text = f"Whether any of the {len(draft.items)} items runs against the others was not looked at."
+        text = (
+            f"Whether any of the {len(draft.items)} items looks reversed was not examined, as they are more "
+            f"than {MOST_ITEMS}."
+        )
         yield Finding("note", "directions", text)
     for suspect in keying.suspects:
         among = f" of {suspect.scale!r}" if suspect.scale else ""
         asked = f" ({suspect.wording!r})" if suspect.wording else ""
-        runs = f"Item {suspect.item!r}{asked} runs against {listed(suspect.against, most=3)}{among}"
-        fields = {"item": suspect.item, "reversed": suspect.reversed}
+        against = f"{listed(suspect.against, most=3)}{among} ({suspect.strength})"
+        runs = f"{short(suspect.item)!r}{asked} runs against {against}"
+        fields = {"item": suspect.item, "reversed": suspect.reversed, "runs": runs}
         state, remedy = (
             ("although it is declared reversed", "Check its direction in the codebook.")
             if suspect.reversed
@@ -224,7 +269,7 @@ def _directions(draft: Draft, _: _Numbers) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "looks-reversed",
-            f"{runs} ({suspect.strength}), {state}.",
+            f"Item {runs}, {state}.",
             suspect.item,
             remedy=remedy,
             fields=fields | {"correlation": suspect.correlation, "found_again": suspect.found_again},
@@ -298,7 +343,9 @@ def _missing(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
         missing, asked = (~numbers.answered & shown).sum(axis=0), shown.sum(axis=0)
     by_item = pd.Series(missing / np.maximum(asked, 1), index=draft.answers.columns)
     share = 1 - numbers.by_item.sum() / (n * m) if n * m else 0.0
-    yield Finding("note", "missing", f"{100 * share:.1f} % of all answers are missing.")
+    some = "Less than 0.1 %" if share < 0.001 else f"{100 * share:.1f} %"
+    text = f"{some} of all answers are missing." if share > 0 else "No answer is missing."
+    yield Finding("note", "missing", text)
     often = by_item[(by_item > MANY_MISSING) & (by_item < NEARLY_EMPTY)].sort_values(ascending=False)
     if len(often):
         text = (

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from icqf.data.keying import Ends, Suspect, find_reversed
+from icqf.data.keying import MOST_ITEMS, Ends, Suspect, find_reversed
+from icqf.data.overview import REVERSED
 from icqf.data.questionnaire import Draft, match_names
-from icqf.errors import InputWarning, counted, listed
+from icqf.errors import InputError, InputWarning, counted, listed
 
 AUTO = "auto"
 MOST_NAMED = 50
@@ -53,18 +54,21 @@ class Directions:
         if self.unattended:
             one = len(self.unattended) == 1
             taken = "looks reversed but is taken as it stands" if one else _LOOK_REVERSED
+            misses = "it misses the factor it belongs" if one else "they miss the factors they belong"
             return InputWarning(
                 f"{counted(len(self.unattended), 'item')} {taken}: "
-                f"{listed(self.unattended, most=MOST_NAMED)}. Loadings cannot be negative, so such items "
-                "miss the factor they belong to.",
+                f"{listed(self.unattended, most=MOST_NAMED)}. Loadings cannot be negative, so "
+                f"{misses} to.",
                 code="look-reversed",
-                remedy="Declare their direction in the codebook, give reverse=[...] with the items to "
-                "reverse, or reverse='auto'.",
+                remedy=f"Declare {_whose(self.unattended)} direction in the codebook, give reverse=[...] "
+                "with the items to reverse, or reverse='auto'.",
                 items=self.unattended,
             )
         if self.found:
             return InputWarning(
-                f"{_reversed_by_finding(self.found)} Please confirm.", code="found-reversed", items=self.found
+                f"{_reversed_by_finding(self.found)} Confirm this by the wording.",
+                code="found-reversed",
+                items=self.found,
             )
         return None
 
@@ -73,8 +77,10 @@ class Directions:
         """The warning for the reader of a report; empty when there is nothing to say."""
         if self.warning is None:
             return ""
+        them = "it" if len(self.unattended) == 1 else "them"
         remedy = (
-            "To reverse them, fit again with --reverse auto or with a codebook that declares their direction."
+            f"To reverse {them}, fit again with --reverse auto or with a codebook that declares "
+            f"{_whose(self.unattended)} direction."
         )
         return f"{self.warning.message} {remedy}" if self.unattended else self.warning.message
 
@@ -105,8 +111,19 @@ def with_reversed(draft: Draft, wanted: Sequence[str]) -> Draft:
         draft = _reversing(draft, names, f"Reversed as asked: {listed(names, most=MOST_NAMED)}.")
         draft = replace(draft, asked_reversed=tuple(names))
     if AUTO in wanted:
+        if len(draft.items) > MOST_ITEMS:
+            raise InputError(
+                f"{draft.source}: directions of {len(draft.items)} items cannot be compared, only of up to "
+                f"{MOST_ITEMS}.",
+                code="too-many-items",
+                remedy="Name the items to reverse, or declare them in a codebook.",
+            )
         found = find_reversed(draft, resamples=0).looks_reversed
-        note = _reversed_by_finding(found) if found else "No item runs against the others; none was reversed."
+        note = (
+            f"{REVERSED[-1]}: {listed(found, most=MOST_NAMED)}."
+            if found
+            else "No item runs against the others; none was reversed."
+        )
         draft = replace(_reversing(draft, found, note), found_reversed=found)
     return draft
 
@@ -139,6 +156,10 @@ def remarks_on_ends(ends: Ends) -> dict[str, str]:
         for own, other in ((ends.one, ends.other), (ends.other, ends.one))
         for name in own
     }
+
+
+def _whose(names: Sequence[str]) -> str:
+    return "its" if len(names) == 1 else "their"
 
 
 def _reversed_by_finding(names: Sequence[str]) -> str:

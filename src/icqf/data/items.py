@@ -19,7 +19,7 @@ from icqf.data.names import is_total, named_kind, redcap_columns, stem
 from icqf.data.ranges import Families, families_of
 from icqf.data.spreads import Spread
 from icqf.data.sums import sums_among
-from icqf.errors import counted, listed
+from icqf.errors import counted, listed, short
 
 Array = NDArray[np.float64]
 MOST_ANSWERS = 20
@@ -35,19 +35,19 @@ REASONS = {
     "id": "Left out as participant ids or row numbers",
     "demographic": "Left out as demographics, by name and values",
     "date": "Left out as dates, times or durations",
-    "visit": "Left out, as they tell visits apart",
-    "site": "Left out, as they tell sites, groups or weights",
-    "text": "Left out, as they hold text rather than numbers",
-    "words": "Left out, as their answers are words",
-    "constant": "Left out, as all answers in them are the same",
-    "empty": "Left out, as they are empty",
-    "sum": "Left out, as they are sums or means of other columns",
+    "visit": "Left out because they tell visits apart",
+    "site": "Left out because they tell sites, groups or weights",
+    "text": "Left out because they hold text rather than numbers",
+    "words": "Left out because their answers are words",
+    "constant": "Left out because all answers in them are the same",
+    "empty": "Left out because they are empty",
+    "sum": "Left out because they are sums or means of other columns",
     "score": "Left out as scores, by name and by a range wider than the items'",
-    "other scale": "Left out, as they do not share a scale of a few answers with other columns",
-    "metadata": "Left out, as the survey program adds them to every export",
-    "not a question": "Left out, as the file's description does not call them a question with one answer",
-    "not in the codebook": "Left out, as the codebook does not name it",
-    "not selected": "Left out, as not selected",
+    "other scale": "Left out because they share no scale of a few answers with other columns",
+    "metadata": "Left out because the survey program adds them to every export",
+    "not a question": "Left out because the file's description does not call them questions with one answer",
+    "not in the codebook": "Left out because the codebook does not name them",
+    "not selected": "Left out as not selected",
     "confound": "Taken as confounds",
     "group": "Taken as groups",
     "weight": "Taken as weights",
@@ -61,7 +61,7 @@ class LeftOut:
     Examples
     --------
     >>> LeftOut("cesd", "sum", "of 20 columns").sentence
-    "Left out, as they are sums or means of other columns: 'cesd' (of 20 columns)."
+    "Left out because they are sums or means of other columns: 'cesd' (of 20 columns)."
     """
 
     name: str
@@ -88,8 +88,8 @@ def sentences(left_out: Iterable[LeftOut], *, most: int = 5) -> list[str]:
     Examples
     --------
     >>> sentences([LeftOut("age", "demographic"), LeftOut("note", "text"), LeftOut("sex", "demographic")])
-    ["Left out as demographics, by name and values: 'age', 'sex'.", "Left out, as they hold text rather than \
-numbers: 'note'."]
+    ["Left out as demographics, by name and values: 'age', 'sex'.", "Left out because they hold text rather \
+than numbers: 'note'."]
     """
     by_reason: dict[str, list[LeftOut]] = {}
     for column in left_out:
@@ -97,7 +97,8 @@ numbers: 'note'."]
     found = []
     for reason, columns in by_reason.items():
         texts = [
-            f"{column.name!r} ({column.detail})" if column.detail else repr(column.name) for column in columns
+            f"{short(column.name)!r} ({column.detail})" if column.detail else repr(short(column.name))
+            for column in columns
         ]
         rest = len(texts) - most
         names = ", ".join(texts[:most]) + (f" and {rest} more" if rest > 0 else "")

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from icqf.data.questionnaire import Draft, Item
+from icqf.data.ranges import Families
 from icqf.data.scales import codes_apart
 from icqf.data.sides import Answers, Floats, Group, Indices, correlation, even_split, groups_of
 from icqf.errors import listed
@@ -168,6 +169,7 @@ def find_reversed(draft: Draft, *, resamples: int = RESAMPLES) -> Keying:
     Returns
     -------
     Keying
+        Empty where there are more than 1 000 items, which are not compared.
 
     Examples
     --------
@@ -221,13 +223,15 @@ def _keyed(draft: Draft) -> Floats:
     """Answers of at most `MOST_PARTICIPANTS`, evenly spaced in the file, reversed as the codebook says."""
     n = len(draft.answers)
     rows = np.arange(n) if n <= MOST_PARTICIPANTS else np.linspace(0, n - 1, MOST_PARTICIPANTS).astype(int)
+    families = Families() if draft.families is None else draft.families
     values: Floats = draft.answers.iloc[rows].to_numpy(dtype=float, na_value=np.nan).copy()
     for j, item in enumerate(draft.items):
         column = values[:, j]
         if item.min is not None and item.max is not None:
             column[(column < item.min) | (column > item.max)] = np.nan
         else:
-            column[np.isin(column, codes_apart(column))] = np.nan
+            low, high = families.ends.get(item.name, (-np.inf, np.inf))
+            column[(column < low) | (column > high) | np.isin(column, codes_apart(column))] = np.nan
         if np.isfinite(column).sum() < FEWEST_PARTICIPANTS:
             column[:] = np.nan
         if item.reverse:

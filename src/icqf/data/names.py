@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from icqf.errors import short
+
 KINDS = {
     "demographic sex": "sex gender female male man woman boy girl",
     "demographic": (
@@ -153,7 +155,7 @@ def folded(names: Iterable[str], *, most: int = 12) -> str:
             runs.append([name])
     texts, counts = [], []
     for run in runs:
-        texts += [f"{run[0]}–{run[-1]}"] if len(run) > 2 else run
+        texts += [f"{short(run[0])}–{short(run[-1])}"] if len(run) > 2 else [short(name) for name in run]
         counts += [len(run)] if len(run) > 2 else [1] * len(run)
     more = f" and {sum(counts[most:])} more" if len(texts) > most else ""
     return ", ".join(texts[:most]) + more

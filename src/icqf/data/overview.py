@@ -25,7 +25,12 @@ _FROM = {
     FILE: "from the file's own labels or description",
     FAMILY: "not declared: the lowest and highest answer of {family}",
 }
-REVERSED = ("Reversed before use, being reverse-keyed", "Reversed as asked")  # notes of the readers
+# How notes of the readers begin that the overview says in its own way.
+REVERSED = (
+    "Reversed before use, being reverse-keyed",
+    "Reversed as asked",
+    "Reversed because they run against the others",
+)
 _USED = ("confound", "group", "weight")
 _EVERY = 10_000
 _SHOWN = 12  # runs of names in a line; all are in the files
@@ -76,8 +81,8 @@ class Overview:
       Reversed      q004, q006 by the codebook
       Confounds     age, sex
       Groups        family
-      Left out      as the codebook does not name it: 'site'
-      Participants  600 of 600 rows
+      Left out      because the codebook does not name them: 'site'
+      Participants  600 of 600 rows, with the ids in 'child_id'
     """
 
     source: str
@@ -110,7 +115,7 @@ class Overview:
             ranges=tuple(_ranges(draft)),
             reversed=tuple(_reversed(draft)),
             left_out=(*draft.left_out, *_roles(draft)),
-            id=str(draft.answers.index.name or ""),
+            id=_id_column(draft),
             n_rows=rows,
             n_participants=int(n - silent.sum() - weightless.sum()),
             out=tuple((count, why) for count, why in out if count),
@@ -151,7 +156,8 @@ class Overview:
         lines += _headed("Left out", [_plain(text) for text in sentences(self.not_used, most=most)])
         out = ", ".join(f"{count} ({why})" for count, why in self.out)
         left = f"; left out: {out}" if out else ""
-        lines.append(("Participants", f"{self.n_participants} of {counted(self.n_rows, 'row')}{left}"))
+        ids = f", with the ids in {self.id!r}" if self.id else ""
+        lines.append(("Participants", f"{self.n_participants} of {counted(self.n_rows, 'row')}{ids}{left}"))
         return tuple(lines)
 
     def _range_texts(self, most: int) -> list[str]:
@@ -190,7 +196,7 @@ class Overview:
         }
 
 
-_BY = {"codebook": "by the codebook", "hand": "as asked", "assistant": "as they run against the others"}
+_BY = {"codebook": "by the codebook", "hand": "as asked", "assistant": "because they run against the others"}
 
 
 def width_sentence(spans: Sequence[float]) -> str:
@@ -213,6 +219,17 @@ def width_sentence(spans: Sequence[float]) -> str:
     )
 
 
+def id_note(column: str) -> str:
+    """Return the note on the column of ids that was recognised.
+
+    Examples
+    --------
+    >>> id_note("pid")
+    "Column 'pid' holds the participant ids."
+    """
+    return f"Column {column!r} holds the participant ids."
+
+
 def unsaid(notes: Iterable[str], overview: Overview) -> list[str]:
     """Return the notes that the overview does not say already.
 
@@ -224,7 +241,14 @@ def unsaid(notes: Iterable[str], overview: Overview) -> list[str]:
     (4, '9 was read as missing in 286 answers of 110 items.')
     """
     said = set(sentences(column for column in overview.not_used if column.reason != "words"))
+    said.add(id_note(overview.id))
     return [note for note in notes if note not in said and not note.startswith((UNDECLARED, *REVERSED))]
+
+
+def _id_column(draft: Draft) -> str:
+    """The column of the file that holds the ids; empty where participants are numbered."""
+    name = str(draft.answers.index.name or "")
+    return name if any(column.name == name and column.reason == "id" for column in draft.left_out) else ""
 
 
 def _ranges(draft: Draft) -> Iterable[SharedRange]:

@@ -120,6 +120,10 @@ def visit_pairs(visit: Visit) -> tuple[tuple[str, str], ...]:
         if not value or not str(column).strip():
             raise parameter_error("visit", f" must be a column and its value, as in wave=1, not {part!r}.")
         (found,) = value
+        if str(column).strip() in pairs:
+            raise parameter_error(
+                "visit", f" names the column {str(column).strip()!r} twice; choose one visit."
+            )
         whole = isinstance(found, float) and found.is_integer()
         pairs[str(column).strip()] = "" if found is None else str(int(found) if whole else found).strip()
     return tuple(pairs.items())

@@ -77,7 +77,8 @@ def number(value: object) -> str:
     ('9', '0.5')
     """
     if isinstance(value, (int, float, np.number)):
-        return str(int(value)) if float(value).is_integer() else repr(float(value))
+        whole = float(value).is_integer() and abs(float(value)) < 1e15  # longer ones are not written out
+        return str(int(value)) if whole else f"{float(value)!r}"
     return str(value)
 
 

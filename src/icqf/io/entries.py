@@ -108,8 +108,8 @@ def _warn_of_others(others: Iterable[str], found: Mapping[str, str | None], sour
         if near:
             warnings.warn(
                 InputWarning(
-                    f"{source}: a codebook has no column {name!r}, so it is not used. Did you mean "
-                    f"{near[0]!r}?",
+                    f"{source}: the heading {name!r} is not one of a codebook's, so the column is not used. "
+                    f"Did you mean {near[0]!r}?",
                     code="codebook-column",
                     column=name,
                     near=near[0],
@@ -121,7 +121,7 @@ def _warn_of_others(others: Iterable[str], found: Mapping[str, str | None], sour
     if unused:
         warnings.warn(
             InputWarning(
-                f"{source}: a codebook has no column {listed(unused)}: not used. Its columns are "
+                f"{source}: not used, as a codebook has no such headings: {listed(unused)}. It may have "
                 f"{', '.join(COLUMNS)}.",
                 code="codebook-column",
                 column=unused[0],
@@ -168,12 +168,21 @@ def item_of(entry: Mapping[str, Any], where: str) -> Item:
         "reverse": _reversed(entry, where),
         "subscale": str(entry.get("subscale", "")),
         "missing_codes": tuple(_code(part) for part in _parts(entry.get("missing", ""), ";,|")),
-        "labels": tuple(_pair(part, where) for part in _parts(entry.get("labels", ""), ";|")),
+        "labels": _labels(entry.get("labels", ""), where),
     }
     try:
         return Item(**described)
     except InputError as error:
         raise error.at(where) from None
+
+
+def _labels(cell: Any, where: str) -> tuple[tuple[float, str], ...]:
+    labels = tuple(_pair(part, where) for part in _parts(cell, ";|"))
+    values = [value for value, _ in labels]
+    again = next((value for value in values if values.count(value) > 1), None)
+    if again is not None:
+        raise InputError(f"{where}, column 'labels' gives {number(again)} two meanings. Keep one.")
+    return labels
 
 
 def _reversed(entry: Mapping[str, Any], where: str) -> bool:

@@ -9,7 +9,9 @@ import click
 from icqf.cli.support.many import ManyCommand
 from icqf.cli.support.options import options_of, study_options
 from icqf.cli.support.terminal import echo, write_data
-from icqf.cli.support.wording import worded
+from icqf.cli.support.wording import typed_names, worded
+
+_MOST_TYPED = 120  # characters of an option that anybody types
 
 
 @click.command(
@@ -49,19 +51,33 @@ def listing(findings: Any) -> str:
     parts = [str(findings.overview)]
     notes = [finding.sentence for finding in findings if finding.code == "reading"]
     shown = set(unsaid(notes, findings.overview))
+    reversed_ = [finding for finding in findings.of("looks-reversed") if not finding.fields["reversed"]]
+    together = reversed_ if len(reversed_) > 1 else []  # one cause, one point
     for severity, title in titles.items():
-        lines = [
-            f"  - {worded(finding)}"
-            for finding in findings
-            if finding.severity == severity and (finding.code != "reading" or finding.sentence in shown)
-        ]
+        lines = []
+        for finding in findings:
+            if finding.severity != severity or (finding.code == "reading" and finding.sentence not in shown):
+                continue
+            if not any(finding is other for other in together):
+                lines.append(f"  - {worded(finding)}")
+            elif finding is together[0]:
+                lines.append(f"  - {_all_reversed(together)}")
         if lines:
             parts.append("\n".join([title, *lines]))
-    reversed_ = [finding for finding in findings.of("looks-reversed") if not finding.fields["reversed"]]
     if findings.must_fix:
         verdict = "Fix what must be fixed before fitting."
     elif reversed_:
         verdict = "Before a fit, decide about the items that look reversed; --reverse auto reverses them all."
+    elif any(finding.severity == "warning" for finding in findings):
+        verdict = "A fit is possible; look at the points above first."
     else:
         verdict = "Nothing stands in the way of a fit."
     return "\n\n".join([*parts, verdict])
+
+
+def _all_reversed(findings: list[Any]) -> str:
+    """Return all items that look reversed under one head, each with what it runs against."""
+    typed = typed_names("--reverse", [finding.fields["item"] for finding in findings])
+    typed = typed if len(typed) <= _MOST_TYPED else "--reverse auto"
+    head = f"{len(findings)} items run against others, so they look reversed. If they are, add {typed}:"
+    return "\n".join([head, *(f"      {finding.fields['runs']}" for finding in findings)])

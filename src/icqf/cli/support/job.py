@@ -52,9 +52,13 @@ def announce(study: Study, *, quiet: bool = False) -> None:
 
 def only_show(study: Study) -> None:
     """Write what would be analysed to standard output: the end of a dry run."""
+    from icqf.data.overview import unsaid
+
     if study.directions.warning is not None:
         echo(f"Warning: {worded(study.directions.warning)}")
     echo(str(study.overview))
+    for note in unsaid(study.questionnaire.notes, study.overview):
+        echo(f"Note: {worded(note)}")
     if study.overview.widths:
         echo(f"Note: {study.overview.widths}")
     echo("Nothing was fitted and nothing was written (--dry-run).", err=True)

@@ -77,10 +77,11 @@ def repeated(args: Iterable[str], names: set[str]) -> list[str]:
     words = list(args)
     for position, word in enumerate(words):
         if word == "--":
+            _require_value(current, found)
             return [*plain, *words[position:]]
         name, sign, value = word.partition("=")
         if name in names:
-            plain += [] if found or current is None else [current]
+            _require_value(current, found)
             current, found = (None, True) if sign else (name, False)
             if sign:
                 plain += _each(name, value)
@@ -88,10 +89,17 @@ def repeated(args: Iterable[str], names: set[str]) -> list[str]:
             plain += _each(current, word)
             found = True
         else:
-            plain += [] if found or current is None else [current]
+            _require_value(current, found)
             current, found = None, True
             plain.append(word)
-    return plain if found or current is None else [*plain, current]
+    _require_value(current, found)
+    return plain
+
+
+def _require_value(option: str | None, found: bool) -> None:
+    """Refuse an option without a value here: click would take the next option as its value."""
+    if option is not None and not found:
+        raise click.BadOptionUsage(option, f"Option '{option}' requires an argument.")
 
 
 def _each(name: str, value: str) -> list[str]:

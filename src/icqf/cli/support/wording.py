@@ -6,8 +6,9 @@ here from these, with the option to type.
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -40,6 +41,27 @@ def option(name: str) -> str:
     '--n-components'
     """
     return "--" + name.replace("_", "-")
+
+
+def typed_names(name: str, items: Sequence[str]) -> str:
+    """Return an option with names of items as a shell takes them.
+
+    A comma would separate names and the word "auto" has a meaning of its own, so a pattern stands for these;
+    a name that begins like an option follows an equals sign.
+
+    Examples
+    --------
+    >>> print(typed_names("--reverse", ["q1", "sad, blue", "--out"]))
+    --reverse q1 'sad? blue' --reverse=--out
+    """
+    words, dashed = [], []
+    for item in items:
+        item = re.sub(r"[],*?[]", "?", item) if "," in item else "aut?" if item == "auto" else item
+        if item.startswith("-"):
+            dashed.append(f"{name}={shlex.quote(item)}")
+        else:
+            words.append(shlex.quote(item))
+    return " ".join([*([name, *words] if words else []), *dashed])
 
 
 def _missing_code(said: Any) -> str:
@@ -76,13 +98,12 @@ def _repeated_id(said: Any) -> str:
 
 
 def _categories(said: Any) -> str:
-    if not said.fields["numeric"]:
+    if not said.fields["codes"]:
         return _as_it_is(said)
-    name, pairs = said.fields["confound"], zip(said.fields["values"], said.fields["categories"], strict=False)
-    example = "; ".join(f"{value}={category}" for value, category in pairs)
+    name, form = said.fields["confound"], "; ".join(f"{code}=..." for code in said.fields["codes"])
     return (
         f"{said.message} Say which is which: add --codebook with an entry whose name is {name!r} and whose "
-        f"labels are '{example}', if that is right."
+        f"labels have the form '{form}'."
     )
 
 
@@ -106,7 +127,16 @@ def _small_category(said: Any) -> str:
 def _looks_reversed(said: Any) -> str:
     if said.fields["reversed"]:
         return str(said.sentence)
-    return f"{said.message} If it is, add --reverse {shlex.quote(said.fields['item'])}."
+    return f"{said.message} If it is, add {typed_names('--reverse', [said.fields['item']])}."
+
+
+def _look_reversed(said: Any) -> str:
+    one = len(said.fields["items"]) == 1
+    them, name, whose = ("it", "name it", "its") if one else ("them", "name those to reverse", "their")
+    return (
+        f"{said.message} Add --reverse auto to reverse {them}, {name} after --reverse, or declare {whose} "
+        "direction in a codebook (icqf codebook --suggest writes one); icqf check says how sure this is."
+    )
 
 
 def _names(said: Any) -> str:
@@ -124,10 +154,7 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "duplicate-id": _repeated_id,
     "parameter": _parameter,
     "looks-reversed": _looks_reversed,
-    "look-reversed": _with(
-        "Add --reverse auto to reverse them, name those to reverse after --reverse, or declare their "
-        "direction in a codebook (icqf codebook --suggest writes one); icqf check says how sure this is."
-    ),
+    "look-reversed": _look_reversed,
     "missing-confound": _with(
         "Fill it in, leave these participants out, or add --missing-confounds mean to use the sample mean."
     ),
@@ -139,6 +166,8 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "exists": _with("Choose another place with --out, or add --force to replace it."),
     "not-settled": _with("Raise --max-iter, or loosen --tol if that is close enough."),
     "names": _names,
+    "no-items": _with("Name the items with --items, or describe them with --codebook."),
+    "too-many-items": _with("Name the items to reverse after --reverse, or declare them with --codebook."),
     "all-zero": _with("Lower --beta."),
     "too-few": _with("Give --n-components and --beta to try more."),
 }

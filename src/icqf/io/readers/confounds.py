@@ -179,11 +179,12 @@ def _unknown(
     numeric = all(_as_number(value) is not None for value in values) and len(values) <= len(categories)
     texts = [number(value) for value in (sorted(values, key=float) if numeric else values)]
     known = [number(category) for category in categories]
-    example = "; ".join(f"{value}={category}" for value, category in zip(texts, known, strict=False))
-    if numeric:
+    coded = all(_as_number(category) is not None for category in categories) and len(texts) <= len(known)
+    codes = texts if numeric else sorted(known, key=float) if coded else []
+    if codes:  # which is which is not guessed: a guess would be copied
         remedy = (
-            f"Say which is which in a codebook, by an entry with the name {name!r} and labels such as "
-            f"'{example}', if that is right."
+            f"Say which is which in a codebook, by an entry with the name {name!r} and labels of the form "
+            f"'{'; '.join(f'{code}=...' for code in codes)}'."
         )
     else:
         remedy = "Recode them as these categories, or leave these participants out."
@@ -196,5 +197,5 @@ def _unknown(
         confound=name,
         values=tuple(texts),
         categories=tuple(known),
-        numeric=numeric,
+        codes=tuple(codes),
     )

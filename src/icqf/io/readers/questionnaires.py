@@ -12,7 +12,7 @@ import pandas as pd
 
 from icqf.data.direction import with_reversed
 from icqf.data.items import REASONS, LeftOut, sentences
-from icqf.data.overview import REVERSED
+from icqf.data.overview import REVERSED, id_note
 from icqf.data.parameters import Visit
 from icqf.data.questionnaire import Draft, Item, Questionnaire, match_names
 from icqf.errors import InputError, counted, did_you_mean, listed
@@ -264,7 +264,7 @@ def _ids(table: Table, identity: str | None, fault: Fault) -> tuple[pd.Index, li
     if again.size:
         fault(repeated_rows(table, identity, texts))
         texts.iloc[again] = [f"{texts.iloc[i]} (row {table.rows[i]})" for i in again]
-    note = [] if table.id != identity else [f"Column {identity!r} holds the participant ids."]
+    note = [] if table.id != identity else [id_note(identity)]
     return pd.Index(texts, name=identity), note
 
 
@@ -318,9 +318,11 @@ def _choose(
         known = {name for name, column in reason.items() if column.reason != "text"}
         for family in text_families(table, leave_out=known):
             raise words_fault(family, table.source, codebook=entries is not None)
+        why = " ".join(sentences(column for name, column in reason.items() if name not in roles))
         raise InputError(
-            f"{table.source}: no column looks like answers to a questionnaire. Name the items, or give a "
-            "codebook."
+            f"{table.source}: no column looks like answers to a questionnaire. {why}".rstrip(),
+            code="no-items",
+            remedy="Name the items, or give a codebook.",
         )
     taken = {item.name for item in chosen}
     left_out = (reason.get(name, LeftOut(name, rest)) for name in columns if name not in taken)

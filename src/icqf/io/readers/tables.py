@@ -179,7 +179,7 @@ def numbers_participants(column: pd.Series) -> bool:
     if pd.api.types.is_numeric_dtype(column.dtype):
         return bool((column % 1 == 0).all())
     texts = column.astype(str)
-    return not bool(texts.str.contains(r"[\s/:]").any())
+    return not bool(texts.str.contains(r"[\s/:]|^\d{4}-\d\d?-\d\d?$").any())  # nor dates
 
 
 def item_columns(table: Table, roles: Mapping[str, str] | None = None) -> Columns:

@@ -137,8 +137,8 @@ def words_note(family: TextFamily) -> str:
     """Return the note that a family of text columns was left out."""
     order = "" if family.order is None else f", in the order {family.order}"
     return (
-        f"Left out, as their answers are words ({listed(family.texts)}): {listed(family.items)}. A codebook "
-        f"with labels would make them items{order}."
+        f"Left out because their answers are words ({listed(family.texts)}): {listed(family.items)}. A "
+        f"codebook with labels would make them items{order}."
     )
 
 
