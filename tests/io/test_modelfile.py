@@ -19,12 +19,12 @@ from icqf.datasets import make_synthetic
 from icqf.errors import InputError
 from icqf.io.modelfile import VERSION, StoredCodebook
 
-IDS = [f"participant-{i:03d}" for i in range(37)]
+IDS = [f"participant-{i:03d}" for i in range(57)]
 
 
 @pytest.fixture(scope="module")
 def data():
-    return make_synthetic(37, 12, 3, noise=0.1, missing=0.05, confounded=True, random_state=0)
+    return make_synthetic(57, 12, 3, noise=0.1, missing=0.05, confounded=True, random_state=0)
 
 
 @pytest.fixture(scope="module")
@@ -205,11 +205,11 @@ def test_the_file_holds_no_participants_data(content, answers, people):
     ages = {repr(float(age)).encode() for age in people["age"]}
     ages -= {repr(float(people["age"].mean())).encode()}
     assert not numbers & ages
-    assert header["n_participants"] == 37
+    assert header["n_participants"] == 57
     for name, part in parts.items():
         if name.endswith(".npy") and not name.startswith("trace_"):
             array = np.load(io.BytesIO(part), allow_pickle=False)
-            assert 37 not in array.shape, name
+            assert 57 not in array.shape, name
             single = {float(x) for x in answers.to_numpy().ravel() if 0 < x < 100}
             assert not single & set(array.ravel()), name
 
