@@ -128,7 +128,8 @@ def test_suggested_codebook(run, files, tmp_path):
     result = run("codebook", files / "answers.csv", "--suggest", "--out", tmp_path / "items.csv")
     assert result.exit_code == 0
     assert (
-        f"Note: Declared reversed, running against the others: '{REVERSED}'. Please confirm." in result.stderr
+        f"Note: Declared reversed because they run against the others: '{REVERSED}'. Please confirm."
+        in result.stderr
     )
     book = pd.read_csv(tmp_path / "items.csv").set_index("name")
     assert list(book.index[book["direction"] == "reverse"]) == [REVERSED]

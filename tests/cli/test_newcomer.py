@@ -127,6 +127,8 @@ def test_a_file_without_items_says_what_its_columns_are(run, saved, column, why)
     result = run("check", saved(pd.DataFrame({"a": column, "b": column})))
     assert result.exit_code == 2 and why in result.stderr
     assert "Name the items with --items, or describe them with --codebook." in result.stderr
+    book = run("codebook", saved(pd.DataFrame({"a": column, "b": column})))
+    assert book.exit_code == 2 and why in book.stderr and book.stdout == ""
 
 
 @pytest.mark.parametrize("option", ["--reverse", "--items", "--missing-codes"])
@@ -157,6 +159,8 @@ def test_thousands_of_columns_are_checked(run, saved):
     assert (
         "Whether any of the 2100 items looks reversed was not examined, as they are more than 1000." in said
     )
+    book = run("codebook", path, "--suggest")
+    assert "Directions of 2100 items were not compared" in book.stderr and "No item runs" not in book.stderr
     result = run("fit", path, "--reverse", "auto", "--dry-run")
     assert result.exit_code == 2 and "Name the items to reverse after --reverse" in result.stderr
 

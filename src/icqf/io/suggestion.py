@@ -12,7 +12,7 @@ from icqf.data.scales import is_number, number
 from icqf.data.wordings import means_no_answer, plain
 from icqf.errors import counted, listed
 from icqf.io.codebook import codebook_from
-from icqf.io.readers.tables import Table
+from icqf.io.readers.tables import Table, item_columns, no_items
 from icqf.io.readers.texts import TextFamily, text_families
 
 
@@ -70,6 +70,8 @@ def suggest_codebook(table: Table) -> SuggestedCodebook:
     for name, family in in_words.items():
         items[name] = _worded(table.described.get(name, Item(name)), family)
         remarks[name] = _remark(family)
+    if not items:
+        raise no_items(table.source, item_columns(table).left_out)
     order = [str(name) for name in table.frame.columns if name in items]
     notes = tuple(_note(family) for family in families)
     return SuggestedCodebook(tuple(items[name] for name in order), remarks, notes)

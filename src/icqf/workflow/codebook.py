@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from icqf.data.direction import remark_on, remarks_on_ends
-from icqf.data.keying import find_reversed
+from icqf.data.keying import MOST_ITEMS, find_reversed
 from icqf.errors import InputError, listed
 from icqf.io.readers.questionnaires import assemble
 from icqf.io.readers.tables import Table
@@ -44,9 +44,12 @@ def suggest_directions(table: Table, guess: SuggestedCodebook) -> SuggestedCodeb
         said |= remarks_on_ends(ends)
     found = keying.looks_reversed
     note = (
-        f"Declared reversed, running against the others: {listed(found, most=len(found))}. Please confirm."
+        f"Declared reversed because they run against the others: {listed(found, most=len(found))}. Please "
+        "confirm."
         if found
         else "No item runs against the others."
+        if keying.compared
+        else f"Directions of {len(guess.items)} items were not compared, as they are more than {MOST_ITEMS}."
     )
     return SuggestedCodebook(
         tuple(replace(item, reverse=item.reverse or item.name in set(found)) for item in guess.items),

@@ -20,7 +20,7 @@ from icqf.io.codebook import merged, read_codebook
 from icqf.io.readers.cells import Fault, item_numbers, raise_fault, without_codes
 from icqf.io.readers.confounds import confounds_of
 from icqf.io.readers.files import read_table
-from icqf.io.readers.tables import Table, item_columns, recognised_id, require_column
+from icqf.io.readers.tables import Table, item_columns, no_items, recognised_id, require_column
 from icqf.io.readers.texts import text_families, words_fault, words_note
 from icqf.io.readers.visits import keep_visit, repeated_rows
 
@@ -318,12 +318,7 @@ def _choose(
         known = {name for name, column in reason.items() if column.reason != "text"}
         for family in text_families(table, leave_out=known):
             raise words_fault(family, table.source, codebook=entries is not None)
-        why = " ".join(sentences(column for name, column in reason.items() if name not in roles))
-        raise InputError(
-            f"{table.source}: no column looks like answers to a questionnaire. {why}".rstrip(),
-            code="no-items",
-            remedy="Name the items, or give a codebook.",
-        )
+        raise no_items(table.source, (column for name, column in reason.items() if name not in roles))
     taken = {item.name for item in chosen}
     left_out = (reason.get(name, LeftOut(name, rest)) for name in columns if name not in taken)
     return tuple(chosen), tuple(left_out)

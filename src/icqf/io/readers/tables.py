@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 
-from icqf.data.items import FEWEST_NUMBERED, MOST_ANSWERS, Columns, recognise
+from icqf.data.items import FEWEST_NUMBERED, MOST_ANSWERS, Columns, LeftOut, recognise, sentences
 from icqf.data.questionnaire import Item
 from icqf.errors import InputError, did_you_mean, listed
 from icqf.io.formats import READABLE
@@ -261,6 +261,21 @@ def refuse_second_header(frame: pd.DataFrame, rows: np.ndarray, source: str) -> 
         raise InputError(
             f"{source}: the header comes again in row {row}. Delete that row (were two files joined?)."
         )
+
+
+def no_items(source: str, left_out: Iterable[LeftOut]) -> InputError:
+    """Return the fault of a table without items: what its columns are instead.
+
+    Examples
+    --------
+    >>> no_items("study.csv", [LeftOut("note", "empty")]).message
+    "study.csv: no column looks like answers to a questionnaire. Left out because they are empty: 'note'."
+    """
+    return InputError(
+        " ".join([f"{source}: no column looks like answers to a questionnaire.", *sentences(left_out)]),
+        code="no-items",
+        remedy="Name the items, or give a codebook.",
+    )
 
 
 def require_column(table: Table, name: str, role: str) -> None:
