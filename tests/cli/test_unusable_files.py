@@ -201,3 +201,10 @@ def test_any_table_of_numbers_is_fitted_or_refused(run, tmp_path_factory, rows, 
     else:
         frame.replace([np.inf, -np.inf], "inf").to_excel(path, index=False)
     fitted_or_refused(run, folder, path)
+
+
+def test_ids_beyond_all_whole_numbers(run, tmp_path):
+    table = pd.DataFrame({"subject": [1e308, 2.0, 3.0], "q1": [0, 1, 2], "q2": [1, 0, 2]})
+    table.to_parquet(tmp_path / "answers.parquet")
+    result = run("check", tmp_path / "answers.parquet", "--id", "subject")
+    assert result.exit_code in (0, 1) and "Column 'subject' holds the participant ids" in result.stdout

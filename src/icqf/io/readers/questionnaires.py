@@ -243,8 +243,10 @@ def _ids(table: Table, identity: str | None, fault: Fault) -> tuple[pd.Index, li
             "No id column was named or recognised: participants are numbered from 1 in file order."
         ]
     column = table.frame[identity]
-    if pd.api.types.is_float_dtype(column.dtype) and bool((column.dropna() % 1 == 0).all()):
-        column = column.astype("Int64")
+    if pd.api.types.is_float_dtype(column.dtype):
+        known = column.dropna()
+        if bool(((known % 1 == 0) & (known.abs() < 2**53)).all()):  # beyond, a number is not whole for sure
+            column = column.astype("Int64")
     cells = column.astype(object).where(column.notna(), "")
     texts: pd.Series = pd.Series([str(cell).strip() for cell in cells], dtype=object)
     blank = np.flatnonzero(texts == "")
