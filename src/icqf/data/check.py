@@ -185,23 +185,28 @@ def _copies(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
     """Report items whose answers are those of another item, participant by participant."""
     if len(numbers.values) < FEWEST_FITTED:
         return
-    columns, answered = np.ascontiguousarray(numbers.values.T), np.ascontiguousarray(numbers.answered.T)
-    prints = _fingerprints(columns, answered)
+    few = slice(None, None, max(1, len(numbers.values) // _ROWS_IN_CACHE))  # most differ there already
+    likely = np.flatnonzero(_alike_columns(numbers.values[few], numbers.answered[few])[1] > 1)
+    prints, _ = _alike_columns(numbers.values[:, likely], numbers.answered[:, likely])
     first: dict[int, int] = {}
-    for at, found in enumerate(prints.tolist()):
+    for at, found in zip(likely.tolist(), prints.tolist(), strict=True):
         other = first.setdefault(found, at)
-        one, two = columns[other], columns[at]
-        if (
-            other == at
-            or not np.array_equal(one, two, equal_nan=True)
-            or len(np.unique(one[answered[at]])) < 2
-        ):
+        one, two = numbers.values[:, other], numbers.values[:, at]
+        varied = len(np.unique(two[numbers.answered[:, at]])) > 1
+        if other == at or not varied or not np.array_equal(one, two, equal_nan=True):
             continue
         text = (
             f"Item {draft.items[at].name!r} holds the same answers as {draft.items[other].name!r} from every "
             "participant. If one is a copy, leave it out."
         )
         yield Finding("warning", "copied-item", text, draft.items[at].name)
+
+
+def _alike_columns(values: np.ndarray, answered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A whole number for each column, equal for equal columns, and how many columns have it."""
+    prints = _fingerprints(np.ascontiguousarray(values.T), np.ascontiguousarray(answered.T))
+    _, place, counts = np.unique(prints, return_inverse=True, return_counts=True)
+    return prints, counts[place]
 
 
 def _items(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
