@@ -24,7 +24,8 @@ def participants(data):
 
 @pytest.fixture(scope="module")
 def model(data, participants):
-    return ICQF(3, item_range=(0, 100), max_iter=3000).fit(data.answers, confounds=participants)
+    model = ICQF(3, item_range=(0, 100), smallest_category=10, max_iter=3000)
+    return model.fit(data.answers, confounds=participants)
 
 
 def stable(model, data, participants, **options):

@@ -14,7 +14,7 @@ from icqf.io.readers.studies import SYNDROME_OF
 
 pytestmark = pytest.mark.slow
 
-TINY = ("--quick", "--splits", "1", "--quiet")
+TINY = ("--quick", "--splits", "1")
 
 
 def run(*words):
@@ -169,7 +169,7 @@ def own(tmp_path_factory):
 def test_a_study_of_ones_own_from_the_command_line(own, tmp_path):
     usual = (own / "answers.csv", "--codebook", own / "items.csv", "--id", "participant")
     usual += ("--confounds", "age", "sex", "--n-components", 6, "--beta", 0.2, "--sizes", 0.8, 0.4)
-    usual += ("--splits", 2, "--quiet", "--out", tmp_path)
+    usual += ("--splits", 2, "--out", tmp_path)
     text = run("stability", *usual, "--methods", "icqf", "fa-promax")
     assert text.exit_code == 0, text.stderr
     assert "## answers.csv: 200 participants, 119 items" in text.stdout
@@ -205,7 +205,7 @@ def test_diagnosis_of_ones_own_study_needs_labels(own, tmp_path):
 def test_one_method_alone_has_nothing_to_be_compared_with(own, tmp_path, method):
     words = (own / "answers.csv", "--codebook", own / "items.csv", "--id", "participant", "--labels", "adhd")
     words += ("--methods", method, "--n-components", 4, "--beta", 0.2, "--sizes", 0.8, "--splits", 1)
-    result = run("diagnosis", *words, "--out", tmp_path, "--quiet")
+    result = run("diagnosis", *words, "--out", tmp_path)
     assert result.exit_code == 0, result.stderr
     assert "There is nothing to compare ICQF with." in result.stdout
 

@@ -64,7 +64,7 @@ def test_the_error_is_that_of_clipped_predictions_of_hidden_observed_answers(dat
 @pytest.mark.parametrize("start", ["nndsvd", "rotated"])
 def test_a_fit_to_what_is_visible_is_a_fit_to_the_masked_table(data, start):
     """For any mask: hiding answers is the same as their being missing, to the last bit."""
-    model = ICQF(1, item_range=(0, 100), reconstruction_max=None)
+    model = ICQF(1, item_range=(0, 100), reconstruction_max=None, smallest_category=1)
     mask = np.random.default_rng(0).random(data.answers.shape) < 0.3
     problem = model.state(data.answers, confounds=data.confounds).problem
     masked = model.state(np.where(mask, np.nan, data.answers), confounds=data.confounds).problem

@@ -113,6 +113,7 @@ def test_with_confounds_weights_and_mixed_ranges(item_weight, scale):
         beta=0.3,
         item_range=np.column_stack([np.full(9, -2.0), high]),
         item_weight=item_weight,
+        smallest_category=1,
         max_iter=2000,
     )
     plain, W, Q, found = solution(

@@ -69,7 +69,7 @@ def test_a_spectrum_is_the_same_from_either_side(monkeypatch):
     rng = np.random.default_rng(0)
     answers = rng.uniform(0, 100, (25, 40))
     answers[rng.random(answers.shape) < 0.1] = np.nan
-    model = ICQF(3, item_range=(0, 100), dtype="float64")
+    model = ICQF(3, item_range=(0, 100), dtype="float64", smallest_category=1)
     problem = model.state(answers, sample_weight=rng.random(25) + 0.5).problem
     for centred in (False, True):
         found = Spectrum(problem, centred=centred)

@@ -48,8 +48,8 @@ def pooled(counts: np.ndarray, limit: int) -> tuple[float, ...]:
 
     Examples
     --------
-    >>> pooled(np.array([0, 25, 3, 1, 2, 30, 1, 0]), 20)
-    (12.5, 12.5, 9.0, 9.0, 9.0, 9.0, 0.5, 0.5)
+    >>> pooled(np.array([0, 25, 3, 1, 2, 30]), 20)
+    (12.5, 12.5, 9.0, 9.0, 9.0, 9.0)
     """
     if limit <= 1:
         return tuple(float(n) for n in counts)

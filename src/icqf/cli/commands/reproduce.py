@@ -252,7 +252,7 @@ def _parts_options(command: Command) -> Command:
         ),
         click.option("--jobs", type=int, help="Processes to use."),
         click.option("--out", type=FILE, default=Path("reproduced"), help="Folder for results."),
-        click.option("--quiet", "-q", is_flag=True, help="Print nothing on standard error."),
+        click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors."),
     ]
     for add in reversed(chosen):
         command = add(command)
@@ -273,7 +273,8 @@ def _on_parts(ctx: click.Context, write: str, options: dict[str, Any]) -> None:
     design = _design(ctx, {**options, "splits": 1, "seed": 0, "quick": False}, meter)
     major = {ground.name: ground.n_major for ground in grounds}
     page = selection_page(parts, major, design) if write == "selection" else calibration_page(parts, design)
-    echo(page.read_text(encoding="utf-8"))
+    if not options["quiet"]:
+        echo(page.read_text(encoding="utf-8"))
 
 
 @command.command(
@@ -315,7 +316,7 @@ def chance_command(ctx: click.Context, **options: Any) -> None:
 )
 @click.option("--file", "names", cls=ManyOption, metavar="NAME", help="Only these files, such as bfi.")
 @click.option("--out", type=FILE, default=Path("reproduced"), help="Folder for results.")
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing on standard error.")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
 @click.pass_context
 def reading_command(ctx: click.Context, **options: Any) -> None:
     """What is read from public files without a codebook: items, ranges, reversed items, factors.
@@ -333,7 +334,8 @@ def reading_command(ctx: click.Context, **options: Any) -> None:
     with resumable(ctx, options["out"], quiet=options["quiet"]) as meter:
         options |= {"splits": 1, "seed": 0, "quick": False, "jobs": None}
         page = reading_page([files[name] for name in options["names"] or files], _design(ctx, options, meter))
-    echo(page.read_text(encoding="utf-8"))
+    if not options["quiet"]:
+        echo(page.read_text(encoding="utf-8"))
 
 
 def _figures(out: Path, table: pd.DataFrame) -> None:
