@@ -14,10 +14,10 @@ MEASURED = ("agreement", "low", "high", "found")
 FOUND = 0.8  # correlation of loadings from which a factor counts as found again
 FRAGILE = 0.5  # a factor with a lower chance is marked wherever it is shown
 # Chance = 1 / (1 + exp(-(INTERCEPT + SLOPE share))), share being that of resamples in which the factor is
-# found again. Learned by `icqf reproduce replication-chance`; its page says from which studies, and how far
-# the chance is off in studies left out.
-INTERCEPT = -2.7
-SLOPE = 5.6
+# found again. Learned by `icqf reproduce replication-chance`; docs/results/replication-chance.md says from
+# which studies (four so far), and how far the chance is off in studies left out.
+INTERCEPT = -6.01
+SLOPE = 9.11
 
 
 def chance_of(agreement: Array) -> Array:
@@ -27,7 +27,7 @@ def chance_of(agreement: Array) -> Array:
     --------
     >>> import numpy as np
     >>> chance_of(np.array([[0.95, 0.4], [0.9, 0.6]])).round(1)
-    array([0.9, 0.1])
+    array([1., 0.])
     """
     return chance_by_share(share_found(agreement))
 

@@ -164,7 +164,7 @@ def _by(table: pd.DataFrame, name: str, edges: tuple[float, ...] | None, title: 
 
 def _setting(pairs: pd.DataFrame) -> str:
     return prose(
-        f"""{pairs["study"].nunique()} studies (public, and simulated with minor factors) were cut into
+        f"""{pairs["study"].nunique()} studies were cut into
         independent parts. Every part was fitted with each number of factors up to {BEYOND} above the one that
         predicts hidden answers best, and its factors were compared with those of every other part of its
         study, fitted with as many factors: {len(pairs)} comparisons, each study counting alike."""
