@@ -115,10 +115,16 @@ def cli() -> None:
 
 def main() -> None:
     """Run the program."""
-    for name in ("SIGTERM", "SIGHUP"):  # of batch systems and of terminals that are closed
-        if signal.getsignal(number := getattr(signal, name, signal.SIGINT)) is signal.SIG_DFL:
-            signal.signal(number, _interrupted)
-    cli()
+    names = ("SIGTERM", "SIGHUP", "SIGINT")  # of batch systems, of terminals that are closed, and Ctrl-C
+    asked = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    heard = [number for number in asked if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in heard:
+        signal.signal(number, _interrupted)
+    try:
+        cli()
+    finally:
+        for number in heard:  # all is done: the end of Python is no work that could be interrupted
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _interrupted(*_: Any) -> None:
