@@ -30,15 +30,15 @@ class Spread:
         (array([0., 2.]), array([1., 2.]))
         """
         answers = np.ascontiguousarray(answers)
+        low, high = np.fmin.reduce(answers, initial=np.nan), np.fmax.reduce(answers, initial=np.nan)
+        if high - low < _FEW and low == np.rint(low):  # not where an end is infinite or nothing was answered
+            scale = np.arange(low, high + 1)
+            counts = np.array([np.count_nonzero(answers == value) for value in scale], dtype=float)
+            if counts.sum() == len(answers) - np.count_nonzero(answers != answers):
+                return cls(scale[counts > 0], counts[counts > 0])
         known = answers[np.isfinite(answers)]
         if not known.size:
             return cls(known, known)
-        low, high = float(known.min()), float(known.max())
-        if high - low < _FEW and low == np.rint(low):
-            scale = np.arange(low, high + 1)
-            counts = np.array([np.count_nonzero(known == value) for value in scale], dtype=float)
-            if counts.sum() == len(known):
-                return cls(scale[counts > 0], counts[counts > 0])
         values, numbers = np.unique(known, return_counts=True)
         return cls(values, numbers.astype(float))
 

@@ -236,6 +236,18 @@ def _without_empty_rows(table: Table, identity: str | None) -> tuple[Table, list
     return table.take(~empty), [note]
 
 
+def _stripped(column: pd.Series) -> list[str]:
+    """The cells as text without blanks around it; at once where all are text without any blank."""
+    cells = column.tolist()
+    try:
+        words = " ".join(cells).split()
+    except TypeError:  # numbers, or empty cells
+        words = []
+    if len(words) == len(cells):
+        return words
+    return ["" if empty else str(cell).strip() for cell, empty in zip(cells, column.isna(), strict=True)]
+
+
 def _ids(table: Table, identity: str | None, fault: Fault) -> tuple[pd.Index, list[str]]:
     if identity is None:
         numbered = pd.Index([str(i) for i in range(1, len(table.frame) + 1)], name="participant")
@@ -247,8 +259,7 @@ def _ids(table: Table, identity: str | None, fault: Fault) -> tuple[pd.Index, li
         known = column.dropna()
         if bool(((known % 1 == 0) & (known.abs() < 2**53)).all()):  # beyond, a number is not whole for sure
             column = column.astype("Int64")
-    cells = column.astype(object).where(column.notna(), "")
-    texts: pd.Series = pd.Series([str(cell).strip() for cell in cells], dtype=object)
+    texts: pd.Series = pd.Series(_stripped(column), dtype=object)
     blank = np.flatnonzero(texts == "")
     if blank.size:
         row = table.rows[blank[0]]
