@@ -313,8 +313,10 @@ def _straight_lines(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
 
 def _twins(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
     full = np.flatnonzero(numbers.by_participant >= 2 * FEWEST_ANSWERS)
-    sheets = pd.Series(_fingerprints(numbers.values, numbers.answered)[full])
-    close = full[sheets.duplicated(keep=False).to_numpy()]
+    close, m = full, numbers.values.shape[1]
+    for columns in (slice(None, None, max(1, m // FEWEST_ANSWERS)), slice(None)):  # few items rule most out
+        sheets = pd.Series(_fingerprints(numbers.values[close, columns], numbers.answered[close, columns]))
+        close = close[sheets.duplicated(keep=False).to_numpy()]
     varied = [at for at in close if len(np.unique(numbers.values[at][numbers.answered[at]])) > 1]
     rows = draft.answers.iloc[varied]
     again = rows.index[rows.duplicated(keep=False)]
