@@ -317,7 +317,9 @@ def _twins(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
     for columns in (slice(None, None, max(1, m // FEWEST_ANSWERS)), slice(None)):  # few items rule most out
         sheets = pd.Series(_fingerprints(numbers.values[close, columns], numbers.answered[close, columns]))
         close = close[sheets.duplicated(keep=False).to_numpy()]
-    varied = [at for at in close if len(np.unique(numbers.values[at][numbers.answered[at]])) > 1]
+    varied = np.array(
+        [at for at in close if len(np.unique(numbers.values[at][numbers.answered[at]])) > 1], dtype=int
+    )
     rows = draft.answers.iloc[varied]
     again = rows.index[rows.duplicated(keep=False)]
     if len(again):
