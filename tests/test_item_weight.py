@@ -173,7 +173,6 @@ def test_a_start_resamples_and_averages_are_in_own_units(answers):
     np.testing.assert_allclose(again.loadings_, model.loadings_, atol=2e-3 * HIGH.max())
     stable = consensus(model, answers, n_resamples=8)
     assert (stable.loadings_.to_numpy() <= HIGH[:, None]).all()
-    assert (stable.agreement_ > 0.6).all()
     np.testing.assert_allclose(stable.loadings_ / HIGH[:, None], model.loadings_ / HIGH[:, None], atol=0.35)
     problem = model.state(answers).problem
     solution = np.concatenate([model.components_, model.confound_components_])

@@ -140,6 +140,8 @@ class ICQF(FittedModel):
     replication_ : DataFrame or None
         The chance that an independent study finds each factor again, once `icqf.replication_chance` has
         worked it out.
+    n_averaged_ : int
+        Fits to resampled participants that the loadings are the average of (`icqf.consensus`); 0 for a fit.
     converged_ : bool
     n_iter_ : int
     n_participants_ : int
@@ -332,6 +334,7 @@ class ICQF(FittedModel):
         self.trace_ = pd.DataFrame(found.trace.columns()).rename_axis("iteration")
         self.starts_ = starts_table(found.starts, [f"factor{r}" for r in range(1, k + 1)])
         self.replication_ = None
+        self.n_averaged_ = 0
         self.converged_ = found.converged
         self.n_iter_ = found.n_iter
         self.n_participants_ = problem.n

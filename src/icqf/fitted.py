@@ -59,6 +59,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
     trace_: pd.DataFrame
     starts_: pd.DataFrame
     replication_: pd.DataFrame | None
+    n_averaged_: int
     converged_: bool
     n_iter_: int
     n_participants_: int

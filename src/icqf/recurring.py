@@ -13,6 +13,7 @@ from icqf.chance import replication_table
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError
 from icqf.estimator import ICQF
+from icqf.resampling.dealing import group_codes
 from icqf.resampling.recurrence import recurrence
 
 N_RESAMPLES = 20
@@ -74,15 +75,12 @@ def replication_chance(
     if isinstance(X, Questionnaire) and groups is None:
         groups = X.groups
     stated = model.state(X, confounds=confounds, sample_weight=sample_weight)
-    together = None
-    if groups is not None:
-        together = np.unique(np.asarray(groups)[stated.kept].astype(str), return_inverse=True)[1]
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     (agreement,) = recurrence(
         stated.problem,
         [(float(model.beta), stated.problem.scaled_loadings(model.components_))],
         n_resamples=n_resamples,
-        groups=together,
+        groups=group_codes(groups, stated.kept),
         n_jobs=n_jobs,
         rng=rng,
     )

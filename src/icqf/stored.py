@@ -43,6 +43,7 @@ def description(model: FittedModel, names: list[str]) -> StoredModel:
         "starts": model.starts_["start"].tolist(),
         "converged": bool(model.converged_),
         "n_iter": int(model.n_iter_),
+        "n_averaged": int(model.n_averaged_),
         "n_participants": int(model.n_participants_),
     }
     arrays = {
@@ -133,6 +134,7 @@ def rebuild(kind: type[Model], stored: StoredModel) -> Model:
     model.replication_ = _foretold(arrays["replication"], model.get_feature_names_out())
     model.converged_ = bool(header["converged"])
     model.n_iter_ = int(header["n_iter"])
+    model.n_averaged_ = int(header["n_averaged"])
     model.n_participants_ = int(header["n_participants"])
     model.fit_statistics_ = FitStatistics(**{name: arrays[name] for name in _STATISTICS})
     model.codebook_ = stored.codebook
@@ -195,6 +197,7 @@ def _check_model(model: FittedModel, stored: StoredModel) -> None:
         "an item is there twice, or has no name": names.is_unique and all(names),
         "the number of factors is another one": model.n_components == len(model.components_) > 0,
         "no participant took part": model.n_participants_ > 0 and model.n_iter_ >= 0,
+        "the number of averaged fits is not one": model.n_averaged_ == 0 or model.n_averaged_ > 1,
         "the objective is not one": model.objective_ >= 0
         and np.isfinite([model.objective_, *certificate.values()]).all(),
         "the arithmetic is not known": model.dtype_.name in ("float32", "float64"),

@@ -286,3 +286,24 @@ def test_observed_ranges_are_announced(run, files, tmp_path):
     assert result.exit_code == 0
     said = "  Ranges        0 to 3, not declared: the lowest and highest answer of a family of 12 items\n"
     assert said in result.stderr
+
+
+def test_consensus_averages_and_says_so(run, usual, results, tmp_path):
+    words = ("fit", *usual, "--consensus", "--bootstrap", "0")
+    said = run(*words, "--out", tmp_path / "average")
+    assert said.exit_code == 0, said.stderr
+    assert "Its loadings are averages over 20 fits to resampled participants." in said.stdout
+    average, plain = (ICQF.load(folder / "model.icqf") for folder in (tmp_path / "average", results))
+    assert average.n_averaged_ == 20 and not np.allclose(average.components_, plain.components_)
+    report = (tmp_path / "average" / "report.md").read_text()
+    assert "averages over 20 fits" in report and "averages over fits to 20 bootstrap resamples" in report
+    assert "converged after" not in report and "had not settled" not in said.stdout
+    assert tomllib.loads((tmp_path / "average" / "config.toml").read_text())["consensus"] is True
+    scores = pd.read_csv(tmp_path / "average" / "scores.csv")[["factor1", "factor2"]]
+    assert scores.min(axis=None) >= 0 and scores.max(axis=None) <= 1
+    shown = run("show", tmp_path / "average" / "model.icqf")
+    assert "averages over 20 fits" in shown.stdout
+    again = run("fit", "--config", tmp_path / "average" / "config.toml", "--out", tmp_path / "again")
+    assert again.exit_code == 0
+    for name in ("model.icqf", "scores.csv"):
+        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "average" / name).read_bytes()

@@ -1,10 +1,14 @@
 """Rules judged on independent parts, and the curve of the chance of replication."""
 
+from dataclasses import replace
+from itertools import permutations
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from icqf.datasets import load_demo
+from icqf.reproduce.averaged import compare_averages
 from icqf.reproduce.calibration import brier, foretold, learned, pairs_of, reliability
 from icqf.reproduce.collect_parts import FittedPart, collect, found_again
 from icqf.reproduce.grounds import DEVELOPMENT, JUDGES, Ground, grounds_named
@@ -116,3 +120,31 @@ def test_parts_share_no_participant_and_are_fitted_once(tmp_path):
     again = collect([ground], checkpoint=tmp_path / "parts.journal")
     assert (tmp_path / "parts.journal").stat().st_size == size
     np.testing.assert_array_equal(again[1].agreement[0], parts[1].agreement[0])
+
+
+def test_averages_are_compared_on_the_same_parts_and_kept(tmp_path):
+    ground = Ground("demo", lambda: load_demo().select(["q00*"]), size=60, n_parts=2)
+    parts = collect([ground])
+    journal = tmp_path / "averages.journal"
+    table = compare_averages([ground], parts, checkpoint=journal)
+    assert table["choice"].tolist() == ["min", "k = 5"] and (table["n"] == 60).all()
+    expected = np.mean([found_again(a.loadings[-1], b.loadings[-1]) for a, b in permutations(parts)])
+    assert len(parts[0].loadings) <= 5 and table["plain"].iloc[1] == pytest.approx(expected)
+    assert (table["averaged"] != table["plain"]).any()
+    size = journal.stat().st_size
+    pd.testing.assert_frame_equal(compare_averages([ground], parts, checkpoint=journal), table)
+    assert journal.stat().st_size == size
+
+
+def test_where_the_other_rules_cannot_be_run_the_part_is_fitted_all_the_same():
+    """Two items that nobody answered together have no correlation."""
+
+    def load():
+        study = load_demo().select(["q00*"])
+        answers = study.answers.copy()
+        answers.iloc[::2, 0] = np.nan
+        answers.iloc[1::2, 1] = np.nan
+        return replace(study, answers=answers)
+
+    (part,) = collect([Ground("gaps", load, size=80, n_parts=1)])
+    assert part.counts == {} and len(part.loadings) > 1

@@ -17,7 +17,8 @@ def problem():
 
 @pytest.fixture(scope="module")
 def models(problem):
-    return [(0.1, loadings) for loadings in best_fits(problem, [(2, 0.1), (3, 0.1)])]
+    two, three = best_fits(problem, [(2, 0.1), (3, 0.1)])
+    return [(0.1, two[:2]), (0.1, three[:3])]
 
 
 def resampled(problem, models, **options):
@@ -67,4 +68,4 @@ def test_of_two_starts_the_better_objective_counts(problem):
         for name in ("nndsvd", "rotated")
     ]
     best = min(fits, key=lambda fit: fit.trace.objective[-1])
-    np.testing.assert_array_equal(loadings, best.factors.loadings[:3])
+    np.testing.assert_array_equal(loadings, best.factors.loadings)

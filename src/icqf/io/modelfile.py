@@ -29,7 +29,7 @@ from icqf.io.atomic import write_bytes
 from icqf.io.formats import READABLE
 
 FORMAT = "icqf-model"
-VERSION = 3
+VERSION = 4
 MEMBERS, HEADER, CODEBOOK = "members.json", "model.json", "codebook.json"
 # What a file may unpack to. Numbers take the memory they take on disk; JSON takes up to forty times as much.
 _MOST_BYTES = 100 * 2**20

@@ -219,6 +219,7 @@ def build_report(
             trace=model.trace_["step"].tolist() if "step" in model.trace_ else [],
             starts=model.starts_,
             names=by_key,
+            n_averaged=model.n_averaged_,
         ),
         comparison=None
         if rival is None
@@ -235,6 +236,7 @@ def build_report(
             folds=n_splits,
             seed=random_state,
             n_starts=len(model.starts_),
+            n_averaged=model.n_averaged_,
         ),
         participants=participant_rows(answers, scores) if with_participants else None,
     )

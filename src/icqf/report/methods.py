@@ -50,10 +50,11 @@ def methods_section(
     folds: int | None,
     seed: int,
     n_starts: int,
+    n_averaged: int,
 ) -> Methods:
     """Say what was done; `parameters` are those of the model (``model.get_params()``).
 
-    `n_starts` says from how many starts it was fitted.
+    `n_starts` says from how many starts it was fitted, `n_averaged` over how many resamples it was averaged.
     """
     found = versions()
     own = parameters["random_state"]
@@ -61,6 +62,7 @@ def methods_section(
     parts = [
         _data(ranges, sample),
         _model(parameters, n_starts),
+        _average(n_averaged),
         _item_weight(parameters["item_weight"], ranges),
         _confounds(confounds, intercept=parameters["intercept"]),
         _choice(k, search),
@@ -125,6 +127,16 @@ def _starts(n_starts: int) -> str:
     return (
         f" The fit was run from {words.count_of(n_starts, 'start')} (non-negative and rotated singular "
         "vectors, and random numbers), and the one with the lowest objective was kept."
+    )
+
+
+def _average(n_averaged: int) -> str:
+    if not n_averaged:
+        return ""
+    return (
+        f"Loadings are averages over fits to {n_averaged} bootstrap resamples of the participants, whose "
+        "factors were matched by the correlation of loadings; scores were then solved for under the "
+        "constraints."
     )
 
 

@@ -166,6 +166,7 @@ def fit_section(
     trace: Sequence[float],
     starts: pd.DataFrame,
     names: Mapping[str, str],
+    n_averaged: int,
 ) -> FitQuality:
     """How well the model describes the answers, and whether the fit converged."""
     said = [
@@ -180,11 +181,16 @@ def fit_section(
         ),
     ]
     iterations = words.count_of(n_iter, "iteration")
-    said.append(
-        f"The fit converged after {iterations}."
-        if converged
-        else f"The fit had not converged after {iterations}: allow more before relying on it."
-    )
+    if n_averaged:
+        said.append(
+            f"The loadings are averages over {n_averaged} fits to resampled participants, and the scores "
+            "were solved for under the constraints. Averages describe these answers a little less closely "
+            "than the best fit does; in small samples another study finds them again more often."
+        )
+    elif converged:
+        said.append(f"The fit converged after {iterations}.")
+    else:
+        said.append(f"The fit had not converged after {iterations}: allow more before relying on it.")
     said += start_words(starts, names)
     return FitQuality(
         words=tuple(said),

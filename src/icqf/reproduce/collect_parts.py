@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from icqf.baselines import every_rule
 from icqf.data.questionnaire import Questionnaire
+from icqf.errors import InputError
 from icqf.estimator import ICQF
 from icqf.jobs.parallel import Progress, run_all
 from icqf.reproduce.grounds import Ground
@@ -120,8 +121,14 @@ def _of(part: Questionnaire, counts: dict[str, int | None]) -> dict[str, Any]:
 
 
 def _counts(part: Questionnaire) -> dict[str, int | None]:
-    """The number of factors by each of the field's other rules."""
-    table = every_rule(part.keyed_answers(), random_state=0).table
+    """The number of factors by each of the field's other rules; empty where they cannot be run.
+
+    They begin with correlations, and not all pairs of items were answered together in every study.
+    """
+    try:
+        table = every_rule(part.keyed_answers(), random_state=0).table
+    except InputError:
+        return {}
     return {
         str(rule): None if pd.isna(k) else int(k)
         for rule, k in zip(table["rule"], table["n_components"], strict=True)

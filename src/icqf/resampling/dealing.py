@@ -10,8 +10,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from icqf.data.frames import as_pandas
+from icqf.errors import InputError
 from icqf.solvers.problem import Problem
 
 Array = NDArray[Any]
@@ -131,3 +134,23 @@ def drawn_counts(n: int, groups: Array | None, rng: np.random.Generator) -> Arra
         return rng.multinomial(n, np.full(n, 1 / n))
     number = int(groups.max()) + 1
     return rng.multinomial(number, np.full(number, 1 / number))[groups]
+
+
+def group_codes(groups: Any, kept: Array) -> Array | None:
+    """The number of each kept row's group, from one label for each row of answers; None where there are none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> group_codes(["a", "b", "a"], np.array([True, True, True]))
+    array([0, 1, 0])
+    """
+    if groups is None:
+        return None
+    labels = np.asarray(as_pandas(groups))
+    if labels.ndim != 1 or len(labels) != len(kept):
+        raise InputError(f"groups must name one group for each of the {len(kept)} rows of answers.")
+    missing = pd.isna(labels)
+    if missing.any():
+        raise InputError(f"groups is missing in row {int(np.flatnonzero(missing)[0])}; name a group for all.")
+    return np.unique(labels[kept].astype(str), return_inverse=True)[1]

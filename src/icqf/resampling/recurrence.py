@@ -76,7 +76,8 @@ def _of_draw(
     candidates = [(len(loadings), beta) for beta, loadings in models]
     fits = best_fits(problem.drawn(counts), candidates, tol=tol, max_iter=max_iter)
     agreements = []
-    for (_, loadings), found in zip(models, fits, strict=True):
+    for (_, loadings), fit in zip(models, fits, strict=True):
+        found = fit[: len(loadings)]
         order, _ = aligned(loadings, found)
         agreements.append(np.diag(correlations(loadings, found[order])))
     return agreements
@@ -89,7 +90,7 @@ def best_fits(
     tol: float = tolerances.RESAMPLE,
     max_iter: int = tolerances.MAX_ITER,
 ) -> list[Array]:
-    """Loadings (k, m) of each (k, beta): from two starts, the fit with the better objective."""
+    """Loadings (k + c, m) of each (k, beta): from two starts, the fit with the better objective."""
     shared = Starts(problem.without_reconstruction_bound())
     problems, starts = [], []
     for k, beta in candidates:
@@ -98,7 +99,7 @@ def best_fits(
         starts += [own.make(name, k) for name in STARTS]
     fits = run(problems, starts, tol=tol, max_iter=max_iter, exact=False)
     best = []
-    for at, (k, _) in enumerate(candidates):
-        mine = fits[at * len(STARTS) : (at + 1) * len(STARTS)]
-        best.append(min(mine, key=lambda fit: fit.trace.objective[-1]).factors.loadings[:k].astype(float))
+    for at in range(0, len(fits), len(STARTS)):
+        mine = fits[at : at + len(STARTS)]
+        best.append(min(mine, key=lambda fit: fit.trace.objective[-1]).factors.loadings.astype(float))
     return best

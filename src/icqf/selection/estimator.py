@@ -15,7 +15,6 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from icqf.baselines.count import FactorCount
-from icqf.data.frames import as_pandas
 from icqf.data.parameters import BETAS, check_parameter, parameter_error
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.rows import refuse_other_rows
@@ -24,6 +23,7 @@ from icqf.estimator import ICQF, scores_of_fit, warned_if_empty
 from icqf.jobs.parallel import Progress
 from icqf.recurring import N_RESAMPLES
 from icqf.resampling import tolerances
+from icqf.resampling.dealing import group_codes
 from icqf.resampling.folds import folds_of, halves_of
 from icqf.resampling.halves import stability_curve
 from icqf.selection.journal import SearchJournal, fingerprint
@@ -197,7 +197,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         model = self._estimator()
         stated = model.state(X, confounds=confounds, sample_weight=sample_weight)
         problem = stated.problem
-        together = _groups(groups, stated.kept)
+        together = group_codes(groups, stated.kept)
         self._warn_if_few(problem.n)
         plan = self._plan(model, stated, together, seed)
         journal = None if self.checkpoint is None else SearchJournal(self.checkpoint, fingerprint(plan))
@@ -417,15 +417,3 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         """The factors' names."""
         check_is_fitted(self)
         return self.best_estimator_.get_feature_names_out()
-
-
-def _groups(groups: Any, kept: Array) -> Array | None:
-    if groups is None:
-        return None
-    labels = np.asarray(as_pandas(groups))
-    if labels.ndim != 1 or len(labels) != len(kept):
-        raise InputError(f"groups must name one group for each of the {len(kept)} rows of answers.")
-    missing = pd.isna(labels)
-    if missing.any():
-        raise InputError(f"groups is missing in row {int(np.flatnonzero(missing)[0])}; name a group for all.")
-    return np.unique(labels[kept].astype(str), return_inverse=True)[1]

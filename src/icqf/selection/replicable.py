@@ -43,7 +43,7 @@ def replicable_curve(
         As `replicable_table`, with ``beta``.
     """
     fits = best_fits(problem, candidates)
-    models = [(beta, loadings) for (_, beta), loadings in zip(candidates, fits, strict=True)]
+    models = [(beta, loadings[:k]) for (k, beta), loadings in zip(candidates, fits, strict=True)]
     found = recurrence(problem, models, n_resamples=n_resamples, groups=groups, n_jobs=n_jobs, rng=rng)
     table = replicable_table([k for k, _ in candidates], found)
     table.insert(1, "beta", [beta for _, beta in candidates])

@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from icqf.averaging import consensus
 from icqf.baselines.rules import RuleTable
 from icqf.data.study import Study
 from icqf.data.validate import EmptyRowsWarning
@@ -115,6 +116,9 @@ def fit_study(
             search, (k,), (beta,) = None, options.n_components, options.beta
             model = model_of(options).set_params(n_components=k, beta=beta, callback=callback)
             values = model.fit_transform(study.questionnaire)
+        if options.consensus:
+            model = consensus(model, study.questionnaire, n_jobs=options.jobs, random_state=options.seed)
+            values = model.transform(study.questionnaire)
         if options.bootstrap and model.replication_ is None and model.n_participants_ >= FEWEST:
             replication_chance(
                 model,

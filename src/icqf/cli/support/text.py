@@ -39,7 +39,9 @@ def model_text(model: ICQF, items: Iterable[Item], *, top: int) -> str:
         head.append(
             f"Another start describes the answers as well without {', '.join(doubtful)}; interpret with care."
         )
-    if not model.converged_:
+    if model.n_averaged_:
+        head.append(f"Its loadings are averages over {model.n_averaged_} fits to resampled participants.")
+    elif not model.converged_:
         head.append(f"It had not settled after {model.n_iter_} iterations; interpret it with care.")
     return "\n".join([*head, "", *_factors(model, {item.name: item for item in items}, top)])
 
