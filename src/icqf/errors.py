@@ -103,6 +103,20 @@ def short(name: str, *, most: int = 48) -> str:
     return name if len(name) <= most else f"{name[:head]}…{name[head + 1 - most :]}"
 
 
+def shortened(text: str, most: int) -> str:
+    """A text cut at the end of a word, with an ellipsis where it was cut.
+
+    Examples
+    --------
+    >>> shortened("Lies awake thinking about tomorrow", 20)
+    'Lies awake thinking…'
+    """
+    if len(text) <= most:
+        return text
+    cut = text[: most - 1]
+    return (cut[: cut.rfind(" ")] if cut.rfind(" ") > most // 2 else cut).rstrip(" ,;:") + "…"
+
+
 def listed(names: Iterable[object], *, most: int = 5) -> str:
     """Join names for a sentence, cutting a long list short.
 

@@ -18,6 +18,7 @@ from icqf.engines.local import Callback
 from icqf.errors import InputError, InputWarning, Worded
 from icqf.fitted import FittedModel
 from icqf.io.modelfile import StoredModel
+from icqf.naming import default_names
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Certificate, Factorization
 from icqf.started import fit_from_starts, starts_table
@@ -111,6 +112,8 @@ class ICQF(FittedModel):
         Loadings, one row per factor, most explained variance first.
     loadings_ : DataFrame (m, k)
         The same, items × factors.
+    factor_names_ : list of str
+        factor1, factor2, … until `name_factors` gives them others.
     confound_loadings_ : DataFrame (m, c)
         The answering pattern that goes with each confound.
     confound_components_ : array (c, m)
@@ -332,7 +335,8 @@ class ICQF(FittedModel):
         self.objective_ = found.objective
         self.certificate_: Certificate = found.certificate
         self.trace_ = pd.DataFrame(found.trace.columns()).rename_axis("iteration")
-        self.starts_ = starts_table(found.starts, [f"factor{r}" for r in range(1, k + 1)])
+        self.factor_names_ = default_names(k)
+        self.starts_ = starts_table(found.starts, self.factor_names_)
         self.replication_ = None
         self.n_averaged_ = 0
         self.converged_ = found.converged

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -21,6 +21,7 @@ from icqf.data.rows import refuse_other_rows
 from icqf.data.validate import weights_of
 from icqf.errors import InputError
 from icqf.io.modelfile import StoredCodebook, StoredModel, damage_refused, read_model, write_model
+from icqf.naming import checked_names
 from icqf.solvers.finish import score_tolerance, solve_scores_inside
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Certificate
@@ -65,6 +66,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
     n_participants_: int
     n_features_in_: int
     codebook_: StoredCodebook
+    factor_names_: list[str]
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
@@ -184,7 +186,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
         return self.loadings_.mul(self.item_scale_, axis=0)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """The factors' names: factor1, factor2, …
+        """The factors' names: factor1, factor2, … unless they were given others (`name_factors`).
 
         Examples
         --------
@@ -193,7 +195,37 @@ class FittedModel(TransformerMixin, BaseEstimator):
         ['factor1', 'factor2']
         """
         check_is_fitted(self)
-        return np.array([f"factor{r}" for r in range(1, len(self.components_) + 1)], dtype=object)
+        return np.array(self.factor_names_, dtype=object)
+
+    def name_factors(self, names: Sequence[str] | Mapping[str, str]) -> Self:
+        """Give the factors names: of the columns of scores and loadings, in the summary and in the file.
+
+        Parameters
+        ----------
+        names : sequence or mapping
+            One name per factor in their order, or new names by those they have.
+
+        Returns
+        -------
+        Self
+            The same model.
+
+        Examples
+        --------
+        >>> from icqf import ICQF
+        >>> model = ICQF(2, item_range=(0, 2)).fit([[0, 1], [2, 2], [2, 0]])
+        >>> model.name_factors(["Worry", "Temper"]).loadings_.columns.tolist()
+        ['Worry', 'Temper']
+        """
+        check_is_fitted(self)
+        old = self.factor_names_
+        new = checked_names(old, names, taken=self.confound_names_)
+        renamed = dict(zip(old, new, strict=True))
+        self.factor_names_ = new
+        self.starts_ = self.starts_.rename(columns=renamed)
+        if self.replication_ is not None:
+            self.replication_ = self.replication_.rename(index=renamed)
+        return self
 
     def summary(self, *, n_top: int = 5) -> Summary:
         """What the numbers mean: each factor's share and top items, and each item's fit.

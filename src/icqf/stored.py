@@ -14,6 +14,7 @@ from icqf.data.confounds import ConfoundEncoder
 from icqf.data.parameters import check_parameters
 from icqf.data.questionnaire import Item
 from icqf.io.modelfile import StoredCodebook, StoredModel
+from icqf.naming import checked_names, default_names
 from icqf.solvers.result import Certificate, StartResult
 from icqf.solvers.scaling import scale_of
 from icqf.solvers.start import NAMES
@@ -34,6 +35,7 @@ def description(model: FittedModel, names: list[str]) -> StoredModel:
     header = {
         "parameters": {name: _plain(name, getattr(model, name)) for name in names if name not in _NOT_STORED},
         "items": list(model.item_range_.index),
+        "factor_names": list(model.factor_names_),
         "items_named": hasattr(model, "feature_names_in_"),
         "confounds": model.confound_encoder_.to_dict(),
         "dtype": model.dtype_.name,
@@ -130,7 +132,8 @@ def rebuild(kind: type[Model], stored: StoredModel) -> Model:
     model.certificate_ = Certificate(**{name: float(v) for name, v in header["certificate"].items()})
     trace = {str(name): arrays[f"trace_{name}"] for name in header["trace"]}
     model.trace_ = pd.DataFrame(trace).rename_axis("iteration")
-    model.starts_ = _starts(header["starts"], arrays["starts"], len(model.components_))
+    model.factor_names_ = [str(name) for name in header["factor_names"]]
+    model.starts_ = _starts(header["starts"], arrays["starts"], model.factor_names_)
     model.replication_ = _foretold(arrays["replication"], model.get_feature_names_out())
     model.converged_ = bool(header["converged"])
     model.n_iter_ = int(header["n_iter"])
@@ -142,7 +145,7 @@ def rebuild(kind: type[Model], stored: StoredModel) -> Model:
     return model
 
 
-def _starts(names: list[str], numbers: np.ndarray, k: int) -> pd.DataFrame:
+def _starts(names: list[str], numbers: np.ndarray, factors: list[str]) -> pd.DataFrame:
     """The table of starts, refused where it cannot be one."""
     starts = tuple(
         StartResult(str(name), float(objective), int(n_iter), bool(converged), tuple(factors.tolist()))
@@ -150,7 +153,7 @@ def _starts(names: list[str], numbers: np.ndarray, k: int) -> pd.DataFrame:
             names, numbers, numbers[:, 3:], strict=True
         )
     )
-    table = starts_table(starts, [f"factor{r}" for r in range(1, k + 1)])
+    table = starts_table(starts, factors)
     right = {*names} <= {*NAMES, GIVEN} and np.isfinite(numbers).all() and (numbers[:, :2] >= 0).all()
     if not right or not (np.abs(numbers[:, 3:]) <= 1).all():
         raise ValueError("the starts are not ones")
@@ -195,6 +198,7 @@ def _check_model(model: FittedModel, stored: StoredModel) -> None:
     laws = {
         "items count otherwise than it says": _scale_holds(model.item_weight, model.item_scale_, span),
         "an item is there twice, or has no name": names.is_unique and all(names),
+        "the names of the factors are not ones": _names_hold(model),
         "the number of factors is another one": model.n_components == len(model.components_) > 0,
         "no participant took part": model.n_participants_ > 0 and model.n_iter_ >= 0,
         "the number of averaged fits is not one": model.n_averaged_ == 0 or model.n_averaged_ > 1,
@@ -215,6 +219,12 @@ def _check_model(model: FittedModel, stored: StoredModel) -> None:
     broken = [law for law, holds in laws.items() if not holds]
     if broken:
         raise ValueError(broken[0])
+
+
+def _names_hold(model: FittedModel) -> bool:
+    """Whether the factors' names are such as could be given."""
+    k, names = len(model.components_), model.factor_names_
+    return len(names) == k and checked_names(default_names(k), names, taken=model.confound_names_) == names
 
 
 def _scale_holds(item_weight: Any, scale: np.ndarray, span: np.ndarray) -> bool:

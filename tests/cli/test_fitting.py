@@ -165,7 +165,7 @@ def test_files_of_others_are_never_replaced(run, usual, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("at", ["_model", "_config", "account_of"])
+@pytest.mark.parametrize("at", ["_named", "_config", "account_of"])
 def test_an_error_leaves_the_old_results(run, usual, tmp_path, monkeypatch, left_behind, at):
     out = tmp_path / "out"
     run("fit", *usual, "--out", out)

@@ -223,7 +223,7 @@ def test_what_does_not_belong_together(model, questionnaire, names):
         build_report(model, questionnaire.select(["q00*"]))
     with pytest.raises(InputError, match="one name for each"):
         build_report(model, questionnaire, names=[*names, "one more"])
-    with pytest.raises(InputError, match="'factor9', which is not a factor"):
+    with pytest.raises(InputError, match="There is no factor 'factor9'"):
         build_report(model, questionnaire, names={"factor9": "x"})
     with pytest.raises(InputError, match="n_bootstrap is 1"):
         build_report(model, questionnaire, n_bootstrap=1)

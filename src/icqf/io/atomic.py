@@ -70,8 +70,9 @@ def new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
         place, lock = _begun(target, target.name, "", folder=True)
         try:
             yield place
-            for path in place.iterdir():
-                _to_disk(path)
+            for path in place.rglob("*"):
+                if not path.is_dir():
+                    _to_disk(path)
             _move_in(place, target)
         finally:
             shutil.rmtree(place, ignore_errors=True)

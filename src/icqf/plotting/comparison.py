@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.patches import Rectangle
 
-from icqf.errors import InputError
+from icqf.errors import InputError, shortened
 from icqf.plotting.style import (
     FACTOR,
     MARKERS,
@@ -22,7 +22,6 @@ from icqf.plotting.style import (
     guides,
     ink,
     muted,
-    shortened,
 )
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.colors import Normalize
 from matplotlib.patches import Rectangle
 
-from icqf.errors import InputError
+from icqf.errors import InputError, shortened
 from icqf.plotting.style import (
     FACTOR,
     ORANGES,
@@ -28,7 +28,6 @@ from icqf.plotting.style import (
     map_for,
     muted,
     require_columns,
-    shortened,
 )
 
 if TYPE_CHECKING:

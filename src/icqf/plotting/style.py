@@ -148,20 +148,6 @@ def factor_table(values: Any) -> pd.DataFrame:
     )
 
 
-def shortened(text: str, most: int) -> str:
-    """A text cut at the end of a word, with an ellipsis where it was cut.
-
-    Examples
-    --------
-    >>> shortened("Lies awake thinking about tomorrow", 20)
-    'Lies awake thinking…'
-    """
-    if len(text) <= most:
-        return text
-    cut = text[: most - 1]
-    return (cut[: cut.rfind(" ")] if cut.rfind(" ") > most // 2 else cut).rstrip(" ,;:") + "…"
-
-
 def item_label(name: str, wording: str = "", reverse: bool = False) -> str:
     """What an item is called: its wording, or its name where there is none, and whether it was reversed.
 

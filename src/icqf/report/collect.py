@@ -15,14 +15,14 @@ from icqf.data.confounds import ConfoundEncoder
 from icqf.data.describe import describe_answers, describe_confound, missing_bands
 from icqf.data.direction import Directions
 from icqf.data.overview import Overview
-from icqf.data.questionnaire import Questionnaire
+from icqf.data.questionnaire import Item, Questionnaire
 from icqf.data.rows import refuse_other_rows
 from icqf.errors import InputError, counted
 from icqf.estimator import ICQF
 from icqf.evaluation import Counterparts, describe_scores, factor_analysis_counterparts, factor_lineage
-from icqf.plotting.style import factor_names
-from icqf.report import words
-from icqf.report.factors import LoadingTables, confound_sentences, factor_links, model_view, top_places
+from icqf.naming import checked_names, default_names, shown_names, suggested_names, top_places
+from icqf.report.compose import with_words
+from icqf.report.factors import LoadingTables, confound_sentences, factor_links, model_view
 from icqf.report.methods import methods_section
 from icqf.report.quality import SearchTables, comparison_section, count_section, fit_section
 from icqf.report.sample import confound_summary, item_rows, participant_rows, sample_section
@@ -30,7 +30,6 @@ from icqf.report.schema import Analysed, ConfoundSummary, ModelView, Report
 from icqf.report.scores import scores_section
 from icqf.resampling.bootstrap import Resamples, bootstrap
 from icqf.resampling.hidden import predict_hidden
-from icqf.started import doubtful_factors
 
 FOLDS = 10
 REPLICATION_WORDS = (
@@ -110,7 +109,7 @@ def build_report(
     _check(model, questionnaire, n_bootstrap, other_models)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to say about the data was said when it was fitted
-        shown = factor_names(model.get_feature_names_out(), names)
+        shown = _shown_names(model, questionnaire.items, names)
         by_key = dict(zip(model.get_feature_names_out(), shown, strict=True))
         answers, k = questionnaire.keyed_answers(), len(model.components_)
         stated = model.state(questionnaire, sample_weight=sample_weight)
@@ -147,12 +146,9 @@ def build_report(
     summary, tried = model.summary(), _search(search)
     overall = None if hidden is None else hidden.overall
     top = model.score_max or 1.0
-    subscales = {item.name: item.subscale for item in questionnaire.items}
-    views = [_view(model, shown, subscales, resamples)]
-    views += [
-        _view(other, factor_names(other.get_feature_names_out(), None), subscales, None)
-        for other in other_models
-    ]
+    items = questionnaire.items
+    views = [_view(model, shown, items, resamples)]
+    views += [_view(other, _shown_names(other, items, None), items, None) for other in other_models]
     answered = describe_answers(answers[kept], model.item_range_)
     sample = sample_section(
         questionnaire,
@@ -171,20 +167,9 @@ def build_report(
     count = count_section(k, float(model.beta), tried, parallel, curve, rules)
     confounds = [column.name for column in model.confound_encoder_.columns]
     n_splits = None if hidden is None else FOLDS
-    return Report(
+    report = Report(
         title=title or _title(questionnaire.source),
-        headline=words.headline(
-            n=problem.n,
-            m=problem.m,
-            confounds=confounds,
-            variance=summary.variance_explained,
-            hidden=overall,
-            chosen=count.words[0],
-            factors=views[0].factors,
-            scores=distribution,
-            direction=Directions.of(questionnaire).sentence,
-            doubtful=[by_key[name] for name in doubtful_factors(model.starts_)],
-        ),
+        direction=Directions.of(questionnaire).sentence,
         analysed=_analysed(Overview.of(questionnaire) if overview is None else overview),
         sample=sample,
         items=item_rows(
@@ -206,7 +191,6 @@ def build_report(
         replication_words=REPLICATION_WORDS if model.replication_ is not None else "",
         scores=distribution,
         fit=fit_section(
-            variance=float(summary.variance_explained),
             r_squared=float(summary.r_squared),
             hidden=overall,
             n_splits=n_splits,
@@ -218,7 +202,7 @@ def build_report(
             loading_step=float(model.certificate_.loading_step),
             trace=model.trace_["step"].tolist() if "step" in model.trace_ else [],
             starts=model.starts_,
-            names=by_key,
+            keys=dict(zip(model.factor_names_, default_names(k), strict=True)),
             n_averaged=model.n_averaged_,
         ),
         comparison=None
@@ -240,6 +224,7 @@ def build_report(
         ),
         participants=participant_rows(answers, scores) if with_participants else None,
     )
+    return with_words(report)
 
 
 def _check(model: ICQF, questionnaire: Questionnaire, n_bootstrap: int, others: Sequence[ICQF]) -> None:
@@ -301,11 +286,21 @@ def _search(search: Any) -> SearchTables | None:
     )
 
 
-def _view(
-    model: ICQF, names: Sequence[str], subscales: Mapping[str, str], resamples: Resamples | None
-) -> ModelView:
+def _spans(model: ICQF) -> np.ndarray:
+    return (model.item_range_["max"] - model.item_range_["min"]).to_numpy()
+
+
+def _shown_names(
+    model: ICQF, items: Sequence[Item], names: Sequence[str] | Mapping[str, str] | None
+) -> list[str]:
+    """What factors are called: the names given or those of the model, else a number with a suggestion."""
+    own = model.factor_names_ if names is None else checked_names(model.factor_names_, names)
+    return shown_names(own, suggested_names(model.loadings_.div(_spans(model), axis=0), items))
+
+
+def _view(model: ICQF, names: Sequence[str], items: Sequence[Item], resamples: Resamples | None) -> ModelView:
     points = model.loadings_.join(model.confound_loadings_)
-    span = (model.item_range_["max"] - model.item_range_["min"]).to_numpy()
+    span = _spans(model)
     shares = points.div(span, axis=0)
     low = high = stability = None
     if resamples is not None:
@@ -319,7 +314,7 @@ def _view(
         LoadingTables(points, shares, low, high),
         model.summary(),
         names,
-        subscales,
+        items,
         confound_sentences(model.confound_encoder_.columns, model.confound_names_),
         beta=float(model.beta),
         converged=bool(model.converged_),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,8 @@ import pandas as pd
 
 from icqf.chance import chance_in_words
 from icqf.data.confounds import INTERCEPT
+from icqf.data.questionnaire import Item
+from icqf.naming import default_names, suggested_names, themes, top_places
 from icqf.report import words
 from icqf.report.schema import (
     Confound,
@@ -21,9 +23,6 @@ from icqf.report.schema import (
     ModelView,
 )
 from icqf.summary import Summary
-
-N_TOP = 10
-WORTH_SHOWING = 0.05  # of the range: a smaller loading is not listed among the top items
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,17 +46,11 @@ class LoadingTables:
         )
 
 
-def top_places(shares: pd.Series) -> list[int]:
-    """Places of a factor's top items: at most ten, each moved by a twentieth of its range or more."""
-    ranked = (-shares.to_numpy()).argsort(kind="stable")
-    return [int(j) for j in ranked[:N_TOP] if shares.iloc[j] >= WORTH_SHOWING]
-
-
 def model_view(
     tables: LoadingTables,
     summary: Summary,
     names: Sequence[str],
-    subscales: Mapping[str, str],
+    items: Sequence[Item],
     confound_words: Sequence[str],
     *,
     beta: float,
@@ -74,15 +67,19 @@ def model_view(
     def ranked(column: str, rows: tuple[Loading, ...]) -> tuple[Loading, ...]:
         return tuple(rows[j] for j in top_places(tables.shares[column]))
 
+    shares = tables.shares.iloc[:, : len(names)]
+    suggestions = suggested_names(shares, items)
+    about = themes(shares, [item.subscale for item in items])
     factors = []
-    for r, name in enumerate(names):
+    for r, (name, own_key) in enumerate(zip(names, default_names(len(names)), strict=True)):
         rows = tables.rows(keys[r])
         top = ranked(keys[r], rows)
         factors.append(
             Factor(
-                key=keys[r],
+                key=own_key,
                 name=name,
-                theme=words.theme(top, subscales),
+                suggested=suggestions[r],
+                theme=about[r].words,
                 variance=float(summary.factors["variance_explained"].iloc[r]),
                 n_items=int(summary.factors["n_items"].iloc[r]),
                 loadings=rows,

@@ -21,9 +21,8 @@ from icqf.report.schema import (
     RuleRow,
     Start,
 )
-from icqf.started import AS_WELL, COUNTERPART, doubtful_factors
+from icqf.started import doubtful_factors
 
-CLOSE = 0.8  # correlation of loadings from which two factors are counterparts
 METHOD = "exploratory factor analysis (minimum residual, promax rotation)"
 _REASONS = {
     "min": "This number predicts answers that were hidden from the model best.",
@@ -94,7 +93,7 @@ def count_section(
             for factor, observed, unrelated in curve[columns].itertuples(index=False)
         )
     return Count(
-        words=tuple(_count_words(k, beta, search, parallel)),
+        words=tuple(_count_words(k, search, parallel)),
         n_components=k,
         beta=beta,
         chosen_by="given" if search is None else f"cross-validation, rule {search.rule}",
@@ -115,7 +114,7 @@ def _rule_rows(rules: RuleTable) -> list[RuleRow]:
     ]
 
 
-def _count_words(k: int, beta: float, search: SearchTables | None, parallel: int | None) -> list[str]:
+def _count_words(k: int, search: SearchTables | None, parallel: int | None) -> list[str]:
     """The sentences of the section; the first is also part of the headline."""
     if search is None:
         said = [f"The number of factors ({k}) was set in advance, not chosen from these answers."]
@@ -129,18 +128,6 @@ def _count_words(k: int, beta: float, search: SearchTables | None, parallel: int
         others = [f"{other} ({words.percent(share)})" for other, share in search.shares.items() if other != k]
         if others:
             said.append(f"Other numbers that would have been chosen: {words.joined(others[:4])}.")
-        tried = search.tried
-        if len(tried) > 1 and k in (tried[0], tried[-1]):
-            said.append(
-                f"The choice lies at the edge of the numbers tried ({tried[0]} to {tried[-1]}); try others "
-                "beyond it before relying on it."
-            )
-        penalties = search.penalties
-        if len(penalties) > 1 and beta == penalties[-1]:
-            said.append(
-                f"The penalty lies at the upper end of those tried (β up to {penalties[-1]:g}); try stronger "
-                "ones before relying on it."
-            )
     if parallel is not None:
         same = "the same number" if parallel == k else words.count_of(parallel, "factor")
         said.append(
@@ -153,7 +140,6 @@ def _count_words(k: int, beta: float, search: SearchTables | None, parallel: int
 
 def fit_section(
     *,
-    variance: float,
     r_squared: float,
     hidden: float | None,
     n_splits: int | None,
@@ -165,35 +151,11 @@ def fit_section(
     loading_step: float,
     trace: Sequence[float],
     starts: pd.DataFrame,
-    names: Mapping[str, str],
+    keys: Mapping[str, str],
     n_averaged: int,
 ) -> FitQuality:
-    """How well the model describes the answers, and whether the fit converged."""
-    said = [
-        f"The model explains {words.percent(variance, 1)} of the variance of the answers it was fitted to: "
-        "the shares of factors and confounds add up to this, for every item and for all of them together.",
-        f"Its squared error is {words.percent(r_squared, 1)} smaller than that of the items' means (R²)."
-        + (
-            ""
-            if hidden is None
-            else f" For answers that were hidden from it, R² is {words.percent(hidden, 1)}; it is usually "
-            "lower there, because a fit also describes what is chance in the answers it has seen."
-        ),
-    ]
-    iterations = words.count_of(n_iter, "iteration")
-    if n_averaged:
-        said.append(
-            f"The loadings are averages over {n_averaged} fits to resampled participants, and the scores "
-            "were solved for under the constraints. Averages describe these answers a little less closely "
-            "than the best fit does; in small samples another study finds them again more often."
-        )
-    elif converged:
-        said.append(f"The fit converged after {iterations}.")
-    else:
-        said.append(f"The fit had not converged after {iterations}: allow more before relying on it.")
-    said += start_words(starts, names)
+    """How well the model describes the answers, and whether the fit converged; `keys` are of the factors."""
     return FitQuality(
-        words=tuple(said),
         r_squared=r_squared,
         r_squared_hidden=hidden,
         n_splits=n_splits,
@@ -208,36 +170,9 @@ def fit_section(
             Start(str(start), float(objective), bool(converged), float(min(agreement)))
             for start, objective, _, converged, *agreement in starts.itertuples(index=False)
         ),
+        doubtful=tuple(keys[name] for name in doubtful_factors(starts)),
+        n_averaged=n_averaged,
     )
-
-
-def start_words(starts: pd.DataFrame, names: Mapping[str, str]) -> list[str]:
-    """How far fits from other starts agree with the kept one; `names` are the shown names of the factors."""
-    if len(starts) < 2:
-        return []
-    agreement = starts[list(names)]
-    alike = agreement.min(axis=1) >= COUNTERPART
-    doubtful = [names[name] for name in doubtful_factors(starts)]
-    number = words.count_of(len(starts), "start")
-    if alike.all():
-        lowest = words.number(float(agreement.to_numpy().min()))
-        return [
-            f"The fit was run from {number}, and all of them ended with the same factors (correlation of "
-            f"loadings {lowest} or more)."
-        ]
-    kept = f"The fit was run from {number}, and the best one was kept."
-    if doubtful:
-        them = "this factor" if len(doubtful) == 1 else "these factors"
-        return [
-            f"{kept} At least one other describes the answers as well (objective within "
-            f"{words.percent(AS_WELL, 1)}) without a counterpart of {words.joined(doubtful)}: the answers do "
-            f"not settle {them}, so read with care."
-        ]
-    apart = float(starts.loc[~alike, "objective"].min() / starts["objective"].min() - 1)
-    return [
-        f"{kept} {words.spelled(int((~alike).sum())).capitalize()} of them ended with other factors that "
-        f"describe the answers less well (objective higher by {words.percent(apart, 2)} or more)."
-    ]
 
 
 def comparison_section(
@@ -249,29 +184,13 @@ def comparison_section(
     """
     k = len(names)
     if isinstance(found, str):
-        why = f"Factor analysis of the same answers could not be run: {found}"
-        return Comparison((why,), METHOD, k)
+        return Comparison(METHOD, k, failed=found)
     columns = ["factor_a", "factor_b", "pearson"]
     pairs = tuple(
         Pair(names[str(a)], str(b), float(value))
         for a, b, value in found.pairs[columns].itertuples(index=False)
     )
-    apart = [pair.factor for pair in pairs if pair.correlation < CLOSE]
-    extent = f"all {k} factors." if not apart else f"{k - len(apart)} of the {k} factors, but not for "
-    said = (
-        "With the same number of factors, factor analysis finds a close counterpart (correlation of loadings "
-        f"{CLOSE} or more) for {extent if k > 1 or apart else 'the factor.'}"
-        + (f"{words.joined(apart)}." if apart else ""),
-        f"Its squared error is {words.percent(found.r_squared)} smaller than that of the items' means in "
-        f"this sample (R²); that of this model is {words.percent(r_squared)} smaller, with confounds and "
-        "within all bounds.",
-        f"{words.percent(found.negative)} of its loadings are negative; this model has no negative loadings, "
-        f"so that a factor only ever adds to answers. {words.percent(found.small_here)} of this model's "
-        "loadings are close to zero (below a tenth of the factor's largest), against "
-        f"{words.percent(found.small)} there.",
-    )
     return Comparison(
-        words=said,
         method=METHOD,
         n_components=k,
         pairs=pairs,

@@ -21,7 +21,7 @@ from icqf.report.markdown import safe
 from icqf.report.schema import ModelView, Report
 from icqf.summary import is_loaded
 
-_DIGITS = 6
+_DIGITS = 12  # significant ones: all that a page shows follows from these
 
 
 def write_report(path: str | os.PathLike[str], report: Report) -> tuple[Path, Path, Path]:
@@ -63,7 +63,7 @@ def write_report(path: str | os.PathLike[str], report: Report) -> tuple[Path, Pa
 
 
 def as_json(report: Report) -> str:
-    """The whole report as JSON: numbers to six decimals, null for what does not exist.
+    """The whole report as JSON: numbers to twelve digits, null for what does not exist.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [_plain(part) for part in value]
     if isinstance(value, float):
-        return round(value, _DIGITS) if math.isfinite(value) else None
+        return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
     return value
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+CLOSE = 0.8  # correlation of loadings from which two factors are counterparts
+
 
 @dataclass(frozen=True)
 class Bin:
@@ -188,10 +190,11 @@ class FactorReplication:
 
 @dataclass(frozen=True)
 class Factor:
-    """One factor."""
+    """One factor: `key` is its number, `suggested` what its items suggest to call it."""
 
     key: str
     name: str
+    suggested: str
     theme: str
     variance: float
     n_items: int
@@ -257,13 +260,15 @@ class FactorScores:
 class Scores:
     """The participants' scores, taken together."""
 
-    words: tuple[str, ...]
     threshold: float
+    top: float
     n_scored: int
     factors: tuple[FactorScores, ...]
     n_present: tuple[Bin, ...]
+    median_present: int
     several: float
     correlations: tuple[tuple[float, ...], ...]
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -281,10 +286,10 @@ class FitQuality:
     """How well the model describes answers it was fitted to, and answers hidden from it.
 
     `r_squared` and `r_squared_hidden` say how much smaller its squared error is than that of the
-    items' means.
+    items' means. `doubtful` are the keys of factors without which another start describes the answers as
+    well, and `n_averaged` is the number of fits whose loadings were averaged, 0 for a single fit.
     """
 
-    words: tuple[str, ...]
     r_squared: float
     r_squared_hidden: float | None
     n_splits: int | None
@@ -296,6 +301,9 @@ class FitQuality:
     loading_step: float
     trace: tuple[float, ...]
     starts: tuple[Start, ...]
+    doubtful: tuple[str, ...] = ()
+    n_averaged: int = 0
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -309,11 +317,11 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The same answers by factor analysis."""
+    """The same answers by factor analysis; `failed` is the reason why it could not be run."""
 
-    words: tuple[str, ...]
     method: str
     n_components: int
+    failed: str = ""
     pairs: tuple[Pair, ...] = ()
     matrix: tuple[tuple[float, ...], ...] = ()
     r_squared: float | None = None
@@ -321,6 +329,12 @@ class Comparison:
     negative: float | None = None
     small: float | None = None
     small_here: float | None = None
+    words: tuple[str, ...] = ()
+
+    @property
+    def apart(self) -> tuple[str, ...]:
+        """Names of the factors without a close counterpart."""
+        return tuple(pair.factor for pair in self.pairs if pair.correlation < CLOSE)
 
 
 @dataclass(frozen=True)
@@ -359,7 +373,8 @@ class Report:
     """Everything a report says.
 
     `models` begins with the model the report is about; others are there for comparison. `bootstrap` is the
-    number of resamples behind the intervals, 0 when there are none.
+    number of resamples behind the intervals, 0 when there are none. `cautions` say what could be wrong, and
+    `direction` is that of them which concerns the direction of items.
 
     Examples
     --------
@@ -374,7 +389,7 @@ class Report:
     """
 
     title: str
-    headline: tuple[str, ...]
+    direction: str
     analysed: Analysed
     sample: Sample
     items: tuple[ItemRow, ...]
@@ -389,6 +404,8 @@ class Report:
     comparison: Comparison | None
     methods: Methods
     participants: tuple[Participant, ...] | None = None
+    cautions: tuple[str, ...] = ()
+    headline: tuple[str, ...] = ()
 
     @property
     def model(self) -> ModelView:

@@ -8,7 +8,6 @@ from itertools import pairwise
 import numpy as np
 
 from icqf.evaluation.scores import ScoreTables
-from icqf.report import words
 from icqf.report.schema import Bin, FactorScores, Scores
 
 
@@ -29,13 +28,15 @@ def scores_section(tables: ScoreTables, names: Sequence[str], *, top: float = 1.
         Bin.of(number, n, tables.n_scored, limit=limit)
         for number, n in tables.n_present[["factors", "n"]].itertuples(index=False)
     )
-    correlations = tables.correlations.to_numpy(dtype=float)
+    correlations, counts = tables.correlations.to_numpy(dtype=float), tables.n_present
+    median = counts.loc[counts["n"].cumsum() * 2 >= tables.n_scored, "factors"].iloc[0]
     return Scores(
-        words=tuple(_words(tables, factors, correlations, top)),
         threshold=tables.threshold,
+        top=top,
         n_scored=tables.n_scored,
         factors=factors,
         n_present=bins,
+        median_present=int(median),
         several=float(tables.n_present["share"].iloc[2:].sum()),
         correlations=tuple(tuple(float(value) for value in row) for row in correlations),
     )
@@ -63,33 +64,3 @@ def pooled(counts: np.ndarray, limit: int) -> tuple[float, ...]:
     ends[-1] = len(counts)  # what is left over goes with the last
     bars = [np.full(stop - start, counts[start:stop].mean()) for start, stop in pairwise(ends)]
     return tuple(float(n) for n in np.concatenate(bars))
-
-
-def _words(
-    tables: ScoreTables, factors: Sequence[FactorScores], correlations: np.ndarray, top: float
-) -> list[str]:
-    said = [
-        f"A score runs from 0 (none of the factor) to {top:g} (all of it). For a participant with a score of "
-        f"{top:g}, the factor's loadings are added in full to the expected answers."
-    ]
-    k = len(factors)
-    if k == 1:
-        return said
-    counts = tables.n_present
-    middle = int(counts.loc[counts["n"].cumsum() * 2 >= tables.n_scored, "factors"].iloc[0])
-    common = max(factors, key=lambda factor: factor.present)
-    rare = min(factors, key=lambda factor: factor.present)
-    said.append(
-        f"The median participant has {words.spelled(middle)} of the {words.spelled(k)} factors (a score of "
-        f"{tables.threshold:g} or more). The most common is {common.name} "
-        f"({words.percent(common.present)} of the participants), the rarest {rare.name} "
-        f"({words.percent(rare.present)})."
-    )
-    off = correlations[~np.eye(k, dtype=bool)]
-    if np.isfinite(off).any():
-        said.append(
-            f"Scores of different factors correlate between {words.number(float(np.nanmin(off)))} and "
-            f"{words.number(float(np.nanmax(off)))}. These are correlations of the scores in this sample, "
-            "not the factor correlations of a factor analysis."
-        )
-    return said

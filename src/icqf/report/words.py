@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from icqf.report.schema import Bin, Factor, Loading, Scores
+from icqf.report.schema import Bin
 
 STABLE = ((0.95, "very stable"), (0.85, "stable"), (0.7, "fairly stable"))
 _SMALL = (
@@ -60,10 +59,10 @@ def percent(share: float | None, digits: int = 0) -> str:
     Examples
     --------
     >>> percent(0.4567), percent(0.001), percent(0.0), percent(None)
-    ('46%', '<1%', '0%', 'not known')
+    ('46%', '<1%', '0%', '–')
     """
     if share is None or math.isnan(share):
-        return "not known"
+        return LONG_DASH
     if digits == 0 and 0 < share < 0.005:
         return "<1%"
     if digits == 0 and 0.995 <= share < 1:
@@ -100,27 +99,6 @@ def joined(parts: Sequence[str]) -> str:
     return ", ".join(parts[:-1]) + " and " + parts[-1]
 
 
-def theme(top: Sequence[Loading], subscales: Mapping[str, str]) -> str:
-    """Where the top items of a factor come from.
-
-    Examples
-    --------
-    >>> top = [Loading(item, 1.0, 0.5) for item in "abc"]
-    >>> theme(top, {"a": "Worry", "b": "Worry", "c": "Temper"})
-    'mostly Worry (2 of its top 3 items)'
-    """
-    scales = (subscales.get(loading.item, "") for loading in top)
-    ranked = Counter(scale for scale in scales if scale).most_common()
-    if not ranked:
-        return ""
-    scale, n = ranked[0]
-    if n == len(top):
-        return f"{scale} (all of its top {n} items)" if n > 1 else f"{scale} (its only item)"
-    if n > 0.6 * len(top):
-        return f"mostly {scale} ({n} of its top {len(top)} items)"
-    return "bridges " + joined([f"{name} ({n})" for name, n in ranked[:3]])
-
-
 def stability_words(agreement: float, top_kept: float, n_top: int, n_resamples: int) -> str:
     """One sentence on a factor's stability."""
     verdict = next((word for limit, word in STABLE if agreement >= limit), "unstable: read it with care")
@@ -129,65 +107,3 @@ def stability_words(agreement: float, top_kept: float, n_top: int, n_resamples: 
         f"correlate {number(agreement)} with those shown here on average, and {number(top_kept, 1)} of its "
         f"top {n_top} items stay among the top {n_top}."
     )
-
-
-def headline(
-    *,
-    n: int,
-    m: int,
-    confounds: Sequence[str],
-    variance: float,
-    hidden: float | None,
-    chosen: str,
-    factors: Sequence[Factor],
-    scores: Scores,
-    doubtful: Sequence[str],
-    direction: str = "",
-) -> tuple[str, ...]:
-    """The report in a few sentences; what is wrong with the direction of items comes first."""
-    k = len(factors)
-    beside = f", together with {joined(list(confounds))}," if confounds else ""
-    subject, verbs = (
-        ("One factor", ("describes", "explains"))
-        if k == 1
-        else (f"{spelled(k).capitalize()} factors", ("describe", "explain"))
-    )
-    said = [direction] if direction else []
-    said += [
-        f"{subject}{beside} {verbs[0]} the answers of {count_of(n, 'participant')} to {count_of(m, 'item')} "
-        f"and {verbs[1]} {percent(variance)} of the variance of the answers"
-        + (
-            "."
-            if hidden is None
-            else f". Answers that were hidden from the model are predicted with {percent(hidden)} less "
-            "squared error than by the items' means."
-        ),
-        chosen,
-    ]
-    judged = [(factor, factor.stability) for factor in factors if factor.stability is not None]
-    if judged:
-        shaky = [factor.name for factor, stability in judged if stability.agreement < STABLE[1][0]]
-        least = number(min(stability.agreement for _, stability in judged))
-        if not shaky:
-            said.append(
-                f"{'The factor stays' if k == 1 else 'All factors stay'} much the same when the participants "
-                f"are drawn again (agreement of loadings {least} or higher)."
-            )
-        else:
-            said.append(
-                f"Read with care: {joined(shaky)}. {'Its' if len(shaky) == 1 else 'Their'} loadings change "
-                f"when the participants are drawn again (lowest agreement {least})."
-            )
-    if doubtful:
-        said.append(
-            f"Another start of the fit describes the answers as well without {joined(list(doubtful))}: read "
-            "with care."
-        )
-    if k > 1:
-        none = scores.n_present[0]
-        few = percent(none.share) if none.n is not None else members(none)
-        said.append(
-            f"{percent(scores.several)} of the participants have two or more factors, and {few} have none "
-            f"(a score of {scores.threshold:g} or more counts as having a factor)."
-        )
-    return tuple(said)

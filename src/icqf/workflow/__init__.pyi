@@ -2,6 +2,8 @@ from .codebook import suggest_directions as suggest_directions
 from .fit import StudyFit as StudyFit
 from .fit import fit_study as fit_study
 from .fit import select_study as select_study
+from .naming import Rewritten as Rewritten
+from .naming import rewrite_results as rewrite_results
 from .options import StudyOptions as StudyOptions
 from .read import check_study as check_study
 from .read import check_table as check_table

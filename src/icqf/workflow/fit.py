@@ -16,10 +16,12 @@ from icqf.averaging import consensus
 from icqf.baselines.rules import RuleTable
 from icqf.data.study import Study
 from icqf.data.validate import EmptyRowsWarning
-from icqf.errors import InputError, concerns_users, counted
+from icqf.errors import InputError, InputWarning, concerns_users, counted
 from icqf.estimator import ICQF
+from icqf.naming import refuse_swapped
 from icqf.recurring import replication_chance
 from icqf.selection.estimator import FEWEST, ICQFCV
+from icqf.workflow.named import suggestions
 from icqf.workflow.options import StudyOptions
 from icqf.workflow.read import read_study
 from icqf.workflow.rules import rules_of_study
@@ -126,12 +128,32 @@ def fit_study(
                 n_jobs=options.jobs,
                 random_state=options.seed,
             )
+        _give_names(model, options.names)
     scores = pd.DataFrame(
         values, index=study.questionnaire.answers.index, columns=model.get_feature_names_out()
     )
     rules = rules_of_study(study, search=search, seed=options.seed) if options.all_rules else None
     seconds = time.perf_counter() - clock
     return StudyFit(options, study, model, scores, search, _told(caught), started, seconds, rules)
+
+
+def _give_names(model: ICQF, names: tuple[str, ...]) -> None:
+    """Name the factors as asked; names that go with other factors are left out, with a warning."""
+    if not names:
+        return
+    known = [[said] for said in suggestions(model)]
+    try:
+        refuse_swapped(names, known, [str(top).split(", ") for top in model.summary().factors["top_items"]])
+        model.name_factors(names)
+    except InputError as error:
+        warnings.warn(
+            InputWarning(
+                f"The factors were given no names. {error.message}",
+                code="not-named",
+                remedy="Name them after reading, with icqf.workflow.rewrite_results.",
+            ),
+            stacklevel=2,
+        )
 
 
 def _refuse_names(options: StudyOptions) -> None:

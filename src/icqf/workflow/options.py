@@ -81,7 +81,7 @@ class StudyOptions:
     all_rules : bool
         Whether the rules of factor analysis for the number of factors are run and shown as well.
     names : tuple of str
-        Names of the factors for the report, in their order; empty leaves them numbered.
+        Names of the factors, in their order; empty leaves them numbered.
     bootstrap : int
         Resamples of the participants behind the report's intervals; 0 leaves them out.
     with_participants : bool

@@ -40,8 +40,8 @@ def refuse_existing(folder: Path, *, force: bool) -> None:
 def _refuse_content(folder: Path, *, force: bool) -> None:
     if not folder.is_dir():
         raise InputError(f"{folder}: this is a file; name a folder for the results.")
-    present = {path.name for path in folder.iterdir()}
-    if not present:
+    present = {*files_in(folder)}
+    if not any(folder.iterdir()):
         return
     foreign = sorted(present - _own_files(folder))
     if foreign:
@@ -55,6 +55,11 @@ def _refuse_content(folder: Path, *, force: bool) -> None:
             code="exists",
             remedy="Choose another one, or give force=True to replace them.",
         )
+
+
+def files_in(folder: Path) -> list[str]:
+    """The files of a folder of results and of folders in it, by their place in it."""
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
 
 
 def _own_files(folder: Path) -> set[str]:

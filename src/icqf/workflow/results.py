@@ -8,17 +8,14 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-import pandas as pd
-
 from icqf.io.atomic import new_folder
 from icqf.io.write import write_table
-from icqf.report import build_report, write_report
+from icqf.report import Report, build_report
 from icqf.workflow.account import account_of
 from icqf.workflow.fit import StudyFit
-from icqf.workflow.places import ACCOUNT, refuse_existing
+from icqf.workflow.named import DECIMALS, write_named
+from icqf.workflow.places import ACCOUNT, files_in, refuse_existing
 from icqf.workflow.rules import write_rules
-
-DECIMALS = 6  # scores are solved for to about 1e-5
 
 
 def write_results(fit: StudyFit, folder: str | os.PathLike[str], *, force: bool = False) -> list[str]:
@@ -57,27 +54,20 @@ def write_results(fit: StudyFit, folder: str | os.PathLike[str], *, force: bool 
         for write in WRITERS:
             write(fit, place, folder)
         names = sorted([*(path.name for path in place.iterdir()), ACCOUNT])
-        text = json.dumps(account_of(fit, outputs=names), indent=2, ensure_ascii=False)
+        outputs = sorted([*files_in(place), ACCOUNT])
+        text = json.dumps(account_of(fit, outputs=outputs), indent=2, ensure_ascii=False)
         (place / ACCOUNT).write_text(text + "\n", encoding="utf-8")
         refuse_existing(folder, force=force)
     return names
 
 
 def _tables(fit: StudyFit, place: Path, folder: Path) -> None:
-    tables: dict[str, pd.DataFrame] = {
-        "scores": fit.scores,
-        "loadings": fit.model.loadings_.rename_axis("item"),
-        "confound_loadings": fit.model.confound_loadings_.rename_axis("item"),
-    }
-    factors = fit.model.summary().factors
-    if fit.model.replication_ is not None:
-        factors = factors.drop(columns="chance").join(fit.model.replication_)
-    tables["factors"] = factors
+    form = fit.options.format
+    write_table(fit.scores, place / f"scores.{form}", decimals=DECIMALS)
+    confounds = fit.model.confound_loadings_.rename_axis("item")
+    write_table(confounds, place / f"confound_loadings.{form}", decimals=DECIMALS)
     if fit.search is not None:
-        tables["cv"] = fit.search.cv_results_
-    for name, table in tables.items():
-        decimals = None if name == "cv" else DECIMALS
-        write_table(table, place / f"{name}.{fit.options.format}", decimals=decimals)
+        write_table(fit.search.cv_results_, place / f"cv.{form}")
 
 
 def _rules(fit: StudyFit, place: Path, folder: Path) -> None:
@@ -85,27 +75,24 @@ def _rules(fit: StudyFit, place: Path, folder: Path) -> None:
         write_rules(fit.rules, place / f"rules.{fit.options.format}")
 
 
-def _model(fit: StudyFit, place: Path, folder: Path) -> None:
-    fit.model.save(place / "model.icqf")
-
-
 def _config(fit: StudyFit, place: Path, folder: Path) -> None:
     head = "# Repeat this run with: icqf fit --config config.toml --out NEW_FOLDER\n"
     (place / "config.toml").write_text(head + fit.options.to_toml(folder=folder), encoding="utf-8")
 
 
-def _report(fit: StudyFit, place: Path, folder: Path) -> None:
-    if not fit.options.report:
-        return
+def _named(fit: StudyFit, place: Path, folder: Path) -> None:
+    write_named(place, fit.model, _report(fit) if fit.options.report else None, format=fit.options.format)
+
+
+def _report(fit: StudyFit) -> Report:
     options, questionnaire = fit.options, fit.study.questionnaire
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the fit has said what there is to say about the data
-        report = build_report(
+        return build_report(
             fit.model,
             questionnaire,
             search=fit.search,
             rules=fit.rules,
-            names=options.names or None,
             n_bootstrap=options.bootstrap,
             with_participants=options.with_participants,
             sample_weight=questionnaire.weights,
@@ -114,8 +101,7 @@ def _report(fit: StudyFit, place: Path, folder: Path) -> None:
             random_state=options.seed,
             overview=fit.study.overview,
         )
-    write_report(place / "report.html", report)
 
 
 # What is written; a further output is one more function of (fit, place, folder).
-WRITERS: list[Callable[[StudyFit, Path, Path], None]] = [_tables, _rules, _model, _config, _report]
+WRITERS: list[Callable[[StudyFit, Path, Path], None]] = [_tables, _rules, _named, _config]

@@ -53,9 +53,9 @@ def command(
     codes are those of the fit. Participants who answered nothing are kept, with empty scores.
     """
     from icqf.io.write import csv_text, write_table
+    from icqf.workflow.named import DECIMALS
     from icqf.workflow.options import StudyOptions
     from icqf.workflow.places import refuse_table
-    from icqf.workflow.results import DECIMALS
     from icqf.workflow.score import score_file
 
     given = StudyOptions.of({"answers": answers, "missing_codes": missing_codes, "visit": visit})

@@ -148,7 +148,7 @@ _table_format = [
 
 _report = [
     click.option("--report/--no-report", default=StudyOptions.report, help="Write report.html."),
-    click.option("--names", cls=ManyOption, help="Names of the factors in the report, in their order."),
+    click.option("--names", cls=ManyOption, help="Names of the factors, in their order."),
     click.option(
         "--bootstrap",
         type=click.IntRange(0),

@@ -166,6 +166,15 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "exists": _with("Choose another place with --out, or add --force to replace it."),
     "not-settled": _with("Raise --max-iter, or loosen --tol if that is close enough."),
     "names": _names,
+    "name-count": _with(
+        "Give one name for each factor, in their order, or some of them as in --names factor2=NAME."
+    ),
+    "swapped-names": _with(
+        "Names hold to a factor's content, so give them in this model's order; or edit the column name of "
+        "the table of factors, where the top items stand beside it."
+    ),
+    "not-named": _with("Name them after reading, with icqf report."),
+    "no-factors": _with("Give the names with --names, one for each factor."),
     "no-items": _with("Name the items with --items, or describe them with --codebook."),
     "too-many-items": _with("Name the items to reverse after --reverse, or declare them with --codebook."),
     "all-zero": _with("Lower --beta."),

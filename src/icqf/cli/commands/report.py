@@ -1,0 +1,50 @@
+"""``icqf report``: name the factors of results, and write their report again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from icqf.cli.support.many import ManyCommand, ManyOption
+from icqf.cli.support.options import FILE
+from icqf.cli.support.terminal import echo
+
+
+@click.command(
+    "report",
+    short_help="Name the factors of results, and write their report again.",
+    cls=ManyCommand,
+    epilog="""\b
+Examples:
+  icqf report results --names "Low mood" "Temper" "Worry"
+  icqf report results --names factor2="Temper"
+  icqf report results          (after editing the column "name" of results/factors.csv)""",
+)
+@click.argument("results", type=FILE)
+@click.option(
+    "--names",
+    cls=ManyOption,
+    help="Names of the factors in their order, or some of them as factor2=NAME."
+    "  [default: those in the table of factors]",
+)
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
+def command(results: Path, names: tuple[str, ...], quiet: bool) -> None:
+    """Write the report, tables, figures and model in the folder RESULTS again, with names for its factors.
+
+    Nothing is fitted again. Names reach the report, scores, loadings and the model file, so that new
+    participants are scored under them.
+    """
+    from icqf.workflow.naming import rewrite_results
+
+    pairs = [name.split("=", 1) for name in names]
+    given: dict[str, str] | list[str] | None = list(names) or None
+    if names and all(len(pair) == 2 for pair in pairs):
+        given = {old.strip(): new.strip() for old, new in pairs}
+    done = rewrite_results(results, names=given)
+    if quiet:
+        return
+    echo(f"The factors are called: {', '.join(done.names)}.")
+    if done.report is None:
+        echo("The fit wrote no report (--no-report), so tables and model alone were written again.")
+    echo(f"Written to {results}: {', '.join(done.files)}")

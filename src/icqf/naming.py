@@ -1,0 +1,260 @@
+"""Names of factors: which may be given, what a factor might be called, and whose name one is."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from icqf.errors import InputError, counted, did_you_mean, listed, shortened
+from icqf.summary import is_loaded
+
+if TYPE_CHECKING:
+    from icqf.data.questionnaire import Item
+
+N_TOP = 10
+WORTH_SHOWING = 0.05  # of the range: a smaller loading is not listed among the top items
+MOSTLY = 0.6  # share of a factor's items from which they count as those of one subscale
+BRIDGED = 1 / 3  # share of a subscale's own items from which a factor takes part in it
+LONGEST = 60
+_SUGGESTED = 36
+
+
+def default_names(k: int) -> list[str]:
+    """The names of factors that were given none.
+
+    Examples
+    --------
+    >>> default_names(2)
+    ['factor1', 'factor2']
+    """
+    return [f"factor{r}" for r in range(1, k + 1)]
+
+
+def top_places(shares: Any) -> list[int]:
+    """Places of a factor's top items: at most ten, each moved by a twentieth of its range or more.
+
+    Examples
+    --------
+    >>> top_places([0.2, 0.0, 0.7])
+    [2, 0]
+    """
+    values = np.asarray(shares, dtype=float)
+    return [int(j) for j in (-values).argsort(kind="stable")[:N_TOP] if values[j] >= WORTH_SHOWING]
+
+
+def checked_names(
+    own: Sequence[str], names: Sequence[str] | Mapping[str, str], *, taken: Iterable[str] = ()
+) -> list[str]:
+    """One name for each factor, refused where it could not stand over a column of scores.
+
+    Parameters
+    ----------
+    own : sequence of str
+        The names that the factors have now.
+    names : sequence or mapping
+        One name per factor in their order, or new names by those they have or by their numbers (factor2); an
+        empty name keeps the old one.
+    taken : iterable of str
+        Names of other columns.
+
+    Examples
+    --------
+    >>> checked_names(["factor1", "factor2"], {"factor2": "Temper"})
+    ['factor1', 'Temper']
+    """
+    if isinstance(names, Mapping):
+        keys = default_names(len(own))
+        strange = [str(name) for name in names if str(name) not in (*own, *keys)]
+        if strange:
+            raise InputError(f"There is no factor {strange[0]!r}.{did_you_mean(strange[0], own)}")
+        given = [str(names.get(name) or names.get(key) or name) for name, key in zip(own, keys, strict=True)]
+    else:
+        if isinstance(names, str) or len(names) != len(own):
+            number = 1 if isinstance(names, str) else len(names)
+            raise InputError(
+                f"There {'is' if number == 1 else 'are'} {counted(number, 'name')} for "
+                f"{counted(len(own), 'factor')}.",
+                code="name-count",
+                remedy="Give one name for each factor, in their order, or a few by the names they have.",
+                n_factors=len(own),
+            )
+        given = [str(name or old) for name, old in zip(names, own, strict=True)]
+    given = [" ".join(name.split()) for name in given]
+    lower = [name.casefold() for name in given]
+    for at, name in enumerate(given):
+        if not name or not name.isprintable():
+            raise InputError(f"The name {name!r} cannot be shown; give one of letters and digits.")
+        if len(name) > LONGEST:
+            raise InputError(
+                f"The name {name[:30]!r}… has {len(name)} characters; give one of at most {LONGEST}."
+            )
+        if lower[at] in lower[:at]:
+            raise InputError(f"Two factors are named {name!r}; give each factor a name of its own.")
+        if lower[at] in {str(other).casefold() for other in taken}:
+            raise InputError(f"The name {name!r} is that of a confound; give the factor another one.")
+        numbered = re.fullmatch(r"factor ?(\d+)", lower[at])
+        if numbered and int(numbered[1]) != at + 1:
+            raise InputError(f"The name {name!r} was given to factor {at + 1}, which has another number.")
+    return given
+
+
+def refuse_swapped(
+    names: Sequence[str], known: Sequence[Sequence[str]], top_items: Sequence[Sequence[str]]
+) -> None:
+    """Refuse a name in a place where another factor has the content that goes by it.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The names given, one per factor in their order.
+    known : sequence of sequence of str
+        What each factor goes by: the name it has, and the one that its items suggest.
+    top_items : sequence of sequence of str
+        The top items of each factor.
+
+    Examples
+    --------
+    >>> refuse_swapped(["Temper", "Worry"], [["Worry"], ["Temper"]], [["q1", "q2"], ["q5", "q7"]])
+    Traceback (most recent call last):
+    ...
+    icqf.errors.InputError: The name 'Temper' was given to factor 1, whose top items are 'q1', 'q2'; it goes
+    with factor 2 ('q5', 'q7'). Names hold to a factor's content, so give them in this model's order.
+    """
+    owners: dict[str, set[int]] = {}
+    for at, others in enumerate(known):
+        for name in others:
+            owners.setdefault(name.casefold(), set()).add(at)
+    for at, name in enumerate(names):
+        mine = owners.get(name.casefold(), {at})
+        if at not in mine:
+            other = min(mine)
+            raise InputError(
+                f"The name {name!r} was given to factor {at + 1}, whose top items are "
+                f"{listed(top_items[at], most=3)}; it goes with factor {other + 1} "
+                f"({listed(top_items[other], most=3)}).",
+                code="swapped-names",
+                remedy="Names hold to a factor's content, so give them in this model's order.",
+            )
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Where a factor's own items come from: those that it moves by a tenth of their range, and most of all.
+
+    `scales` are the subscales it stands for, with how many of each one's items are its own, and how many the
+    subscale has: one where most of its items come from there, several where it bridges them, none otherwise.
+    """
+
+    scales: tuple[tuple[str, int, int], ...]
+    only: bool
+
+    @property
+    def words(self) -> str:
+        """The theme as part of a sentence; empty where no subscale stands out."""
+        parts = [f"{name} ({n} of its {counted(size, 'item')})" for name, n, size in self.scales]
+        if not parts:
+            return ""
+        if len(parts) > 1:
+            return "bridges " + ", ".join(parts[:-1]) + " and " + parts[-1]
+        return parts[0] if self.only else f"mostly {parts[0]}"
+
+
+def themes(shares: Any, subscales: Sequence[str]) -> list[Theme]:
+    """The theme of every factor.
+
+    Parameters
+    ----------
+    shares : array (m, k)
+        Loadings as shares of each item's range.
+    subscales : sequence of str
+        Subscale of each item; empty for none.
+
+    Examples
+    --------
+    >>> themes([[0.8, 0], [0.6, 0.1], [0, 0.7]], ["Worry", "Worry", "Temper"])[0].words
+    'Worry (2 of its 2 items)'
+    """
+    values = np.asarray(shares, dtype=float)
+    own = is_loaded(values) & (values == values.max(axis=1, keepdims=True))
+    sizes = Counter(scale for scale in subscales if scale)
+    found = []
+    for mine in own.T:
+        held = Counter(scale for scale, is_own in zip(subscales, mine, strict=True) if is_own and scale)
+        total = sum(held.values())
+        if not total:
+            found.append(Theme((), False))
+            continue
+        scale, n = held.most_common(1)[0]
+        taken = [
+            (name, many, sizes[name]) for name, many in held.most_common() if many >= BRIDGED * sizes[name]
+        ]
+        if n > MOSTLY * total:
+            taken = [(scale, n, sizes[scale])]
+        found.append(Theme(tuple(taken[:3]), len(taken) == 1 and taken[0][1] == total))
+    return found
+
+
+def suggested_names(shares: pd.DataFrame, items: Iterable[Item]) -> list[str]:
+    """What each factor might be called: its subscale, or the wording of its strongest item.
+
+    Parameters
+    ----------
+    shares : DataFrame (m, k)
+        Loadings as shares of each item's range, indexed by item.
+    items : iterable of Item
+        Their wordings and subscales, as far as they are known.
+
+    Returns
+    -------
+    list of str
+        One per factor, all different.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from icqf.data.questionnaire import Item
+    >>> items = [Item("q1", wording="Lies awake", subscale="Worry"), Item("q2", wording="Shouts")]
+    >>> suggested_names(pd.DataFrame({"factor1": [0.8, 0.1], "factor2": [0.0, 0.7]}, ["q1", "q2"]), items)
+    ['Worry', 'Shouts']
+    """
+    known = {item.name: item for item in items}
+    rows = [known.get(str(name)) for name in shares.index]
+    found = themes(shares, ["" if item is None else item.subscale for item in rows])
+    names: list[str] = []
+    for r, theme in enumerate(found):
+        ranked = (-shares.iloc[:, r].to_numpy()).argsort(kind="stable")
+        said = _from_wording([rows[j] for j in ranked[:5]], str(shares.index[ranked[0]]))
+        name = " / ".join(scale for scale, _, _ in theme.scales[:2])
+        same = {other.casefold() for other in names}
+        options = [name, f"{name}: {said[:1].lower()}{said[1:]}" if name else said]
+        options += [f"{options[-1]} ({number})" for number in range(2, len(found) + 2)]
+        names.append(next(option for option in options if option and option.casefold() not in same))
+    return names
+
+
+def shown_names(own: Sequence[str], suggested: Sequence[str]) -> list[str]:
+    """What factors are called in a report: their names, else a number with what their items suggest.
+
+    Examples
+    --------
+    >>> shown_names(["Low mood", "factor2"], ["Worry", "Temper"])
+    ['Low mood', 'Factor 2 (Temper)']
+    """
+    numbered = zip(own, default_names(len(own)), suggested, strict=True)
+    return [
+        f"Factor {r} ({said})" if name == key else name for r, (name, key, said) in enumerate(numbered, 1)
+    ]
+
+
+def _from_wording(top: Sequence[Item | None], fallback: str) -> str:
+    """The wording of the strongest item that is not reversed, whose meaning is that of the factor."""
+    for item in top:
+        if item is not None and item.wording and not item.reverse:
+            return shortened(item.wording.rstrip("."), _SUGGESTED)
+    return shortened(fallback, _SUGGESTED)

@@ -1,0 +1,225 @@
+"""Name the factors of a folder of results, and write its report again, without a fit."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from icqf.errors import InputError, listed
+from icqf.estimator import ICQF
+from icqf.io.atomic import new_folder, recover
+from icqf.io.formats import WRITABLE
+from icqf.io.readers.files import read_table
+from icqf.io.write import csv_text, write_table
+from icqf.naming import checked_names, default_names, refuse_swapped, shown_names
+from icqf.report import Report, from_json, renamed
+from icqf.workflow.named import DECIMALS, factors_table, suggestions, write_named
+from icqf.workflow.places import ACCOUNT, files_in
+
+_NAMED = ("factor", "name", "top_items")
+
+
+@dataclass(frozen=True, eq=False)
+class Rewritten:
+    """A folder of results that was written again.
+
+    Parameters
+    ----------
+    folder : Path
+    names : tuple of str
+        The names of the factors.
+    report : Report or None
+        What the report says; None where the fit wrote none.
+    files : tuple of str
+        What the folder holds.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from icqf.workflow import Rewritten
+    >>> Rewritten(Path("results"), ("Worry", "Temper"), None, ("factors.csv",)).names
+    ('Worry', 'Temper')
+    """
+
+    folder: Path
+    names: tuple[str, ...]
+    report: Report | None
+    files: tuple[str, ...]
+
+
+def rewrite_results(
+    folder: str | os.PathLike[str], *, names: Sequence[str] | Mapping[str, str] | None = None
+) -> Rewritten:
+    """Write the tables, the model and the report of a folder of results again, with names for its factors.
+
+    Nothing is fitted. The folder afterwards holds everything under the new names, or is as it was.
+
+    Parameters
+    ----------
+    folder : path
+        What `write_results` (or ``icqf fit``) wrote.
+    names : sequence or mapping, optional
+        One name per factor in their order, or a few by the names they have. None takes them from the column
+        ``name`` of the folder's table of factors, which may have been edited.
+
+    Returns
+    -------
+    Rewritten
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from icqf.datasets import demo_paths
+    >>> from icqf.workflow import StudyOptions, fit_study, rewrite_results, write_results
+    >>> answers, codebook = demo_paths()
+    >>> asked = {"answers": answers, "codebook": codebook, "n_components": 2, "beta": 0.1, "report": False}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files = write_results(fit_study(StudyOptions.of(asked)), f"{folder}/results")
+    ...     rewrite_results(f"{folder}/results", names=["Acting out", "Holding in"]).names
+    ('Acting out', 'Holding in')
+    """
+    folder = Path(folder)
+    recover(folder)
+    account = account_in(folder)
+    model = ICQF.load(folder / "model.icqf")
+    format = _format_in(folder)
+    old = list(model.factor_names_)
+    if names is None:
+        model.name_factors(_names_in(folder / f"factors.{format}", model))
+    else:
+        given = checked_names(old, names, taken=model.confound_names_)
+        table = factors_table(model)
+        known = [[own, said] for own, said in zip(old, suggestions(model), strict=True)]
+        refuse_swapped(given, known, [str(items).split(", ") for items in table["top_items"]])
+        model.name_factors(given)
+    report, shown = report_in(folder), shown_names(model.factor_names_, suggestions(model))
+    if report is not None:
+        report = renamed(report, shown)
+    with new_folder(folder) as place:
+        for name in files_in(folder):
+            (place / name).parent.mkdir(exist_ok=True)
+            shutil.copy2(folder / name, place / name)
+        write_named(place, model, report, format=format)
+        _rename_scores(place / f"scores.{format}", old, model.factor_names_, format)
+        account["outputs"] = sorted({*account["outputs"], *(set(files_in(place)) - set(files_in(folder)))})
+        account["names"] = shown
+        text = json.dumps(account, indent=2, ensure_ascii=False)
+        (place / ACCOUNT).write_text(text + "\n", encoding="utf-8")
+        files = tuple(sorted(path.name for path in place.iterdir()))
+    return Rewritten(folder, tuple(model.factor_names_), report, files)
+
+
+def account_in(folder: Path) -> dict[str, Any]:
+    """The account of the run whose results a folder holds; refused where it holds none."""
+    remedy = "Name the folder that icqf fit wrote its results to."
+    if not folder.exists():
+        raise InputError(f"{folder}: there is no such folder.", code="no-results", remedy=remedy)
+    if not folder.is_dir():
+        raise InputError(f"{folder}: this is a file, not a folder.", code="no-results", remedy=remedy)
+    try:
+        account = json.loads((folder / ACCOUNT).read_text(encoding="utf-8"))
+        right = account["program"] == "icqf" and isinstance(account["outputs"], list)
+    except (OSError, ValueError, KeyError, TypeError):
+        right = False
+    if not right or not (folder / "model.icqf").is_file():
+        raise InputError(
+            f"{folder}: the folder holds no results of icqf fit ({ACCOUNT} and model.icqf).",
+            code="no-results",
+            remedy=remedy,
+        )
+    found: dict[str, Any] = account
+    return found
+
+
+def report_in(folder: Path) -> Report | None:
+    """The report that a folder keeps as JSON; None where the fit wrote none."""
+    path = folder / "report.json"
+    if not path.is_file():
+        return None
+    try:
+        return from_json(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: this is not text. Fit again to write it anew.") from None
+    except InputError as error:
+        raise error.at(str(path)) from None
+
+
+def _format_in(folder: Path) -> str:
+    found = [form for form in WRITABLE if (folder / f"scores.{form}").is_file()]
+    if not found:
+        raise InputError(
+            f"{folder}: there is no table of scores in it.", code="no-results", remedy="Fit again."
+        )
+    return found[0]
+
+
+def _names_in(path: Path, model: ICQF) -> list[str]:
+    """The names in an edited table of factors, refused where a row is not about the factor it names."""
+    if not path.is_file():
+        raise InputError(
+            f"{path}: there is no such file.",
+            code="no-factors",
+            remedy="Give the names, one for each factor.",
+        )
+    table = read_table(path, text=_NAMED).frame
+    absent = [column for column in _NAMED if column not in table.columns]
+    if absent:
+        raise InputError(
+            f"{path}: there is no column {absent[0]!r}; the table of factors has the columns factor, name "
+            "and top_items."
+        )
+    keys = default_names(len(model.factor_names_))
+    tops = dict(zip(keys, factors_table(model)["top_items"], strict=True))
+    names: dict[str, str] = {}
+    for key, name, top in table[list(_NAMED)].fillna("").astype(str).itertuples(index=False):
+        key = key.strip()
+        if key not in tops or key in names:
+            why = "stands there twice" if key in names else "is no factor of this model"
+            raise InputError(f"{path}: {key!r} {why}; leave the column factor as it was.")
+        if _content(top) != _content(tops[key]):
+            others = [other for other in keys if _content(tops[other]) == _content(top)]
+            whose = f" (they are those of {others[0]})" if others else ""
+            raise InputError(
+                f"{path}: the row of {key!r} is said to have the top items {listed(_content(top), most=3)}"
+                f"{whose}, but {key} of this model has {listed(_content(tops[key]), most=3)}.",
+                code="other-content",
+                remedy="Names hold to a factor's content, so change nothing but the column name.",
+            )
+        names[key] = name.strip()
+    lacking = [key for key in keys if key not in names]
+    if lacking:
+        raise InputError(f"{path}: the row of {lacking[0]!r} is missing; leave one row for each factor.")
+    return [names[key] or key for key in keys]
+
+
+def _content(top: str) -> list[str]:
+    return [part.strip() for part in top.split(",") if part.strip()]
+
+
+def _rename_scores(path: Path, old: list[str], new: list[str], format: str) -> None:
+    """Give the columns of scores their new names; the scores stay as they were written."""
+    if old == new:
+        return
+    changed = InputError(
+        f"{path.name}: its columns are not the factors of the model.",
+        code="no-results",
+        remedy="Fit again, or put the file back as it was.",
+    )
+    if format == "csv":
+        head, line, rest = path.read_bytes().decode("utf-8").partition("\n")
+        ends = [csv_text(pd.DataFrame(columns=names)).rstrip("\n") for names in (old, new)]
+        if not head.endswith(ends[0]):
+            raise changed
+        path.write_bytes((head.removesuffix(ends[0]) + ends[1] + line + rest).encode())
+        return
+    table = read_table(path).frame
+    if table.shape[1] != len(old) + 1:
+        raise changed
+    write_table(table.set_axis([table.columns[0], *new], axis=1), path, decimals=DECIMALS)

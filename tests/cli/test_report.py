@@ -1,0 +1,56 @@
+"""``icqf report``: names after the fit."""
+
+import pytest
+
+from icqf.datasets import demo_paths
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    from click.testing import CliRunner
+
+    from icqf.cli.program import cli
+
+    answers, codebook = demo_paths()
+    out = tmp_path_factory.mktemp("report") / "results"
+    words = ["fit", str(answers), "--codebook", str(codebook), "--items", "q00*", "q01*"]
+    words += ["--n-components", "2", "--beta", "0.1", "--bootstrap", "20", "--out", str(out), "-q"]
+    assert CliRunner().invoke(cli, words).exit_code == 0
+    return out
+
+
+def test_names_are_told_and_shown(run, fitted):
+    result = run("report", fitted, "--names", "Acting out", "Holding in")
+    assert result.exit_code == 0 and "The factors are called: Acting out, Holding in." in result.stdout
+    assert "Holding in: " in run("show", fitted / "model.icqf").stdout
+    answers, _ = demo_paths()
+    assert run("score", fitted / "model.icqf", answers).stdout.startswith("child_id,Acting out,Holding in\n")
+    assert run("report", fitted, "--names", "factor2=Quiet", "-q").stdout == ""
+    assert "Quiet" in (fitted / "report.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["a"], "There is 1 name for 2 factors. Give one name for each factor, in their order, or some of"),
+        (["factor3=a"], "There is no factor 'factor3'."),
+        (["b", "B"], "Two factors are named 'B'"),
+        (["factor2", "x"], "which has another number"),
+    ],
+)
+def test_names_that_cannot_be(run, fitted, names, said):
+    result = run("report", fitted, "--names", *names)
+    assert result.exit_code == 2 and said in result.stderr
+
+
+def test_another_order_is_refused_with_the_way_out(run, fitted):
+    run("report", fitted, "--names", "One", "Two")
+    result = run("report", fitted, "--names", "Two", "One")
+    assert result.exit_code == 2
+    assert "'Two' was given to factor 1" in result.stderr and "edit the column name of" in result.stderr
+
+
+def test_a_folder_without_results(run, tmp_path):
+    result = run("report", tmp_path)
+    assert result.exit_code == 2 and "holds no results of icqf fit" in result.stderr
+    assert run("report", tmp_path / "none").exit_code == 2
