@@ -18,6 +18,7 @@ PACKAGES = (
     "icqf.datasets",
     "icqf.selection",
     "icqf.evaluation",
+    "icqf.extensions",
     "icqf.resampling",
     "icqf.baselines",
     "icqf.plotting",

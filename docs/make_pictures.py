@@ -1,4 +1,4 @@
-"""Draws the pictures of the README: `python docs/make_pictures.py`.
+"""Draws the pictures of the README and of the pages: `python docs/make_pictures.py`.
 
 The picture of the report is a screenshot by Chromium.
 """
@@ -9,8 +9,11 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
 from icqf import ICQF, ICQFCV, plotting
-from icqf.datasets import load_demo
+from icqf.datasets import load_demo, make_cohort
+from icqf.extensions import shortform
 from icqf.report import build_report, write_report
 
 IMAGES = Path(__file__).parent / "images"
@@ -27,6 +30,12 @@ def main() -> None:
         form="wide",
     )
     ax.figure.savefig(IMAGES / "loadings.png", dpi=110, bbox_inches="tight")
+
+    cohort = make_cohort("hbn").questionnaire
+    form = shortform(ICQF(8, beta=0.1).fit(cohort), cohort, max_items=25)
+    figure = Figure(figsize=(7.0, 4.2), layout="constrained")
+    plotting.accuracy_curve(form.curve, ax=figure.add_subplot())
+    figure.savefig(IMAGES / "shortform.png", dpi=110)
 
     model = ICQF(item_range=study.ranges())
     search = ICQFCV(model, n_components=range(6, 11), betas=[0.1, 0.5], random_state=0)

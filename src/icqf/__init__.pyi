@@ -2,6 +2,7 @@ from . import baselines as baselines
 from . import data as data
 from . import datasets as datasets
 from . import evaluation as evaluation
+from . import extensions as extensions
 from . import io as io
 from . import plotting as plotting
 from . import report as report

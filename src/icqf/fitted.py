@@ -89,11 +89,11 @@ class FittedModel(TransformerMixin, BaseEstimator):
         problem, filled = state_others(self, X, confounds)
         scores = np.full((len(filled), len(self.components_)), np.nan)
         if filled.any():
-            scores[filled] = self._solve_scores(problem).T
+            scores[filled] = self.solve_scores(problem).T
         return scores
 
-    def _solve_scores(self, problem: Problem) -> Array:
-        """Scores (k, n), solved for in the order of the fit, so that they are those of the fit."""
+    def solve_scores(self, problem: Problem) -> Array:
+        """Scores (k, n) for a stated problem, in the order of the fit, so that they are those of the fit."""
         loadings = np.concatenate(
             [self.components_[np.argsort(self.solving_order_)], self.confound_components_]
         )
@@ -153,7 +153,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
             raise InputError("Nobody in this table answered anything, so there is nothing to score.")
         weights = None if sample_weight is None else weights_of(sample_weight, filled)
         loadings = problem.scaled_loadings(np.concatenate([self.components_, self.confound_components_]))
-        A = problem.with_confounds(self._solve_scores(problem), np.float64)
+        A = problem.with_confounds(self.solve_scores(problem), np.float64)
         total, count = 0.0, 0.0
         for block in problem.precise_blocks():
             D = block.masked(block.X - A[:, block.rows].T @ loadings)

@@ -23,7 +23,7 @@ from icqf.io.atomic import FULL
 
 COMMANDS = (
     *("demo", "check", "codebook", "fit", "select", "report", "score", "show", "compare"),
-    *("stability", "diagnosis", "reproduce"),
+    *("shortform", "stability", "diagnosis", "reproduce"),
 )
 BAD_INPUT = 2
 INTERRUPTED = 130

@@ -90,6 +90,10 @@ PARAMETERS: dict[str, Kind] = {
     "rule": OneOf(("min", "one_se", "stable", "replicable")),
     "n_splits": Number(least=2, whole=True),
     "n_repeats": Number(least=1, whole=True),
+    "max_items": Number(least=1, whole=True),
+    "accuracy": Number(above=0.0, most=1.0),
+    "minutes": Number(above=0.0, most=1e6),
+    "max_minutes": Number(above=0.0, most=1e6),
     "seed": Number(least=0, most=2**32 - 1, whole=True),
 }
 

@@ -13,3 +13,4 @@ from .search import count_curve as count_curve
 from .search import cv_curve as cv_curve
 from .search import error_and_stability as error_and_stability
 from .search import scree as scree
+from .short_forms import accuracy_curve as accuracy_curve

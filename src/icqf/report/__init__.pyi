@@ -6,3 +6,4 @@ from .render import as_json as as_json
 from .render import as_markdown as as_markdown
 from .render import write_report as write_report
 from .schema import Report as Report
+from .self_scoring import scoring_page as scoring_page

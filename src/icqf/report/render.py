@@ -10,7 +10,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from icqf.data.confounds import INTERCEPT
@@ -19,6 +19,7 @@ from icqf.report import words
 from icqf.report.figures import figures, heat_css, item_order, level
 from icqf.report.markdown import safe
 from icqf.report.schema import ModelView, Report
+from icqf.report.templating import environment, file_of
 from icqf.summary import is_loaded
 
 _DIGITS = 12  # significant ones: all that a page shows follows from these
@@ -103,13 +104,13 @@ def as_html(report: Report) -> str:
     >>> "<h1>The demo</h1>" in as_html(report)
     True
     """
-    environment = _environment()
+    templates = _environment()
     order, begins = item_order(report)
-    return environment.get_template("report.html").render(
+    return templates.get_template("report.html").render(
         **_shared(report),
         figures={name: Markup(text) for name, text in figures(report).items()},
-        style=Markup(_file(environment, "style.css") + heat_css()),
-        script=Markup(_file(environment, "script.js")),
+        style=Markup(file_of(templates, "style.css") + heat_css()),
+        script=Markup(file_of(templates, "script.js")),
         rows=[(at in begins and at > 0, j, report.items[j]) for at, j in enumerate(order)],
         histogram=_histogram,
         loaded=lambda factor: [each for each in factor.loadings if is_loaded(each.share)],
@@ -140,15 +141,8 @@ def _for_markdown(value: Any) -> Markup:
 
 
 def _environment(**options: Any) -> Environment:
-    environment = Environment(
-        loader=PackageLoader("icqf.report"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-        **options,
-    )
-    environment.filters |= {
+    found = environment(**options)
+    found.filters |= {
         "number": words.number,
         "percent": words.percent,
         "whole": words.whole,
@@ -156,7 +150,7 @@ def _environment(**options: Any) -> Environment:
         "level": level,
         "strength": _strength,
     }
-    return environment
+    return found
 
 
 def _shared(report: Report) -> dict[str, Any]:
@@ -172,13 +166,6 @@ def _parts_beside_factors(view: ModelView) -> list[tuple[str, float]]:
     """The last rows of the table of factors: what confounds explain, if there are any, and the total."""
     confounds = [confound.variance for confound in view.confounds if confound.name != INTERCEPT]
     return [*([("Confounds", sum(confounds))] if confounds else []), ("Total", view.variance)]
-
-
-def _file(environment: Environment, name: str) -> str:
-    """A file of the package as it is, without the template language."""
-    loader: Any = environment.loader
-    text: str = loader.get_source(environment, name)[0]
-    return text
 
 
 def _strength(value: float) -> str:

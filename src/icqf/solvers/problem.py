@@ -203,6 +203,23 @@ class Problem:
         """The problem of some participants; γ follows their number (or weight)."""
         return replace(self, observations=self.observations.take(rows))
 
+    def of_items(self, items: Array) -> Problem:
+        """The problem of some items, in their own units."""
+        own = self.unscaled()
+
+        def of(values: Array | None) -> Array | None:
+            return None if values is None else values[..., items]
+
+        observations = own.observations
+        return replace(
+            own,
+            observations=replace(
+                observations, answers=observations.answers[:, items], hidden=of(observations.hidden)
+            ),
+            span=own.span[items],
+            bounds=Bounds(own.bounds.score, of(own.bounds.loading), of(own.bounds.reconstruction)),
+        )
+
     def drawn(self, counts: Array) -> Problem:
         """The problem of a resample: each participant counts as often as drawn, those never drawn are out."""
         rows = np.flatnonzero(counts)

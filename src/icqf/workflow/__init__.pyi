@@ -2,6 +2,8 @@ from .codebook import suggest_directions as suggest_directions
 from .fit import StudyFit as StudyFit
 from .fit import fit_study as fit_study
 from .fit import select_study as select_study
+from .modelled import ModelledAnswers as ModelledAnswers
+from .modelled import read_for_model as read_for_model
 from .naming import Rewritten as Rewritten
 from .naming import rewrite_results as rewrite_results
 from .options import StudyOptions as StudyOptions
@@ -12,3 +14,5 @@ from .results import write_results as write_results
 from .rules import rules_of_study as rules_of_study
 from .score import Scored as Scored
 from .score import score_file as score_file
+from .short_forms import shorten_study as shorten_study
+from .short_forms import write_short_form as write_short_form

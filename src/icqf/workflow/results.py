@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-from icqf.io.atomic import new_folder
 from icqf.io.write import write_table
 from icqf.report import Report, build_report
 from icqf.workflow.account import account_of
 from icqf.workflow.fit import StudyFit
+from icqf.workflow.folders import write_folder
 from icqf.workflow.named import DECIMALS, write_named
-from icqf.workflow.places import ACCOUNT, files_in, refuse_existing
 from icqf.workflow.rules import write_rules
 
 
@@ -48,17 +46,13 @@ def write_results(fit: StudyFit, folder: str | os.PathLike[str], *, force: bool 
     >>> "scores.csv" in names, "model.icqf" in names
     (True, True)
     """
-    folder = Path(folder)
-    refuse_existing(folder, force=force)
-    with new_folder(folder) as place:
-        for write in WRITERS:
-            write(fit, place, folder)
-        names = sorted([*(path.name for path in place.iterdir()), ACCOUNT])
-        outputs = sorted([*files_in(place), ACCOUNT])
-        text = json.dumps(account_of(fit, outputs=outputs), indent=2, ensure_ascii=False)
-        (place / ACCOUNT).write_text(text + "\n", encoding="utf-8")
-        refuse_existing(folder, force=force)
-    return names
+    target = Path(folder)
+
+    def write(place: Path) -> None:
+        for writer in WRITERS:
+            writer(fit, place, target)
+
+    return write_folder(target, write, lambda names: account_of(fit, outputs=names), force=force)
 
 
 def _tables(fit: StudyFit, place: Path, folder: Path) -> None:

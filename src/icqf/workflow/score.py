@@ -14,22 +14,10 @@ from threadpoolctl import threadpool_limits
 
 from icqf.data.parameters import Visit
 from icqf.data.questionnaire import Item, Questionnaire
-from icqf.errors import InputError, did_you_mean
 from icqf.estimator import ICQF
-from icqf.io.codebook import read_codebook
-from icqf.io.modelfile import StoredCodebook
-from icqf.io.readers.confounds import as_the_model_knows
-from icqf.io.readers.files import read_table
-from icqf.io.readers.questionnaires import NOT_IN_CODEBOOK, read_questionnaire
-from icqf.io.readers.tables import Table
-from icqf.io.readers.visits import keep_visit
-from icqf.stored import described
+from icqf.workflow.modelled import read_for_model
 
 ROWS_AT_A_TIME = 16384
-DIRECTIONS_UNKNOWN = (
-    "The model file does not say which items are reversed and which values mean a missing answer, so the "
-    "answers are taken as they stand. Give a codebook if this is wrong."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,30 +83,20 @@ def score_file(
     >>> scored.scores.shape
     (600, 2)
     """
-    fitted = ICQF.load(model)
-    known = fitted.codebook_
-    given = () if codebook is None else read_codebook(codebook)
-    items = _items(fitted, given)
-    texts = [name for name in (id, known.id) if name]
-    table = keep_visit(read_table(answers, dictionary=dictionary, text=texts), visit)
-    if id is None:
-        id = known.id if known.id in table.frame.columns else table.id
-    categories = {column.name: column.categories for column in fitted.confound_encoder_.columns}
-    confounds = list(categories)
-    _require_columns(table, [item.name for item in items], "item")
-    _require_columns(table, confounds, "confound")
-    table = as_the_model_knows(table, categories, (*given, *table.items, *known.confounds))
-    questionnaire = read_questionnaire(
-        table, codebook=items, id=id, confounds=confounds, missing_codes=missing_codes
+    read = read_for_model(
+        model,
+        answers,
+        codebook=codebook,
+        dictionary=dictionary,
+        id=id,
+        missing_codes=missing_codes,
+        visit=visit,
     )
     if begin is not None:
         begin()
-    scores = transform_in_threads(fitted, questionnaire)
+    scores = transform_in_threads(read.model, read.questionnaire)
     silent = int(scores.iloc[:, 0].isna().sum()) if scores.shape[1] else 0
-    notes = [note for note in questionnaire.notes if not note.startswith(NOT_IN_CODEBOOK)]
-    if codebook is None and not known.items:
-        notes.insert(0, DIRECTIONS_UNKNOWN)
-    return Scored(scores, tuple(notes), silent)
+    return Scored(scores, read.notes, silent)
 
 
 def transform_in_threads(model: ICQF, questionnaire: Questionnaire) -> pd.DataFrame:
@@ -137,23 +115,6 @@ def transform_in_threads(model: ICQF, questionnaire: Questionnaire) -> pd.DataFr
         with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
             parts = list(pool.map(scores_of, range(0, len(answers), ROWS_AT_A_TIME)))
     return pd.DataFrame(np.concatenate(parts), index=answers.index, columns=model.get_feature_names_out())
-
-
-def _items(model: ICQF, given: tuple[Item, ...]) -> tuple[Item, ...]:
-    """Return the model's items: ranges from the model, the rest from the codebook given or stored."""
-    names = (Item(str(name)) for name in model.item_range_.index)
-    return described(model, StoredCodebook((*names, *model.codebook_.items, *given))).items
-
-
-def _require_columns(table: Table, names: list[str], kind: str) -> None:
-    absent = [name for name in names if name not in table.frame.columns]
-    if absent:
-        more = f", nor are {len(absent) - 1} more" if len(absent) > 1 else ""
-        others = [name for name in table.frame.columns if name not in names]
-        raise InputError(
-            f"{table.source}: the model's {kind} {absent[0]!r} is no column of the table{more}."
-            f"{did_you_mean(absent[0], others)}"
-        )
 
 
 def model_items(model: str | os.PathLike[str]) -> tuple[ICQF, tuple[Item, ...]]:

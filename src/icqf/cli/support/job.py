@@ -87,9 +87,16 @@ def journal_for(out: Path, options: StudyOptions, *, resume: bool) -> Path | Non
 
 
 @contextmanager
-def job(ctx: click.Context, journal: Path | None, *, quiet: bool) -> Iterator[Meter]:
+def job(
+    ctx: click.Context,
+    journal: Path | None,
+    *,
+    quiet: bool,
+    what: str = "Cross-validation",
+    unit: str = "fits",
+) -> Iterator[Meter]:
     """Run the work inside; an interrupt says how to continue, and success removes the journal."""
-    meter = Meter(quiet=quiet)
+    meter = Meter(quiet=quiet, what=what, unit=unit)
     began_here = journal is not None and not journal.exists()
     try:
         try:
@@ -105,7 +112,7 @@ def job(ctx: click.Context, journal: Path | None, *, quiet: bool) -> Iterator[Me
         else:
             words = [word for word in ctx.meta.get(RAW, []) if word != "--resume"]
             command = shlex.join(["icqf", ctx.info_name or "", *words, "--resume"])
-            done = f"{_kept(journal)} of {meter.total} fits are kept" if meter.total else "The work is kept"
+            done = f"{_kept(journal)} of {meter.total} {unit} are kept" if meter.total else "The work is kept"
             echo(f"Stopped. {done} in {journal}; continue with:\n  {command}", err=True)
         ctx.exit(INTERRUPTED)
     if journal is not None:

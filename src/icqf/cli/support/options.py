@@ -178,6 +178,34 @@ _GROUPS = {
 }
 
 
+_modelled = [
+    click.argument("model", type=FILE),
+    click.argument("answers", type=FILE),
+    click.option("--codebook", type=FILE, help="Directions, missing codes and labels, not the model file's."),
+    click.option("--dictionary", type=FILE, help="REDCap data dictionary (CSV) or BIDS sidecar (JSON)."),
+    click.option("--id", metavar="COLUMN", help="Column of participant ids.  [default: that of the fit]"),
+    click.option(
+        "--missing-codes", cls=ManyOption, metavar="VALUE", help="Further values that mean no answer."
+    ),
+    visit_option,
+]
+
+
+def modelled_options(command: Command) -> Command:
+    """Add a model, a file of answers to its items, and how that file is read."""
+    for add in reversed(_modelled):
+        command = add(command)
+    return command
+
+
+def modelled_options_of(ctx: click.Context) -> dict[str, Any]:
+    """Return the parameters of `icqf.workflow.modelled.read_for_model` that were typed."""
+    names = ("model", "answers", "codebook", "dictionary", "id", "missing_codes", "visit")
+    given = {name: ctx.params[name] for name in names}
+    taken = StudyOptions.of({name: given[name] for name in ("answers", "missing_codes", "visit")})
+    return {**given, "missing_codes": taken.missing_codes, "visit": taken.visit}
+
+
 def study_options(*groups: str) -> Callable[[Command], Command]:
     """Add groups of options to a command: "columns", "candidates", "model", "format", "report", "rules"."""
     chosen = [*_answers, *(option for group in groups for option in _GROUPS[group])]

@@ -22,10 +22,14 @@ class Meter:
     ----------
     quiet : bool
         Show nothing.
+    what : str
+        What is being done.
+    unit : str
+        What is counted.
     """
 
-    def __init__(self, *, quiet: bool = False) -> None:
-        self.quiet = quiet
+    def __init__(self, *, quiet: bool = False, what: str = "Cross-validation", unit: str = "fits") -> None:
+        self.quiet, self.what, self.unit = quiet, what, unit
         self.done, self.total = 0, 0
         self.drawn = not quiet and sys.stderr.isatty()
         self._found = 0  # fits that an earlier run had done
@@ -60,12 +64,12 @@ class Meter:
         when = f", about {duration(left)} left" if done > self._found else ""  # nothing to judge by before
         when = when if done < total else f", {duration(spent)}"
         said = f"; best{'' if done == total else ' so far'}: {best}" if best else ""
-        text = f"{done} of {total} fits{when}{said}"
+        text = f"{done} of {total} {self.unit}{when}{said}"
         if self.drawn:
             full = BAR * done // max(total, 1)
-            self._draw(f"Cross-validation [{'#' * full:<{BAR}}] {text}")
+            self._draw(f"{self.what} [{'#' * full:<{BAR}}] {text}")
         else:
-            click.echo(f"Cross-validation: {text}", err=True)
+            click.echo(f"{self.what}: {text}", err=True)
 
     def _due(self, seconds: float) -> bool:
         now = time.monotonic()

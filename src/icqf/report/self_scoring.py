@@ -1,0 +1,135 @@
+"""A questionnaire that scores itself: one offline page with the items, and the profile they give."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from markupsafe import Markup
+
+from icqf.data.questionnaire import Item
+from icqf.data.scales import number
+from icqf.plotting.style import factor_names
+from icqf.report.templating import environment, file_of
+from icqf.stored import described
+
+if TYPE_CHECKING:
+    from icqf.extensions.short_forms import ShortForm
+    from icqf.fitted import FittedModel
+
+MOST_TICKS = 11  # answers to choose from; a wider range is typed in
+
+
+def scoring_page(form: ShortForm, *, title: str = "Questionnaire") -> str:
+    """Return a page on which a short form is filled in and scored as ``icqf score`` scores it.
+
+    It needs nothing else, sends nothing and keeps nothing: a policy inside it forbids any connection.
+
+    Parameters
+    ----------
+    form : ShortForm
+        What `icqf.extensions.shortform` gives.
+    title : str
+        Heading of the page.
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.extensions import shortform
+    >>> from icqf.report import scoring_page
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> form = shortform(ICQF(2).fit(demo), demo, max_items=5)
+    >>> page = scoring_page(form, title="Five questions")
+    >>> "<h1>Five questions</h1>" in page, page.count("<fieldset")
+    (True, 5)
+    """
+    model = form.model
+    items = described(model, model.codebook_).items or tuple(
+        Item(str(name), min=low, max=high) for name, low, high in model.item_range_.itertuples()
+    )
+    shown = factor_names(model.get_feature_names_out(), None)
+    templates = environment()
+    return templates.get_template("form.html").render(
+        title=title,
+        form=form,
+        items=[_question(item) for item in items],
+        confounds=_asked_beside(model),
+        factors=shown,
+        style=Markup(file_of(templates, "style.css")),
+        script=Markup(file_of(templates, "form.js")),
+        data=Markup(_json(_arithmetic(form, items))),
+    )
+
+
+def _question(item: Item) -> dict[str, Any]:
+    """An item's wording, and the answers to choose from; none where one is to be typed in."""
+    low, high = float(item.min or 0.0), float(item.max or 0.0)
+    texts = {value: text for value, text in item.labels if low <= value <= high}
+    if float(low).is_integer() and float(high).is_integer() and high - low < MOST_TICKS:
+        texts |= {value: "" for value in np.arange(low, high + 1).tolist() if value not in texts}
+    ticks = sorted(texts.items()) if len(texts) <= MOST_TICKS else []
+    return {
+        "name": item.name,
+        "wording": item.wording or item.name,
+        "low": number(low),
+        "high": number(high),
+        "ticks": [(number(value), text or number(value)) for value, text in ticks],
+    }
+
+
+def _asked_beside(model: FittedModel) -> list[dict[str, Any]]:
+    """What has to be known beside the answers: a number in its range, or one of some categories."""
+    entries = {entry.name: entry for entry in model.codebook_.confounds}
+    found = []
+    for column in model.confound_encoder_.columns:
+        entry = entries.get(column.name, Item(column.name))
+        texts = {str(number(value)): text for value, text in entry.labels}
+        kinds = [
+            str(number(kind) if isinstance(kind, (int, float)) else kind) for kind in column.categories or ()
+        ]
+        found.append(
+            {
+                "name": column.name,
+                "wording": entry.wording or column.name,
+                "kinds": [texts.get(kind, kind) for kind in kinds],
+                "low": number(column.low),
+                "high": number(column.high),
+            }
+        )
+    return found
+
+
+def _arithmetic(form: ShortForm, items: Sequence[Item]) -> dict[str, Any]:
+    """All numbers of the scoring: what `icqf.fitted.FittedModel.transform` solves, in the same order."""
+    model = form.model
+    order, scale = np.argsort(model.solving_order_), model.item_scale_
+    span = np.ptp(model.item_range_.to_numpy(), axis=1)
+    bands = form.bands
+    factors = list(model.get_feature_names_out())
+    by_factor = [bands[bands["factor"] == name] for name in factors]
+    return {
+        "items": [{"low": item.min, "high": item.max, "reversed": item.reverse} for item in items],
+        "scale": scale.tolist(),
+        "loadings": (model.components_[order] * scale).tolist(),
+        "offsets": (model.confound_components_ * scale).tolist(),
+        "room": (span * scale).tolist() if model.reconstruction_max == "item_range" else None,
+        "place": model.solving_order_.tolist(),
+        "beta": float(model.beta),
+        "penalty": model.penalty,
+        "top": model.score_max,
+        "confounds": model.confound_encoder_.to_dict()["columns"],
+        "intercept": model.confound_encoder_.intercept,
+        "fill": model.confound_encoder_.missing == "mean",
+        "knots": [part["score"].tolist() for part in by_factor],
+        "below": [part["low"].tolist() for part in by_factor],
+        "above": [part["high"].tolist() for part in by_factor],
+    }
+
+
+def _json(content: dict[str, Any]) -> str:
+    """JSON that can stand inside a script element: no text in it ends that element or begins a comment."""
+    text = json.dumps(content, ensure_ascii=True, allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

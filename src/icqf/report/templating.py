@@ -1,0 +1,26 @@
+"""Templates of the package, and the files that pages are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+
+def environment(**options: Any) -> Environment:
+    """Return what renders the package's templates: everything is escaped, and nothing may be undefined."""
+    return Environment(
+        loader=PackageLoader("icqf.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        **options,
+    )
+
+
+def file_of(found: Environment, name: str) -> str:
+    """Return a file of the package as it is, without the template language."""
+    loader: Any = found.loader
+    text: str = loader.get_source(found, name)[0]
+    return text

@@ -1,0 +1,143 @@
+"""The answers of a file, read as a fitted model knows its items."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from icqf.data.parameters import Visit
+from icqf.data.questionnaire import Item, Questionnaire
+from icqf.errors import InputError, did_you_mean
+from icqf.estimator import ICQF
+from icqf.io.codebook import read_codebook
+from icqf.io.modelfile import StoredCodebook
+from icqf.io.readers.confounds import as_the_model_knows
+from icqf.io.readers.files import read_table
+from icqf.io.readers.questionnaires import NOT_IN_CODEBOOK, read_questionnaire
+from icqf.io.readers.tables import Table, require_column
+from icqf.io.readers.visits import keep_visit
+from icqf.stored import described
+
+DIRECTIONS_UNKNOWN = (
+    "The model file does not say which items are reversed and which values mean a missing answer, so the "
+    "answers are taken as they stand. Give a codebook if this is wrong."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelledAnswers:
+    """A model of a file, and the answers of another that has its items.
+
+    Examples
+    --------
+    >>> from icqf.workflow import ModelledAnswers
+    >>> [name for name in ModelledAnswers.__annotations__]
+    ['model', 'questionnaire', 'notes', 'beside', 'files']
+    """
+
+    model: ICQF
+    questionnaire: Questionnaire
+    notes: tuple[str, ...]
+    beside: pd.DataFrame | None
+    files: tuple[Path, ...]
+
+
+def read_for_model(
+    model: str | os.PathLike[str],
+    answers: str | os.PathLike[str],
+    *,
+    codebook: str | os.PathLike[str] | None = None,
+    dictionary: str | os.PathLike[str] | None = None,
+    id: str | None = None,
+    groups: str | None = None,
+    missing_codes: Iterable[float | str] = (),
+    visit: Visit = None,
+    beside: Sequence[str] = (),
+) -> ModelledAnswers:
+    """Read a model, and a file of answers to its items with the ranges, directions and codes of the fit.
+
+    Parameters
+    ----------
+    model : path
+        A model file. The ranges, directions and missing codes of its items are used.
+    answers : path
+        A table with the model's items and confounds.
+    codebook : path, optional
+        Directions, missing codes and labels, for a model file that holds none, or instead of those it holds.
+        An entry of a confound says which of its values is which category of the model.
+    dictionary, id, groups, missing_codes, visit
+        As in `icqf.io.read_questionnaire`.
+    beside : sequence of str
+        Further columns to bring along, such as one that says who belongs to which group.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import demo_paths, load_demo
+    >>> from icqf.workflow import read_for_model
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ICQF(2).fit(load_demo()).save(f"{folder}/model.icqf")
+    ...     read = read_for_model(f"{folder}/model.icqf", demo_paths().answers, beside=["site"])
+    >>> read.questionnaire.answers.shape, list(read.beside)
+    ((600, 119), ['site'])
+    """
+    fitted = ICQF.load(model)
+    known = fitted.codebook_
+    given = () if codebook is None else read_codebook(codebook)
+    items = _items(fitted, given)
+    categories = {column.name: column.categories for column in fitted.confound_encoder_.columns}
+    confounds = list(categories)
+    further = [name for name in beside if name not in confounds]
+    texts = [name for name in (id, known.id, groups, *further) if name]
+    table = keep_visit(read_table(answers, dictionary=dictionary, text=texts), visit)
+    if id is None:
+        id = known.id if known.id in table.frame.columns else table.id
+    _require_columns(table, [item.name for item in items], "item")
+    _require_columns(table, confounds, "confound")
+    for name in beside:
+        require_column(table, name, "a group")
+    table = as_the_model_knows(table, categories, (*given, *table.items, *known.confounds))
+    questionnaire = read_questionnaire(
+        table,
+        codebook=items,
+        id=id,
+        confounds=[*confounds, *further],
+        groups=groups,
+        missing_codes=missing_codes,
+    )
+    found = questionnaire.confounds
+    if found is not None and further:
+        questionnaire = questionnaire.with_confounds(found[confounds] if confounds else None)
+    notes = [note for note in questionnaire.notes if not note.startswith(NOT_IN_CODEBOOK)]
+    if codebook is None and not known.items:
+        notes.insert(0, DIRECTIONS_UNKNOWN)
+    files = tuple(Path(path) for path in (model, answers, codebook, dictionary) if path is not None)
+    return ModelledAnswers(
+        fitted,
+        questionnaire,
+        tuple(notes),
+        None if not beside or found is None else found[list(beside)],
+        files,
+    )
+
+
+def _items(model: ICQF, given: tuple[Item, ...]) -> tuple[Item, ...]:
+    """Return the model's items: ranges from the model, the rest from the codebook given or stored."""
+    names = (Item(str(name)) for name in model.item_range_.index)
+    return described(model, StoredCodebook((*names, *model.codebook_.items, *given))).items
+
+
+def _require_columns(table: Table, names: list[str], kind: str) -> None:
+    absent = [name for name in names if name not in table.frame.columns]
+    if absent:
+        more = f", nor are {len(absent) - 1} more" if len(absent) > 1 else ""
+        others = [name for name in table.frame.columns if name not in names]
+        raise InputError(
+            f"{table.source}: the model's {kind} {absent[0]!r} is no column of the table{more}."
+            f"{did_you_mean(absent[0], others)}"
+        )

@@ -1,0 +1,147 @@
+"""Shorten a questionnaire: from a model and a file of answers to a folder with the form."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from icqf.data.questionnaire import Item
+from icqf.errors import InputError
+from icqf.extensions.short_forms import ShortForm, shortform
+from icqf.io.codebook import format_codebook
+from icqf.io.readers.files import read_table
+from icqf.io.write import write_table
+from icqf.jobs.parallel import Progress
+from icqf.plotting import accuracy_curve
+from icqf.report import scoring_page
+from icqf.workflow.folders import tool_account, write_folder
+from icqf.workflow.modelled import ModelledAnswers
+from icqf.workflow.named import DECIMALS
+
+
+def shorten_study(
+    read: ModelledAnswers, *, callback: Callable[[Progress], object] | None = None, **asked: Any
+) -> ShortForm:
+    """Choose a short form for a model and the answers of a file.
+
+    Parameters
+    ----------
+    read : ModelledAnswers
+        What `icqf.workflow.read_for_model` gives.
+    callback : callable, optional
+        Told about the progress.
+    **asked
+        Further parameters of `icqf.extensions.shortform`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import demo_paths, load_demo
+    >>> from icqf.workflow import read_for_model, shorten_study
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ICQF(2).fit(load_demo()).save(f"{folder}/model.icqf")
+    ...     read = read_for_model(f"{folder}/model.icqf", demo_paths().answers)
+    >>> len(shorten_study(read, max_items=6).items)
+    6
+    """
+    return shortform(read.model, read.questionnaire, callback=callback, **asked)
+
+
+def write_short_form(
+    form: ShortForm,
+    folder: str | os.PathLike[str],
+    *,
+    read: ModelledAnswers,
+    options: Mapping[str, Any],
+    started: datetime | None = None,
+    title: str = "Questionnaire",
+    force: bool = False,
+) -> list[str]:
+    """Write a short form: its codebook, a model that scores it, the curve, a figure and a page to fill in.
+
+    Returns
+    -------
+    list of str
+        Names of the files.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import demo_paths, load_demo
+    >>> from icqf.workflow import read_for_model, shorten_study, write_short_form
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ICQF(2).fit(load_demo()).save(f"{folder}/model.icqf")
+    ...     read = read_for_model(f"{folder}/model.icqf", demo_paths().answers)
+    ...     form = shorten_study(read, max_items=6)
+    ...     write_short_form(form, f"{folder}/short", read=read, options={"max_items": 6})
+    ['accuracy.png', 'bands.csv', 'curve.csv', 'form.html', 'items.csv', 'model.icqf', 'provenance.json']
+    """
+
+    def write(place: Path) -> None:
+        entries = {item.name: item for item in read.questionnaire.items}
+        items = [entries.get(name, Item(name)) for name in form.items]
+        (place / "items.csv").write_text(format_codebook(items), encoding="utf-8", newline="")
+        form.model.save(
+            place / "model.icqf", items=items, id=str(read.questionnaire.answers.index.name or "")
+        )
+        write_table(form.curve, place / "curve.csv", decimals=DECIMALS)
+        write_table(form.bands, place / "bands.csv", decimals=DECIMALS)
+        figure = Figure(figsize=(7.0, 4.4), layout="constrained")
+        accuracy_curve(form.curve, ax=figure.add_subplot())
+        figure.savefig(place / "accuracy.png", dpi=150)
+        page = scoring_page(form, title=title)
+        (place / "form.html").write_text(page, encoding="utf-8", newline="\n")
+
+    worst, least = form.worst
+    account = tool_account(
+        "shortform",
+        files=read.files,
+        options=options,
+        started=started or datetime.now(UTC),
+        notes=read.notes,
+        result={
+            "items": list(form.items),
+            "accuracy": round(form.accuracy, DECIMALS),
+            "worst": {"factor": worst, "accuracy": round(least, DECIMALS)},
+            "chosen_by": form.n_chosen_by,
+            "held_out": form.n_held_out,
+        },
+    )
+    return write_folder(Path(folder), write, account, force=force)
+
+
+def minutes_of(text: str) -> float | dict[str, float]:
+    """Return minutes for each item from a number, or from a table with the columns ``item`` and ``minutes``.
+
+    Examples
+    --------
+    >>> from icqf.workflow.short_forms import minutes_of
+    >>> minutes_of("0.2")
+    0.2
+    """
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    table = read_table(text, text=["item"])
+    absent = [name for name in ("item", "minutes") if name not in table.frame.columns]
+    if absent:
+        raise InputError(
+            f"{table.source}: there is no column {absent[0]!r}; a table of minutes has the columns item and "
+            "minutes."
+        )
+    numbers = pd.to_numeric(table.frame["minutes"], errors="coerce")
+    if numbers.isna().any():
+        at = int(numbers.isna().to_numpy().argmax())
+        raise InputError(
+            f"{table.source}: the minutes of the item {str(table.frame['item'].iloc[at])!r} are no number."
+        )
+    return dict(zip(table.frame["item"].astype(str), numbers.astype(float), strict=True))

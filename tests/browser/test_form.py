@@ -1,0 +1,148 @@
+"""The page to fill in, in a real browser: it scores as `icqf score` does, and sends and keeps nothing."""
+
+import json
+
+import numpy as np
+import pytest
+
+from icqf import ICQF
+from icqf.datasets import load_demo, make_synthetic
+from icqf.extensions import shortform
+from icqf.report import scoring_page
+
+pytestmark = pytest.mark.slow
+
+FILL = """
+const [answers, confounds] = arguments;
+const tell = (e) => e.dispatchEvent(new Event('input', {bubbles: true}));
+document.querySelector('button[type=reset]').click();
+confounds.forEach((value, at) => {
+  const field = document.getElementById('c' + at);
+  if (field) { field.value = value; tell(field); }
+});
+answers.forEach((value, at) => {
+  const fields = [...document.querySelectorAll(`[name=i${at}]`)];
+  if (fields[0].type === 'radio') {
+    const field = fields.find((e) => e.value === (value === null ? '' : String(value)));
+    field.checked = true;
+    tell(field);
+  } else { fields[0].value = value === null ? '' : value; tell(fields[0]); }
+});
+return [...document.querySelectorAll('#profile tbody tr')].map((row) => [
+  Number(row.dataset.score), ...[...row.cells].map((cell) => cell.textContent.trim())]);
+"""
+
+
+def made(model, study, folder, **more):
+    form = shortform(model, study, max_items=8, **more)
+    page = folder / "form.html"
+    page.write_text(scoring_page(form, title="Eight <b>questions</b>"), encoding="utf-8")
+    return form, page
+
+
+@pytest.fixture(scope="module")
+def demo():
+    return load_demo().select(["q00*", "q01*", "q02*"])
+
+
+@pytest.mark.parametrize("settings", [{}, {"penalty": "l2"}, {"penalty": "l21"}, {"score_max": None}])
+def test_the_page_scores_as_the_program_does(browser, demo, tmp_path, settings):
+    """Reversed items, gaps, confounds, ranges that press, every penalty: the same scores to four digits."""
+    form, page = made(ICQF(3, beta=0.3, **settings).fit(demo), demo, tmp_path)
+    part = demo.select(form.items)
+    rows = [*range(12), *np.argsort(-part.answers.mean(axis=1).to_numpy())[:12]]  # high answers press
+    browser.get(page.as_uri())
+    scores = form.model.transform(part.take(rows))
+    categories = [str(value) for value in form.model.confound_encoder_.columns[1].categories]
+    worst = 0.0
+    for answers, (_, beside), wanted in zip(
+        part.answers.iloc[rows].to_numpy(), part.confounds.iloc[rows].iterrows(), scores, strict=True
+    ):
+        plain = [None if np.isnan(value) else int(value) for value in answers]
+        if all(value is None for value in plain):
+            continue
+        found = browser.execute_script(
+            FILL, plain, [float(beside["age"]), str(categories.index(str(beside["sex"])))]
+        )
+        worst = max(worst, float(np.abs(np.array([row[0] for row in found]) - wanted).max()))
+        assert [row[3] for row in found] == [f"{row[0]:.2f}" for row in found]
+        for row in found:
+            low, high = map(float, row[4].split("–"))
+            assert 0 <= low <= row[0] + 0.005 and row[0] - 0.005 <= high
+    assert worst < 1e-4
+
+
+def test_items_without_labels_or_confounds(browser, tmp_path):
+    answers = make_synthetic(n=120, m=20, k=2, noise=0.2, random_state=0).answers
+    form, page = made(ICQF(2, item_range=(0, 100)).fit(answers), answers, tmp_path)
+    browser.get(page.as_uri())
+    places = [int(name.removeprefix("item")) - 1 for name in form.items]
+    for row in answers[:8, places]:
+        found = browser.execute_script(FILL, row.tolist(), [])
+        np.testing.assert_allclose([each[0] for each in found], form.model.transform(row[None])[0], atol=1e-4)
+
+
+def test_nothing_is_sent_kept_or_run(chromium, demo, tmp_path):
+    form, page = made(ICQF(3, beta=0.3).fit(demo), demo, tmp_path)
+    browser = chromium()
+    browser.get_log("browser"), browser.get_log("performance")
+    browser.get(page.as_uri())
+    assert (
+        browser.execute_script("return document.querySelector('h1').textContent") == "Eight <b>questions</b>"
+    )
+    browser.execute_script(FILL, [1] * len(form.items), ["10", "0"])
+    assert browser.execute_script("return document.getElementById('status').textContent").startswith("All 8")
+    blocked = browser.execute_async_script(
+        "const done = arguments[0];"
+        "fetch('https://example.org/').then(() => done('sent'), () => done('blocked'))"
+    )
+    assert blocked == "blocked"
+    kept = browser.execute_script("return [document.cookie, location.hash, location.search]")
+    assert kept == ["", "", ""]
+    browser.refresh()
+    assert browser.execute_script("return document.querySelectorAll('input[type=radio]:checked').length") == 8
+    assert browser.execute_script("return document.getElementById('profile').hidden")
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    assert asked and all(url.startswith(("file:", "data:")) for url in asked if "example.org" not in url)
+
+
+def test_what_is_said_on_the_way(browser, demo, tmp_path):
+    form, page = made(ICQF(3, beta=0.3).fit(demo), demo, tmp_path)
+    browser.get(page.as_uri())
+    status = "return document.getElementById('status').textContent"
+    assert browser.execute_script(status) == "Nothing is answered yet."
+    browser.execute_script(FILL, [2] * len(form.items), ["", ""])
+    assert browser.execute_script(status).startswith("Fill in what is asked at the top")
+    browser.execute_script(FILL, [2, None] + [1] * (len(form.items) - 2), ["9", "1"])
+    assert browser.execute_script(status).startswith("7 of 8 questions are answered")
+
+
+@pytest.mark.parametrize("width", [375, 1440])
+def test_the_page_fits_the_window(browser, demo, tmp_path, width):
+    _, page = made(ICQF(3, beta=0.3).fit(demo), demo, tmp_path)
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get(page.as_uri())
+    browser.execute_script(FILL, [1] * 8, ["9", "1"])
+    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_without_scripts_the_questions_are_there(chromium, demo, tmp_path):
+    form, page = made(ICQF(3, beta=0.3).fit(demo), demo, tmp_path)
+    browser = chromium(scripts=False)
+    browser.get(page.as_uri())
+    text = browser.find_element("tag name", "body").text
+    assert "switched off in this browser" in text
+    assert all(item.wording in text for item in form.model.codebook_.items)
+
+
+def test_accessible(browser, demo, tmp_path, axe):
+    _, page = made(ICQF(3, beta=0.3).fit(demo), demo, tmp_path)
+    browser.get(page.as_uri())
+    browser.execute_script(FILL, [1] * 8, ["9", "1"])
+    browser.execute_script(axe)
+    found = browser.execute_async_script(
+        "const done = arguments[0]; axe.run().then((r) => done(r.violations.map((v) => v.id)))"
+    )
+    assert found == []

@@ -1,0 +1,137 @@
+"""`icqf shortform`: a folder with the form, a model that scores it, and a page to fill in."""
+
+import io
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from icqf import ICQF
+from icqf.io import read_codebook
+from small_study import ITEMS, table
+
+
+@pytest.fixture(scope="module")
+def short(run, results, files, tmp_path_factory):
+    """A form of five items; not to be written to."""
+    out = tmp_path_factory.mktemp("short") / "form"
+    result = run(
+        *("shortform", results / "model.icqf", files / "answers.csv", "--max-items", "5", "--keep", "q03"),
+        *("--title", "Five <questions>", "--out", out),
+    )
+    assert result.exit_code == 0, result.stderr
+    return out, result
+
+
+def test_what_is_written(short):
+    out, result = short
+    names = [
+        "accuracy.png",
+        "bands.csv",
+        "curve.csv",
+        "form.html",
+        "items.csv",
+        "model.icqf",
+        "provenance.json",
+    ]
+    assert sorted(path.name for path in out.iterdir()) == names
+    items = read_codebook(out / "items.csv")
+    assert len(items) == 5 and "q03" in [item.name for item in items]
+    assert re.search(r"5 of 12 items: scores correlate 0\.\d{3}", result.stdout)
+    assert "Question q03 (reversed)" in result.stdout
+    account = json.loads((out / "provenance.json").read_text())
+    assert account["result"]["items"] == [item.name for item in items]
+    assert account["options"]["keep"] == ["q03"]
+    assert "/" not in account["inputs"][0]["file"]
+    curve = pd.read_csv(out / "curve.csv")
+    assert curve["n_items"].tolist() == [1, 2, 3, 4, 5]
+
+
+def test_the_short_questionnaire_is_scored(run, short, results, tmp_path):
+    """A file with the form's items alone is scored: directions and missing codes go along."""
+    out, _ = short
+    names = [item.name for item in read_codebook(out / "items.csv")]
+    asked = table()[["record_id", "age", "sex", *names]]
+    asked.to_csv(tmp_path / "short.csv", index=False)
+    result = run("score", out / "model.icqf", tmp_path / "short.csv")
+    assert result.exit_code == 0, result.stderr
+    scores = pd.read_csv(io.StringIO(result.stdout)).set_index("record_id")
+    full = pd.read_csv(results / "scores.csv").set_index("record_id")
+    both = scores.notna().all(axis=1) & full.notna().all(axis=1)
+    assert np.corrcoef(scores[both]["factor1"], full[both]["factor1"])[0, 1] > 0.9
+    hidden = table().copy()
+    hidden[[name for name in ITEMS if name not in names]] = ""
+    hidden.to_csv(tmp_path / "hidden.csv", index=False)
+    missing = pd.read_csv(io.StringIO(run("score", results / "model.icqf", tmp_path / "hidden.csv").stdout))
+    missing = missing.set_index("record_id")
+    assert (scores - missing).abs().median().max() < 1e-3
+
+
+def test_the_page_holds_what_it_needs_and_no_participant(short):
+    out, _ = short
+    page = (out / "form.html").read_text()
+    assert "Five &lt;questions&gt;" in page and "default-src 'none'" in page and "form-action 'none'" in page
+    assert page.count("<fieldset") == 5 and "Factor 2" in page and "Question q03" in page
+    assert not re.search(r"(src|href)=\"(?!data:)", page)
+    for participant in table()["record_id"].head(3):
+        assert f'"{participant}"' not in page
+
+
+def test_the_model_says_that_it_is_short(run, short):
+    result = run("show", short[0] / "model.icqf")
+    assert "2 factors behind 5 items" in result.stdout
+    assert ICQF.load(short[0] / "model.icqf").n_features_in_ == 5
+
+
+def test_results_are_not_replaced_unasked(run, short, results, files):
+    words = (
+        "shortform",
+        results / "model.icqf",
+        files / "answers.csv",
+        "--max-items",
+        "3",
+        "--out",
+        short[0],
+    )
+    result = run(*words)
+    assert result.exit_code == 2 and "add --force to replace" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--max-items", "0"], "--max-items must be a whole number of at least 1, not 0."),
+        (["--max-items", "30"], "--max-items is 30, and there are 12 items to choose from; give at most 12."),
+        (["--accuracy", "2", "--max-items", "3"], "--accuracy must be a number of at most 1, not 2.0."),
+        (["--keep", "mood"], "No item is named or matches 'mood'."),
+        (["--keep", "q01", "--drop", "q0*", "--max-items", "2"], "'q01' is to be kept and to be dropped"),
+        (["--max-minutes", "2", "--max-items", "3"], "--max-minutes cannot be kept to without minutes"),
+        (["--minutes", "soon"], "soon"),
+        (["--minutes=-1", "--max-items", "3"], "--minutes must be a number above 0, not -1.0."),
+        (["--groups", "site"], "there is no column 'site'"),
+        (["--seed", "-3"], "--seed must be a whole number of at least 0, not -3."),
+    ],
+)
+def test_what_cannot_be_done(run, results, files, tmp_path, words, said):
+    out = tmp_path / "form"
+    result = run("shortform", results / "model.icqf", files / "answers.csv", "--out", out, *words)
+    assert result.exit_code == 2, result.stderr
+    assert said in result.stderr and "Traceback" not in result.stderr
+    assert not out.exists()
+
+
+def test_a_table_of_minutes(run, results, files, tmp_path):
+    pd.DataFrame({"item": ITEMS, "minutes": 0.25}).to_csv(tmp_path / "minutes.csv", index=False)
+    result = run(
+        *("shortform", results / "model.icqf", files / "answers.csv", "--minutes", tmp_path / "minutes.csv"),
+        *("--max-minutes", "1", "--max-items", "8", "--out", tmp_path / "form"),
+    )
+    assert result.exit_code == 0, result.stderr
+    assert "4 of 12 items, about 1 minute:" in result.stdout
+
+
+def test_the_answers_come_second(run, results, files, tmp_path):
+    result = run("shortform", files / "answers.csv", results / "model.icqf", "--out", tmp_path / "form")
+    assert result.exit_code == 2 and "the model comes before the answers" in result.stderr
