@@ -12,8 +12,8 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from icqf import ICQF, ICQFCV, plotting
-from icqf.datasets import load_demo, make_cohort
-from icqf.extensions import shortform
+from icqf.datasets import load_demo, load_help_battery, make_cohort
+from icqf.extensions import MetaICQF, shortform
 from icqf.report import build_report, write_report
 
 IMAGES = Path(__file__).parent / "images"
@@ -36,6 +36,13 @@ def main() -> None:
     figure = Figure(figsize=(7.0, 4.2), layout="constrained")
     plotting.accuracy_curve(form.curve, ax=figure.add_subplot())
     figure.savefig(IMAGES / "shortform.png", dpi=110)
+
+    battery = load_help_battery()
+    one = ICQFCV(n_components=range(1, 7), betas=[0.1, 0.5], n_splits=5, random_state=0)
+    meta = MetaICQF(one, meta_estimator=ICQF(3, beta=0.05, item_weight="variance")).fit(battery)
+    names = ["Distress", "Drinking", "No support"]
+    ax = plotting.three_levels(meta.loadings_, meta.top_items(), names=names)
+    ax.figure.savefig(IMAGES / "three-levels.png", dpi=110)
 
     model = ICQF(item_range=study.ranges())
     search = ICQFCV(model, n_components=range(6, 11), betas=[0.1, 0.5], random_state=0)

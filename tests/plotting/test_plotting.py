@@ -62,6 +62,9 @@ def test_every_plot_takes_and_returns_an_axes(model, models, demo, items, scores
     lengths = pd.DataFrame({"n_items": [1, 2], "accuracy": 0.8, "top_loading": 0.7, "factor1": 0.8})
     answers, loadings = demo.keyed_answers(), [each.loadings_ for each in models]
     match = match_factors(loadings[1], loadings[2])
+    battery = pd.DataFrame({"name": ["mood"], "k": [2], "found_again": [1], "explained": [0.5]})
+    meta = pd.DataFrame({"meta1": [0.5]}, index=pd.MultiIndex.from_tuples([("mood", "factor1")]))
+    strongest = pd.DataFrame({"instrument": ["mood"], "factor": "factor1", "label": "Sad", "share": 0.9})
     calls = [
         lambda ax: heatmap(model, items=items, ax=ax),
         lambda ax: heatmap(model, items=items, form="wide", ax=ax),
@@ -79,6 +82,8 @@ def test_every_plot_takes_and_returns_an_axes(model, models, demo, items, scores
         lambda ax: plots.factor_match(match.similarities, pairs=match.pairs, ax=ax),
         lambda ax: plots.split_tree(factor_lineage(loadings), ax=ax),
         lambda ax: plots.accuracy_curve(lengths, ax=ax),
+        lambda ax: plots.battery_overview(battery, ax=ax),
+        lambda ax: plots.three_levels(meta, strongest, ax=ax),
     ]
     assert len(calls) == len(plots.__all__)  # one of them twice, and triptych below
     for call in calls:

@@ -23,7 +23,7 @@ from icqf.io.atomic import FULL
 
 COMMANDS = (
     *("demo", "check", "codebook", "fit", "select", "report", "score", "show", "compare"),
-    *("shortform", "stability", "diagnosis", "reproduce"),
+    *("shortform", "batch", "meta", "stability", "diagnosis", "reproduce"),
 )
 BAD_INPUT = 2
 INTERRUPTED = 130

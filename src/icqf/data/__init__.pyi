@@ -1,3 +1,5 @@
+from .battery import Battery as Battery
+from .battery import by_instrument as by_instrument
 from .findings import Finding as Finding
 from .findings import Findings as Findings
 from .questionnaire import Item as Item

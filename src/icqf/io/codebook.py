@@ -6,6 +6,7 @@ import csv
 import io
 import os
 import re
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from icqf.data.questionnaire import Item
 from icqf.data.ranges import families_of
 from icqf.data.scales import USUAL_CODES, number
 from icqf.data.spreads import Spread
-from icqf.errors import InputError
+from icqf.errors import InputError, InputWarning
 from icqf.io.atomic import write_bytes
 from icqf.io.entries import COLUMNS, entries_of, item_of
 from icqf.io.readers.tables import Table, item_columns, require_file
@@ -34,7 +35,8 @@ def read_codebook(path: str | os.PathLike[str]) -> tuple[Item, ...]:
     ``direction`` is empty or ``reverse`` (in a column called so ``+`` and ``1`` mean forward, ``-`` and
     ``-1`` reversed; in a column called ``reverse``, ``1``, ``yes`` and ``x`` mean reversed, ``0``, ``no`` and
     empty cells not); ``missing`` is a list such as ``9; 99``; ``labels`` a list such as ``0=never;
-    1=often``. A ``remark`` is for readers and changes nothing. A TOML file has the same entries in
+    1=often``. A ``remark`` is for readers and changes nothing; a column ``instrument`` says which
+    questionnaire of a battery the item belongs to (`read_instruments`). A TOML file has the same entries in
     ``[[item]]`` tables. A warning names columns that a codebook does not have.
 
     Examples
@@ -58,6 +60,29 @@ def read_codebook(path: str | os.PathLike[str]) -> tuple[Item, ...]:
     if not items:
         raise InputError(f"{path.name}: the codebook describes no item.")
     return tuple(items.values())
+
+
+def read_instruments(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Read which instrument of a battery each item belongs to: the codebook's column ``instrument``.
+
+    Items without one are left out; empty where the codebook has no such column.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "items.csv")
+    ...     _ = file.write_text("name,instrument\\nsad,mood\\ntired,sleep\\n")
+    ...     read_instruments(file)
+    {'sad': 'mood', 'tired': 'sleep'}
+    """
+    path = Path(path)
+    require_file(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)  # read_codebook says what there is to say
+        entries = [entry for _, entry in entries_of(path)]
+    found = {str(e.get("name", "")).strip(): str(e.get("instrument", "")).strip() for e in entries}
+    return {item: instrument for item, instrument in found.items() if item and instrument}
 
 
 def write_codebook(items: Iterable[Item], path: str | os.PathLike[str]) -> None:

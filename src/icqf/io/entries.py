@@ -32,6 +32,7 @@ SPELLINGS = {
     "direction": ("keying", "keyed", "key", "scoring"),
     "reverse": ("reversed", "reverse_keyed", "reverse_coded", "reverse_scored", "is_reversed"),
     "subscale": ("scale", "syndrome", "subscales", "factor", "domain"),
+    "instrument": ("questionnaire", "measure", "form", "form_name"),
     "missing": ("missing_codes", "missing_values", "missings"),
     "labels": ("levels", "value_labels", "answers"),
     "remark": ("remarks", "comment", "comments", "note", "notes"),

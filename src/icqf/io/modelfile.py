@@ -14,7 +14,8 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from math import isfinite, prod
@@ -28,13 +29,15 @@ from icqf.errors import InputError
 from icqf.io.atomic import write_bytes
 from icqf.io.formats import READABLE
 
-FORMAT = "icqf-model"
-VERSION = 4
-MEMBERS, HEADER, CODEBOOK = "members.json", "model.json", "codebook.json"
+FORMAT, VERSION = "icqf-model", 4
+BATTERY_FORMAT, BATTERY_VERSION = "icqf-battery", 1
+MEMBERS, HEADER, CODEBOOK, BATTERY = "members.json", "model.json", "codebook.json", "battery.json"
+META = "meta"  # the folder of the second stage; instruments are numbered
 # What a file may unpack to. Numbers take the memory they take on disk; JSON takes up to forty times as much.
 _MOST_BYTES = 100 * 2**20
 _MOST_JSON = 8 * 2**20
-_MOST_MEMBERS = 50
+_MOST_MEMBERS = 50  # of one model
+_MOST_INSTRUMENTS = 200
 _DATE = (2020, 1, 1, 0, 0, 0)  # zip entries carry a date; a fixed one keeps the bytes the same
 _NPY = re.compile(
     rb"\x93NUMPY\x01\x00..\{'descr': '([^']+)', 'fortran_order': False, 'shape': \(([\d, ]*)\), \} *\n",
@@ -105,17 +108,49 @@ def write_model(path: str | os.PathLike[str], model: StoredModel) -> None:
     ...     read_model(pathlib.Path(folder, "m.icqf")).codebook == codebook
     True
     """
-    members = {HEADER: _json({"format": FORMAT, "version": VERSION, **model.header})}
+    _write(path, _described(model))
+
+
+def write_battery_model(
+    path: str | os.PathLike[str], instruments: Mapping[str, StoredModel], meta: StoredModel
+) -> None:
+    """Write the models of a battery's instruments, by name, and that of their joined scores to one file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from icqf.io.modelfile import StoredModel, read_battery_model, write_battery_model
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "meta.icqf")
+    ...     write_battery_model(path, {"CES-D": StoredModel({}, {})}, StoredModel({}, {}))
+    ...     list(read_battery_model(path)[0])
+    ['CES-D']
+    """
+    head = {"format": BATTERY_FORMAT, "version": BATTERY_VERSION, "instruments": list(instruments)}
+    members = {BATTERY: _json(head)}
+    for at, model in enumerate(instruments.values(), start=1):
+        members |= _described(model, f"{at}/")
+    _write(path, members | _described(meta, f"{META}/"))
+
+
+def _described(model: StoredModel, folder: str = "") -> dict[str, bytes]:
+    """The members that hold a model."""
+    members = {f"{folder}{HEADER}": _json({"format": FORMAT, "version": VERSION, **model.header})}
     if model.codebook.items:
-        members[CODEBOOK] = _json(asdict(model.codebook))
+        members[f"{folder}{CODEBOOK}"] = _json(asdict(model.codebook))
     for name, array in model.arrays.items():
         stream = io.BytesIO()
         numbers = np.ascontiguousarray(array, dtype=np.float64)
         np.lib.format.write_array(stream, numbers, version=(1, 0), allow_pickle=False)
-        members[f"{name}.npy"] = stream.getvalue()
+        members[f"{folder}{name}.npy"] = stream.getvalue()
+    return members
+
+
+def _write(path: str | os.PathLike[str], members: dict[str, bytes]) -> None:
     checksums = {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
     members = {MEMBERS: _json(checksums), **members}
-    if sum(map(len, members.values())) > _MOST_BYTES or len(members[HEADER]) > _MOST_JSON:
+    words = sum(len(content) for name, content in members.items() if name.endswith(".json"))
+    if sum(map(len, members.values())) > _MOST_BYTES or words > _MOST_JSON:
         raise InputError(f"{os.fspath(path)}: the model is too large for a model file.")
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
@@ -140,6 +175,65 @@ def _json(content: dict[str, Any]) -> bytes:
 
 def read_model(path: str | os.PathLike[str]) -> StoredModel:
     """Read a model file; anything else is refused with one sentence, and nothing in it is run."""
+    with _opened(path) as (archive, names):
+        if BATTERY in names:
+            raise _OtherKind(
+                f"{os.fspath(path)}: this is the model of a battery.",
+                code="battery-model",
+                remedy="Load it with MetaICQF.load.",
+            )
+        return _model(_members(archive, HEADER, _MOST_MEMBERS))
+
+
+def read_battery_model(path: str | os.PathLike[str]) -> tuple[dict[str, StoredModel], StoredModel]:
+    """Read the models of a battery's instruments, by name, and that of their joined scores."""
+    with _opened(path) as (archive, names):
+        if BATTERY not in names and HEADER in names:
+            raise _OtherKind(
+                f"{os.fspath(path)}: this is the model of one questionnaire, not of a battery.",
+                code="no-battery-model",
+                remedy="Load it with ICQF.load.",
+            )
+        members = _members(archive, BATTERY, _MOST_MEMBERS * (_MOST_INSTRUMENTS + 1))
+        head = _parsed(members.pop(BATTERY))
+        _check_version(head, BATTERY_FORMAT, BATTERY_VERSION)
+        instruments = head.pop("instruments")
+        if head or not isinstance(instruments, list) or not 0 < len(instruments) <= _MOST_INSTRUMENTS:
+            raise ValueError("it does not list its instruments")
+        if not all(isinstance(name, str) and name for name in instruments):
+            raise ValueError("an instrument has no name")
+        if len({*instruments}) < len(instruments):
+            raise ValueError("an instrument is there twice")
+        folders = [*(str(at) for at in range(1, len(instruments) + 1)), META]
+        parts: dict[str, dict[str, bytes]] = {folder: {} for folder in folders}
+        for name, content in members.items():
+            folder, _, own = name.partition("/")
+            if folder not in parts or not own:
+                raise ValueError(f"{name!r} is no part of it")
+            parts[folder][own] = content
+        absent = [f"{folder}/{HEADER}" for folder in folders if HEADER not in parts[folder]]
+        if absent:
+            raise ValueError(f"it lacks {absent[0]!r}")
+        models = [_model(parts[folder]) for folder in folders]
+        return dict(zip(instruments, models, strict=False)), models[-1]
+
+
+def is_battery_model(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file is the model of a battery; whatever else it is, its reader will say."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return BATTERY in archive.namelist()
+    except _DAMAGE:
+        return False
+
+
+class _OtherKind(InputError):
+    """A model file of the other kind, which is not damaged."""
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[zipfile.ZipFile, list[str]]]:
+    """A model file to be read; whatever is wrong with it is refused with one sentence."""
     where = os.fspath(path)
     if not Path(path).exists():
         raise InputError(f"{where}: there is no such file.")
@@ -149,17 +243,25 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
         if not Path(path).is_file():
             raise ValueError("it is a folder or a device")
         with zipfile.ZipFile(path) as archive:
-            members = _members(archive)
-        header = _parsed(members.pop(HEADER))
-        _check_version(header)
-        codebook = _codebook(_parsed(members.pop(CODEBOOK))) if CODEBOOK in members else StoredCodebook()
-        arrays = {name.removesuffix(".npy"): _array(name, members.pop(name)) for name in list(members)}
-        return StoredModel(header, arrays, codebook)
+            yield archive, [entry.filename for entry in archive.infolist()]
+    except _OtherKind:
+        raise
     except _DAMAGE as error:
         raise InputError(
             f"{where}: this is not an icqf model file, or it is damaged ({_brief(error)}). "
             "Save the model again."
         ) from None
+
+
+def _model(members: dict[str, bytes]) -> StoredModel:
+    """The model that some members hold, which are used up."""
+    if len(members) > _MOST_MEMBERS:
+        raise ValueError(f"it has {len(members)} members, more than any model needs")
+    header = _parsed(members.pop(HEADER))
+    _check_version(header, FORMAT, VERSION)
+    codebook = _codebook(_parsed(members.pop(CODEBOOK))) if CODEBOOK in members else StoredCodebook()
+    arrays = {name.removesuffix(".npy"): _array(name, members.pop(name)) for name in list(members)}
+    return StoredModel(header, arrays, codebook)
 
 
 def _what_it_may_be(path: Path) -> str:
@@ -189,25 +291,29 @@ def _brief(error: BaseException) -> str:
     return " ".join(str(error).split()).rstrip(".") or type(error).__name__
 
 
-def _members(archive: zipfile.ZipFile) -> dict[str, bytes]:
-    """The members that the file lists, each with the checksum that is listed."""
+def _members(archive: zipfile.ZipFile, first: str, most: int) -> dict[str, bytes]:
+    """The members that the file lists, each with the checksum that is listed; `first` must be one."""
     names = [entry.filename for entry in archive.infolist()]
-    if len(names) > _MOST_MEMBERS:
+    if len(names) > most:
         raise ValueError(f"it has {len(names)} members, more than any model needs")
     if MEMBERS not in names:
         raise ValueError(f"it holds no {MEMBERS}")
     checksums = _parsed(_unpacked(archive, MEMBERS, _MOST_JSON))
-    twice = [name for name in names if names.count(name) > 1]
+    twice = [name for name, count in Counter(names).items() if count > 1]
     strange = sorted({*names} - {MEMBERS, *checksums})
-    absent = sorted({HEADER, *checksums} - {*names})
+    absent = sorted({first, *checksums} - {*names})
     complaints = ((twice, "it holds {} twice"), (strange, "{} is no part of it"), (absent, "it lacks {}"))
     for found, complaint in complaints:
         if found:
             raise ValueError(complaint.format(repr(found[0])[:80]))
     members: dict[str, bytes] = {}
+    words = numbers = 0
     for name, checksum in checksums.items():
-        limit = _MOST_JSON if name.endswith(".json") else _MOST_BYTES - sum(map(len, members.values()))
+        in_words = name.endswith(".json")
+        limit = _MOST_JSON - words if in_words else _MOST_BYTES - words - numbers
         members[name] = _unpacked(archive, name, limit)
+        words += len(members[name]) * in_words
+        numbers += len(members[name]) * (not in_words)
         if hashlib.sha256(members[name]).hexdigest() != checksum:
             raise ValueError(f"{name!r} does not have its checksum")
     return members
@@ -235,14 +341,14 @@ def _parsed(content: bytes) -> dict[str, Any]:
     return found
 
 
-def _check_version(header: dict[str, Any]) -> None:
-    if header.pop("format", None) != FORMAT:
+def _check_version(header: dict[str, Any], kind: str, known: int) -> None:
+    if header.pop("format", None) != kind:
         raise ValueError("it is another kind of zip file")
     version = header.pop("version", None)
-    if type(version) is not int or version != VERSION:
-        newer = isinstance(version, int) and version > VERSION
+    if type(version) is not int or version != known:
+        newer = isinstance(version, int) and version > known
         raise ValueError(
-            f"it was saved in file format {version}, and this icqf reads format {VERSION}"
+            f"it was saved in file format {version}, and this icqf reads format {known}"
             f"{'; install a newer icqf' if newer else ''}"
         )
 

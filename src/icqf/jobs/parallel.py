@@ -38,6 +38,8 @@ class Progress:
         Jobs finished and jobs planned.
     best : str
         The best candidate so far, in words; empty where there is none.
+    stage : str
+        Which of several pieces of work it is, such as the instrument of a battery; empty where there is one.
 
     Examples
     --------
@@ -50,6 +52,7 @@ class Progress:
     done: int
     total: int
     best: str = ""
+    stage: str = ""
 
 
 def run_all(

@@ -1,7 +1,9 @@
+from .batteries import battery_overview as battery_overview
 from .comparison import by_method as by_method
 from .comparison import by_sample_size as by_sample_size
 from .comparison import factor_match as factor_match
 from .comparison import split_tree as split_tree
+from .hierarchy import three_levels as three_levels
 from .loadings import loading_heatmap as loading_heatmap
 from .loadings import top_items as top_items
 from .matrices import triptych as triptych

@@ -1,6 +1,12 @@
 from .collect import build_report as build_report
 from .compose import renamed as renamed
+from .document import Document as Document
+from .document import Grid as Grid
+from .document import Picture as Picture
+from .document import Section as Section
+from .document import write_document as write_document
 from .kept import from_json as from_json
+from .meta import meta_page as meta_page
 from .render import as_html as as_html
 from .render import as_json as as_json
 from .render import as_markdown as as_markdown

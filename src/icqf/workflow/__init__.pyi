@@ -1,7 +1,16 @@
+from .batch import BatchResult as BatchResult
+from .batch import run_batch as run_batch
+from .battery import InstrumentFile as InstrumentFile
+from .battery import find_instruments as find_instruments
+from .battery_scores import score_battery as score_battery
 from .codebook import suggest_directions as suggest_directions
 from .fit import StudyFit as StudyFit
 from .fit import fit_study as fit_study
 from .fit import select_study as select_study
+from .meta import MetaFit as MetaFit
+from .meta import fit_battery as fit_battery
+from .meta import read_battery as read_battery
+from .meta import write_meta as write_meta
 from .modelled import ModelledAnswers as ModelledAnswers
 from .modelled import read_for_model as read_for_model
 from .naming import Rewritten as Rewritten

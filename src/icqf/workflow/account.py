@@ -34,7 +34,7 @@ def account_of(fit: StudyFit, *, outputs: list[str]) -> dict[str, Any]:
         "started": fit.started.isoformat(timespec="seconds"),
         "seconds": round(fit.seconds, 3),
         "seed": fit.options.seed,
-        "options": _options(fit.options),
+        "options": shareable_options(fit.options),
         "inputs": [fingerprint_of(path) for path in fit.study.files],
         "rows": _rows(fit),
         "items": fit.study.questionnaire.n_items,
@@ -57,7 +57,7 @@ def account_of(fit: StudyFit, *, outputs: list[str]) -> dict[str, Any]:
     }
 
 
-def _options(options: StudyOptions) -> dict[str, Any]:
+def shareable_options(options: StudyOptions) -> dict[str, Any]:
     """The options, with the names of files instead of their places, which tell who works where."""
     return options.to_dict() | {
         name: path.name for name in FILES if (path := getattr(options, name)) is not None

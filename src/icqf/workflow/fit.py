@@ -134,7 +134,7 @@ def fit_study(
     )
     rules = rules_of_study(study, search=search, seed=options.seed) if options.all_rules else None
     seconds = time.perf_counter() - clock
-    return StudyFit(options, study, model, scores, search, _told(caught), started, seconds, rules)
+    return StudyFit(options, study, model, scores, search, said(caught), started, seconds, rules)
 
 
 def _give_names(model: ICQF, names: tuple[str, ...]) -> None:
@@ -212,7 +212,7 @@ def model_of(options: StudyOptions) -> ICQF:
     return ICQF(random_state=options.seed, **options.model_parameters)
 
 
-def _told(caught: list[warnings.WarningMessage]) -> tuple[Warning, ...]:
+def said(caught: list[warnings.WarningMessage]) -> tuple[Warning, ...]:
     """Return what was warned of, once each; what concerns programmers only is left out."""
     told: dict[str, Warning] = {}
     for each in caught:

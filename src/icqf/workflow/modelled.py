@@ -87,34 +87,19 @@ def read_for_model(
     ((600, 119), ['site'])
     """
     fitted = ICQF.load(model)
-    known = fitted.codebook_
     given = () if codebook is None else read_codebook(codebook)
-    items = _items(fitted, given)
-    categories = {column.name: column.categories for column in fitted.confound_encoder_.columns}
-    confounds = list(categories)
+    confounds = [column.name for column in fitted.confound_encoder_.columns]
     further = [name for name in beside if name not in confounds]
-    texts = [name for name in (id, known.id, groups, *further) if name]
+    texts = [name for name in (id, fitted.codebook_.id, groups, *further) if name]
     table = keep_visit(read_table(answers, dictionary=dictionary, text=texts), visit)
-    if id is None:
-        id = known.id if known.id in table.frame.columns else table.id
-    _require_columns(table, [item.name for item in items], "item")
-    _require_columns(table, confounds, "confound")
-    for name in beside:
-        require_column(table, name, "a group")
-    table = as_the_model_knows(table, categories, (*given, *table.items, *known.confounds))
-    questionnaire = read_questionnaire(
-        table,
-        codebook=items,
-        id=id,
-        confounds=[*confounds, *further],
-        groups=groups,
-        missing_codes=missing_codes,
+    questionnaire = answers_for(
+        fitted, table, given=given, id=id, groups=groups, missing_codes=missing_codes, beside=beside
     )
     found = questionnaire.confounds
     if found is not None and further:
         questionnaire = questionnaire.with_confounds(found[confounds] if confounds else None)
     notes = [note for note in questionnaire.notes if not note.startswith(NOT_IN_CODEBOOK)]
-    if codebook is None and not known.items:
+    if codebook is None and not fitted.codebook_.items:
         notes.insert(0, DIRECTIONS_UNKNOWN)
     files = tuple(Path(path) for path in (model, answers, codebook, dictionary) if path is not None)
     return ModelledAnswers(
@@ -123,6 +108,42 @@ def read_for_model(
         tuple(notes),
         None if not beside or found is None else found[list(beside)],
         files,
+    )
+
+
+def answers_for(
+    model: ICQF,
+    table: Table,
+    *,
+    given: tuple[Item, ...] = (),
+    id: str | None = None,
+    groups: str | None = None,
+    missing_codes: Iterable[float | str] = (),
+    beside: Sequence[str] = (),
+) -> Questionnaire:
+    """Return the answers of a table to a model's items, with the ranges, directions and codes of the fit.
+
+    Entries of a codebook that are `given` come before those of the model; columns `beside` the model's
+    confounds stand among the confounds.
+    """
+    known = model.codebook_
+    items = _items(model, given)
+    if id is None:
+        id = known.id if known.id in table.frame.columns else table.id
+    categories = {column.name: column.categories for column in model.confound_encoder_.columns}
+    confounds = list(categories)
+    _require_columns(table, [item.name for item in items], "item")
+    _require_columns(table, confounds, "confound")
+    for name in beside:
+        require_column(table, name, "a group")
+    table = as_the_model_knows(table, categories, (*given, *table.items, *known.confounds))
+    return read_questionnaire(
+        table,
+        codebook=items,
+        id=id,
+        confounds=list(dict.fromkeys([*confounds, *beside])),
+        groups=groups,
+        missing_codes=missing_codes,
     )
 
 

@@ -43,6 +43,9 @@ class StudyOptions:
         The table of answers.
     codebook, dictionary : Path or None
         The codebook, and a REDCap data dictionary or BIDS sidecar.
+    participants : Path or None
+        A table with one row per participant, from which confounds, groups and weights are taken by
+        participant id where the table of answers does not have them.
     id, groups, weights : str or None
         Columns of participant ids, of families or sites, and of survey weights.
     confounds : tuple of str
@@ -64,6 +67,8 @@ class StudyOptions:
         Candidates for the penalty; empty tries the usual ones, and stronger ones while the strongest is best.
     rule, n_splits, n_repeats
         How cross-validation chooses; not used when one candidate is given for both.
+    n_meta, meta_beta
+        Candidates for the number of meta-factors of a battery, and for their penalty.
     item_weight : {"range", "variance", "none"}
         How items of different ranges count beside each other.
     intercept, missing_confounds, smallest_category, n_init, penalty, tol, max_iter
@@ -98,6 +103,7 @@ class StudyOptions:
     answers: Path
     codebook: Path | None = None
     dictionary: Path | None = None
+    participants: Path | None = None
     id: str | None = None
     confounds: tuple[str, ...] = ()
     confound_ranges: tuple[tuple[str, float, float], ...] = ()
@@ -110,6 +116,8 @@ class StudyOptions:
     visit: tuple[tuple[str, str], ...] = ()
     n_components: tuple[int, ...] = ()
     beta: tuple[float, ...] = ()
+    n_meta: tuple[int, ...] = ()
+    meta_beta: tuple[float, ...] = ()
     rule: str = "min"
     n_splits: int = 10
     n_repeats: int = 1
@@ -312,7 +320,7 @@ def _ranges(value: Any) -> tuple[tuple[str, float, float], ...]:
     return tuple(ranges)
 
 
-FILES = ("answers", "codebook", "dictionary")
+FILES = ("answers", "codebook", "dictionary", "participants")
 _KINDS: dict[str, Kind] = PARAMETERS | {
     "item_weight": OneOf(ITEM_WEIGHTS),
     "bootstrap": Number(least=0, whole=True),
@@ -331,8 +339,8 @@ _TAKE: dict[str, Callable[[Any], Any]] = {
     "confound_ranges": _ranges,
     "missing_codes": _codes,
     "visit": visit_pairs,
-    "n_components": counts,
-    "beta": _betas,
+    **dict.fromkeys(("n_components", "n_meta"), counts),
+    **dict.fromkeys(("beta", "meta_beta"), _betas),
     "n_init": _starts,
 }
 _NAMES = tuple(field.name for field in fields(StudyOptions))

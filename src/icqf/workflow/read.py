@@ -19,6 +19,7 @@ from icqf.data.scales import refuse_wide_range
 from icqf.data.study import Study
 from icqf.errors import InputError, did_you_mean, listed
 from icqf.io.codebook import read_codebook
+from icqf.io.readers.beside import joined_by_id
 from icqf.io.readers.files import read_table
 from icqf.io.readers.questionnaires import assemble
 from icqf.io.readers.tables import Table, recognised_id, require_column
@@ -45,7 +46,7 @@ def read_study(options: StudyOptions, *, labels: Sequence[str] = ()) -> Study:
     >>> read_study(options).questionnaire.answers.shape
     (600, 15)
     """
-    table, columns = _columns(options)
+    table, columns = _columns(options, labels)
     confounds = list(options.confounds)
     for name in labels:
         require_column(table, name, "a label")
@@ -125,17 +126,20 @@ def check_table(
 
 def input_files(options: StudyOptions) -> tuple[Path, ...]:
     """Return every file that is read, a BIDS sidecar included."""
-    files = [options.answers, options.codebook, options.dictionary]
+    files = [options.answers, options.codebook, options.dictionary, options.participants]
     sidecar = options.answers.with_suffix(".json")
     if options.dictionary is None and options.answers.suffix.lower() == ".tsv" and sidecar.is_file():
         files.append(sidecar)
     return tuple(path for path in files if path is not None)
 
 
-def _columns(options: StudyOptions) -> tuple[Table, dict[str, Any]]:
+def _columns(options: StudyOptions, labels: Sequence[str] = ()) -> tuple[Table, dict[str, Any]]:
     """Return the table of answers, and what its columns are."""
     texts = [name for name in (options.id, options.groups) if name]
     table = keep_visit(read_table(options.answers, dictionary=options.dictionary, text=texts), options.visit)
+    if options.participants is not None:
+        beside = [*options.confounds, *(name for name in (options.groups, options.weights) if name), *labels]
+        table = joined_by_id(table, read_table(options.participants, text=texts), beside, id=options.id)
     entries = None if options.codebook is None else read_codebook(options.codebook)
     return table, {
         "codebook": entries,

@@ -240,6 +240,43 @@ def replication_command(ctx: click.Context, **options: Any) -> None:
     _run(ctx, replication_experiment, options)
 
 
+@command.command(
+    "questionnaires",
+    short_help="The paper's table of 21 questionnaires (appendix).",
+    cls=ManyCommand,
+    context_settings={"show_default": True},
+)
+@click.option(
+    "--hbn", cls=ManyOption, metavar="FILE", type=FILE, help="Exports of HBN; what they lack is simulated."
+)
+@click.option("--quick", is_flag=True, help="Fewer participants and candidates: minutes.")
+@click.option("--seed", default=0, type=click.IntRange(0, 2**32 - 1), help="Seed of everything random.")
+@click.option("--jobs", type=int, help="Processes to use.")
+@click.option("--out", type=FILE, default=Path("reproduced"), help="Folder for results.")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
+@click.pass_context
+def questionnaires_command(ctx: click.Context, **options: Any) -> None:
+    """Search and fit the 21 questionnaires of the paper's appendix, beside the paper's k and β.
+
+    Without files of the Healthy Brain Network all are simulated with the paper's numbers of items and
+    factors.
+    """
+    from icqf.reproduce.questionnaires import questionnaires
+    from icqf.workflow.batch import run_batch
+    from icqf.workflow.options import StudyOptions
+
+    options["out"].mkdir(parents=True, exist_ok=True)
+    with resumable(ctx, options["out"], quiet=options["quiet"]) as meter:
+
+        def fit_all(asked: dict[str, Any], out: Path) -> tuple[pd.DataFrame, dict[str, Exception]]:
+            done = run_batch(StudyOptions.of(asked), out, callback=meter, title="of the paper's appendix")
+            return done.table, done.failures
+
+        page = questionnaires(_design(ctx, {**options, "splits": 1}, meter), fit_all, files=options["hbn"])
+    if not options["quiet"]:
+        echo(page.read_text(encoding="utf-8"))
+
+
 def _parts_options(command: Command) -> Command:
     """Add the options of the experiments on independent parts of studies."""
     chosen = [

@@ -27,18 +27,30 @@ Examples:
 @modelled_options
 @click.option("--out", type=FILE, help="Table to write.  [default: CSV on standard output]")
 @click.option("--format", "form", type=click.Choice(WRITABLE), help="[default: by the ending of --out]")
+@click.option("--participants", type=FILE, help="Table of a battery's confounds by participant id.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors, and scores without --out.")
 @click.pass_context
 def command(
-    ctx: click.Context, out: Path | None, form: str | None, force: bool, quiet: bool, **_: Any
+    ctx: click.Context,
+    out: Path | None,
+    form: str | None,
+    participants: Path | None,
+    force: bool,
+    quiet: bool,
+    **_: Any,
 ) -> None:
     """Score the participants in ANSWERS with a fitted MODEL.
 
     The table needs the model's items and confounds, under the same names. Ranges, directions and missing
     codes are those of the fit. Participants who answered nothing are kept, with empty scores.
+
+    With the model of a battery (icqf meta), ANSWERS is a folder with files of any of its instruments, or a
+    table with their items; instruments that are not there are missing.
     """
+    from icqf.io.modelfile import is_battery_model
     from icqf.io.write import csv_text, write_table
+    from icqf.workflow.battery_scores import score_battery
     from icqf.workflow.named import DECIMALS
     from icqf.workflow.places import refuse_table
     from icqf.workflow.score import score_file
@@ -47,7 +59,11 @@ def command(
         if out is not None:
             refuse_table(out, force=force, format=form)
 
-    done = score_file(**modelled_options_of(ctx), begin=begin)
+    asked = modelled_options_of(ctx)
+    if is_battery_model(asked["model"]):
+        done = score_battery(**asked, participants=participants, begin=begin)
+    else:
+        done = score_file(**asked, begin=begin)
     say(done.notes, quiet=quiet)
     if out is None:
         write_data(csv_text(done.scores, decimals=DECIMALS))

@@ -8,7 +8,7 @@ import click
 
 from icqf.cli.support.options import FILE
 from icqf.cli.support.terminal import echo
-from icqf.cli.support.text import model_text
+from icqf.cli.support.text import meta_text, model_text
 
 
 @click.command(
@@ -24,9 +24,22 @@ Examples:
 @click.option("--top", type=click.IntRange(1), default=5, help="Items shown for each factor.")
 @click.option("--all", "everything", is_flag=True, help="Show all loadings, items by factors and confounds.")
 def command(model: Path, top: int, everything: bool) -> None:
-    """Show what each factor of MODEL looks like, on the questionnaire's own scale."""
+    """Show what each factor of MODEL looks like, on the questionnaire's own scale.
+
+    Of a battery (icqf meta), its meta-factors are shown.
+    """
+    from icqf.io.modelfile import is_battery_model
     from icqf.workflow.score import model_items
 
+    if is_battery_model(model):
+        from icqf.extensions.meta import MetaICQF
+
+        battery = MetaICQF.load(model)
+        echo(meta_text(battery, top=top))
+        if everything:
+            for table in (battery.loadings_, battery.item_loadings_):
+                echo("\n" + table.to_string(float_format="{:.2f}".format))
+        return
     fitted, items = model_items(model)
     echo(model_text(fitted, items, top=top))
     if everything:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -122,6 +123,35 @@ def job(
 def _kept(journal: Path) -> int:
     """Finished fits in a journal, whose first line is its header."""
     return max(journal.read_bytes().count(b"\n") - 1, 0) if journal.exists() else 0
+
+
+@contextmanager
+def folder_job(ctx: click.Context, journals: Path, *, resume: bool, quiet: bool) -> Iterator[Meter]:
+    """Run work that keeps several journals in a folder; an interrupt says how to continue."""
+    if journals.exists() and not resume:
+        raise InputError(
+            f"{journals}: an earlier run was interrupted and left its journals here. Add --resume to "
+            f"continue it, or "
+            "delete the folder to start again."
+        )
+    meter = Meter(quiet=quiet)
+    began_here = not journals.exists()
+    try:
+        with meter:
+            yield meter
+    except KeyboardInterrupt:
+        if not journals.exists() or not any(map(_kept, journals.iterdir())):
+            shutil.rmtree(journals, ignore_errors=True)
+            echo("Stopped. Nothing was written.", err=True)
+        else:
+            words = [word for word in ctx.meta.get(RAW, []) if word != "--resume"]
+            command = shlex.join(["icqf", ctx.info_name or "", *words, "--resume"])
+            echo(f"Stopped. What is finished is kept in {journals}; continue with:\n  {command}", err=True)
+        ctx.exit(INTERRUPTED)
+    except InputError:
+        if began_here:
+            shutil.rmtree(journals, ignore_errors=True)
+        raise
 
 
 @contextmanager

@@ -40,6 +40,11 @@ visit_option = click.option(
 _columns = [
     click.option("--codebook", type=FILE, help="Codebook of the items: CSV, Excel or TOML."),
     click.option("--dictionary", type=FILE, help="REDCap data dictionary (CSV) or BIDS sidecar (JSON)."),
+    click.option(
+        "--participants",
+        type=FILE,
+        help="Table with confounds, groups or weights by participant id, where ANSWERS lacks them.",
+    ),
     click.option("--id", metavar="COLUMN", help="Column of participant ids.  [default: recognised by name]"),
     click.option("--confounds", cls=ManyOption, metavar="COLUMN", help="Columns such as age and sex."),
     click.option(

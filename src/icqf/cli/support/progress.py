@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from icqf.cli.support.terminal import escaped
+
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_DRAWINGS = 0.1
 BAR = 24
@@ -32,6 +34,7 @@ class Meter:
         self.quiet, self.what, self.unit = quiet, what, unit
         self.done, self.total = 0, 0
         self.drawn = not quiet and sys.stderr.isatty()
+        self._stage = ""
         self._found = 0  # fits that an earlier run had done
         self._began = self._last = time.monotonic()
 
@@ -48,6 +51,9 @@ class Meter:
     def __call__(self, progress: Any) -> None:
         """Take a progress report of a search (done, total, best) or of a fit (iteration, objective)."""
         if hasattr(progress, "done"):
+            if progress.stage != self._stage:  # another piece of work begins
+                self._stage, self.total = progress.stage, 0
+                self._began = time.monotonic()
             self._search(int(progress.done), int(progress.total), str(progress.best or ""))
         elif self.drawn and self._due(SECONDS_BETWEEN_DRAWINGS):
             self._draw(f"Fitting: iteration {progress.iteration}")
@@ -65,11 +71,14 @@ class Meter:
         when = when if done < total else f", {duration(spent)}"
         said = f"; best{'' if done == total else ' so far'}: {best}" if best else ""
         text = f"{done} of {total} {self.unit}{when}{said}"
+        what = self.what
+        if self._stage:  # it may be the name of a file
+            what = f"{escaped(self._stage)}: {what[:1].lower()}{what[1:]}"
         if self.drawn:
             full = BAR * done // max(total, 1)
-            self._draw(f"{self.what} [{'#' * full:<{BAR}}] {text}")
+            self._draw(f"{what} [{'#' * full:<{BAR}}] {text}")
         else:
-            click.echo(f"{self.what}: {text}", err=True)
+            click.echo(f"{what}: {text}", err=True)
 
     def _due(self, seconds: float) -> bool:
         now = time.monotonic()

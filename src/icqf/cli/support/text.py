@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from icqf.baselines.rules import RuleTable
     from icqf.data.questionnaire import Item
     from icqf.estimator import ICQF
+    from icqf.extensions.meta import MetaICQF
 
 LEAST_LOADING = 0.05
 
@@ -44,6 +45,41 @@ def model_text(model: ICQF, items: Iterable[Item], *, top: int) -> str:
     elif not model.converged_:
         head.append(f"It had not settled after {model.n_iter_} iterations; interpret it with care.")
     return "\n".join([*head, "", *_factors(model, {item.name: item for item in items}, top)])
+
+
+def meta_text(model: MetaICQF, *, top: int) -> str:
+    """Return a few lines about a battery's model and a block for each meta-factor: factors, then items."""
+    table, items = model.loadings_, model.item_loadings_
+    about = {
+        (name, item.name): item.wording + (" (reversed)" if item.reverse else "")
+        for name, each in model.instruments_.items()
+        for item in each.codebook_.items
+    }
+    spans = {
+        (name, str(item)): float(high - low)
+        for name, each in model.instruments_.items()
+        for item, low, high in each.item_range_.itertuples()
+    }
+    width = shutil.get_terminal_size((100, 24)).columns
+    lines = [
+        f"{counted(table.shape[1], 'meta-factor')} behind {counted(len(table), 'factor')} of "
+        f"{counted(len(model.instruments_), 'instrument')}, from "
+        f"{counted(model.n_participants_, 'participant')}."
+    ]
+    for name in table.columns:
+        strong = table[name].sort_values(ascending=False, kind="stable")
+        parts = [
+            f"{key[0]} {str(key[1]).removeprefix('factor')} ({v:.2f})"
+            for key, v in zip(strong.index, strong, strict=True)
+            if v >= 0.1
+        ]
+        lines += ["", *textwrap.wrap(f"{name}: {', '.join(parts) or 'no factor follows it'}", width)]
+        shares = (items[name] / [spans[key] for key in items.index]).clip(upper=1)
+        for key in shares.sort_values(ascending=False, kind="stable").index[:top]:
+            if shares[key] > LEAST_LOADING:
+                line = f"  {shares[key]:4.0%} of the range  {key[0]} {key[1]}  {about.get(key, '')}"
+                lines.append(line.rstrip() if len(line) <= width else line[: width - 1] + "…")
+    return "\n".join(lines)
 
 
 def choice_text(search: Any, rule: str) -> str:

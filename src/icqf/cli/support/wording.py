@@ -178,5 +178,12 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "no-items": _with("Name the items with --items, or describe them with --codebook."),
     "too-many-items": _with("Name the items to reverse after --reverse, or declare them with --codebook."),
     "all-zero": _with("Lower --beta."),
+    "battery-model": _with("Use icqf score or icqf show with it."),
+    "no-battery-model": _with("Name a file that icqf meta wrote."),
+    "one-instrument": _with("Analyse a single questionnaire with icqf fit."),
+    "no-instruments": _with(
+        "Add --codebook with a column 'instrument', or name a folder with one file for each instrument."
+    ),
+    "no-id-column": _with("Name the column with --id; it must be called the same in all files."),
     "too-few": _with("Give --n-components and --beta to try more."),
 }

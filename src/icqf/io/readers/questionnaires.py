@@ -25,6 +25,7 @@ from icqf.io.readers.texts import text_families, words_fault, words_note
 from icqf.io.readers.visits import keep_visit, repeated_rows
 
 Codebook = Sequence[Item] | str | os.PathLike[str] | None
+NO_IDS = "No id column was named or recognised: participants are numbered from 1 in file order."
 NOT_IN_CODEBOOK = REASONS["not in the codebook"]
 
 
@@ -251,9 +252,7 @@ def _stripped(column: pd.Series) -> list[str]:
 def _ids(table: Table, identity: str | None, fault: Fault) -> tuple[pd.Index, list[str]]:
     if identity is None:
         numbered = pd.Index([str(i) for i in range(1, len(table.frame) + 1)], name="participant")
-        return numbered, [
-            "No id column was named or recognised: participants are numbered from 1 in file order."
-        ]
+        return numbered, [NO_IDS]
     column = table.frame[identity]
     if pd.api.types.is_float_dtype(column.dtype):
         known = column.dropna()

@@ -113,7 +113,7 @@ def read_hbn(*paths: str | os.PathLike[str]) -> Study:
     NDARAA1          0.0       2.0
     NDARAA2          1.0       NaN
     """
-    tables = [_one_layout(path, _hbn_id, _hbn_name) for path in paths]
+    tables = [read_export(path, hbn_id, _hbn_name) for path in paths]
     joined = _converted(
         _joined(tables, "HBN"), "sex", lambda sex: _numbers(sex).map({0: "male", 1: "female"})
     )
@@ -184,7 +184,7 @@ def read_abcd(*paths: str | os.PathLike[str], event: str = BASELINE) -> Study:
     participant
     NDAR_INV1    10.0  female
     """
-    tables = [_at_event(_one_layout(path, _abcd_id, _abcd_name), event) for path in paths]
+    tables = [_at_event(read_export(path, _abcd_id, _abcd_name), event) for path in paths]
     joined = _converted(_joined(tables, "ABCD"), "sex", lambda sex: sex.map({"M": "male", "F": "female"}))
     joined = _converted(joined, "age", lambda months: _numbers(months) / 12)
     frame = joined.frame
@@ -201,7 +201,8 @@ def read_abcd(*paths: str | os.PathLike[str], event: str = BASELINE) -> Study:
     return _study("abcd", joined, diagnoses, paths)
 
 
-def _hbn_id(columns: pd.Index) -> str | None:
+def hbn_id(columns: pd.Index) -> str | None:
+    """The column of ids in an export of HBN."""
     return next((name for name in ("Identifiers", "EID") if name in columns), None)
 
 
@@ -236,7 +237,7 @@ def _item_name(number: str) -> str | None:
     return name if name in SYNDROME_OF else None
 
 
-def _one_layout(
+def read_export(
     path: str | os.PathLike[str],
     find_id: Callable[[pd.Index], str | None],
     rename: Callable[[str], str | None],

@@ -1,0 +1,59 @@
+"""``icqf batch``: every questionnaire of a study, each with its own report, and one table of all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from icqf.cli.support.job import resumable
+from icqf.cli.support.many import ManyCommand
+from icqf.cli.support.options import FILE, options_of, study_options
+from icqf.cli.support.terminal import echo
+from icqf.cli.support.wording import worded
+
+SOME_FAILED = 1
+
+
+@click.command(
+    "batch",
+    short_help="A report for every questionnaire of a study.",
+    cls=ManyCommand,
+    context_settings={"show_default": True},
+    epilog="""\b
+Examples:
+  icqf batch study/ --out results
+  icqf batch study/ --confounds age sex --jobs 2 --out results
+  icqf batch wide.csv --codebook items.csv --out results""",
+)
+@study_options("columns", "candidates", "model", "format", "report")
+@click.option("--out", type=FILE, default=Path("results"), help="Folder for the results.")
+@click.option("--force", is_flag=True, help="Begin again, also with other settings than before.")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
+@click.pass_context
+def command(ctx: click.Context, out: Path, force: bool, quiet: bool, **_: Any) -> None:
+    """Fit every questionnaire in ANSWERS: a folder with one file each, or a wide table with a codebook.
+
+    In a folder, NAME_codebook.csv is the codebook of NAME.csv, codebook.csv that of all others, and
+    participants.csv holds confounds by id. In a wide table the codebook's column instrument divides the
+    items. One file that cannot be used is listed with its reason, and the others go on. The same command goes
+    on where an interrupted one ended. The exit code is 1 when a questionnaire could not be fitted.
+    """
+    from icqf.workflow.batch import run_batch
+
+    options = options_of(ctx)
+    with resumable(ctx, out, quiet=quiet) as meter:
+        done = run_batch(options, out, force=force, callback=meter)
+    for name, reason in done.failures.items():
+        echo(f"Not fitted: {name}: {worded(reason)}", err=True)
+    if not quiet:
+        if done.kept:
+            echo(f"Kept from an earlier run: {', '.join(done.kept)}.", err=True)
+        if len(done.table):
+            table = done.table.drop(columns="expected_again")
+            formats = {"missing": "{:.1%}".format, "explained": "{:.1%}".format, "beta": "{:g}".format}
+            echo(table.to_string(index=False, formatters=formats, na_rep="–"))
+        echo(f"\nResults are in {out}/: {', '.join(done.files)}, and one folder for each instrument.")
+    if done.failures:
+        ctx.exit(SOME_FAILED)

@@ -1,0 +1,85 @@
+"""``icqf meta``: what the factors of several questionnaires have in common."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import click
+
+from icqf.cli.support.job import folder_job, say
+from icqf.cli.support.many import ManyCommand, ManyOption
+from icqf.cli.support.options import FILE, options_of, study_options
+from icqf.cli.support.terminal import echo
+from icqf.cli.support.text import meta_text
+
+
+@click.command(
+    "meta",
+    short_help="Factors across the questionnaires of a study.",
+    cls=ManyCommand,
+    context_settings={"show_default": True},
+    epilog="""\b
+Examples:
+  icqf meta study/ --out results
+  icqf meta study/ --confounds age sex --n-meta 3 --out results
+  icqf meta wide.csv --codebook items.csv --out results
+  icqf score results/meta.icqf new-study/ --out scores.csv""",
+)
+@study_options("columns", "candidates", "model", "format")
+@click.option(
+    "--n-meta",
+    cls=ManyOption,
+    metavar="K",
+    help="Number of meta-factors; several, or a range, are compared.  [default: auto]",
+)
+@click.option(
+    "--meta-beta", cls=ManyOption, metavar="NUMBER", help="Penalty of the second stage.  [default: auto]"
+)
+@click.option(
+    "--compare/--no-compare",
+    default=True,
+    help="Predict hidden answers by two stages and by one flat factorization of all items.",
+)
+@click.option("--out", type=FILE, default=Path("results"), help="Folder for the results.")
+@click.option("--force", is_flag=True, help="Replace earlier results in that folder.")
+@click.option("--resume", is_flag=True, help="Continue an interrupted run.")
+@click.option("--top", type=click.IntRange(1), default=3, help="Items shown for each meta-factor.")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    compare: bool,
+    out: Path,
+    force: bool,
+    resume: bool,
+    top: int,
+    quiet: bool,
+    **_: Any,
+) -> None:
+    """Factorize each questionnaire in ANSWERS, and then the scores of all of them.
+
+    ANSWERS is a folder with one file for each questionnaire, joined by participant id, or a wide table whose
+    codebook has a column instrument; see icqf batch. A participant without a questionnaire takes part with
+    the others. Files: scores and loadings of the meta-factors, loadings composed down to items, the model, a
+    page and a figure of the three levels.
+    """
+    from icqf.workflow.meta import fit_battery, read_battery, write_meta
+    from icqf.workflow.places import refuse_existing
+
+    options = options_of(ctx)
+    studies = read_battery(options)
+    refuse_existing(out, force=force)
+    journals = out.parent / f"{out.resolve().name}.journals"
+    with folder_job(ctx, journals, resume=resume, quiet=quiet) as meter:
+        fit = fit_battery(options, studies=studies, compare=compare, checkpoint=journals, callback=meter)
+        names = write_meta(fit, out, force=force)
+    shutil.rmtree(journals, ignore_errors=True)
+    if quiet:
+        return
+    say(fit.warnings)
+    echo(meta_text(fit.model, top=top))
+    for each in fit.comparisons:
+        echo(f"\n{each}")
+    echo(f"\nResults are in {out}/: {', '.join(names)}")

@@ -1,0 +1,320 @@
+"""A battery: several questionnaires that the same participants answered, joined by participant id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from icqf.data.frames import as_pandas
+from icqf.data.questionnaire import Questionnaire
+from icqf.errors import InputError, InputWarning, counted, did_you_mean, listed
+
+FEWEST_ITEMS = 3
+FEWEST_SHARED = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Battery:
+    """Instruments and who answered them; make one with `Battery.of`.
+
+    A participant belongs to the battery who is in any of the instruments. An instrument that a participant
+    was not given is missing there, as is one without a single answer.
+
+    Parameters
+    ----------
+    instruments : dict of str to Questionnaire
+        The questionnaires by name, in order.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from icqf.data import Battery
+    >>> mood = pd.DataFrame({"sad": [0, 2], "low": [1, 2], "flat": [0, 1]}, index=["P1", "P2"])
+    >>> sleep = pd.DataFrame({"wakes": [0, 1], "tired": [1, 1], "late": [0, 1]}, index=["P2", "P3"])
+    >>> battery = Battery.of({"mood": mood, "sleep": sleep})
+    >>> battery.n_participants, battery.rows("sleep").tolist()
+    (3, [1, 2])
+    """
+
+    instruments: dict[str, Questionnaire]
+
+    @classmethod
+    def of(cls, instruments: Any, *, confounds: Any = None) -> Battery:
+        """Join questionnaires or tables, given by name or as a list.
+
+        Parameters
+        ----------
+        instruments : mapping of str to Questionnaire or table, or a list of these
+            Tables are indexed by participant id. In a list, a questionnaire is named after the file it was
+            read from, and otherwise by its place.
+        confounds : table, optional
+            Age, sex and the like by participant id, for all instruments alike; instead of those that the
+            questionnaires bring.
+        """
+        if isinstance(instruments, Battery):
+            named: dict[str, Any] = dict(instruments.instruments)
+        elif isinstance(instruments, Mapping):
+            named = {str(name): table for name, table in instruments.items()}
+        elif isinstance(instruments, (list, tuple)):
+            named = _named_by_source(instruments)
+        else:
+            raise InputError(
+                f"A battery is several questionnaires by name, not one {type(instruments).__name__}; give "
+                f"them "
+                "as a dictionary such as {'mood': ..., 'sleep': ...}."
+            )
+        made = {name: _questionnaire(name, table) for name, table in named.items()}
+        _refuse_counted_rows(named, made)
+        battery = cls(made)
+        return battery if confounds is None else battery._with_confounds(as_pandas(confounds))
+
+    @cached_property
+    def ids(self) -> pd.Index:
+        """Participants of any instrument, in the order in which they are met."""
+        indices = [each.answers.index for each in self.instruments.values()]
+        seen = dict.fromkeys(participant for index in indices for participant in index)
+        names = {index.name for index in indices if index.name is not None}
+        kinds = {index.dtype for index in indices}
+        name = names.pop() if len(names) == 1 else "participant"
+        return pd.Index(list(seen), name=name, dtype=kinds.pop() if len(kinds) == 1 else object)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the instruments."""
+        return list(self.instruments)
+
+    @property
+    def n_participants(self) -> int:
+        """Participants of any instrument."""
+        return len(self.ids)
+
+    def rows(self, name: str) -> np.ndarray:
+        """Where the participants of an instrument stand among all (n_q,)."""
+        return np.asarray(self.ids.get_indexer(self.instruments[name].answers.index))
+
+    @cached_property
+    def answered(self) -> pd.DataFrame:
+        """Who (rows) answered anything of which instrument (columns)."""
+        found = np.zeros((self.n_participants, len(self.names)), dtype=bool)
+        for at, (name, questionnaire) in enumerate(self.instruments.items()):
+            found[self.rows(name), at] = questionnaire.answers.notna().any(axis=1).to_numpy()
+        return pd.DataFrame(found, index=self.ids, columns=self.names)
+
+    @cached_property
+    def confounds(self) -> pd.DataFrame | None:
+        """The confounds of all participants: of each, what the first instrument that knows it says."""
+        return self._joined("confounds")
+
+    @cached_property
+    def groups(self) -> pd.Series | None:
+        """Family or site of all participants, as the first instrument that knows it says."""
+        return self._joined("groups")
+
+    @cached_property
+    def weights(self) -> pd.Series | None:
+        """Survey weights of all participants, as the first instrument that knows them says."""
+        return self._joined("weights")
+
+    def _joined(self, kind: str) -> Any:
+        """What the instruments say about their participants beside the answers, joined; None if nothing."""
+        tables = {name: getattr(each, kind) for name, each in self.instruments.items()}
+        known = {name: table for name, table in tables.items() if table is not None}
+        if not known:
+            return None
+        joined: Any = None
+        for table in known.values():
+            joined = table if joined is None else joined.combine_first(table)
+        columns = None if joined.ndim == 1 else list(dict.fromkeys(c for t in known.values() for c in t))
+        return joined.reindex(self.ids) if columns is None else joined.reindex(self.ids)[columns]
+
+    def flat(self) -> Questionnaire:
+        """One questionnaire of all items, called ``instrument: item``; the subscale is the instrument.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from icqf.data import Battery
+        >>> sad = pd.DataFrame({"q1": [0, 2], "q2": [1, 2], "q3": [0, 1]}, index=["P1", "P2"])
+        >>> flat = Battery.of({"mood": sad, "sleep": sad}).flat()
+        >>> flat.answers.shape, flat.items[3].name
+        ((2, 6), 'sleep: q1')
+        """
+        tables, items = [], []
+        for name, each in self.instruments.items():
+            known = each.with_observed_ranges()
+            own = [f"{name}: {item.name}" for item in known.items]
+            tables.append(known.answers.set_axis(own, axis=1).reindex(self.ids))
+            items += [
+                replace(item, name=new, subscale=name) for item, new in zip(known.items, own, strict=True)
+            ]
+        return Questionnaire(
+            pd.concat(tables, axis=1),
+            tuple(items),
+            confounds=self.confounds,
+            groups=self.groups,
+            weights=self.weights,
+        )
+
+    def _with_confounds(self, table: Any) -> Battery:
+        if not isinstance(table, pd.DataFrame):
+            raise InputError("confounds must be a table with one row per participant, indexed by their ids.")
+        absent = [participant for participant in self.ids if participant not in table.index]
+        if absent:
+            raise InputError(
+                f"confounds has no row for {counted(len(absent), 'participant')}: {listed(absent)}. Give the "
+                "confounds of all participants, indexed by the same ids as the answers."
+            )
+        if not table.index.is_unique:
+            again = table.index[table.index.duplicated()][0]
+            raise InputError(f"confounds has several rows for the participant {str(again)!r}; keep one.")
+        return Battery(
+            {
+                name: each.with_confounds(table.loc[each.answers.index])
+                for name, each in self.instruments.items()
+            }
+        )
+
+    def problems(self) -> Iterator[InputError | InputWarning]:
+        """What stands in the way of factors across instruments; warnings for what only weakens them."""
+        if len(self.instruments) < 2:
+            found = self.names[0] if self.instruments else "none"
+            yield InputError(
+                f"There is one instrument only ({found!r}); factors across instruments need two or more."
+                if self.instruments
+                else "There is no instrument; factors across instruments need two or more.",
+                code="one-instrument",
+                remedy="Factorize a single questionnaire with ICQF or ICQFCV.",
+            )
+        for name, each in self.instruments.items():
+            if each.n_items < FEWEST_ITEMS:
+                yield InputError(
+                    f"Instrument {name!r} has {counted(each.n_items, 'item')}; a factor of its own needs "
+                    f"{FEWEST_ITEMS} or more.",
+                    code="few-items",
+                    remedy="Leave it out, or put its items into another instrument.",
+                    instrument=name,
+                )
+        yield from self._apart()
+
+    def _apart(self) -> Iterator[InputError | InputWarning]:
+        """Instruments that share no participant, or hardly any, with the others."""
+        answered = self.answered.to_numpy()
+        together = answered.T.astype(int) @ answered.astype(int)
+        reached, frontier = {0}, [0]
+        while frontier:
+            here = frontier.pop()
+            new = {int(other) for other in np.flatnonzero(together[here])} - reached
+            reached |= new
+            frontier += sorted(new)
+        apart = [at for at in range(len(self.names)) if at not in reached]
+        if apart:
+            one, other = self.names[0], self.names[apart[0]]
+            ids = (listed(self.instruments[name].answers.index, most=3) for name in (one, other))
+            first, second = ids
+            yield InputError(
+                f"Instrument {other!r} has no participant in common with {one!r}: their ids are {second} and "
+                f"{first}.",
+                code="no-shared-participants",
+                remedy="Use the same ids in all instruments, written alike, or analyse them separately.",
+                instruments=(one, other),
+            )
+            return
+        for at, name in enumerate(self.names):
+            others = np.delete(answered, at, axis=1).any(axis=1)
+            shared = int((answered[:, at] & others).sum())
+            if shared < FEWEST_SHARED:
+                yield InputWarning(
+                    f"Only {counted(shared, 'participant')} of instrument {name!r} also answered another "
+                    f"one; "
+                    "what it has in common with the others rests on these.",
+                    code="few-shared",
+                    instrument=name,
+                )
+
+    def subset(self, names: list[str]) -> Battery:
+        """The battery of some of its instruments."""
+        return Battery({name: self.instruments[name] for name in names})
+
+
+def by_instrument(questionnaire: Questionnaire, instrument_of: Mapping[str, str] | None = None) -> Battery:
+    """Cut one wide questionnaire into instruments.
+
+    Parameters
+    ----------
+    questionnaire : Questionnaire
+    instrument_of : mapping of str to str, optional
+        The instrument of each item, by name; items without one are left out. None takes the items' subscales.
+
+    Examples
+    --------
+    >>> from icqf.data import by_instrument
+    >>> from icqf.datasets import load_help
+    >>> {name: each.n_items for name, each in by_instrument(load_help()).instruments.items()}
+    {'CES-D': 20, 'InDUC': 45, 'InDUC control': 5}
+    """
+    known = {item.name: item.subscale for item in questionnaire.items}
+    if instrument_of is not None:
+        strange = [name for name in instrument_of if name not in known]
+        if strange:
+            raise InputError(
+                f"There is no item {strange[0]!r} to put into an instrument.{did_you_mean(strange[0], known)}"
+            )
+        known = {name: str(instrument_of.get(name, "")) for name in known}
+    members: dict[str, list[str]] = {}
+    for item, name in known.items():
+        if name:
+            members.setdefault(name, []).append(item)
+    if not members:
+        raise InputError("No item says which instrument it belongs to; name the instrument of each item.")
+    cut = {}
+    for name, items in members.items():
+        part = questionnaire.select(items)
+        cut[name] = part.take(np.flatnonzero(part.answers.notna().any(axis=1).to_numpy()))
+    return Battery(cut)
+
+
+def _named_by_source(tables: Any) -> dict[str, Any]:
+    sources = [Path(str(getattr(table, "source", "") or "")).stem for table in tables]
+    useful = all(sources) and len({*sources}) == len(sources)
+    names = sources if useful else [f"instrument{at}" for at in range(1, len(sources) + 1)]
+    return dict(zip(names, tables, strict=True))
+
+
+def _questionnaire(name: str, table: Any) -> Questionnaire:
+    if isinstance(table, Questionnaire):
+        return table
+    frame = as_pandas(table)
+    if not isinstance(frame, pd.DataFrame):
+        raise InputError(
+            f"Instrument {name!r} is of the kind {type(table).__name__}; give a questionnaire or a table "
+            f"indexed "
+            "by participant id."
+        )
+    try:
+        return Questionnaire.of(frame)
+    except InputError as error:
+        raise error.at(f"Instrument {name!r}") from None
+
+
+def _refuse_counted_rows(given: Mapping[str, Any], made: Mapping[str, Questionnaire]) -> None:
+    """Refuse tables that only count their rows, unless all of them have the same number of rows."""
+    counts = {
+        name: len(each.answers)
+        for name, each in made.items()
+        if isinstance(each.answers.index, pd.RangeIndex) and not isinstance(given[name], Questionnaire)
+    }
+    if counts and (len({*counts.values()}) > 1 or (0 < len(counts) < len(made))):
+        name = next(iter(counts))
+        raise InputError(
+            f"Instrument {name!r} has no participant ids: its rows are only counted, and the instruments "
+            f"have "
+            "different numbers of rows.",
+            code="no-ids",
+            remedy="Set the index of every table to the ids, as in table.set_index('id').",
+        )

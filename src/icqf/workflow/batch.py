@@ -1,0 +1,312 @@
+"""Every instrument of a battery searched, fitted and reported on its own, and one table of all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from icqf import __version__
+from icqf.errors import InputError, counted, shown_share
+from icqf.io.provenance import fingerprint_of
+from icqf.io.write import write_table
+from icqf.jobs.journal import Journal
+from icqf.jobs.parallel import Progress
+from icqf.plotting.batteries import battery_overview
+from icqf.report.document import Document, Grid, Picture, Section, write_document
+from icqf.workflow.account import shareable_options
+from icqf.workflow.battery import InstrumentFile, find_instruments, folder_name
+from icqf.workflow.fit import StudyFit, fit_study
+from icqf.workflow.options import StudyOptions
+from icqf.workflow.places import ACCOUNT, refuse_existing
+from icqf.workflow.read import input_files
+from icqf.workflow.results import write_results
+
+JOURNAL = "batch.journal"
+SUMMARY = "summary"
+_TITLES = {
+    "name": "Instrument",
+    "items": "Items",
+    "subscales": "Subscales",
+    "participants": "Participants",
+    "missing": "Missing",
+    "k": "k",
+    "beta": "β",
+    "explained": "Explained",
+    "found_again": "Found again",
+}
+# What a file that cannot be used may raise; its reason is listed, and the others go on.
+_UNUSABLE = (ValueError, OSError, ArithmeticError, MemoryError)
+
+
+@dataclass(frozen=True, eq=False)
+class BatchResult:
+    """What became of each instrument.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row per instrument that was fitted: ``name``, ``items``, ``subscales``, ``participants``,
+        ``missing`` (share of answers), ``k``, ``beta``, ``explained`` (share of variance), ``found_again``
+        (factors with a chance of one half or more that a second study finds them) and ``expected_again`` (the
+        sum of the chances).
+    failures : dict of str to Exception
+        Instruments that could not be fitted, with the reason.
+    kept : tuple of str
+        Instruments that an earlier run had finished.
+    files : tuple of str
+        What was written beside the instruments' own folders.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from icqf.workflow import BatchResult
+    >>> BatchResult(pd.DataFrame({"name": ["mood"]}), {}).failures
+    {}
+    """
+
+    table: pd.DataFrame
+    failures: dict[str, Exception]
+    kept: tuple[str, ...] = ()
+    files: tuple[str, ...] = field(default=())
+
+
+def run_batch(
+    options: StudyOptions,
+    out: Path,
+    *,
+    force: bool = False,
+    callback: Callable[[Progress], object] | None = None,
+    title: str = "",
+) -> BatchResult:
+    """Search, fit and report each instrument of a battery, and write a table of all.
+
+    An instrument that cannot be read or fitted is listed with its reason, and the others go on. What is
+    finished is kept: the same call goes on where an interrupted one ended, and fits only those whose files
+    have changed.
+
+    Parameters
+    ----------
+    options : StudyOptions
+        `answers` is a folder with one file per instrument, or a wide table (see `find_instruments`).
+    out : Path
+        Folder for the results; one folder per instrument in it.
+    force : bool
+        Whether to begin again, also where other settings were used before.
+    callback : callable, optional
+        Told how far the search of each instrument is.
+    title : str
+        Title of the page; empty is that of the folder or file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from icqf.datasets import make_battery
+    >>> from icqf.workflow import StudyOptions, run_batch
+    >>> made = make_battery(n=120, n_items=(6, 6), n_factors=2, n_meta=2, random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     study = pathlib.Path(folder, "study")
+    ...     study.mkdir()
+    ...     for name, each in made.battery.instruments.items():
+    ...         each.answers.to_csv(study / f"{name}.csv")
+    ...     asked = {"answers": study, "n_components": 2, "beta": 0.1, "bootstrap": 0, "report": False}
+    ...     done = run_batch(StudyOptions.of(asked), pathlib.Path(folder, "results"))
+    >>> done.table[["name", "items", "k"]].to_numpy().tolist()
+    [['A', 6, 2], ['B', 6, 2]]
+    """
+    instruments = find_instruments(options)
+    _prepare(out, force=force)
+    journal = _journal(out, options)
+    known = {record["key"]: record["row"] for record in journal.records}
+    rows: dict[str, dict[str, Any]] = {}
+    failures: dict[str, Exception] = {}
+    kept = []
+    for instrument in instruments:
+        key = _key(instrument)
+        place = out / folder_name(instrument.name)
+        if key in known and (place / ACCOUNT).is_file():
+            rows[instrument.name] = known[key]
+            kept.append(instrument.name)
+            continue
+        try:
+            row = _fitted(instrument, place, callback)
+        except _UNUSABLE as error:
+            failures[instrument.name] = error
+            continue
+        journal.append([{"key": key, "row": row}])
+        rows[instrument.name] = row
+    table = pd.DataFrame(list(rows.values()), columns=[*_TITLES, "expected_again"])
+    files = _write_summary(out, table, failures, title or options.answers.name, options)
+    return BatchResult(table, failures, tuple(kept), tuple(files))
+
+
+def _prepare(out: Path, *, force: bool) -> None:
+    if not (out / JOURNAL).is_file():
+        if not (force and (out / f"{SUMMARY}.csv").is_file()):
+            refuse_existing(out, force=False)
+        out.mkdir(exist_ok=True)
+    elif force:
+        (out / JOURNAL).unlink()
+
+
+def _journal(out: Path, options: StudyOptions) -> Journal:
+    try:
+        return Journal(out / JOURNAL, _identity(options))
+    except InputError:
+        raise InputError(
+            f"{out}: the folder holds results of other settings or of another version of icqf.",
+            code="exists",
+            remedy="Choose another one, or give force=True to replace them.",
+        ) from None
+
+
+def _identity(options: StudyOptions) -> str:
+    """A fingerprint of the settings that all instruments share."""
+    shared = {
+        name: value
+        for name, value in shareable_options(options).items()
+        if name not in ("answers", "codebook", "dictionary", "participants", "jobs")
+    }
+    text = json.dumps([__version__, shared], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _key(instrument: InstrumentFile) -> str:
+    """A fingerprint of an instrument's name, items and files."""
+    files = [path for path in input_files(instrument.options) if path.is_file()]
+    parts = [instrument.name, *instrument.options.items, *(fingerprint_of(path)["sha256"] for path in files)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _fitted(
+    instrument: InstrumentFile, place: Path, callback: Callable[[Progress], object] | None
+) -> dict[str, Any]:
+    """Fit one instrument, write its folder, and return its row of the table."""
+    options, study = instrument.read()
+    journal = place.with_name(f"{place.name}.journal")
+
+    def tell(progress: Any) -> None:
+        if callback is not None and isinstance(progress, Progress):
+            callback(replace(progress, stage=instrument.name))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the instrument's own report says them
+        try:
+            fit = fit_study(
+                options, study=study, checkpoint=journal if options.searches else None, callback=tell
+            )
+            write_results(fit, place, force=True)
+        except InputError as error:
+            journal.unlink(missing_ok=True)
+            raise error
+    journal.unlink(missing_ok=True)
+    return row_of(instrument.name, fit)
+
+
+def row_of(name: str, fit: StudyFit) -> dict[str, Any]:
+    """The row of the table that describes a fit."""
+    summary, replication = fit.model.summary(), fit.model.replication_
+    again = None if replication is None else replication["chance"].to_numpy()
+    return {
+        "name": name,
+        "items": len(summary.items),
+        "subscales": len({item.subscale for item in fit.study.items if item.subscale}),
+        "participants": summary.n_participants,
+        "missing": round(summary.share_missing, 6),
+        "k": len(fit.model.components_),
+        "beta": float(fit.model.beta),
+        "explained": round(summary.variance_explained, 6),
+        "found_again": None if again is None else int((again >= 0.5).sum()),
+        "expected_again": None if again is None else round(float(again.sum()), 3),
+    }
+
+
+def _write_summary(
+    out: Path, table: pd.DataFrame, failures: dict[str, Exception], title: str, options: StudyOptions
+) -> list[str]:
+    """Write the table, the page and its figure."""
+    write_table(table.set_index("name"), out / f"{SUMMARY}.csv")
+    page = summary_page(table, failures, title=title, linked=options.report)
+    written = write_document(out / f"{SUMMARY}.html", page)
+    return [f"{SUMMARY}.csv", *(path.name for path in written)]
+
+
+def summary_page(
+    table: pd.DataFrame,
+    failures: dict[str, Exception],
+    *,
+    title: str,
+    linked: bool = True,
+    more: tuple[Section, ...] = (),
+) -> Document:
+    """The page of a battery: its table and figure, and what could not be fitted.
+
+    Parameters
+    ----------
+    table, failures
+        As in `BatchResult`.
+    title : str
+    linked : bool
+        Whether each name leads to the instrument's report.
+    more : tuple of Section
+        Sections to add at the end.
+    """
+    sections = []
+    if len(table):
+        grid = Grid(
+            "Every instrument, searched and fitted by itself",
+            list(_TITLES.values()),
+            [_cells(row) for row in table.to_dict("records")],
+            [f"{folder_name(str(name))}/report.html" if linked else "" for name in table["name"]],
+        )
+        figure = battery_overview(table).figure
+        caption = (
+            "Factors of each instrument; in full colour those that a second study is expected to find again"
+        )
+        about = (
+            "Explained is the share of the answers' variance that factors and confounds explain. A factor "
+            "counts as "
+            "found again when its chance of being found by an independent study of the same size is one "
+            "half or more, "
+            "foretold by resamples of the participants; – where there were too few."
+        )
+        picture = Picture("factors", figure, caption)  # type: ignore[arg-type]
+        sections.append(Section("The instruments", [grid, about, picture]))
+    if failures:
+        rows = [[name, str(error)] for name, error in failures.items()]
+        sections.append(
+            Section(
+                "Not fitted",
+                [Grid("Instruments that could not be fitted, and why", ["Instrument", "Reason"], rows)],
+            )
+        )
+    sections += more
+    total = int(table["k"].sum()) if len(table) else 0
+    lead = [
+        f"{counted(len(table), 'instrument')} with "
+        f"{counted(int(table['items'].sum()) if len(table) else 0, 'item')}: "
+        f"{counted(total, 'factor')} in all."
+    ]
+    if failures:
+        lead.append(f"{counted(len(failures), 'instrument')} could not be fitted; the reasons stand below.")
+    return Document(f"Battery {title}", lead, sections, footer=f"Made with icqf {__version__}.")
+
+
+def _cells(row: dict[Any, Any]) -> list[str]:
+    def shown(name: str, value: Any) -> str:
+        if value is None or (isinstance(value, float) and np.isnan(value)):
+            return "–"
+        if name in ("missing", "explained"):
+            return shown_share(float(value))
+        if name == "subscales" and value == 0:
+            return "–"
+        return f"{value:g}" if isinstance(value, float) else str(value)
+
+    return [shown(name, row[name]) for name in _TITLES]

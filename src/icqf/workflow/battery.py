@@ -1,0 +1,197 @@
+"""The instruments of a battery: one file each in a folder, or one wide table that a codebook divides."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from icqf.data.study import Study
+from icqf.errors import InputError, listed
+from icqf.io.codebook import read_codebook, read_instruments
+from icqf.io.formats import READABLE
+from icqf.io.readers.files import read_table
+from icqf.workflow.options import StudyOptions
+from icqf.workflow.read import read_study
+
+CODEBOOKS = (*READABLE, ".toml")
+CODEBOOK = re.compile(r"(?:(?P<stem>.+)[._ -])?codebook", re.IGNORECASE)
+PARTICIPANTS = "participants"
+
+
+@dataclass(frozen=True)
+class InstrumentFile:
+    """One instrument of a battery, as it will be read.
+
+    Attributes
+    ----------
+    name : str
+    options : StudyOptions
+        Those of the battery, with this instrument's file, codebook and items.
+
+    Examples
+    --------
+    >>> import pathlib
+    >>> from icqf.workflow import InstrumentFile, StudyOptions
+    >>> InstrumentFile("mood", StudyOptions(pathlib.Path("study/mood.csv"))).name
+    'mood'
+    """
+
+    name: str
+    options: StudyOptions
+
+    def read(self) -> tuple[StudyOptions, Study]:
+        """Read the instrument, and return its own options with it; anything wrong is an `InputError`.
+
+        Of several numbers of factors to try, those that it has too few items or participants for are left
+        out.
+        """
+        options = self._stated()
+        study = read_study(options)
+        most = min(study.questionnaire.answers.shape)
+        if len(options.n_components) > 1 and options.n_components[0] <= most:
+            options = replace(options, n_components=tuple(k for k in options.n_components if k <= most))
+        return options, study
+
+    def _stated(self) -> StudyOptions:
+        """The options with the items named, where the codebook describes other instruments as well."""
+        options = self.options
+        if options.codebook is None or options.items or not options.answers.is_file():
+            return options
+        entries, instruments = read_codebook(options.codebook), read_instruments(options.codebook)
+        if instruments:
+            mine = tuple(item for item, name in instruments.items() if name == self.name)
+        else:
+            columns = {str(name) for name in read_table(options.answers, dictionary=options.dictionary).frame}
+            mine = tuple(item.name for item in entries if item.name in columns)
+            if (
+                len(mine) == len(entries) or not mine
+            ):  # its own codebook, or one that the reader will complain of
+                return options
+        return replace(options, items=mine) if mine else options
+
+
+def find_instruments(options: StudyOptions) -> list[InstrumentFile]:
+    """Find the instruments of a battery.
+
+    Parameters
+    ----------
+    options : StudyOptions
+        `answers` is a folder with one file per instrument, named after it, or one wide table whose codebook
+        has a column ``instrument``. In a folder, ``NAME_codebook.csv`` is the codebook of ``NAME.csv``,
+        ``codebook.csv`` that of all instruments without one of their own, and ``participants.csv`` holds
+        confounds by id.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from icqf.workflow import StudyOptions, find_instruments
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("mood.csv", "sleep.csv", "mood_codebook.csv", "participants.csv"):
+    ...         _ = pathlib.Path(folder, name).write_text("id,q1")
+    ...     [each.name for each in find_instruments(StudyOptions(pathlib.Path(folder)))]
+    ['mood', 'sleep']
+    """
+    place = options.answers
+    if not place.exists():
+        raise InputError(f"{place}: there is no such file or folder.")
+    return _in_folder(place, options) if place.is_dir() else _in_table(place, options)
+
+
+def _in_table(path: Path, options: StudyOptions) -> list[InstrumentFile]:
+    if options.codebook is None:
+        raise InputError(
+            f"{path.name}: this is one table, and nothing says which instrument an item belongs to.",
+            code="no-instruments",
+            remedy="Give codebook, a file with a column 'instrument', or a folder with one file for each.",
+        )
+    members = read_instruments(options.codebook)
+    names = list(dict.fromkeys(members.values()))
+    if not names:
+        raise InputError(
+            f"{options.codebook.name}: no item says which instrument it belongs to. Add a column "
+            f"'instrument'."
+        )
+    _refuse_alike(names)
+    return [
+        InstrumentFile(
+            name, replace(options, items=tuple(item for item, other in members.items() if other == name))
+        )
+        for name in names
+    ]
+
+
+def _in_folder(folder: Path, options: StudyOptions) -> list[InstrumentFile]:
+    named = {path.resolve() for path in (options.codebook, options.dictionary, options.participants) if path}
+    files = sorted(
+        path
+        for path in folder.iterdir()
+        if path.suffix.lower() in CODEBOOKS
+        and not path.name.startswith((".", "~"))
+        and path.resolve() not in named
+    )
+    codebooks: dict[str, Path] = {}
+    participants, answers = options.participants, []
+    for path in files:
+        match = CODEBOOK.fullmatch(path.stem)
+        if match:
+            codebooks[(match["stem"] or "").lower()] = path
+        elif path.stem.lower() == PARTICIPANTS:
+            participants = participants or path
+        elif path.suffix.lower() in READABLE:
+            answers.append(path)
+    if not answers:
+        raise InputError(
+            f"{folder}: the folder holds no table of answers. Put one file per instrument into it, such as "
+            f"mood.csv; "
+            f"the endings that are read are {', '.join(READABLE)}."
+        )
+    names = [path.stem for path in answers]
+    twice = [path for path in answers if names.count(path.stem) > 1]
+    if twice:
+        raise InputError(
+            f"{folder}: several files are called {twice[0].stem!r} "
+            f"({listed(path.name for path in twice)}). Each "
+            "instrument has one file; move the others."
+        )
+    _refuse_alike(names)
+    shared = options.codebook or codebooks.get("")
+    return [
+        InstrumentFile(
+            path.stem,
+            replace(
+                options,
+                answers=path,
+                codebook=codebooks.get(path.stem.lower(), shared),
+                participants=participants if options.confounds or options.groups or options.weights else None,
+            ),
+        )
+        for path in answers
+    ]
+
+
+def folder_name(instrument: str) -> str:
+    """The folder of an instrument's results: its name, with what a file system may refuse replaced.
+
+    Examples
+    --------
+    >>> folder_name("CES-D / short form")
+    'CES-D_short_form'
+    """
+    return re.sub(r"[^\w.-]+", "_", instrument).strip("._") or "instrument"
+
+
+def _refuse_alike(names: list[str]) -> None:
+    """Refuse instruments whose folders of results would be the same, capital letters aside."""
+    folders = [folder_name(name).lower() for name in names]
+    for name, folder in zip(names, folders, strict=True):
+        alike = [other for other, its in zip(names, folders, strict=True) if its == folder and other != name]
+        if alike:
+            raise InputError(
+                f"The instruments {name!r} and {alike[0]!r} would share the folder {folder!r}; rename one "
+                f"of them."
+            )
+        if folder in ("summary", "meta"):
+            raise InputError(
+                f"An instrument cannot be called {name!r}, which is a file of the results; rename it."
+            )

@@ -1,0 +1,316 @@
+"""Meta-factors of a battery: from the instruments' files to one model, tables, a figure and a page."""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from icqf.data.battery import Battery
+from icqf.data.study import Study
+from icqf.errors import InputError
+from icqf.estimator import ICQF
+from icqf.extensions.hierarchy import HierarchyComparison, compare_hierarchy
+from icqf.extensions.meta import META, MetaICQF
+from icqf.io.atomic import new_folder
+from icqf.io.provenance import fingerprint_of, versions
+from icqf.io.readers.questionnaires import NO_IDS
+from icqf.io.write import write_table
+from icqf.jobs.parallel import Progress
+from icqf.report.document import write_document
+from icqf.report.meta import meta_page
+from icqf.selection.estimator import ICQFCV
+from icqf.workflow.account import shareable_options
+from icqf.workflow.battery import InstrumentFile, find_instruments
+from icqf.workflow.fit import model_of, said, searcher
+from icqf.workflow.options import StudyOptions
+from icqf.workflow.places import ACCOUNT, refuse_existing
+from icqf.workflow.results import DECIMALS
+
+Callback = Callable[[Progress], object]
+Studies = dict[str, tuple[StudyOptions, Study]]
+
+
+@dataclass(frozen=True, eq=False)
+class MetaFit:
+    """A fitted battery.
+
+    Attributes
+    ----------
+    options : StudyOptions
+        What was asked for.
+    studies : dict of str to (StudyOptions, Study)
+        What was read, by instrument, and how.
+    battery : Battery
+        The same, joined by participant id.
+    model : MetaICQF
+    scores : DataFrame (n, K)
+        Scores of the meta-factors by participant id.
+    comparisons : tuple of HierarchyComparison
+        Two stages beside one flat factorization, where that was asked for.
+    warnings : tuple of Warning
+    started : datetime
+    seconds : float
+
+    Examples
+    --------
+    >>> from icqf.workflow import MetaFit
+    >>> "comparisons" in MetaFit.__annotations__
+    True
+    """
+
+    options: StudyOptions
+    studies: Studies
+    battery: Battery
+    model: MetaICQF
+    scores: pd.DataFrame
+    comparisons: tuple[HierarchyComparison, ...]
+    warnings: tuple[Warning, ...]
+    started: datetime
+    seconds: float
+
+
+def read_battery(options: StudyOptions) -> Studies:
+    """Read all instruments of a battery, each with its own options; one that cannot be read is an error.
+
+    Parameters
+    ----------
+    options : StudyOptions
+        `answers` is a folder with one file per instrument, or a wide table (see `find_instruments`).
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from icqf.datasets import make_battery
+    >>> from icqf.workflow import StudyOptions, read_battery
+    >>> made = make_battery(n=40, n_items=(4, 5), n_factors=1, n_meta=1, random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name, each in made.battery.instruments.items():
+    ...         each.answers.to_csv(pathlib.Path(folder, f"{name}.csv"))
+    ...     studies = read_battery(StudyOptions(pathlib.Path(folder)))
+    >>> {name: study.questionnaire.n_items for name, (_, study) in studies.items()}
+    {'A': 4, 'B': 5}
+    """
+    instruments = find_instruments(options)
+    studies = {each.name: _read(each) for each in instruments}
+    if options.answers.is_dir() and len(studies) > 1:
+        for name, (_, study) in studies.items():
+            if NO_IDS in study.questionnaire.notes:
+                raise InputError(
+                    f"{study.questionnaire.source}: no column of participant ids is recognised, so "
+                    f"instrument {name!r} "
+                    "cannot be joined to the others.",
+                    code="no-id-column",
+                    remedy="Name the column as id; it must be called the same in all files.",
+                )
+    return studies
+
+
+def _read(instrument: InstrumentFile) -> tuple[StudyOptions, Study]:
+    try:
+        return instrument.read()
+    except InputError as error:
+        source = instrument.options.answers.name
+        raise (error if source in error.message else error.at(source)) from None
+
+
+def fit_battery(
+    options: StudyOptions,
+    *,
+    studies: Studies | None = None,
+    compare: bool = True,
+    checkpoint: Path | None = None,
+    callback: Callback | None = None,
+) -> MetaFit:
+    """Factorize each instrument, then the joined scores, and compare with one flat factorization.
+
+    Parameters
+    ----------
+    options : StudyOptions
+        Candidates for each instrument are `n_components` and `beta`, for the meta-factors `n_meta` and
+        `meta_beta`.
+    studies : optional
+        The instruments as `read_battery` gives them, when they are already read.
+    compare : bool
+        Whether hidden answers are predicted by two stages and by one flat factorization of all items.
+    checkpoint : Path, optional
+        Folder for the journals of all searches and folds.
+    callback : callable, optional
+        Told about the progress of each piece of work.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from icqf.datasets import make_battery
+    >>> from icqf.workflow import StudyOptions, fit_battery
+    >>> made = make_battery(n=80, n_items=(6, 6), n_factors=2, n_meta=2, random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name, each in made.battery.instruments.items():
+    ...         each.answers.to_csv(pathlib.Path(folder, f"{name}.csv"))
+    ...     asked = {"answers": folder, "n_components": 2, "beta": 0.1, "n_meta": 2, "meta_beta": 0.1}
+    ...     fit = fit_battery(StudyOptions.of(asked), compare=False)
+    >>> fit.model.loadings_.shape
+    (4, 2)
+    """
+    started, clock = datetime.now(UTC), time.perf_counter()
+    studies = read_battery(options) if studies is None else studies
+    battery = Battery({name: study.questionnaire for name, (_, study) in studies.items()})
+    second = replace(options, n_components=options.n_meta, beta=options.meta_beta, item_weight="variance")
+    model = MetaICQF(
+        {name: _stage(own) for name, (own, _) in studies.items()},
+        meta_estimator=_stage(second),
+        checkpoint=checkpoint,
+        callback=callback,
+        random_state=options.seed,
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        scores = model.fit_transform(battery)
+        comparisons = _compared(options, model, battery, checkpoint, callback) if compare else ()
+    seconds = time.perf_counter() - clock
+    return MetaFit(options, studies, battery, model, scores, comparisons, said(caught), started, seconds)
+
+
+def _stage(options: StudyOptions) -> ICQF | ICQFCV:
+    if options.searches:
+        return searcher(options, checkpoint=None, callback=None)
+    (k,), (beta,) = options.n_components, options.beta
+    return model_of(options).set_params(n_components=k, beta=beta)
+
+
+def _compared(
+    options: StudyOptions,
+    model: MetaICQF,
+    battery: Battery,
+    checkpoint: Path | None,
+    callback: Callback | None,
+) -> tuple[HierarchyComparison, ...]:
+    """Two stages beside one flat factorization: hidden answers, and hidden instruments."""
+
+    def told(stage: str) -> Callback | None:
+        return None if callback is None else lambda progress: callback(replace(progress, stage=stage))
+
+    if checkpoint is not None:
+        checkpoint.mkdir(parents=True, exist_ok=True)
+    search = searcher(
+        replace(options, n_components=()),
+        checkpoint=None if checkpoint is None else checkpoint / "flat.journal",
+        callback=told("all items at once"),
+    )
+    flat: Any = search.fit(battery.flat()).best_estimator_
+    found = []
+    for hide, stage in (("answers", "hidden answers"), ("instruments", "hidden instruments")):
+        found.append(
+            compare_hierarchy(
+                model,
+                battery,
+                flat=flat,
+                hide=hide,  # type: ignore[arg-type]
+                n_splits=options.n_splits,
+                n_jobs=options.jobs,
+                checkpoint=None if checkpoint is None else checkpoint / f"hidden-{hide}.journal",
+                callback=told(stage),
+                random_state=options.seed,
+            )
+        )
+    return tuple(found)
+
+
+def write_meta(fit: MetaFit, folder: Path, *, force: bool = False) -> list[str]:
+    """Write everything a fitted battery gives into `folder`, which afterwards holds all of it or is as it
+    was.
+
+    Parameters
+    ----------
+    fit : MetaFit
+    folder : Path
+        Where; earlier results are replaced only with `force`.
+
+    Returns
+    -------
+    list of str
+        Names of the files.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from icqf.datasets import make_battery
+    >>> from icqf.workflow import StudyOptions, fit_battery, write_meta
+    >>> made = make_battery(n=80, n_items=(6, 6), n_factors=2, n_meta=2, random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     study = pathlib.Path(folder, "study")
+    ...     study.mkdir()
+    ...     for name, each in made.battery.instruments.items():
+    ...         each.answers.to_csv(study / f"{name}.csv")
+    ...     asked = {"answers": study, "n_components": 2, "beta": 0.1, "n_meta": 2, "meta_beta": 0.1}
+    ...     fit = fit_battery(StudyOptions.of(asked), compare=False)
+    ...     names = write_meta(fit, pathlib.Path(folder, "results"))
+    >>> "meta.icqf" in names, "meta.html" in names
+    (True, True)
+    """
+    refuse_existing(folder, force=force)
+    model, options = fit.model, fit.options
+    tables = {
+        "meta_scores": fit.scores,
+        "factor_scores": model.factor_scores(fit.battery),
+        "meta_loadings": _flat_index(model.loadings_),
+        "item_loadings": _flat_index(model.item_loadings_),
+    }
+    if fit.comparisons:
+        parts = [each.table.assign(hidden=each.hide) for each in fit.comparisons]
+        tables["hidden"] = (
+            pd.concat(parts).set_index(["hidden", "instrument"]).reset_index(level=1).rename_axis("hidden")
+        )
+    with new_folder(folder) as place:
+        for name, table in tables.items():
+            write_table(table, place / f"{name}.{options.format}", decimals=DECIMALS)
+        model.save(place / "meta.icqf")
+        head = "# Repeat this run with: icqf meta --config config.toml --out NEW_FOLDER\n"
+        (place / "config.toml").write_text(head + options.to_toml(folder=folder), encoding="utf-8")
+        page = meta_page(model, fit.battery, fit.comparisons, title=options.answers.name)
+        write_document(place / "meta.html", page)
+        names = sorted([*(path.name for path in place.iterdir()), ACCOUNT])
+        text = json.dumps(_account(fit, names), indent=2, ensure_ascii=False)
+        (place / ACCOUNT).write_text(text + "\n", encoding="utf-8")
+        refuse_existing(folder, force=force)
+    return names
+
+
+def _flat_index(table: pd.DataFrame) -> pd.DataFrame:
+    """A table whose rows have one name, for formats that know no more; the other stands in a column."""
+    names = [str(name) for name in table.index.names]
+    return table.reset_index().set_index(names[0])[[names[1], *table.columns]]
+
+
+def _account(fit: MetaFit, outputs: list[str]) -> dict[str, Any]:
+    """The account that ``provenance.json`` gives; no participant, folder or user is named in it."""
+    models = {**fit.model.instruments_, META: fit.model.meta_}
+    files = dict.fromkeys(path for _, study in fit.studies.values() for path in study.files)
+    return {
+        "program": "icqf",
+        "versions": versions(),
+        "started": fit.started.isoformat(timespec="seconds"),
+        "seconds": round(fit.seconds, 3),
+        "seed": fit.options.seed,
+        "options": shareable_options(fit.options),
+        "inputs": [fingerprint_of(path) for path in files],
+        "participants": fit.battery.n_participants,
+        "models": {
+            name: {
+                "n_components": len(model.components_),
+                "beta": float(model.beta),
+                "participants": int(model.n_participants_),
+                "converged": bool(model.converged_),
+            }
+            for name, model in models.items()
+        },
+        "warnings": [getattr(each, "fields", {}).get("anonymous", str(each)) for each in fit.warnings],
+        "outputs": outputs,
+    }
