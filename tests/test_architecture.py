@@ -95,11 +95,11 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported():
     extras = project["optional-dependencies"]
     core, optional = (
         {re.split("[<>=]", line)[0].replace("-", "_") for line in lines}
-        for lines in (project["dependencies"], extras["io"] + extras["examples"])
+        for lines in (project["dependencies"], extras["io"] + extras["word"] + extras["examples"])
     )
     everywhere = third_party([node for path in FILES for node in ast.walk(parsed(path))])
     at_once = third_party([node for path in FILES for node in parsed(path).body])
-    called = {"sklearn": "scikit_learn"}
+    called = {"sklearn": "scikit_learn", "docx": "python_docx"}
     assert {called.get(name, name) for name in everywhere} - optional == core
     assert not at_once & optional
 

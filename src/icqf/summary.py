@@ -15,7 +15,7 @@ from icqf.errors import counted, shown_share
 if TYPE_CHECKING:
     from icqf.fitted import FittedModel
 
-_LOADED = 0.1
+LOADED = 0.1
 
 
 def is_loaded(shares: np.ndarray) -> np.ndarray:
@@ -27,7 +27,7 @@ def is_loaded(shares: np.ndarray) -> np.ndarray:
     >>> is_loaded(np.array([0.09, 0.1, 0.5]))
     array([False,  True,  True])
     """
-    return np.asarray(shares) >= _LOADED
+    return np.asarray(shares) >= LOADED
 
 
 @dataclass(frozen=True, eq=False)

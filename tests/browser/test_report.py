@@ -1,9 +1,13 @@
 """The report in a real browser: numbers, behaviour, widths, themes, accessibility."""
 
+import base64
 import json
 import re
+import time
+from xml.etree import ElementTree
 
 import pytest
+from matplotlib import image
 
 from icqf.report.words import number
 from report_names import NASTY
@@ -12,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 WIDTHS = (375, 768, 1440)
 SECTIONS = [
-    *("analysed", "sample", "count", "factors", "loadings", "confounds", "scores", "fit", "comparison"),
+    *("factors", "count", "loadings", "confounds", "scores", "fit", "comparison", "analysed", "sample"),
     "methods",
 ]
 
@@ -37,8 +41,8 @@ for (const region of document.querySelectorAll('.scroll')) {
   const box = region.getBoundingClientRect();
   if (box.right > innerWidth + 1) found.push('a scrolling region leaves the window');
 }
-for (const plot of document.querySelectorAll('svg.plot')) {
-  if (plot.closest('details:not([open])')) continue;
+for (const plot of document.querySelectorAll('svg.plot, svg.map')) {
+  if (plot.closest('details:not([open])') || plot.closest('[hidden]')) continue;
   const outer = plot.getBoundingClientRect();
   const box_of = (t) => [t.textContent.trim(), t.getBoundingClientRect()];
   const texts = [...plot.querySelectorAll('text')].map(box_of);
@@ -91,7 +95,7 @@ def test_sections_and_numbers(browser, page, model, report):
     scores = rows(browser, "table.spread")
     assert [row[2] for row in scores] == [number(factor.mean) for factor in report.scores.factors]
     text = browser.execute_script("return document.body.innerText")
-    for sentence in (*report.headline, *report.count.words, report.methods.paragraph):
+    for sentence in (*report.cautions, *report.headline, *report.count.words, report.methods.paragraph):
         assert sentence in text
 
 
@@ -182,7 +186,7 @@ def test_complete_without_scripts(chromium, page, report):
     bare.get(page.as_uri())
     text = bare.execute_cdp_cmd("DOM.getDocument", {"depth": 0})
     html = bare.execute_cdp_cmd("DOM.getOuterHTML", {"nodeId": text["root"]["nodeId"]})["outerHTML"]
-    assert html.count('<table class="heat sortable">') == len(report.models)
+    assert html.count('<table class="heat sortable') == len(report.models)
     assert 'id="tools" hidden' in html and "<button" not in html
 
 
@@ -214,13 +218,114 @@ def test_accessibility(browser, page, axe, dark):
     assert [(v["id"], v["nodes"][0]["html"][:200]) for v in serious] == []
 
 
-def test_print_leaves_out_what_only_a_screen_can_use(browser, page):
+PAPER = {"A4": (8.27, 11.69), "Letter": (8.5, 11.0)}
+
+# Figures, cards and tables that are higher than a page would be cut; all others are kept whole by the style.
+CUT = """
+const high = arguments[0];
+const kept = [];
+for (const e of document.querySelectorAll('article, figure, table, .lead, .care, blockquote')) {
+  const style = getComputedStyle(e);
+  const box = e.getBoundingClientRect();
+  if (style.display === 'none' || box.height === 0 || e.closest('details:not([open])')) continue;
+  if (style.breakInside !== 'avoid') kept.push('may be cut: ' + e.tagName + ' ' + e.className);
+  if (box.height > high) kept.push('higher than a page: ' + e.tagName + ' ' + e.className);
+}
+return kept;
+"""
+
+
+@pytest.mark.parametrize("paper", list(PAPER))
+def test_print_is_short_and_cuts_nothing(browser, page, paper):
     show(browser, page)
+    width, height = PAPER[paper]
+    inner = [round(96 * (side - 2 * 14 / 25.4)) for side in (width, height)]  # within the margins
+    size = {"width": inner[0], "height": inner[1], "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": []})
-    shown = "return getComputedStyle(document.querySelector('nav')).display"
-    assert browser.execute_script(shown) == "none"
-    pdf = browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"]
-    assert len(pdf) > 50_000
+    gone = (
+        "return [...document.querySelectorAll('nav, .take, .hint')].map((e) => getComputedStyle(e).display)"
+    )
+    assert set(browser.execute_script(gone)) == {"none"}
+    assert browser.execute_script(CUT, inner[1]) == []
+    assert browser.execute_script(FAULTS) == []
+    sheet = {"printBackground": True, "paperWidth": width, "paperHeight": height}
+    pdf = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", sheet)["data"])
+    assert 2 <= len(re.findall(rb"/Type */Page\b", pdf)) < 10
+
+
+# --- what leaves the page --------------------------------------------------------------------------------
+
+
+def saved(browser, folder, figure, kind):
+    """The file that a figure's button saves."""
+    browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)})
+    path = folder / f"{figure}.{kind.lower()}"
+    script = """[...document.querySelectorAll(`figure[data-name="${arguments[0]}"] .take button`)]
+        .find((e) => e.textContent === arguments[1]).click()"""
+    browser.execute_script(script, figure, kind)
+    for _ in range(100):
+        if path.exists() and path.stat().st_size:
+            return path
+        time.sleep(0.1)
+    raise AssertionError(f"{path.name} was not saved")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_every_figure_is_saved_as_svg_and_png(browser, page, tmp_path, dark):
+    browser.get_log("browser"), browser.get_log("performance")
+    show(browser, page, dark=dark)
+    names = browser.execute_script(
+        "return [...document.querySelectorAll('figure.take-figure')].map((e) => e.dataset.name)"
+    )
+    assert {"map", "cv", "scree", "splits", "convergence"} <= set(names)
+    for name in names:
+        drawing = ElementTree.parse(saved(browser, tmp_path, name, "SVG")).getroot()
+        assert drawing.tag == "{http://www.w3.org/2000/svg}svg" and float(drawing.get("width")) > 100
+        text = (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
+        assert "var(--" not in text and "class=" not in text
+    for name in ("map", "scree"):
+        picture = image.imread(saved(browser, tmp_path, name, "PNG"))
+        assert picture.shape[1] >= 2000 and picture[0, 0, :3].tolist() == [1, 1, 1]  # on white, also at night
+        assert picture[:, :, :3].min() < 0.4
+    assert browser.get_log("browser") == []
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    assert all(url.startswith(("file:", "data:", "blob:")) for url in asked)
+
+
+def test_a_table_is_copied_as_it_is_shown(browser, page, report):
+    show(browser, page)
+    browser.execute_cdp_cmd(
+        "Browser.grantPermissions", {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]}
+    )
+    from selenium.webdriver.common.by import By
+
+    button = browser.find_element(By.XPATH, "//table[@class='overview']/../following-sibling::*//button")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
+    button.click()
+    assert button.text == "Copied"
+    got = browser.execute_async_script(
+        "navigator.clipboard.readText().then(arguments[0], (e) => arguments[0](String(e)))"
+    )
+    rows_copied = [line.split("\t") for line in got.splitlines()]
+    assert rows_copied[0][0] == "Factor"
+    assert [row[0] for row in rows_copied[1:]][: len(report.model.factors)] == [
+        f.name for f in report.model.factors
+    ]
+    shown = rows(browser, "table.overview")
+    assert rows_copied[1:] == shown
+
+
+def test_tables_that_scroll_say_so(browser, page):
+    for width, some in ((375, True), (1440, False)):
+        show(browser, page, width=width)
+        seen = browser.execute_script(
+            "return [...document.querySelectorAll('.scroll')].filter((e) => e.clientWidth).map((e) =>"
+            "[e.scrollWidth > e.clientWidth + 1, e.querySelector('.hint').offsetHeight > 0])"
+        )
+        assert all(wide == said for wide, said in seen)
+        assert any(said for _, said in seen) == some
 
 
 def test_size(page):

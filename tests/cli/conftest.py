@@ -36,7 +36,7 @@ def usual(files):
     """The usual words after ``icqf fit``, without --out."""
     return (
         *(files / "answers.csv", "--codebook", files / "items.csv", "--confounds", "age", "sex"),
-        *("--n-components", "2", "--beta", "0.1"),
+        *("--n-components", "2", "--beta", "0.1", "--no-figures"),
     )
 
 
@@ -44,7 +44,7 @@ def usual(files):
 def results(run, usual, tmp_path_factory) -> Path:
     """A folder of results; not to be written to."""
     out = tmp_path_factory.mktemp("fitted") / "results"
-    assert run("fit", *usual, "--out", out).exit_code == 0
+    assert run("fit", *usual, "--figures", "--out", out).exit_code == 0
     return out
 
 

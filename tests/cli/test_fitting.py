@@ -17,6 +17,7 @@ NAMES = [
     "config.toml",
     "confound_loadings.csv",
     "factors.csv",
+    "figures",
     "loadings.csv",
     "model.icqf",
     "provenance.json",
@@ -24,7 +25,15 @@ NAMES = [
     "report.json",
     "report.md",
     "scores.csv",
+    "tables.docx",
+    "tables.tex",
 ]
+FIGURES = ("heatmap", "top-items", "scree", "scores", "correlations", "factor-analysis", "convergence")
+
+
+def contents(folder):
+    """Every file in a folder and the folders in it, byte for byte."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_the_files(results):
@@ -106,15 +115,17 @@ def test_provenance(results, files):
     ]
     assert any("9 was read as missing" in note for note in account["notes"])
     assert "1 participant answered nothing: kept out of the fit." in account["warnings"]
-    assert account["outputs"] == NAMES
+    files = [f"figures/{name}.{form}" for name in FIGURES for form in ("svg", "pdf", "png")]
+    assert account["outputs"] == sorted([*(name for name in NAMES if name != "figures"), *files])
 
 
 def test_a_run_is_repeated_from_its_own_config(run, results, tmp_path):
     result = run("fit", "--config", results / "config.toml", "--out", tmp_path / "again")
     assert result.exit_code == 0
-    for name in NAMES:
+    again = contents(tmp_path / "again")
+    for name, content in contents(results).items():
         if name not in ("provenance.json", "config.toml"):
-            assert (tmp_path / "again" / name).read_bytes() == (results / name).read_bytes(), name
+            assert again[name] == content, name
     first, second = (tomllib.loads((at / "config.toml").read_text()) for at in (results, tmp_path / "again"))
     assert {k: v for k, v in first.items() if k not in ("answers", "codebook")} == {
         k: v for k, v in second.items() if k not in ("answers", "codebook")
@@ -143,10 +154,10 @@ def test_results_go_to_stdout_and_messages_to_stderr(run, usual, tmp_path):
 def test_existing_results_are_kept_without_force(run, usual, tmp_path):
     out = tmp_path / "out"
     assert run("fit", *usual, "--out", out).exit_code == 0
-    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    before = contents(out)
     result = run("fit", *usual, "--seed", "1", "--out", out)
     assert result.exit_code == 2 and "--force" in result.stderr
-    assert before == {path.name: path.read_bytes() for path in out.iterdir()}
+    assert before == contents(out)
     assert run("fit", *usual, "--format", "parquet", "--out", out, "--force").exit_code == 0
     assert not (out / "scores.csv").exists() and (out / "scores.parquet").exists()
 
@@ -169,7 +180,7 @@ def test_files_of_others_are_never_replaced(run, usual, tmp_path):
 def test_an_error_leaves_the_old_results(run, usual, tmp_path, monkeypatch, left_behind, at):
     out = tmp_path / "out"
     run("fit", *usual, "--out", out)
-    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    before = contents(out)
 
     def fail(*args, **kwargs):
         raise OSError(28, "No space left on device", "scores.csv")
@@ -182,7 +193,7 @@ def test_an_error_leaves_the_old_results(run, usual, tmp_path, monkeypatch, left
             patch.setattr(results_module, "WRITERS", writers)
         result = run("fit", *usual, "--seed", "3", "--out", out, "--force")
     assert result.exit_code == 2 and "no room on the disk" in result.stderr
-    assert before == {path.name: path.read_bytes() for path in out.iterdir()}
+    assert before == contents(out)
     assert not [name for name in left_behind() if name.startswith(".")]
 
 

@@ -54,3 +54,38 @@ def test_a_folder_without_results(run, tmp_path):
     result = run("report", tmp_path)
     assert result.exit_code == 2 and "holds no results of icqf fit" in result.stderr
     assert run("report", tmp_path / "none").exit_code == 2
+
+
+def test_plot_writes_one_figure(run, fitted, tmp_path):
+    listed = run("plot", fitted).stdout.split()
+    assert {"heatmap", "top-items", "scores"} <= set(listed)
+    for name in listed:
+        for ending in ("pdf", "svg"):
+            out = tmp_path / f"{name}.{ending}"
+            result = run("plot", fitted, name, "--out", out, "--columns", "1")
+            assert result.exit_code == 0 and out.stat().st_size > 1000, result.stderr
+    again = run("plot", fitted, "heatmap", "--out", tmp_path / "heatmap.pdf")
+    assert again.exit_code == 2 and "--force" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["heatmp"], "'heatmp' is no figure"),
+        (["splits"], "is not among these results"),
+        (["scores", "--out", "x.doc"], "give the name one of these endings"),
+        (["scores", "--columns", "3"], "--columns"),
+        (["top-items", "--factor", "Nobody", "--out", "x.pdf"], "There is no factor 'Nobody'"),
+        (["scores", "--out", "no/such/x.pdf"], "there is no folder"),
+    ],
+)
+def test_plots_that_cannot_be(run, fitted, tmp_path, monkeypatch, words, said):
+    monkeypatch.chdir(tmp_path)
+    result = run("plot", fitted, *words)
+    assert result.exit_code == 2 and said in result.stderr and list(tmp_path.iterdir()) == []
+
+
+def test_results_hold_figures_and_tables(fitted):
+    figures = {path.name for path in (fitted / "figures").iterdir()}
+    assert {"heatmap.svg", "heatmap.pdf", "heatmap.png", "scores.pdf"} <= figures
+    assert (fitted / "tables.tex").is_file() and (fitted / "tables.docx").is_file()

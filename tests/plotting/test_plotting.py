@@ -75,6 +75,11 @@ def test_every_plot_takes_and_returns_an_axes(model, models, demo, items, scores
         lambda ax: plots.scree(parallel_analysis(answers, n_iter=3, random_state=0).curve, ax=ax),
         lambda ax: plots.convergence(model.trace_, tol=model.tol, ax=ax),
         lambda ax: plots.score_distributions(scores, ax=ax),
+        lambda ax: plots.score_histograms(
+            pd.DataFrame({"factor1": [3, 1]}),
+            pd.DataFrame({"median": [0.2], "none": [0.1]}, ["factor1"]),
+            ax=ax,
+        ),
         lambda ax: plots.score_correlations(pd.DataFrame(scores).corr(), ax=ax),
         lambda ax: plots.missingness_map(demo.answers, items=items, ax=ax),
         lambda ax: plots.by_sample_size(auc, "auc", ax=ax),

@@ -2,17 +2,18 @@
 
 import json
 import re
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from html.parser import HTMLParser
 
 import pytest
 
 from icqf.report import as_html, as_json, as_markdown, build_report, write_report
+from icqf.report.compose import with_words
 from icqf.report.words import number, percent
 from report_names import NASTY
 
 SECTIONS = [
-    *("analysed", "sample", "count", "factors", "loadings", "confounds", "scores", "fit", "comparison"),
+    *("factors", "count", "loadings", "confounds", "scores", "fit", "comparison", "analysed", "sample"),
     "methods",
 ]
 
@@ -117,7 +118,7 @@ def test_nothing_is_fetched_and_ids_are_unique(page, html):
 
 def test_every_figure_has_a_name_and_a_table_or_sentence(html):
     drawings = re.findall(r'<svg class="plot"[^>]*aria-labelledby="([\w-]+)"', html)
-    assert drawings == ["cv-title", "scree-title", "splits-title", "convergence-title"]
+    assert drawings == ["cv-title", "cv-all-title", "scree-title", "splits-title", "convergence-title"]
     for title in drawings:
         assert f'<title id="{title}">' in html
     assert "#010203" not in html and "var(--ink)" in html
@@ -156,3 +157,24 @@ def test_files(report, tmp_path):
 def test_words():
     assert percent(0.123456, 1) == "12.3%"
     assert number(-0.001) == "0.00"
+
+
+def test_what_was_not_given_has_no_section(model, questionnaire):
+    from icqf import ICQF
+
+    plain = ICQF(2, item_range=questionnaire.ranges()).fit(questionnaire.keyed_answers())
+    html = as_html(build_report(plain, replace(questionnaire, confounds=None), n_bootstrap=0, compare=False))
+    assert 'id="confounds"' not in html and "#confounds" not in html
+
+
+def test_cautions_come_first_and_no_number_is_of_numpy(report, html):
+    doubted = replace(
+        report, direction="Two items look reversed.", fit=replace(report.fit, doubtful=("factor1",))
+    )
+    doubted = with_words(doubted)
+    assert doubted.cautions[0] == "Two items look reversed."
+    assert any(report.model.factors[0].name in each for each in doubted.cautions)
+    page = as_html(doubted)
+    assert page.index("Two items look reversed.") < page.index(doubted.headline[0][:40])
+    for text in (html, as_markdown(report), as_json(report)):
+        assert not re.search(r"np\.|nan|1\.00 or (higher|more)|\b1 (factors|items|participants)", text)

@@ -1,6 +1,7 @@
 """A folder of results under other names: nothing but the names changes."""
 
 import json
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -19,16 +20,20 @@ NAMES = ["Acting out", "Holding in"]
 def fit():
     answers, codebook = demo_paths()
     asked = {"answers": answers, "codebook": codebook, "items": ["q00*", "q01*"], "n_components": 2}
-    return fit_study(StudyOptions.of({**asked, "beta": 0.1, "bootstrap": 20, "confounds": ["age"]}))
+    return fit_study(
+        StudyOptions.of({**asked, "beta": 0.1, "bootstrap": 20, "confounds": ["age"], "figures": False})
+    )
 
 
 @pytest.fixture(params=["csv", "xlsx", "parquet", "sav"])
 def folder(request, fit, tmp_path):
-    from dataclasses import replace
-
-    place = tmp_path / "results"
-    write_results(replace(fit, options=replace(fit.options, format=request.param)), place)
+    place, form = tmp_path / "results", request.param
+    write_results(replace(fit, options=replace(fit.options, format=form, figures=form == "csv")), place)
     return place
+
+
+def contents(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def table(folder, name):
@@ -52,6 +57,9 @@ def test_names_reach_every_file(folder, fit):
     for name in ("report.html", "report.md", "report.json"):
         text = (folder / name).read_text(encoding="utf-8")
         assert all(each in text for each in NAMES) and "Factor 1 (" not in text
+    if (folder / "figures").is_dir():
+        assert NAMES[0] in (folder / "figures" / "heatmap.svg").read_text(encoding="utf-8")
+        assert NAMES[0] in (folder / "tables.tex").read_text(encoding="utf-8")
     assert (folder / "notes.txt").read_text() == "mine"
     account = json.loads((folder / "provenance.json").read_text())
     assert account["names"] == NAMES and "notes.txt" not in account["outputs"]
@@ -60,10 +68,10 @@ def test_names_reach_every_file(folder, fit):
 def test_the_same_names_give_the_same_bytes_and_no_name_takes_them_back(fit, tmp_path):
     folder = tmp_path / "results"
     write_results(fit, folder)
-    first = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    first = contents(folder)
     rewrite_results(folder, names=NAMES)
     rewrite_results(folder, names=["factor1", "factor2"])
-    again = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    again = contents(folder)
     first.pop("provenance.json"), again.pop("provenance.json")
     assert again == first
 
@@ -114,10 +122,10 @@ def test_an_edited_table_that_is_not_about_these_factors(fit, tmp_path, change, 
     folder = tmp_path / "results"
     write_results(fit, folder)
     edited(folder, change)
-    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    before = contents(folder)
     with pytest.raises(InputError, match=said):
         rewrite_results(folder)
-    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+    assert contents(folder) == before
 
 
 def test_names_in_another_order_are_refused(fit, tmp_path):

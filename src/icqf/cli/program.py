@@ -22,7 +22,7 @@ from icqf.errors import InputError, concerns_users, did_you_mean
 from icqf.io.atomic import FULL
 
 COMMANDS = (
-    *("demo", "check", "codebook", "fit", "select", "report", "score", "show", "compare"),
+    *("demo", "check", "codebook", "fit", "select", "report", "plot", "score", "show", "compare"),
     *("shortform", "batch", "meta", "stability", "diagnosis", "reproduce"),
 )
 BAD_INPUT = 2

@@ -10,6 +10,7 @@ from .matrices import triptych as triptych
 from .participants import missingness_map as missingness_map
 from .participants import score_correlations as score_correlations
 from .participants import score_distributions as score_distributions
+from .participants import score_histograms as score_histograms
 from .search import convergence as convergence
 from .search import count_curve as count_curve
 from .search import cv_curve as cv_curve

@@ -58,6 +58,8 @@ def loading_heatmap(
     wording: bool = True,
     most: int = 44,
     bar: bool = True,
+    labels: bool = True,
+    highest: float | None = None,
     order: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
@@ -88,6 +90,10 @@ def loading_heatmap(
         Longest label in characters.
     bar : bool
         Whether a colour bar is drawn.
+    labels : bool
+        Whether items are labelled; without, a heatmap of many items stays readable by its subscales.
+    highest : float, optional
+        The value of the darkest colour, for plots that are to be compared; the largest loading by default.
     order : sequence of str, optional
         All items by name, in the order to show them, for plots that are to be compared.
     ax : Axes, optional
@@ -108,14 +114,16 @@ def loading_heatmap(
         raise InputError(f"form is {form!r}; choose 'tall' or 'wide'.")
     cells = _cells(factor_table(loadings), confounds, ranges, items, names, order)
     m, wide = len(cells.values), form == "wide"
-    labels = cells.rows if wide or not wording else _labels(cells.rows, items)
+    texts = [""] * m
+    if labels:
+        texts = cells.rows if wide or not wording else _labels(cells.rows, items, most)
     n_columns = len(cells.columns)
     height = 0.9 + 0.155 * m
     size = (0.1 * m + 2.2, 0.32 * n_columns + 1.7) if wide else (0.44 * n_columns + 4.6, height)
     ax = axes_or_new(ax, size=size)
     low, high = (
         min(0.0, float(cells.values.min(initial=0))),
-        max(float(np.abs(cells.values).max(initial=0)), 1e-9),
+        max(float(np.abs(cells.values).max(initial=0)), 1e-9) if highest is None else highest,
     )
     scale = Normalize(-high if low < 0 else 0.0, high)
     edges = np.arange(m + 1)
@@ -133,7 +141,7 @@ def loading_heatmap(
         ax.add_patch(
             Rectangle(frame[:2], *frame[2:], fill=False, edgecolor=muted(), linewidth=0.6, clip_on=False)
         )
-    _annotate(ax, cells, [shortened(text, most) for text in labels], wide=wide)
+    _annotate(ax, cells, texts, wide=wide)
     if bar and drawn is not None and ax.figure is not None:
         where: dict[str, Any] = (
             {"shrink": 0.8} if wide else {"shrink": min(1.0, 2.4 / height), "anchor": (0, 1)}
@@ -159,29 +167,25 @@ def _annotate(ax: Axes, cells: _Cells, labels: list[str], *, wide: bool) -> None
         ax.set_ylim(end, 0)
     else:
         ax.xaxis.tick_top()
-        ax.tick_params(axis="x", labelrotation=45, labelsize=8)
-        for label in ax.get_xticklabels():
-            label.set_horizontalalignment("left")
-            label.set_verticalalignment("bottom")
-            label.set_rotation_mode("anchor")
+        ax.tick_params(axis="x", labelrotation=90, labelsize=8)
         ax.tick_params(axis="y", labelsize=small)
         ax.set_xlim(0, end)
         ax.set_ylim(m, 0)
     bare(ax, keep=())
+    upright = all(last - first > 0.55 * len(name) for name, first, last in cells.groups)
     for name, first, last in cells.groups:
         middle = (first + last) / 2
         if wide:
             ax.axvline(first, color=muted(), linewidth=0.5, zorder=3) if first else None
-            text = shortened(name, max(4, int((last - first) * 1.15)))
             ax.annotate(
-                text, (middle, 0), (0, 4), textcoords="offset points", ha="center", va="bottom", fontsize=7,
-                color=ink(), annotation_clip=False,
+                name, (middle, 0), (-2, 4), textcoords="offset points", ha="left", va="bottom", fontsize=7,
+                color=ink(), annotation_clip=False, rotation=40, rotation_mode="anchor",
             )  # fmt: skip
         else:
             ax.axhline(first, color=muted(), linewidth=0.5, zorder=3) if first else None
             ax.annotate(
                 name, (end, middle), (5, 0), textcoords="offset points", ha="left", va="center", fontsize=8,
-                color=ink(), annotation_clip=False, rotation=90 if last - first >= 6 else 0,
+                color=ink(), annotation_clip=False, rotation=270 if upright else 0,
             )  # fmt: skip
 
 
@@ -221,14 +225,15 @@ def _require_items(items: pd.DataFrame | None) -> None:
         require_columns(items, ("wording", "reverse", "subscale"), "items", "questionnaire.item_table()")
 
 
-def _labels(names: Iterable[Any], items: pd.DataFrame | None) -> list[str]:
+def _labels(names: Iterable[Any], items: pd.DataFrame | None, most: int) -> list[str]:
+    """What items are called, in about `most` characters; that one was reversed is never cut off."""
     _require_items(items)
     if items is None:
-        return [str(name) for name in names]
+        return [shortened(str(name), most) for name in names]
     known = {
         name: (row.wording, row.reverse) for name, row in zip(items.index, items.itertuples(), strict=True)
     }
-    return [item_label(str(name), *known.get(name, ())) for name in names]
+    return [item_label(str(name), *known.get(name, ()), most=most) for name in names]
 
 
 def subscales_of(names: Iterable[Any], items: pd.DataFrame | None) -> list[str]:
@@ -328,7 +333,7 @@ def top_items(
         span = _span(ranges)
         order = [j for j in np.argsort(-values / span, kind="stable")[:n] if values[j] > 0]
     ax = axes_or_new(ax, size=(7.2, 0.9 + 0.3 * max(len(order), 1)))
-    labels = [shortened(text, most) for text in _labels(loadings.index[order], items)]
+    labels = _labels(loadings.index[order], items, most)
     rows = np.arange(len(order))
     ax.barh(rows, values[order], height=0.66, color=ORANGES(0.62) if confound else FACTOR)
     if intervals is not None and len(order):
@@ -345,5 +350,6 @@ def top_items(
     guides(ax, "x")
     points = "points added to the answer" + ("" if confound else " when the score is 1")
     ax.set_xlabel("loading" if ranges is None else points)
-    ax.set_title(title or factor_names([loadings.name], None)[0], loc="left", fontweight="bold")
+    shown = factor_names([loadings.name], None)[0] if title is None else title
+    ax.set_title(shown, loc="left", fontweight="bold")
     return ax

@@ -54,32 +54,60 @@ def score_distributions(
     ['Factor 1', 'Factor 2', 'Factor 3']
     """
     table = factor_table(scores).dropna()
-    k = table.shape[1]
-    ax = axes_or_new(ax, size=(6.4, 0.9 + 0.52 * k))
     edges = np.linspace(0, max(top, float(table.to_numpy().max(initial=top))), bins + 1)
-    for row, column in enumerate(table.columns):
-        values = table[column].to_numpy()
-        above = values[values > 0]
-        heights = np.histogram(above, edges)[0].astype(float)
-        heights *= 0.82 / max(heights.max(initial=0.0), 1.0)
+    counts = {name: np.histogram(column[column > 0], edges)[0] for name, column in table.items()}
+    told = pd.DataFrame({"median": table.median(), "none": (table <= 0).mean()})
+    return score_histograms(pd.DataFrame(counts), told, names=names, top=float(edges[-1]), ax=ax)
+
+
+def score_histograms(
+    counts: pd.DataFrame,
+    factors: pd.DataFrame,
+    *,
+    names: Names = None,
+    top: float = 1.0,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw histograms of the scores above 0, one row per factor, from counts alone.
+
+    Parameters
+    ----------
+    counts : DataFrame (bars, k)
+        Participants with a score within each bar, one column per factor.
+    factors : DataFrame (k, 2)
+        The ``median`` score of each factor, and the share of participants with ``none`` of it.
+    names : sequence or mapping, optional
+        Names of the factors.
+    top : float
+        Where the last bar ends.
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from icqf.plotting import score_histograms
+    >>> told = pd.DataFrame({"median": [0.3], "none": [0.2]}, index=["factor1"])
+    >>> score_histograms(pd.DataFrame({"factor1": [5, 9, 2]}), told).get_xlabel()
+    'score (the line marks the median participant)'
+    """
+    k = counts.shape[1]
+    ax = axes_or_new(ax, size=(6.4, 0.9 + 0.52 * k))
+    edges = np.linspace(0, top, len(counts) + 1)
+    for row, column in enumerate(counts.columns):
+        heights = counts[column].to_numpy(dtype=float)
+        heights = heights * 0.82 / max(heights.max(initial=0.0), 1e-12)
         base = row + 0.42
-        ax.fill_between(
-            np.repeat(edges, 2)[1:-1],
-            base,
-            base - np.repeat(heights, 2),
-            color=FACTOR,
-            alpha=0.75,
-            linewidth=0,
-        )
+        outline = base - np.repeat(heights, 2)
+        ax.fill_between(np.repeat(edges, 2)[1:-1], base, outline, color=FACTOR, alpha=0.75, linewidth=0)
         ax.axhline(base, color=faint(), linewidth=0.8, zorder=0)
-        if len(above):
-            middle = float(np.median(values))
-            ax.plot([middle, middle], [base, base - 0.82], color=ink(), linewidth=1.4)
+        median, none = (float(factors[told][column]) for told in ("median", "none"))
+        if heights.any():
+            ax.plot([median, median], [base, base - 0.82], color=ink(), linewidth=1.4)
         ax.annotate(
-            f"{np.mean(values <= 0):.0%} at 0", (1.01, base - 0.3), xycoords=("axes fraction", "data"),
-            fontsize=8, color=muted(), va="center", annotation_clip=False,
+            f"{none:.0%} at 0", (1.01, base - 0.3), xycoords=("axes fraction", "data"),
+            fontsize=7, color=muted(), va="center", annotation_clip=False,
         )  # fmt: skip
-    ax.set_yticks(np.arange(k), factor_names(table.columns, names))
+    ax.set_yticks(np.arange(k), factor_names(counts.columns, names))
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(k - 0.45, -0.6)
     ax.set_xlim(0, edges[-1])

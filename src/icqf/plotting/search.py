@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 
 
 def cv_curve(
-    errors: pd.DataFrame, *, chosen: tuple[int, float] | None = None, ax: Axes | None = None
+    errors: pd.DataFrame,
+    *,
+    chosen: tuple[int, float] | None = None,
+    every: bool = True,
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw the cross-validated error against the number of factors, one line per penalty.
 
@@ -39,6 +43,9 @@ def cv_curve(
         Columns ``n_components``, ``beta``, ``error`` and ``standard_error``, such as ``search.errors_``.
     chosen : (int, float), optional
         The choice, such as ``(search.n_components_, search.beta_)``.
+    every : bool
+        Whether every penalty has a line. Otherwise there is one, of each number of factors at its best
+        penalty, which is written beside it where it changes.
     ax : Axes, optional
 
     Examples
@@ -52,6 +59,8 @@ def cv_curve(
     """
     require_columns(errors, ("n_components", "beta", "error", "standard_error"), "errors", "search.errors_")
     ax = axes_or_new(ax)
+    if not every:
+        return _best_curve(errors, chosen, ax)
     betas = sorted(errors["beta"].unique())
     shift = 0.24 / max(len(betas) - 1, 1)
     for at, (beta, colour) in enumerate(zip(betas, palette(len(betas)), strict=True)):
@@ -70,6 +79,36 @@ def cv_curve(
     bare(ax)
     guides(ax)
     ax.legend(frameon=False, fontsize=8)
+    return ax
+
+
+def _best_curve(errors: pd.DataFrame, chosen: tuple[int, float] | None, ax: Axes) -> Axes:
+    best = errors.loc[errors.groupby("n_components")["error"].idxmin()].sort_values("n_components")
+    if chosen is not None:  # a rule may choose another penalty than the one with the lowest error
+        here = errors[(errors["n_components"] == chosen[0]) & (errors["beta"] == chosen[1])]
+        best = pd.concat([best[best["n_components"] != chosen[0]], here]).sort_values("n_components")
+    x, y = best["n_components"].to_numpy(dtype=float), best["error"].to_numpy(dtype=float)
+    ax.errorbar(
+        x, y, yerr=best["standard_error"], color=SERIES[0], marker="o", markersize=4, linewidth=1.4,
+        elinewidth=0.9, capsize=2, label="at its best β",
+    )  # fmt: skip
+    before = None
+    for k, error, beta in zip(x, y, best["beta"], strict=True):
+        if beta != before:
+            ax.annotate(
+                f"β {beta:g}", (k, error), (5, 4), textcoords="offset points", fontsize=6.5, color=muted(),
+            )  # fmt: skip
+        before = beta
+    if chosen is not None:
+        here = x == chosen[0]
+        _ring(ax, x[here], y[here], int(chosen[0]))
+    ax.margins(y=0.16)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_xlabel("number of factors")
+    ax.set_ylabel("squared error of hidden answers")
+    bare(ax)
+    guides(ax)
+    ax.legend(frameon=False, fontsize=7)
     return ax
 
 
@@ -285,8 +324,8 @@ def convergence(trace: pd.DataFrame, *, tol: float | None = None, ax: Axes | Non
     if tol is not None:
         ax.axhline(tol, color=CHOSEN, linestyle="--", linewidth=1.2)
         ax.annotate(
-            f"tolerance {tol:g}", (1, tol), (0, 4), textcoords="offset points",
-            xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8, color=ink(),
+            f"tolerance {tol:g}", (0, tol), (4, 3), textcoords="offset points",
+            xycoords=("axes fraction", "data"), ha="left", va="bottom", fontsize=7, color=ink(),
         )  # fmt: skip
     ax.set_yscale("log")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize, to_rgb
 from matplotlib.figure import Figure
 
-from icqf.errors import InputError, did_you_mean
+from icqf.errors import InputError, did_you_mean, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -148,8 +148,10 @@ def factor_table(values: Any) -> pd.DataFrame:
     )
 
 
-def item_label(name: str, wording: str = "", reverse: bool = False) -> str:
+def item_label(name: str, wording: str = "", reverse: bool = False, *, most: int | None = None) -> str:
     """What an item is called: its wording, or its name where there is none, and whether it was reversed.
+
+    With `most`, a long wording is cut so that all of it has about so many characters.
 
     Examples
     --------
@@ -157,18 +159,25 @@ def item_label(name: str, wording: str = "", reverse: bool = False) -> str:
     'Makes friends easily (reversed)'
     >>> item_label("q2")
     'q2'
+    >>> item_label("q1", "Makes friends easily", True, most=26)
+    'Makes friends… (reversed)'
     """
-    return (wording or name) + (" (reversed)" if reverse else "")
+    end = " (reversed)" if reverse else ""
+    text = wording or name
+    return (text if most is None else shortened(text, max(most - len(end), 8))) + end
 
 
 def correlation_cells(ax: Axes, values: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> None:
     """Draw correlations as coloured squares with their numbers; NaN stays empty."""
     mesh = ax.pcolormesh(values, cmap=BOTH_WAYS, norm=Normalize(-1, 1), edgecolors="face", linewidth=0.2)
+    figure = ax.get_figure(root=True)
+    wide = 6.4 if figure is None else figure.get_figwidth()
+    size = 8 if wide / max(len(columns), 1) > 0.55 else 6
     for i, j in np.argwhere(np.isfinite(values)):
         colour = readable_on(mesh.cmap(mesh.norm(values[i, j])))
         text = "1" if values[i, j] == 1 else f"{values[i, j]:.2f}".replace("0.", ".", 1)
-        text = ".00" if text == "-.00" else text
-        ax.text(j + 0.5, i + 0.5, text, ha="center", va="center", fontsize=8, color=colour)
+        text = ".00" if text == "-.00" else text.replace("-", "−")
+        ax.text(j + 0.5, i + 0.5, text, ha="center", va="center", fontsize=size, color=colour)
     ax.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=45, ha="right", rotation_mode="anchor")
     ax.set_yticks(np.arange(len(rows)) + 0.5, rows)
     ax.tick_params(length=0)

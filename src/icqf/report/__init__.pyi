@@ -5,8 +5,12 @@ from .document import Grid as Grid
 from .document import Picture as Picture
 from .document import Section as Section
 from .document import write_document as write_document
+from .gallery import draw_figure as draw_figure
+from .gallery import figure_names as figure_names
 from .kept import from_json as from_json
 from .meta import meta_page as meta_page
+from .paper import PaperTable as PaperTable
+from .paper import paper_tables as paper_tables
 from .render import as_html as as_html
 from .render import as_json as as_json
 from .render import as_markdown as as_markdown

@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from icqf.plotting import convergence, cv_curve, scree, split_tree
 from icqf.plotting.loadings import grouped_order
 from icqf.plotting.style import BLUES, ORANGES, readable_on
+from icqf.report.gallery import eigenvalue_table
 from icqf.report.schema import Report
 
 if TYPE_CHECKING:
@@ -66,17 +67,18 @@ def heat_css() -> str:
     themes = (("", BLUES, ORANGES), ("dark", _DARK_BLUES, _DARK_ORANGES))
     sheets = []
     for theme, blues, oranges in themes:
-        rules = "".join(_shades("q", blues)) + "".join(_shades("o", oranges))
+        within = ":root:not(.light) " if theme else ""  # the page is light while a figure is saved
+        rules = "".join(_shades(f"{within}.q", blues)) + "".join(_shades(f"{within}.o", oranges))
         sheets.append(f"@media screen and (prefers-color-scheme:dark){{{rules}}}" if theme else rules)
     return "\n".join(sheets)
 
 
-def _shades(letter: str, colours: Colormap) -> list[str]:
+def _shades(selector: str, colours: Colormap) -> list[str]:
     rules = []
     for at in range(1, LEVELS + 1):
         colour = to_hex(colours(at / LEVELS))
         text = "#fff" if readable_on(colour) == "white" else "#000"
-        rules.append(f".{letter}{at}{{background:{colour};color:{text};fill:{colour}}}")
+        rules.append(f"{selector}{at}{{background:{colour};color:{text};fill:{colour}}}")
     return rules
 
 
@@ -87,15 +89,11 @@ def figures(report: Report) -> dict[str, str]:
     if len(count.candidates) > 1:
         table = pd.DataFrame([vars(candidate) for candidate in count.candidates])
         chosen = (count.n_components, count.beta)
-        drawn["cv"] = svg("cv", lambda ax: cv_curve(table, chosen=chosen, ax=ax))
+        drawn["cv"] = svg("cv", lambda ax: cv_curve(table, chosen=chosen, every=False, ax=ax))
+        if table["beta"].nunique() > 1:
+            drawn["cv-all"] = svg("cv-all", lambda ax: cv_curve(table, chosen=chosen, ax=ax))
     if count.eigenvalues and count.parallel is not None:
-        curve = pd.DataFrame(
-            {
-                "n_components": [row.factor for row in count.eigenvalues],
-                "eigenvalue": [row.observed for row in count.eigenvalues],
-                "random_eigenvalue": [row.unrelated for row in count.eigenvalues],
-            }
-        )
+        curve = eigenvalue_table(report)
         drawn["scree"] = svg("scree", lambda ax: scree(curve, kept=count.parallel, ax=ax))
     if report.fit.trace:
         trace, tol = pd.DataFrame({"step": report.fit.trace}), report.fit.tol
@@ -139,8 +137,7 @@ def svg(name: str, draw: Callable[[Axes], Axes], *, size: tuple[float, float] = 
     return f"{opening}{body}"
 
 
-def item_order(report: Report) -> tuple[list[int], set[int]]:
-    """Order in which items are shown (by subscale, then strongest factor); where a subscale begins."""
+def item_groups(report: Report) -> tuple[list[int], list[tuple[str, int, int]]]:
+    """Order in which items are shown (by subscale, then strongest factor), and where each subscale stands."""
     shares = np.array([[loading.share for loading in factor.loadings] for factor in report.model.factors]).T
-    order, groups = grouped_order([row.subscale for row in report.items], shares)
-    return order, {first for _, first, _ in groups}
+    return grouped_order([row.subscale for row in report.items], shares)

@@ -47,9 +47,9 @@ def _made(kind: Any, value: Any) -> Any:
     """A plain value as one of this type; null is NaN where only a number can be."""
     if is_dataclass(kind) and isinstance(kind, type):
         hints, names = _hints(kind), {field.name for field in fields(kind)}
-        if set(value) != names:
+        if not set(value) <= names:
             raise ValueError(f"{kind.__name__} has other parts")
-        return kind(**{name: _made(hints[name], value[name]) for name in names})
+        return kind(**{name: _made(hints[name], part) for name, part in value.items()})
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         if value is None:

@@ -14,9 +14,10 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from icqf.data.confounds import INTERCEPT
+from icqf.errors import shortened
 from icqf.plotting.style import item_label
 from icqf.report import words
-from icqf.report.figures import figures, heat_css, item_order, level
+from icqf.report.figures import figures, heat_css, item_groups, level
 from icqf.report.markdown import safe
 from icqf.report.schema import ModelView, Report
 from icqf.report.templating import environment, file_of
@@ -105,13 +106,15 @@ def as_html(report: Report) -> str:
     True
     """
     templates = _environment()
-    order, begins = item_order(report)
+    order, groups = item_groups(report)
+    begins = {first for _, first, _ in groups}
     return templates.get_template("report.html").render(
         **_shared(report),
         figures={name: Markup(text) for name, text in figures(report).items()},
         style=Markup(file_of(templates, "style.css") + heat_css()),
         script=Markup(file_of(templates, "script.js")),
         rows=[(at in begins and at > 0, j, report.items[j]) for at, j in enumerate(order)],
+        groups=groups,
         histogram=_histogram,
         loaded=lambda factor: [each for each in factor.loadings if is_loaded(each.share)],
     )
@@ -149,6 +152,7 @@ def _environment(**options: Any) -> Environment:
         "members": words.members,
         "level": level,
         "strength": _strength,
+        "cut": shortened,
     }
     return found
 
@@ -159,6 +163,8 @@ def _shared(report: Report) -> dict[str, Any]:
         "label": lambda row: item_label(row.name, row.wording, row.reverse),
         "by_name": {row.name: row for row in report.items},
         "parts": _parts_beside_factors(report.model),
+        "intercept": INTERCEPT,
+        "given": [each for each in report.model.confounds if each.name != INTERCEPT],
     }
 
 

@@ -16,6 +16,7 @@ from .modelled import read_for_model as read_for_model
 from .naming import Rewritten as Rewritten
 from .naming import rewrite_results as rewrite_results
 from .options import StudyOptions as StudyOptions
+from .plot import plot_results as plot_results
 from .read import check_study as check_study
 from .read import check_table as check_table
 from .read import read_study as read_study

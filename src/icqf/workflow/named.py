@@ -10,7 +10,10 @@ from icqf.estimator import ICQF
 from icqf.io.write import write_table
 from icqf.naming import default_names, suggested_names
 from icqf.report import Report, write_report
+from icqf.report.gallery import write_figures
+from icqf.report.paper import write_paper_tables
 
+FIGURES = "figures"
 DECIMALS = 6  # scores are solved for to about 1e-5
 
 
@@ -41,11 +44,18 @@ def suggestions(model: ICQF) -> list[str]:
     return suggested_names(model.loadings_.div(spans, axis=0), model.codebook_.items)
 
 
-def write_named(place: Path, model: ICQF, report: Report | None, *, format: str) -> None:
-    """Write loadings, factors, the model and the report, under the names that the model's factors have."""
+def write_named(place: Path, model: ICQF, report: Report | None, *, format: str, figures: bool) -> None:
+    """Write loadings, factors, the model and the report, under the names that the model's factors have.
+
+    With `figures`, those of the report and its tables are written as files of their own.
+    """
     loadings = model.loadings_.rename_axis("item")
     write_table(loadings, place / f"loadings.{format}", decimals=DECIMALS)
     write_table(factors_table(model), place / f"factors.{format}", decimals=DECIMALS)
     model.save(place / "model.icqf")
     if report is not None:
         write_report(place / "report.html", report)
+    if report is not None and figures:
+        (place / FIGURES).mkdir(exist_ok=True)
+        write_figures(place / FIGURES, report)
+        write_paper_tables(place, report)

@@ -20,7 +20,7 @@ from icqf.io.readers.files import read_table
 from icqf.io.write import csv_text, write_table
 from icqf.naming import checked_names, default_names, refuse_swapped, shown_names
 from icqf.report import Report, from_json, renamed
-from icqf.workflow.named import DECIMALS, factors_table, suggestions, write_named
+from icqf.workflow.named import DECIMALS, FIGURES, factors_table, suggestions, write_named
 from icqf.workflow.places import ACCOUNT, files_in
 
 _NAMED = ("factor", "name", "top_items")
@@ -106,7 +106,7 @@ def rewrite_results(
         for name in files_in(folder):
             (place / name).parent.mkdir(exist_ok=True)
             shutil.copy2(folder / name, place / name)
-        write_named(place, model, report, format=format)
+        write_named(place, model, report, format=format, figures=(folder / FIGURES).is_dir())
         _rename_scores(place / f"scores.{format}", old, model.factor_names_, format)
         account["outputs"] = sorted({*account["outputs"], *(set(files_in(place)) - set(files_in(folder)))})
         account["names"] = shown

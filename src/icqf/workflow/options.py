@@ -83,6 +83,8 @@ class StudyOptions:
         Whether the loadings are averaged over fits to resampled participants; see `icqf.consensus`.
     report : bool
         Whether a report is written.
+    figures : bool
+        Whether the report's figures and tables are also written as files of their own.
     all_rules : bool
         Whether the rules of factor analysis for the number of factors are run and shown as well.
     names : tuple of str
@@ -134,6 +136,7 @@ class StudyOptions:
     consensus: bool = False
     format: str = "csv"
     report: bool = True
+    figures: bool = True
     all_rules: bool = False
     names: tuple[str, ...] = ()
     bootstrap: int = 100
@@ -328,6 +331,7 @@ _KINDS: dict[str, Kind] = PARAMETERS | {
     "format": OneOf(WRITABLE),
     "consensus": Flag(),
     "report": Flag(),
+    "figures": Flag(),
     "all_rules": Flag(),
     "with_participants": Flag(),
 }

@@ -75,7 +75,9 @@ def _config(fit: StudyFit, place: Path, folder: Path) -> None:
 
 
 def _named(fit: StudyFit, place: Path, folder: Path) -> None:
-    write_named(place, fit.model, _report(fit) if fit.options.report else None, format=fit.options.format)
+    options = fit.options
+    report = _report(fit) if options.report else None
+    write_named(place, fit.model, report, format=options.format, figures=options.figures)
 
 
 def _report(fit: StudyFit) -> Report:

@@ -153,6 +153,11 @@ _table_format = [
 
 _report = [
     click.option("--report/--no-report", default=StudyOptions.report, help="Write report.html."),
+    click.option(
+        "--figures/--no-figures",
+        default=StudyOptions.figures,
+        help="Also write the report's figures and tables as files for a paper.",
+    ),
     click.option("--names", cls=ManyOption, help="Names of the factors, in their order."),
     click.option(
         "--bootstrap",

@@ -86,6 +86,109 @@
   for (const choice of all('input[name="k"]')) choice.addEventListener("change", () => pick(Number(choice.value)));
   if (models.length > 1) pick(0);
 
+  // What leaves the page: figures as SVG or PNG files, tables by the clipboard. Nothing is requested.
+  const bar = () => {
+    const made = document.createElement("div");
+    made.className = "take";
+    return made;
+  };
+  const button = (words, label, action) => {
+    const made = document.createElement("button");
+    made.type = "button";
+    made.textContent = words;
+    made.setAttribute("aria-label", label);
+    made.addEventListener("click", () => action(made));
+    return made;
+  };
+  function save(blob, name) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  }
+  const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-family", "font-size", "font-weight", "text-anchor"];
+  function drawn(svg) {
+    document.documentElement.classList.add("light");
+    const copy = svg.cloneNode(true);
+    const copies = all("*", copy);
+    all("*", svg).forEach((node, at) => {
+      const style = getComputedStyle(node);
+      for (const name of STYLES) copies[at].style.setProperty(name, style.getPropertyValue(name));
+      copies[at].removeAttribute("class");
+    });
+    document.documentElement.classList.remove("light");
+    const [, , width, height] = svg.getAttribute("viewBox").split(/\s+/).map(Number);
+    copy.setAttribute("width", width);
+    copy.setAttribute("height", height);
+    for (const name of ["class", "style"]) copy.removeAttribute(name);
+    return { text: new XMLSerializer().serializeToString(copy), width, height };
+  }
+  function raster(svg, name) {
+    const { text: source, width, height } = drawn(svg);
+    const picture = new Image();
+    picture.addEventListener("load", () => {
+      const scale = Math.max(2, 2100 / width);
+      const canvas = document.createElement("canvas");
+      canvas.width = Math.round(width * scale);
+      canvas.height = Math.round(height * scale);
+      const context = canvas.getContext("2d");
+      context.fillStyle = "white";
+      context.fillRect(0, 0, canvas.width, canvas.height);
+      context.drawImage(picture, 0, 0, canvas.width, canvas.height);
+      canvas.toBlob((blob) => save(blob, `${name}.png`), "image/png");
+    });
+    picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(source)}`;
+  }
+  for (const figure of all("figure.take-figure")) {
+    const svg = figure.querySelector("svg");
+    const { name } = figure.dataset;
+    const made = bar();
+    made.append(
+      button("SVG", `Save this figure as SVG: ${name}`, () => save(new Blob([drawn(svg).text], { type: "image/svg+xml" }), `${name}.svg`)),
+      button("PNG", `Save this figure as PNG: ${name}`, () => raster(svg, name)),
+    );
+    figure.append(made);
+  }
+  function copyTable(table, made) {
+    const rows = [...table.rows].filter((row) => !row.hidden);
+    const cells = (row) => [...row.cells].filter((cell) => !cell.classList.contains("wide"));
+    const plain = (cell) => (cell.querySelector("svg,.bar") ? "" : text(cell).replace(/[↕↑↓]/g, "").replace(/\s+/g, " "));
+    const escaped = (words) => words.replace(/&/g, "&amp;").replace(/</g, "&lt;");
+    const tabs = rows.map((row) => cells(row).map(plain).join("\t")).join("\n");
+    const marked = rows.map((row) => `<tr>${cells(row).map((cell) => `<td>${escaped(plain(cell))}</td>`).join("")}</tr>`).join("");
+    document.addEventListener("copy", (event) => {
+      event.clipboardData.setData("text/plain", tabs);
+      event.clipboardData.setData("text/html", `<table>${marked}</table>`);
+      event.preventDefault();
+    }, { once: true });
+    const done = document.execCommand("copy");
+    made.textContent = done ? "Copied" : "Not copied";
+    setTimeout(() => { made.textContent = "Copy table"; }, 1500);
+  }
+  for (const table of all("main table")) {
+    if (!table.tHead) continue;
+    const name = table.caption ? text(table.caption) : "table";
+    const made = bar();
+    made.append(button("Copy table", `Copy table: ${name.slice(0, 80)}`, (pressed) => copyTable(table, pressed)));
+    const region = table.closest(".scroll");
+    (region || table).after(made);
+    if (table.classList.contains("long")) made.classList.add("for-screen");
+  }
+  const regions = all(".scroll");
+  for (const region of regions) {
+    const hint = document.createElement("p");
+    hint.className = "hint";
+    hint.textContent = "Scrolls sideways →";
+    region.prepend(hint);
+  }
+  const measure = () => {
+    for (const region of regions) region.classList.toggle("wider", region.scrollWidth > region.clientWidth + 1);
+  };
+  measure();
+  addEventListener("resize", measure);
+  for (const part of all("details")) part.addEventListener("toggle", measure);
+
   const tip = document.getElementById("tip");
   function show(cell, x, y) {
     const table = cell.closest("table");

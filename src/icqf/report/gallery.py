@@ -1,0 +1,391 @@
+"""Figures of a report for print, drawn from its tree at the width of one or two columns of a journal."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+
+from icqf.data.confounds import INTERCEPT
+from icqf.errors import InputError, did_you_mean, shortened
+from icqf.plotting import (
+    convergence,
+    cv_curve,
+    factor_match,
+    loading_heatmap,
+    score_correlations,
+    score_histograms,
+    scree,
+    split_tree,
+    top_items,
+)
+from icqf.plotting.loadings import grouped_order
+from icqf.plotting.style import BLUES, item_label
+from icqf.report.schema import Report
+
+Format = Literal["svg", "pdf", "png", "eps", "tif"]
+FORMATS: tuple[str, ...] = get_args(Format)
+WRITTEN = ("svg", "pdf", "png")
+NAMELESS = ("choice", "scree", "convergence")
+WIDTHS = {1: 3.35, 2: 7.0}  # inches: 85 and 178 mm, the columns of most journals
+TALLEST = 9.0  # inches that a page has for a figure with its caption
+_ROWS = 60  # labelled items that fit under each other on a page
+_CHARACTER = 0.054  # inches of a letter at 6.5 points, more than most are wide
+_BELOW = 0.52  # inches for the colour bar
+_PRINT: dict[str, Any] = {
+    "font.family": "sans-serif",
+    "font.size": 7,
+    "axes.titlesize": 8,
+    "axes.labelsize": 7,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "axes.linewidth": 0.6,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "icqf",
+    "pdf.fonttype": 42,  # text that can be edited, and that journals take
+    "ps.fonttype": 42,
+}
+
+
+def draw_figure(
+    report: Report, name: str, *, columns: int | None = None, items: int = 5, factor: str | None = None
+) -> Figure:
+    """Draw one figure of a report at the size at which a journal prints it.
+
+    Parameters
+    ----------
+    report : Report
+    name : str
+        One of `figure_names`.
+    columns : {1, 2}, optional
+        Width in columns of a journal (85 or 178 mm). By default that which suits the figure.
+    items : int
+        Items shown of each factor, in the figure of top items.
+    factor : str, optional
+        The only factor to show there, by its name or as factor1.
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.report import build_report, draw_figure, figure_names
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.keyed_answers(), confounds=demo.confounds)
+    >>> report = build_report(model, demo, n_bootstrap=0, compare=False)
+    >>> figure_names(report)
+    ['heatmap', 'top-items', 'scores', 'correlations', 'convergence']
+    >>> round(float(draw_figure(report, "scores", columns=1).get_figwidth()), 2)
+    3.35
+    """
+    there = figure_names(report)
+    if name not in there:
+        known = f"these results have {', '.join(there)}"
+        why = "is not among these results" if name in _DRAW else "is no figure"
+        raise InputError(f"{name!r} {why}; {known}.{did_you_mean(name, there)}")
+    if columns is not None and columns not in WIDTHS:
+        raise InputError(f"columns is {columns}; a figure is 1 or 2 columns wide.")
+    width, draw = _DRAW[name]
+    options: dict[str, Any] = {"items": items, "factor": factor} if name == "top-items" else {}
+    with mpl.rc_context(_PRINT):  # type: ignore[arg-type]
+        return draw(report, WIDTHS[columns or width], **options)
+
+
+def figure_names(report: Report) -> list[str]:
+    """The figures that a report has the numbers for.
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.report import build_report, figure_names
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> model = ICQF(1, item_range=demo.ranges()).fit(demo.keyed_answers(), confounds=demo.confounds)
+    >>> figure_names(build_report(model, demo, n_bootstrap=0, compare=False))
+    ['heatmap', 'top-items', 'scores', 'convergence']
+    """
+    count = report.count
+    has = {
+        "heatmap": True,
+        "top-items": True,
+        "choice": len({each.n_components for each in count.candidates}) > 1,
+        "scree": bool(count.eigenvalues) and count.parallel is not None,
+        "scores": True,
+        "correlations": len(report.model.factors) > 1,
+        "factor-analysis": report.comparison is not None and bool(report.comparison.matrix),
+        "splits": bool(report.splits),
+        "convergence": bool(report.fit.trace),
+    }
+    return [name for name in _DRAW if has[name]]
+
+
+def figure_bytes(figure: Figure, format: str, *, dpi: int = 300) -> bytes:
+    """A figure as a file, the same bytes for the same figure."""
+    if format not in FORMATS:
+        raise InputError(
+            f"Figures are written as {', '.join(FORMATS)}, not as {format!r}; give the name one of these "
+            "endings."
+        )
+    nothing: dict[str, dict[str, Any]] = {
+        "svg": dict.fromkeys(("Date", "Creator", "Format", "Type")),
+        "pdf": dict.fromkeys(("Creator", "Producer", "CreationDate")),
+        "png": {"Software": None},
+        "eps": {"Creator": "icqf"},
+    }
+    more: dict[str, Any] = {"metadata": nothing[format]} if format in nothing else {}
+    content = io.BytesIO()
+    with mpl.rc_context(_PRINT):  # type: ignore[arg-type]
+        if format == "png":
+            more["pil_kwargs"] = {"compress_level": 3}  # a third of the time, and a little larger
+        figure.savefig(
+            content, format="tiff" if format == "tif" else format, dpi=dpi, facecolor="white", **more
+        )
+    return content.getvalue()
+
+
+def write_figures(folder: Path, report: Report) -> list[Path]:
+    """Write every figure of a report into a folder, as SVG, PDF and PNG with 300 dots per inch.
+
+    Those that are there and name no factor are left as they are.
+    """
+    written = []
+    for name in figure_names(report):
+        if name in NAMELESS and all((folder / f"{name}.{format}").exists() for format in WRITTEN):
+            continue
+        figure = draw_figure(report, name)
+        for format in WRITTEN:
+            path = folder / f"{name}.{format}"
+            path.write_bytes(figure_bytes(figure, format))
+            figure.set_layout_engine("none")  # laid out once, and the same in every file
+            written.append(path)
+    return written
+
+
+def _tables(report: Report) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Loadings of factors and of confounds, ranges and items, as the plots take them."""
+    index = [row.name for row in report.items]
+    view = report.model
+    factors, confounds = (
+        pd.DataFrame({part.name: [each.value for each in part.loadings] for part in parts}, index=index)
+        for parts in (view.factors, view.confounds)
+    )
+    ranges = pd.DataFrame([(row.low, row.high) for row in report.items], index=index, columns=["min", "max"])
+    items = pd.DataFrame(
+        [(row.wording, row.reverse, row.subscale) for row in report.items],
+        index=index,
+        columns=["wording", "reverse", "subscale"],
+    )
+    return factors, confounds, ranges, items
+
+
+def _heatmap(report: Report, width: float) -> Figure:
+    """All loadings; many items stand in two blocks side by side, or have no labels where these do not fit.
+
+    What the labels need is worked out here: matplotlib's own layout takes seconds for so many of them.
+    """
+    factors, confounds, ranges, items = _tables(report)
+    confounds = confounds.drop(columns=INTERCEPT, errors="ignore")  # the same for everybody
+    span = (ranges["max"] - ranges["min"]).to_numpy()[:, None]
+    shares = factors.to_numpy() / span
+    order, groups = grouped_order(items["subscale"].tolist(), shares)
+    n_columns = factors.shape[1] + confounds.shape[1]
+    labels = len(order) <= _ROWS * (1 if width == WIDTHS[1] else 2)
+    blocks = [order] if len(order) <= _ROWS or not labels else _halves(order, groups)
+    names = [shortened(name, 30) for name in (*factors.columns, *confounds.columns)]
+    above = 0.1 + _CHARACTER * max(map(len, names))
+    rows = max(map(len, blocks))
+    tall = min(0.135 * rows if labels else min(0.06 * rows, 5.0), TALLEST - above - _BELOW)
+    height = above + tall + _BELOW
+    beside = (0.2 if len(blocks) > 1 else 0.9) if groups else 0.05  # for the names of subscales
+    each = width / len(blocks)
+    longest = max(len(item_label(row.name, row.wording, row.reverse)) for row in report.items)
+    wanted = 0.1 + _CHARACTER * min(longest, 44)
+    left = min(each - beside - 0.12 * n_columns - 0.05, wanted) if labels else 0.08
+    most = int((left - 0.1) / _CHARACTER)
+    highest = max(float(shares.max(initial=0)), float((confounds.to_numpy() / span).max(initial=0))) or 1.0
+    figure = Figure(figsize=(width, height))
+    for at, block in enumerate(blocks):
+        own = [str(factors.index[j]) for j in block]
+        part = tall * len(block) / rows
+        ax = figure.add_axes(
+            (
+                (at * each + left) / width,
+                (_BELOW + tall - part) / height,
+                (each - left - beside - 0.05) / width,
+                part / height,
+            )
+        )
+        loading_heatmap(
+            factors.loc[own].set_axis(names[: factors.shape[1]], axis=1),
+            confounds=confounds.loc[own] if confounds.shape[1] else None,
+            ranges=ranges.loc[own], items=items, order=own, most=most, labels=labels, bar=False,
+            highest=highest, ax=ax,
+        )  # fmt: skip
+        ax.tick_params(axis="x", labelsize=6.5)
+        ax.tick_params(axis="y", labelsize=6.5)
+        for text in ax.texts:
+            text.set(fontsize=6.5, rotation=270 if len(blocks) > 1 else 0)
+    colours = ScalarMappable(Normalize(0, highest), BLUES)
+    place = figure.add_axes(((width - 2.2) / 2 / width, 0.34 / height, 2.2 / width, 0.07 / height))
+    bar = figure.colorbar(colours, cax=place, orientation="horizontal")
+    beyond = "; confounds in orange" if confounds.shape[1] else ""
+    bar.set_label(f"loading as a share of the answer range{beyond}")
+    bar.outline.set_visible(False)
+    return figure
+
+
+def _halves(order: list[int], groups: list[tuple[str, int, int]]) -> list[list[int]]:
+    """Two blocks of items, parted between subscales where that leaves them about equal."""
+    half = -(-len(order) // 2)
+    ends = [last for _, _, last in groups if len(order) - _ROWS <= last <= _ROWS]
+    at = min(ends, key=lambda last: abs(last - half), default=half)
+    return [order[:at], order[at:]]
+
+
+def _top_items(report: Report, width: float, *, items: int, factor: str | None) -> Figure:
+    factors, _, ranges, about = _tables(report)
+    shown = list(report.model.factors)
+    if factor is not None:
+        shown = [each for each in shown if factor.casefold() in (each.name.casefold(), each.key)]
+        if not shown:
+            names = [each.name for each in report.model.factors]
+            raise InputError(f"There is no factor {factor!r}.{did_you_mean(factor, names)}")
+    side = 1 if width == WIDTHS[1] or len(shown) == 1 else 2
+    rows = -(-len(shown) // side)
+    tall = min((TALLEST - 0.35) / rows, 0.42 + 0.155 * items)
+    height, each = rows * tall + 0.35, width / side
+    most = 34 if each < 4 else 60
+    left = 0.12 + _CHARACTER * most
+    figure = Figure(figsize=(width, height))
+    for at, one in enumerate(shown):
+        low, high = (
+            np.array([_or_nan(getattr(loading, end)) for loading in one.loadings]) for end in ("low", "high")
+        )
+        row, column = divmod(at, side)
+        ax = figure.add_axes(
+            (
+                (column * each + left) / width,
+                (height - (row + 1) * tall + 0.16) / height,
+                (each - left - 0.12) / width,
+                (tall - 0.36) / height,
+            )
+        )
+        top_items(
+            factors[one.name], ranges=ranges, items=about, n=items, title="", most=most, ax=ax,
+            intervals=None if np.isnan(low).all() else (low, high),
+        )  # fmt: skip
+        ax.set_xlabel("")
+        title = (column * each + 0.06) / width, (height - row * tall - 0.04) / height
+        figure.text(*title, one.name, fontsize=7.5, fontweight="bold", va="top")
+    lines = " (lines: 95% intervals)" if report.bootstrap else ""
+    figure.text(0.5, 0.08 / height, f"points added at a score of 1{lines}", ha="center", fontsize=7)
+    return figure
+
+
+def _or_nan(value: float | None) -> float:
+    """A number, or NaN where there is none."""
+    return float("nan") if value is None else value
+
+
+def _plain(draw: Callable[[Report, Any], Any], height: float) -> Callable[..., Figure]:
+    def made(report: Report, width: float) -> Figure:
+        figure = Figure(figsize=(width, height * (1.0 if width == WIDTHS[1] else 1.35)), layout="constrained")
+        draw(report, figure.add_subplot())
+        return figure
+
+    return made
+
+
+def _choice(report: Report, ax: Any) -> None:
+    count = report.count
+    table = pd.DataFrame([vars(candidate) for candidate in count.candidates])
+    cv_curve(table, chosen=(count.n_components, count.beta), every=False, ax=ax)
+
+
+def eigenvalue_table(report: Report) -> pd.DataFrame:
+    """The eigenvalues of parallel analysis, as `scree` draws them."""
+    rows = report.count.eigenvalues
+    return pd.DataFrame(
+        {
+            "n_components": [row.factor for row in rows],
+            "eigenvalue": [row.observed for row in rows],
+            "random_eigenvalue": [row.unrelated for row in rows],
+        }
+    )
+
+
+def _scree(report: Report, ax: Any) -> None:
+    scree(eigenvalue_table(report), kept=report.count.parallel, ax=ax)
+
+
+def _scores(report: Report, width: float) -> Figure:
+    factors = report.scores.factors
+    figure = Figure(figsize=(width, min(TALLEST, 0.55 + 0.36 * len(factors))), layout="constrained")
+    counts = pd.DataFrame({factor.name: factor.histogram for factor in factors})
+    told = pd.DataFrame(
+        [(factor.median, factor.none) for factor in factors], index=counts.columns, columns=["median", "none"]
+    )
+    score_histograms(counts, told, top=report.scores.top, ax=figure.add_subplot())
+    return figure
+
+
+def _correlations(report: Report, width: float) -> Figure:
+    names = [factor.name for factor in report.scores.factors]
+    table = pd.DataFrame(report.scores.correlations, index=names, columns=names)
+    figure = Figure(figsize=(width, min(TALLEST, width)), layout="constrained")
+    score_correlations(table, ax=figure.add_subplot()).set_title("", loc="left")
+    return figure
+
+
+def _factor_analysis(report: Report, width: float) -> Figure:
+    comparison = report.comparison
+    if comparison is None:
+        raise InputError("There is no factor analysis to draw.")
+    others = [f"FA {at + 1}" for at in range(len(comparison.matrix[0]))]
+    names = [factor.name for factor in report.model.factors]
+    pairs = pd.DataFrame(
+        [(pair.factor, pair.other) for pair in comparison.pairs], columns=["factor_a", "factor_b"]
+    )
+    figure = Figure(figsize=(width, min(TALLEST, 0.82 * width)), layout="constrained")
+    factor_match(
+        pd.DataFrame(comparison.matrix, index=names, columns=others), pairs=pairs,
+        label_a="ICQF", label_b="factor analysis", ax=figure.add_subplot(),
+    )  # fmt: skip
+    return figure
+
+
+def _splits(report: Report, width: float) -> Figure:
+    links = pd.DataFrame([vars(split) for split in report.splits])
+    largest = max(report.models, key=lambda view: view.n_components)
+    names = [factor.name for factor in largest.factors] if largest is report.model else None
+    figure = Figure(figsize=(width, min(TALLEST, 0.3 * largest.n_components + 0.8)), layout="constrained")
+    split_tree(links, names=names, ax=figure.add_subplot())
+    return figure
+
+
+def _convergence(report: Report, ax: Any) -> None:
+    convergence(pd.DataFrame({"step": report.fit.trace}), tol=report.fit.tol, ax=ax)
+
+
+# Every figure: how many columns of a journal suit it, and what draws it.
+_DRAW: dict[str, tuple[int, Callable[..., Figure]]] = {
+    "heatmap": (2, _heatmap),
+    "top-items": (2, _top_items),
+    "choice": (1, _plain(_choice, 2.4)),
+    "scree": (1, _plain(_scree, 2.4)),
+    "scores": (1, _scores),
+    "correlations": (1, _correlations),
+    "factor-analysis": (1, _factor_analysis),
+    "splits": (2, _splits),
+    "convergence": (1, _plain(_convergence, 2.2)),
+}

@@ -1,0 +1,85 @@
+"""A figure of a folder of results, at the size and in the format that a journal asks for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from icqf.errors import InputError
+from icqf.io.atomic import write_bytes
+from icqf.report import draw_figure
+from icqf.report.gallery import FORMATS, figure_bytes, figure_names
+from icqf.workflow.naming import account_in, report_in
+from icqf.workflow.places import refuse_file
+
+
+def plot_results(
+    folder: str | os.PathLike[str],
+    figure: str,
+    out: str | os.PathLike[str],
+    *,
+    columns: int | None = None,
+    items: int = 5,
+    factor: str | None = None,
+    dpi: int = 300,
+    force: bool = False,
+) -> Path:
+    """Draw one figure of a folder of results into a file.
+
+    Parameters
+    ----------
+    folder : path
+        What `write_results` (or ``icqf fit``) wrote.
+    figure : str
+        Such as "heatmap" or "scores"; `icqf.report.figure_names` lists them.
+    out : path
+        The file; its ending (svg, pdf, png, eps or tif) is the format.
+    columns : {1, 2}, optional
+        Width in columns of a journal, 85 or 178 mm; by default that which suits the figure.
+    items, factor
+        As in `icqf.report.draw_figure`.
+    dpi : int
+        Dots per inch of a PNG or TIFF file.
+    force : bool
+        Whether to replace a file that is there.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from icqf.datasets import demo_paths
+    >>> from icqf.workflow import StudyOptions, fit_study, plot_results, write_results
+    >>> answers, codebook = demo_paths()
+    >>> asked = {"answers": answers, "codebook": codebook, "items": ["q00*"], "n_components": 2, "beta": 0.1}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files = write_results(fit_study(StudyOptions.of({**asked, "bootstrap": 0})), f"{folder}/results")
+    ...     plot_results(f"{folder}/results", "heatmap", f"{folder}/fig2.pdf", columns=1).name
+    'fig2.pdf'
+    """
+    folder, out = Path(folder), Path(out)
+    account_in(folder)
+    report = report_in(folder)
+    if report is None:
+        raise InputError(
+            f"{folder}: the fit wrote no report, which figures are drawn from.",
+            code="no-report",
+            remedy="Fit again with report=True.",
+        )
+    format = out.suffix.lower().lstrip(".").replace("tiff", "tif")
+    if format not in FORMATS:
+        raise InputError(
+            f"{out}: figures are written as {', '.join(FORMATS)}; give the name one of these endings."
+        )
+    refuse_file(out, force=force)
+    if not 50 <= dpi <= 2400:
+        raise InputError(f"dpi is {dpi}; choose a number between 50 and 2400.")
+    drawn = draw_figure(report, figure, columns=columns, items=items, factor=factor)
+    write_bytes(out, figure_bytes(drawn, format, dpi=dpi))
+    return out
+
+
+def figures_of(folder: str | os.PathLike[str]) -> list[str]:
+    """The figures that a folder of results has the numbers for."""
+    folder = Path(folder)
+    account_in(folder)
+    report = report_in(folder)
+    return [] if report is None else figure_names(report)

@@ -1,0 +1,183 @@
+"""What leaves a report: figures and tables, with the numbers of the page and of the model."""
+
+import io
+import re
+import zipfile
+from html.parser import HTMLParser
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib import image
+from matplotlib.text import Text
+
+from icqf.errors import InputError
+from icqf.io.write import csv_text
+from icqf.plotting.style import item_label
+from icqf.report import PaperTable, as_html, draw_figure, figure_names, paper_tables, renamed
+from icqf.report.gallery import WIDTHS, figure_bytes, write_figures
+from icqf.report.paper import as_latex, as_word, write_paper_tables
+from icqf.report.words import number
+
+docx = pytest.importorskip("docx")
+
+
+class Cells(HTMLParser):
+    """The loadings that the page shows, by item."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows, self.inside, self.text = [], False, None
+
+    def handle_starttag(self, tag, attributes):
+        kind = dict(attributes).get("class") or ""
+        if tag == "table":
+            self.inside = kind.startswith("heat") and not self.rows
+        if self.inside and tag == "tr":
+            self.rows.append([])
+        if self.inside and tag in ("td", "th"):
+            self.text = ""
+
+    def handle_data(self, data):
+        if self.text is not None:
+            self.text += data
+
+    def handle_endtag(self, tag):
+        if self.inside and tag in ("td", "th") and self.text is not None:
+            self.rows[-1].append(self.text.strip())
+            self.text = None
+
+
+def plain(text):
+    """A LaTeX cell as plain text."""
+    text = re.sub(r"\\textbf\{(.*)\}$", r"\1", text.strip())
+    return text.replace("$-$", "−").replace(r"\%", "%")
+
+
+def test_docx_latex_html_and_csv_have_the_same_numbers(report, model):
+    table = paper_tables(report)[0]
+    factors = [factor.name for factor in report.model.factors]
+    document = docx.Document(io.BytesIO(as_word([table])))
+    word = [[cell.text for cell in row.cells] for row in document.tables[0].rows]
+    assert tuple(word[0]) == table.head and list(table.head[1:-1]) == factors
+    latex = [line for line in as_latex([table]).splitlines() if line.endswith(r"\\") and " & " in line]
+    latex = [[plain(cell) for cell in line.removesuffix(r"\\").split(" & ")] for line in latex]
+    page = Cells()
+    page.feed(as_html(report))
+    shown = {row[0].split()[-1]: row for row in page.rows[1:] if len(row) > 2}
+    lines = csv_text(model.loadings_.rename_axis("item"), decimals=6).splitlines()[1:]
+    written = {line.split(",")[0]: [float(value) for value in line.split(",")[1:]] for line in lines}
+    assert len(word) - 1 == len(latex) == len(written) == len(report.items)
+    for word_row, latex_row in zip(word[1:], latex, strict=True):
+        (item,) = [
+            row for row in report.items if word_row[0].endswith(f"[{row.name}]") or word_row[0] == row.name
+        ]
+        values = [number(value) for value in written[item.name]]
+        assert word_row[1:-1] == latex_row[1:-1] == values
+        html_row = shown[item.name]
+        assert html_row[-len(report.model.confounds) - len(factors) :][: len(factors)] == values
+        assert item_label(item.name, item.wording, item.reverse) in word_row[0]
+
+
+def test_the_table_of_fit_adds_up(report):
+    fit = paper_tables(report)[1]
+    shares = [float(row[1].rstrip("%")) for row in fit.rows]
+    assert abs(sum(shares[:-1]) - shares[-1]) <= 0.05 * len(shares)
+    assert [row[0] for row in fit.rows[: len(report.model.factors)]] == [f.name for f in report.model.factors]
+
+
+def test_the_largest_loading_of_an_item_is_bold(report):
+    table = paper_tables(report)[0]
+    for at, row in enumerate(table.rows):
+        values = [float(cell) for cell in row[1:-1]]
+        bold = [column for r, column in table.bold if r == at]
+        assert all(values[column - 1] == max(values) for column in bold)
+
+
+def test_same_tables_same_bytes_and_any_text(report, tmp_path):
+    odd = PaperTable("50% & more_or_less", ("a\\b", "{x}"), (("<#$~^>", "−1"),), note="β")
+    assert as_word([odd]) == as_word([odd])
+    assert r"50\% \& more\_or\_less" in as_latex([odd]) and r"a\textbackslash{}b" in as_latex([odd])
+    first, second = write_paper_tables(tmp_path, report)
+    assert (first.name, second.name) == ("tables.tex", "tables.docx") and zipfile.is_zipfile(second)
+
+
+# --- figures ---------------------------------------------------------------------------------------------
+
+
+def shown_texts(figure):
+    """All texts that are seen: ticks outside of the view have labels, too."""
+    ticks = [
+        (tick, axis)
+        for ax in figure.axes
+        for axis in (ax.xaxis, ax.yaxis)
+        for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks())
+    ]
+    outside = {
+        id(label)
+        for tick, axis in ticks
+        if not min(axis.get_view_interval()) <= tick.get_loc() <= max(axis.get_view_interval())
+        for label in (tick.label1, tick.label2)
+    }
+    found = [text for text in figure.findobj(Text) if text.get_text().strip() and text.get_visible()]
+    return [text for text in found if id(text) not in outside]
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_figures_are_legible_at_their_width(report, columns):
+    for name in figure_names(report):
+        figure = draw_figure(report, name, columns=columns)
+        assert figure.get_figwidth() == WIDTHS[columns] and figure.get_figheight() <= 9.0
+        picture = image.imread(io.BytesIO(figure_bytes(figure, "png", dpi=100)))
+        assert abs(picture.shape[1] - 100 * WIDTHS[columns]) <= 1 and picture[:, :, :3].min() < 0.5
+        sizes = [text.get_fontsize() for text in shown_texts(figure)]
+        assert min(sizes) >= 6, name
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_no_text_leaves_a_figure(report, columns):
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    for name in figure_names(report):
+        figure = draw_figure(report, name, columns=columns)
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        width, height = figure.bbox.x1 + 1.5, figure.bbox.y1 + 1.5
+        for text in shown_texts(figure):
+            box = text.get_window_extent(canvas.get_renderer())
+            inside = -1.5 <= box.x0 <= box.x1 <= width and -1.5 <= box.y0 <= box.y1 <= height
+            assert inside, (name, text.get_text())
+
+
+def test_the_heatmap_shows_the_loadings_and_never_cuts_reversed(report, model):
+    figure = draw_figure(report, "heatmap", columns=2)
+    meshes = [mesh for ax in figure.axes for mesh in ax.collections if mesh.get_cmap().name == "icqf_blue"]
+    values = np.concatenate([np.asarray(mesh.get_array()).ravel() for mesh in meshes[:1]])
+    np.testing.assert_allclose(sorted(values), sorted((model.loadings_ / 2).to_numpy().ravel()), atol=1e-12)
+    labels = [label.get_text() for ax in figure.axes for label in ax.get_yticklabels()]
+    assert sum(label.endswith("(reversed)") for label in labels) == sum(row.reverse for row in report.items)
+
+
+def test_files_of_figures(report, tmp_path):
+    written = write_figures(tmp_path, report)
+    assert {path.stem for path in written} == set(figure_names(report))
+    assert (tmp_path / "heatmap.pdf").read_bytes().startswith(b"%PDF")
+    assert "<svg" in (tmp_path / "heatmap.svg").read_text(encoding="utf-8")
+    before = {path.name: path.read_bytes() for path in written}
+    again = write_figures(tmp_path, report)
+    assert {path.name: path.read_bytes() for path in again}.items() <= before.items()
+    names = [f"New {r}" for r in range(len(report.model.factors))]
+    write_figures(tmp_path, renamed(report, names))
+    assert "New 0" in (tmp_path / "heatmap.svg").read_text(encoding="utf-8")
+    assert matplotlib.rcParams["font.size"] == 10  # the print style is not left behind
+
+
+def test_figures_that_there_are_not(report):
+    with pytest.raises(InputError, match="Did you mean 'heatmap'"):
+        draw_figure(report, "heatmp")
+    with pytest.raises(InputError, match="1 or 2 columns"):
+        draw_figure(report, "heatmap", columns=3)
+    with pytest.raises(InputError, match="There is no factor 'Sleep'"):
+        draw_figure(report, "top-items", factor="Sleep")
+    with pytest.raises(InputError, match="not as 'doc'"):
+        figure_bytes(draw_figure(report, "scores"), "doc")
