@@ -194,10 +194,11 @@ def test_what_is_wrong_is_said_in_one_message(run, study, tmp_path, change, said
     "words", [("--n-meta", "0"), ("--meta-beta", "-1"), ("--n-meta", "99", "--meta-beta", "0.1")]
 )
 def test_settings_that_mean_nothing(run, study, tmp_path, words):
+    """The option that is at fault is named as it is typed."""
     done = run(
         "meta", study, "--n-components", "2", "--beta", "0.1", "--no-compare", *words, "--out", tmp_path / "r"
     )
-    assert done.exit_code == 2 and done.stderr.startswith("Error: ")
+    assert done.exit_code == 2 and done.stderr.startswith(f"Error: {words[0]}")
 
 
 def test_an_interrupted_run_is_continued(run, study, tmp_path, monkeypatch):

@@ -79,6 +79,11 @@ def test_an_instrument_of_two_items_is_named():
     assert "'short' has 2 items" in str(first_problem(battery))
 
 
+def test_an_instrument_that_nobody_answered_is_named():
+    battery = Battery.of({"a": table(["P1"]), "b": table(["P1"]).astype(float) * np.nan})
+    assert str(first_problem(battery)).startswith("Instrument 'b' was answered by nobody")
+
+
 def test_one_instrument_is_too_few():
     assert "one instrument only ('mood')" in str(first_problem(Battery.of({"mood": table(["P1"])})))
 

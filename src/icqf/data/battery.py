@@ -200,7 +200,15 @@ class Battery:
                     remedy="Leave it out, or put its items into another instrument.",
                     instrument=name,
                 )
-        yield from self._apart()
+        silent = [name for name in self.names if not self.answered[name].any()]
+        for name in silent:
+            yield InputError(
+                f"Instrument {name!r} was answered by nobody; leave it out.",
+                code="no-answers",
+                instrument=name,
+            )
+        if not silent:
+            yield from self._apart()
 
     def _apart(self) -> Iterator[InputError | InputWarning]:
         """Instruments that share no participant, or hardly any, with the others."""

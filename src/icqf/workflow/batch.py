@@ -280,7 +280,7 @@ def summary_page(
         picture = Picture("factors", figure, caption)  # type: ignore[arg-type]
         sections.append(Section("The instruments", [grid, about, picture]))
     if failures:
-        rows = [[name, str(error)] for name, error in failures.items()]
+        rows = [[name, _reason(error)] for name, error in failures.items()]
         sections.append(
             Section(
                 "Not fitted",
@@ -297,6 +297,11 @@ def summary_page(
     if failures:
         lead.append(f"{counted(len(failures), 'instrument')} could not be fitted; the reasons stand below.")
     return Document(f"Battery {title}", lead, sections, footer=f"Made with icqf {__version__}.")
+
+
+def _reason(error: Exception) -> str:
+    """Why an instrument could not be fitted, without the places of files, which tell who works where."""
+    return str((isinstance(error, OSError) and error.strerror) or error)
 
 
 def _cells(row: dict[Any, Any]) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 from icqf.data.battery import Battery
+from icqf.data.parameters import parameter_error
 from icqf.data.study import Study
 from icqf.errors import InputError
 from icqf.estimator import ICQF
@@ -172,10 +173,20 @@ def fit_battery(
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        scores = model.fit_transform(battery)
+        try:
+            scores = model.fit_transform(battery)
+        except InputError as error:
+            raise _as_asked(error) from None
         comparisons = _compared(options, model, battery, checkpoint, callback) if compare else ()
     seconds = time.perf_counter() - clock
     return MetaFit(options, studies, battery, model, scores, comparisons, said(caught), started, seconds)
+
+
+def _as_asked(error: InputError) -> InputError:
+    """An error about the number of meta-factors under the name that it has among the options."""
+    if error.message.startswith("Meta-factors: ") and error.fields.get("name") == "n_components":
+        return parameter_error("n_meta", str(error.fields["complaint"]))
+    return error
 
 
 def _stage(options: StudyOptions) -> ICQF | ICQFCV:

@@ -281,13 +281,14 @@ def _number(value: Any) -> float | None:
     return number if number is not None and math.isfinite(number) else None
 
 
-def _betas(value: Any) -> tuple[float, ...]:
+def _betas(value: Any, name: str = "beta") -> tuple[float, ...]:
     betas = set()
     if [str(part).strip().lower() for part in _parts(value)] == ["auto"]:
         return ()
     for part in _parts(value):
         number = _number(part)
-        check_parameter("beta", part if number is None or not isinstance(part, str) else number)
+        found = part if number is None or not isinstance(part, str) else number
+        check_parameter(name, found, {name: PARAMETERS["beta"]})
         betas.add(float(part))
     if not betas:
         raise ValueError("one number or several")
@@ -344,7 +345,8 @@ _TAKE: dict[str, Callable[[Any], Any]] = {
     "missing_codes": _codes,
     "visit": visit_pairs,
     **dict.fromkeys(("n_components", "n_meta"), counts),
-    **dict.fromkeys(("beta", "meta_beta"), _betas),
+    "beta": _betas,
+    "meta_beta": lambda value: _betas(value, "meta_beta"),
     "n_init": _starts,
 }
 _NAMES = tuple(field.name for field in fields(StudyOptions))

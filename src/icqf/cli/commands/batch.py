@@ -51,9 +51,10 @@ def command(ctx: click.Context, out: Path, force: bool, quiet: bool, **_: Any) -
         if done.kept:
             echo(f"Kept from an earlier run: {', '.join(done.kept)}.", err=True)
         if len(done.table):
-            table = done.table.drop(columns="expected_again")
+            table = done.table.drop(columns="expected_again").astype({"found_again": object})
+            table["found_again"] = table["found_again"].where(table["found_again"].notna(), "–")
             formats = {"missing": "{:.1%}".format, "explained": "{:.1%}".format, "beta": "{:g}".format}
-            echo(table.to_string(index=False, formatters=formats, na_rep="–"))
+            echo(table.to_string(index=False, formatters=formats))
         echo(f"\nResults are in {out}/: {', '.join(done.files)}, and one folder for each instrument.")
     if done.failures:
         ctx.exit(SOME_FAILED)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 
 import pandas as pd
 
-from icqf.errors import InputError, counted, did_you_mean, listed
+from icqf.errors import InputError, InputWarning, counted, did_you_mean, listed
 from icqf.io.readers.tables import Table, require_column
 
 
@@ -55,9 +56,18 @@ def joined_by_id(table: Table, other: Table, columns: Iterable[str], *, id: str 
     lookup = lookup[~lookup.index.duplicated()]
     frame = table.frame.assign(**{name: lookup[name].reindex(ids).to_numpy() for name in known})
     lost = int((~met).sum())
-    note = f"{', '.join(known)} taken from {other.source} by participant id" + (
-        f"; {counted(lost, 'participant')} not found there." if lost else "."
-    )
+    if lost:
+        warnings.warn(
+            InputWarning(
+                f"{table.source}: {counted(lost, 'participant')} not found in {other.source}, so "
+                f"{listed(known)} "
+                f"{'is' if len(known) == 1 else 'are'} missing there.",
+                code="not-beside",
+                number=lost,
+            ),
+            stacklevel=2,
+        )
+    note = f"{', '.join(known)} taken from {other.source} by participant id."
     return replace(table, frame=frame, notes=(*table.notes, note))
 
 
