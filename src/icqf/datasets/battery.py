@@ -12,8 +12,6 @@ from icqf.data.battery import Battery
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.errors import InputError
 
-HIGHEST = (2, 3, 4, 1)  # highest answers of the instruments, in turn
-
 
 @dataclass(frozen=True, eq=False)
 class SimulatedBattery:
@@ -53,6 +51,7 @@ def make_battery(
     absent: float = 0.4,
     own: float = 0.3,
     noise: float = 0.15,
+    highest: Sequence[int] = (2, 3, 4, 1),
     random_state: int = 0,
 ) -> SimulatedBattery:
     """Simulate a battery with known meta-factors, in which many participants lack whole instruments.
@@ -78,6 +77,8 @@ def make_battery(
         Largest part of a factor's score that no meta-factor explains.
     noise : float
         Standard deviation of the noise, as a share of the item's range.
+    highest : sequence of int
+        Highest answers of the instruments, in turn; the lowest is 0.
     random_state : int
 
     Examples
@@ -102,7 +103,7 @@ def make_battery(
     for at, (name, m) in enumerate(zip(names, n_items, strict=True)):
         V = _loadings(rng, n_factors, n_meta, (0.6, 0.9), offset=at * n_factors)
         W = np.clip(U @ V.T + own * rng.random((n, n_factors)) * (rng.random((n, n_factors)) < 0.5), 0, 1)
-        top = HIGHEST[at % len(HIGHEST)]
+        top = highest[at % len(highest)]
         Q = top * _loadings(rng, m, n_factors, (0.5, 1.0))
         answers = np.clip(np.rint(W @ Q.T + noise * top * rng.standard_normal((n, m))), 0, top)
         items = tuple(Item(f"{name.lower()}{j:02d}", min=0.0, max=float(top)) for j in range(1, m + 1))

@@ -64,7 +64,5 @@ def battery_overview(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     bare(ax, keep=("bottom",))
     guides(ax, "x")
     if np.isfinite(found).any():
-        ax.legend(
-            loc="upper center", bbox_to_anchor=(0.5, 1.0 + 0.55 / max(len(table), 2)), ncols=2, frameon=False
-        )
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
     return ax

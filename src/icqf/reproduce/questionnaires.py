@@ -104,16 +104,21 @@ def simulated(layout: Layout, n: int, *, seed: int) -> Questionnaire:
     (50, 7)
     """
     k = min(layout.k, layout.items)
+    low, high = layout.answers
     made = make_battery(
-        n, n_items=[layout.items], n_factors=k, n_meta=k, absent=0, own=0.0, noise=0.15, random_state=seed
+        n,
+        n_items=[layout.items],
+        n_factors=k,
+        n_meta=k,
+        absent=0,
+        own=0.0,
+        highest=[high - low],
+        random_state=seed,
     )
     (own,) = made.battery.instruments.values()
-    low, high = layout.answers
-    top = float(own.ranges()["max"].iloc[0])
-    answers = np.rint(low + own.answers.to_numpy() / top * (high - low))
     names = [f"{layout.name}_{j:02d}" for j in range(1, layout.items + 1)]
     items = tuple(Item(name, min=float(low), max=float(high)) for name in names)
-    return Questionnaire(pd.DataFrame(answers, index=own.answers.index, columns=names), items)
+    return Questionnaire(low + own.answers.set_axis(names, axis=1), items)
 
 
 def read_hbn_questionnaires(paths: Sequence[Path]) -> dict[str, Questionnaire]:
@@ -262,7 +267,8 @@ def _page(
             markdown_table(head, lines),
             "![Factors of each questionnaire](questionnaires.png)",
             *(f"Not fitted: {safe(name)} ({safe(str(error))})" for name, error in failures.items()),
-            f"Reports: {safe((folder / 'results').name)}/summary.html. Table: questionnaires.csv.",
+            "The table is in questionnaires.csv; the run leaves a report of each questionnaire in "
+            f"{folder.name}/results.",
         ],
     )
     return page

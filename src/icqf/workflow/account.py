@@ -5,6 +5,9 @@ It may be shared: no participant, folder or user is named in it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from icqf.io.provenance import fingerprint_of, versions
@@ -29,21 +32,13 @@ def account_of(fit: StudyFit, *, outputs: list[str]) -> dict[str, Any]:
     """
     model, search = fit.model, fit.search
     return {
-        "program": "icqf",
-        "versions": versions(),
-        "started": fit.started.isoformat(timespec="seconds"),
-        "seconds": round(fit.seconds, 3),
-        "seed": fit.options.seed,
-        "options": shareable_options(fit.options),
-        "inputs": [fingerprint_of(path) for path in fit.study.files],
+        **run_account(fit.options, fit.started, fit.seconds, fit.study.files),
         "rows": _rows(fit),
         "items": fit.study.questionnaire.n_items,
         "analysed": fit.study.overview.to_dict(),
         "directions": fit.study.directions.to_dict(),
         "notes": list(fit.study.questionnaire.notes),
-        "warnings": [
-            getattr(warning, "fields", {}).get("anonymous", str(warning)) for warning in fit.warnings
-        ],
+        "warnings": anonymous(fit.warnings),
         "model": {
             "n_components": len(model.components_),
             "beta": float(model.beta),
@@ -55,6 +50,26 @@ def account_of(fit: StudyFit, *, outputs: list[str]) -> dict[str, Any]:
         },
         "outputs": outputs,
     }
+
+
+def run_account(
+    options: StudyOptions, started: datetime, seconds: float, files: Iterable[Path]
+) -> dict[str, Any]:
+    """Return what every account says of a run: what computed, when, with which options and files."""
+    return {
+        "program": "icqf",
+        "versions": versions(),
+        "started": started.isoformat(timespec="seconds"),
+        "seconds": round(seconds, 3),
+        "seed": options.seed,
+        "options": shareable_options(options),
+        "inputs": [fingerprint_of(path) for path in files],
+    }
+
+
+def anonymous(said: Iterable[Warning]) -> list[str]:
+    """Return what was warned of, without the ids and values of participants."""
+    return [getattr(each, "fields", {}).get("anonymous", str(each)) for each in said]
 
 
 def shareable_options(options: StudyOptions) -> dict[str, Any]:

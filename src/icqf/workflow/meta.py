@@ -21,14 +21,13 @@ from icqf.estimator import ICQF
 from icqf.extensions.hierarchy import HierarchyComparison, compare_hierarchy
 from icqf.extensions.meta import META, MetaICQF
 from icqf.io.atomic import new_folder
-from icqf.io.provenance import fingerprint_of, versions
 from icqf.io.readers.questionnaires import NO_IDS
 from icqf.io.write import write_table
 from icqf.jobs.parallel import Progress
 from icqf.report.document import write_document
 from icqf.report.meta import meta_page
 from icqf.selection.estimator import ICQFCV
-from icqf.workflow.account import shareable_options
+from icqf.workflow.account import anonymous, run_account
 from icqf.workflow.battery import InstrumentFile, find_instruments
 from icqf.workflow.fit import model_of, said, searcher
 from icqf.workflow.options import StudyOptions
@@ -305,13 +304,7 @@ def _account(fit: MetaFit, outputs: list[str]) -> dict[str, Any]:
     models = {**fit.model.instruments_, META: fit.model.meta_}
     files = dict.fromkeys(path for _, study in fit.studies.values() for path in study.files)
     return {
-        "program": "icqf",
-        "versions": versions(),
-        "started": fit.started.isoformat(timespec="seconds"),
-        "seconds": round(fit.seconds, 3),
-        "seed": fit.options.seed,
-        "options": shareable_options(fit.options),
-        "inputs": [fingerprint_of(path) for path in files],
+        **run_account(fit.options, fit.started, fit.seconds, files),
         "participants": fit.battery.n_participants,
         "models": {
             name: {
@@ -322,6 +315,6 @@ def _account(fit: MetaFit, outputs: list[str]) -> dict[str, Any]:
             }
             for name, model in models.items()
         },
-        "warnings": [getattr(each, "fields", {}).get("anonymous", str(each)) for each in fit.warnings],
+        "warnings": anonymous(fit.warnings),
         "outputs": outputs,
     }
