@@ -76,9 +76,11 @@ def spoiled(answers, mask, how):
 
 
 @pytest.mark.parametrize("how", SPOILS)
-@pytest.mark.parametrize("init", ["nndsvd", "rotated", "random"])
+@pytest.mark.parametrize("init", ["nndsvd", "rotated", "random", "thorough"])
 def test_hidden_answers_reach_no_fit(data, fits, init, how):
-    plan = plan_of(data.answers, confounds=data.confounds, init=init)
+    thorough = init == "thorough"
+    plan = plan_of(data.answers, confounds=data.confounds, init="nndsvd" if thorough else init)
+    plan = replace(plan, thorough=thorough)
     mask = plan.folds[0].mask(2)
     other = replace(plan, problem=with_answers(plan.problem, spoiled(plan.problem.answers, mask, how)))
     task = Task(((0, 2),), (2, 3))

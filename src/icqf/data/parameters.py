@@ -94,6 +94,7 @@ PARAMETERS: dict[str, Kind] = {
     "accuracy": Number(above=0.0, most=1.0),
     "minutes": Number(above=0.0, most=1e6),
     "max_minutes": Number(above=0.0, most=1e6),
+    "thorough": Flag(),
     "seed": Number(least=0, most=2**32 - 1, whole=True),
 }
 

@@ -52,6 +52,7 @@ class Table1Design:
     k: int = 10
     missing: float = 0.0
     confounded: bool = False
+    thorough: bool = False
     reach: int = 6
     n_starts: int = 10
     rows: tuple[str, ...] = tuple(PAPER)
@@ -86,7 +87,7 @@ def found_k(design: Table1Design, noise: float, seed: int) -> dict[str, int]:
             continue
         problem = model.state(data.answers, confounds=given).problem
         if f"{name} (BCV)" in schemes:
-            found[f"{name} (BCV)"] = _cross_validated(problem, ks, seed)
+            found[f"{name} (BCV)"] = _cross_validated(problem, ks, seed, design.thorough)
         if f"{name} (BIC1)" in schemes:
             found[f"{name} (BIC1)"] = bic(model, data.answers, ks, confounds=given).n_components
         if {f"{name} (CCC)", f"{name} (Dispersion)"} & set(schemes):
@@ -97,9 +98,9 @@ def found_k(design: Table1Design, noise: float, seed: int) -> dict[str, int]:
     return {row: found[row] for row in design.rows}
 
 
-def _cross_validated(problem: Problem, ks: Sequence[int], seed: int) -> int:
+def _cross_validated(problem: Problem, ks: Sequence[int], seed: int, thorough: bool) -> int:
     folds = make_folds(problem.n, problem.m, rng=np.random.default_rng([seed, 0, 0]))
-    plan = Plan(problem, (folds,), (BETA,), "nndsvd", tolerances.SEARCH, 500)
+    plan = Plan(problem, (folds,), (BETA,), "nndsvd", tolerances.SEARCH, 500, thorough=thorough)
     trials = run_task(plan, Task(tuple(plan.every_fold), tuple(ks)))
     return best_row(error_table(as_table(trials)))[0]
 

@@ -31,6 +31,7 @@ def fingerprint(plan: Plan) -> str:
     settings = {
         "betas": sorted(plan.betas),
         "init": plan.init,
+        "thorough": plan.thorough,
         "tol": plan.tol,
         "max_iter": plan.max_iter,
         "declared": plan.given is None,

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from icqf.engines.local import run
 from icqf.resampling.folds import Folds
 from icqf.resampling.hidden import HeldOut
+from icqf.selection.growth import Growth
 from icqf.solvers.problem import Problem
+from icqf.solvers.result import Iterated
 
 Array = NDArray[Any]
 
@@ -65,6 +67,7 @@ class Plan:
     max_iter: int
     seed: int = 0  # of random starts
     given: Array | None = None  # the answers in their own units, when their range is not declared
+    thorough: bool = False  # whether fits also begin at a start that has grown, and the better one counts
 
     @property
     def every_fold(self) -> list[tuple[int, int]]:
@@ -83,10 +86,13 @@ def run_task(plan: Plan, task: Task) -> list[Trial]:
     held_out = [
         HeldOut(plan.problem, plan.folds[repeat].mask(fold), given=plan.given) for repeat, fold in task.folds
     ]
-    return [trial for k in task.ks for trial in _trials(plan, task, held_out, k)]
+    grown = [Growth(each.visible.with_beta(min(plan.betas)), tol=plan.tol) for each in held_out]
+    return [trial for k in task.ks for trial in _trials(plan, task, held_out, grown, k)]
 
 
-def _trials(plan: Plan, task: Task, held_out: Sequence[HeldOut], k: int) -> Iterator[Trial]:
+def _trials(
+    plan: Plan, task: Task, held_out: Sequence[HeldOut], grown: Sequence[Growth], k: int
+) -> Iterator[Trial]:
     """The trials of one number of factors: for each penalty one batch of folds, from where the last ended."""
     clock = time.perf_counter()
     factors = [
@@ -94,10 +100,14 @@ def _trials(plan: Plan, task: Task, held_out: Sequence[HeldOut], k: int) -> Iter
         each.starts.make(plan.init, k, np.random.default_rng([plan.seed, *place, k]))
         for each, place in zip(held_out, task.folds, strict=True)
     ]
-    found = []
+    found: list[tuple[float, list[Iterated]]] = []
     for beta in sorted(plan.betas):
         problems = [each.visible.with_beta(beta) for each in held_out]
         fits = run(problems, factors, tol=plan.tol, max_iter=plan.max_iter, exact=False)
+        if plan.thorough and not found:
+            starts = [growth.start(k) for growth in grown]
+            others = run(problems, starts, tol=plan.tol, max_iter=plan.max_iter, exact=False)
+            fits = [min(both, key=_reached) for both in zip(fits, others, strict=True)]
         factors = [fit.factors for fit in fits]
         found.append((beta, fits))
     seconds = (time.perf_counter() - clock) / (len(found) * len(held_out))
@@ -105,3 +115,8 @@ def _trials(plan: Plan, task: Task, held_out: Sequence[HeldOut], k: int) -> Iter
         for (repeat, fold), each, fit in zip(task.folds, held_out, fits, strict=True):
             error = each.error(fit.factors)
             yield Trial(repeat, fold, k, beta, error.mean, error.count, fit.n_iter, seconds)
+
+
+def _reached(fit: Iterated) -> float:
+    """The objective that a fit reached on the answers it was shown."""
+    return float(fit.trace.objective[-1])

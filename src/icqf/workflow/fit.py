@@ -199,6 +199,7 @@ def searcher(options: StudyOptions, *, checkpoint: Path | None, callback: Callba
         betas=options.beta or "auto",
         n_splits=options.n_splits,
         n_repeats=options.n_repeats,
+        thorough=options.thorough,
         rule=options.rule,  # type: ignore[arg-type]
         n_jobs=options.jobs,
         checkpoint=checkpoint,

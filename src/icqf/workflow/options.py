@@ -65,7 +65,7 @@ class StudyOptions:
         Candidates for the number of factors; empty lets the program find them.
     beta : tuple of float
         Candidates for the penalty; empty tries the usual ones, and stronger ones while the strongest is best.
-    rule, n_splits, n_repeats
+    rule, n_splits, n_repeats, thorough
         How cross-validation chooses; not used when one candidate is given for both.
     n_meta, meta_beta
         Candidates for the number of meta-factors of a battery, and for their penalty.
@@ -123,6 +123,7 @@ class StudyOptions:
     rule: str = "min"
     n_splits: int = 10
     n_repeats: int = 1
+    thorough: bool = False
     item_weight: str = "range"
     intercept: bool = True
     missing_confounds: str = "error"

@@ -64,6 +64,7 @@ Example:
 @click.option("--factors", default=10, type=click.IntRange(2), help="True number of factors.")
 @click.option("--missing", default=0.0, type=click.FloatRange(0, 0.9), help="Share of missing answers.")
 @click.option("--confounds", is_flag=True, help="Let age and sex move some items.")
+@click.option("--thorough", is_flag=True, help="Cross-validate fits from two starts.")
 @click.option("--scheme", "schemes", multiple=True, help='Only these rows, such as "ICQF (BCV)".')
 @click.option("--jobs", type=int, help="Processes to use.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("table1"), help="Folder for results.")
@@ -76,6 +77,7 @@ def table1_command(
     factors: int,
     missing: float,
     confounds: bool,
+    thorough: bool,
     schemes: tuple[str, ...],
     jobs: int | None,
     out: Path,
@@ -97,6 +99,7 @@ def table1_command(
         k=factors,
         missing=missing,
         confounded=confounds,
+        thorough=thorough,
         rows=tuple(schemes) or tuple(table1.PAPER),
     )
     out.mkdir(parents=True, exist_ok=True)

@@ -83,6 +83,11 @@ _candidates = [
         help="Penalty; several are compared. If none is given, more follow while the strongest is best."
         f"  [default: {' '.join(f'{beta:g}' for beta in BETAS)}]",
     ),
+    click.option(
+        "--thorough",
+        is_flag=True,
+        help="Compare fits from two starts: for many factors or noisy answers; takes half as long again.",
+    ),
 ]
 
 _model = [
@@ -129,9 +134,6 @@ _model = [
         help="Number of starts; the best one is kept.",
     ),
     click.option(
-        "--consensus", is_flag=True, help="Average the loadings over fits to resampled participants."
-    ),
-    click.option(
         "--penalty",
         type=click.Choice(choices_of("penalty")),
         default=StudyOptions.penalty,
@@ -143,6 +145,12 @@ _model = [
     click.option("--max-iter", type=int, default=StudyOptions.max_iter, help="Maximum number of iterations."),
     click.option("--seed", type=int, default=StudyOptions.seed, help="Seed of all random numbers."),
     click.option("--jobs", type=int, default=StudyOptions.jobs, help="Processes; -1 uses all processors."),
+]
+
+_average = [
+    click.option(
+        "--consensus", is_flag=True, help="Average the loadings over fits to resampled participants."
+    ),
 ]
 
 _table_format = [
@@ -182,6 +190,7 @@ _GROUPS = {
     "columns": _columns,
     "candidates": _candidates,
     "model": _model,
+    "average": _average,
     "format": _table_format,
     "report": _report,
     "rules": _rules,
@@ -217,7 +226,7 @@ def modelled_options_of(ctx: click.Context) -> dict[str, Any]:
 
 
 def study_options(*groups: str) -> Callable[[Command], Command]:
-    """Add groups of options to a command: "columns", "candidates", "model", "format", "report", "rules"."""
+    """Add groups of options to a command: "columns", "candidates", "model", …"""
     chosen = [*_answers, *(option for group in groups for option in _GROUPS[group])]
 
     def decorate(command: Command) -> Command:
