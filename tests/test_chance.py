@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from icqf import ICQF, InputError, replication_chance
-from icqf.chance import FOUND, FRAGILE, chance_in_words, chance_of, replication_table
+from icqf.chance import FRAGILE, HIGHEST, chance_in_words, chance_of, replication_table
 from icqf.datasets import make_synthetic
 
 
@@ -14,10 +14,16 @@ def answers():
     return make_synthetic(n=150, m=30, k=3, noise=0.1, random_state=0).answers
 
 
-def test_the_chance_grows_with_the_share_of_resamples_that_find_a_factor():
-    agreement = np.where(np.arange(20)[:, None] < np.arange(21), FOUND, 0.0)  # found in 0, 1, … of 20
+def test_the_chance_grows_with_the_mean_agreement():
+    agreement = np.tile(np.linspace(0, 0.98, 50), (20, 1))
     chances = chance_of(agreement)
-    assert (np.diff(chances) > 0).all() and chances[0] < 0.2 and chances[-1] > 0.8
+    assert (np.diff(chances) > 0).all() and chances[0] < 0.1 and chances[-1] > 0.9
+    mixed = np.where(np.arange(20)[:, None] % 2, agreement + 0.01, agreement - 0.01)
+    np.testing.assert_allclose(chance_of(mixed), chances)
+
+
+def test_agreement_beyond_any_curve_is_certain_enough():
+    assert chance_of(np.ones((5, 1)))[0] == chance_of(np.full((5, 1), HIGHEST))[0] < 1
 
 
 @pytest.mark.parametrize(

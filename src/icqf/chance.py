@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,36 @@ Array = NDArray[Any]
 MEASURED = ("agreement", "low", "high", "found")
 FOUND = 0.8  # correlation of loadings from which a factor counts as found again
 FRAGILE = 0.5  # a factor with a lower chance is marked wherever it is shown
-# Chance = 1 / (1 + exp(-(INTERCEPT + SLOPE share))), share being that of resamples in which the factor is
-# found again. Learned by `icqf reproduce replication-chance`; docs/results/replication-chance.md says from
-# which studies (four so far), and how far the chance is off in studies left out.
-INTERCEPT = -6.01
-SLOPE = 9.11
+HIGHEST = 0.99  # mean agreement beyond which a curve cannot tell more
+
+
+@dataclass(frozen=True)
+class ChanceCurve:
+    """Chance of replication by mean agreement over resamples: a logistic curve in Fisher's z of it.
+
+    Examples
+    --------
+    >>> float(ChanceCurve(0.0, 1.0)(0.0))
+    0.5
+    """
+
+    intercept: float
+    slope: float
+
+    def __call__(self, agreement: Any) -> Array:
+        """The chance of factors with this mean agreement."""
+        z = fisher_z(agreement)
+        return np.asarray(1 / (1 + np.exp(-(self.intercept + self.slope * z))))
+
+
+def fisher_z(agreement: Any) -> Array:
+    """Fisher's z of correlations, which spreads out the high ones."""
+    return np.asarray(np.arctanh(np.clip(np.asarray(agreement, dtype=float), -HIGHEST, HIGHEST)))
+
+
+# Learned by `icqf reproduce replication-chance`; docs/results/replication-chance.md says from which studies,
+# and how far the chance is off in studies that were left out.
+CURVE = ChanceCurve(-3.54, 3.43)
 
 
 def chance_of(agreement: Array) -> Array:
@@ -29,17 +55,7 @@ def chance_of(agreement: Array) -> Array:
     >>> chance_of(np.array([[0.95, 0.4], [0.9, 0.6]])).round(1)
     array([1., 0.])
     """
-    return chance_by_share(share_found(agreement))
-
-
-def share_found(agreement: Array) -> Array:
-    """Share (k,) of resamples in which each factor is found again."""
-    return (np.asarray(agreement) >= FOUND).mean(axis=0)
-
-
-def chance_by_share(share: Array) -> Array:
-    """Chance of replication by the share of resamples in which a factor is found again."""
-    return 1 / (1 + np.exp(-(INTERCEPT + SLOPE * np.asarray(share, dtype=float))))
+    return CURVE(np.mean(agreement, axis=0))
 
 
 def chance_in_words(chance: float) -> str:
@@ -85,12 +101,13 @@ def replication_table(agreement: Array, names: Iterable[str]) -> pd.DataFrame:
     {'a': False, 'b': True}
     """
     low, high = np.quantile(agreement, [0.05, 0.95], axis=0)
-    numbers = np.column_stack([np.mean(agreement, axis=0), low, high, share_found(agreement)])
+    found = (np.asarray(agreement) >= FOUND).mean(axis=0)
+    numbers = np.column_stack([np.mean(agreement, axis=0), low, high, found])
     return with_chances(numbers, names)
 
 
 def with_chances(numbers: Array, names: Iterable[str]) -> pd.DataFrame:
     """Return the table of `replication_table` from its first four columns (k, 4)."""
     table = pd.DataFrame(numbers, index=pd.Index(list(names), name="factor"), columns=list(MEASURED))
-    chance = chance_by_share(table["found"].to_numpy())
+    chance = CURVE(table["agreement"].to_numpy())
     return table.assign(chance=chance, fragile=chance < FRAGILE)

@@ -34,9 +34,9 @@ def replication_chance(
     """Foretell for each factor whether an independent study of the same size would find it again.
 
     Participants are drawn with replacement, every resample is fitted afresh with as many factors, and its
-    factors are matched with the model's. The share of resamples in which a factor's counterpart has a
-    correlation of at least 0.8 foretells, by a curve learned from other studies, whether an independent
-    sample of the same size, fitted with as many factors, finds it.
+    factors are matched with the model's. A factor's mean correlation with its counterparts foretells, by a
+    curve learned from other studies, whether an independent sample of the same size, fitted with as many
+    factors, finds it: whether a factor there has loadings with a correlation of at least 0.8.
 
     Parameters
     ----------

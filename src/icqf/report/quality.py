@@ -31,7 +31,7 @@ _REASONS = {
     "stable": "Of the numbers that predict hidden answers about as well as the best, it is the one whose "
     "factors agree best between halves of the sample.",
     "replicable": "Of the numbers up to the one that predicts hidden answers best, it has the most factors "
-    "that a second study is expected to find again, less those that it is not.",
+    "that a second study is expected to find again, where each factor costs 0.3.",
 }
 
 

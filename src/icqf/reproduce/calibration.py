@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from icqf.chance import FOUND
+from icqf.chance import CURVE, FOUND, HIGHEST, ChanceCurve, fisher_z
 from icqf.plotting.style import axes_or_new
 from icqf.report.markdown import markdown_table
 from icqf.reproduce.collect_parts import BEYOND, FittedPart, found_again
@@ -20,18 +20,17 @@ from icqf.reproduce.design import Design
 from icqf.reproduce.grounds import study_of
 from icqf.reproduce.pages import made_by, prose, write_page
 
+Array = NDArray[Any]
 BINS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
-@dataclass(frozen=True)
-class ChanceCurve:
-    """Chance of replication by the share of resamples that find a factor: a logistic curve."""
-
-    intercept: float
-    slope: float
-
-    def __call__(self, share: Any) -> Any:
-        return 1 / (1 + np.exp(-(self.intercept + self.slope * np.asarray(share, dtype=float))))
+# What the chance may be foretold from. All were tried; Fisher's z is what the package uses.
+FEATURES: Mapping[str, Callable[[pd.DataFrame], Array]] = {
+    "share of resamples that find the factor": lambda pairs: pairs["share"].to_numpy(),
+    "mean agreement": lambda pairs: pairs["agreement"].to_numpy(),
+    "Fisher's z of the mean agreement": lambda pairs: fisher_z(pairs["agreement"]),
+}
+USED = "Fisher's z of the mean agreement"
 
 
 def pairs_of(parts: Sequence[FittedPart]) -> pd.DataFrame:
@@ -66,26 +65,40 @@ def pairs_of(parts: Sequence[FittedPart]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def learned(pairs: pd.DataFrame) -> ChanceCurve:
-    """Learn the curve; every study counts alike, however many factors it has."""
-    share, found = pairs["share"].to_numpy(), pairs["found"].to_numpy()
+def learned(pairs: pd.DataFrame, feature: str = USED) -> tuple[float, float]:
+    """Learn intercept and slope; every study counts alike, however many factors it has."""
+    x, found = FEATURES[feature](pairs), pairs["found"].to_numpy()
     weight = 1 / pairs.groupby("study")["found"].transform("size").to_numpy()
 
     def loss(parameters: Any) -> float:
-        chance = np.clip(ChanceCurve(*parameters)(share), 1e-9, 1 - 1e-9)
+        chance = np.clip(_logistic(parameters[0] + parameters[1] * x), 1e-9, 1 - 1e-9)
         return float(-(weight * (found * np.log(chance) + (1 - found) * np.log(1 - chance))).sum())
 
     intercept, slope = minimize(loss, x0=np.array([-2.0, 5.0])).x
-    return ChanceCurve(float(intercept), float(slope))
+    return float(intercept), float(slope)
 
 
-def foretold(pairs: pd.DataFrame) -> pd.DataFrame:
+def foretold(pairs: pd.DataFrame, feature: str = USED) -> pd.DataFrame:
     """Add ``chance``: what a curve learned from all other studies says."""
-    chance = np.zeros(len(pairs))
+    chance, x = np.zeros(len(pairs)), FEATURES[feature](pairs)
     for study in pairs["study"].unique():
         out = (pairs["study"] == study).to_numpy()
-        chance[out] = learned(pairs[~out])(pairs.loc[out, "share"])
+        intercept, slope = learned(pairs[~out], feature)
+        chance[out] = _logistic(intercept + slope * x[out])
     return pairs.assign(chance=chance)
+
+
+def curves_of_others(parts: Sequence[FittedPart]) -> dict[str, ChanceCurve]:
+    """For each study, the curve learned from all others."""
+    pairs = pairs_of(parts)
+    studies = list(dict.fromkeys(study_of(part.ground) for part in parts))
+    if len(studies) == 1:
+        return {studies[0]: CURVE}
+    return {study: ChanceCurve(*learned(pairs[pairs["study"] != study])) for study in studies}
+
+
+def _logistic(x: Any) -> Array:
+    return np.asarray(1 / (1 + np.exp(-x)))
 
 
 def reliability(table: pd.DataFrame) -> pd.DataFrame:
@@ -105,7 +118,7 @@ def brier(table: pd.DataFrame) -> tuple[float, float]:
 def calibration_page(parts: Sequence[FittedPart], design: Design) -> Path:
     """Write the tables, the figure and the page ``replication-chance.md``."""
     pairs = pairs_of(parts)
-    table, curve = foretold(pairs), learned(pairs)
+    table, curve = foretold(pairs), ChanceCurve(*learned(pairs))
     bins, (error, naive) = reliability(table), brier(table)
     table.to_csv(design.out / "replication-chance.csv", index=False, float_format="%.6g")
     _figure(table, curve, design.out / "replication-chance.png")
@@ -120,21 +133,32 @@ def calibration_page(parts: Sequence[FittedPart], design: Design) -> Path:
         [
             "# The chance that a second study finds a factor again",
             made_by(design, _setting(pairs)),
-            f"**The curve.** chance = 1 / (1 + exp(−({curve.intercept:.2f} + {curve.slope:.2f} share))), "
-            "share being that of resamples in which the factor's counterpart has a correlation of at least "
-            f"{FOUND:g}. These numbers stand in `icqf/chance.py`.",
+            f"**The curve.** chance = 1 / (1 + exp(−({curve.intercept:.2f} + {curve.slope:.2f} z))), z being "
+            "Fisher's z of the factor's mean correlation with its counterparts in resamples. These numbers "
+            "stand in `icqf/chance.py`.",
             "![What is promised and what is found](replication-chance.png)",
             "## On studies that were left out",
             f"Each study's chances come from a curve learned from all others. Largest difference between "
             f"promised and found in a bin: {bins['difference'].abs().max():.2f}. Brier score {error:.3f}; "
             f"always saying the mean gives {naive:.3f}.",
             markdown_table(["promised chance", "factors", "promised (mean)", "found again"], rows),
+            "What the chance is foretold from was chosen among three, by these same figures:",
+            markdown_table(["foretold from", "largest difference", "Brier score"], _by_feature(pairs)),
             "## How it depends on participants, items and factors",
             *by,
             "All factors: [replication-chance.csv](replication-chance.csv).",
         ],
     )
     return page
+
+
+def _by_feature(pairs: pd.DataFrame) -> list[list[str]]:
+    rows = []
+    for feature in FEATURES:
+        table = foretold(pairs, feature)
+        largest = reliability(table)["difference"].abs().max()
+        rows.append([feature, f"{largest:.2f}", f"{brier(table)[0]:.3f}"])
+    return rows
 
 
 SPLITS = (
@@ -173,13 +197,14 @@ def _setting(pairs: pd.DataFrame) -> str:
 
 def _figure(table: pd.DataFrame, curve: ChanceCurve, path: Path) -> None:
     ax: Any = axes_or_new(None, size=(5.2, 3.8))
-    grid = np.linspace(0, 1, 101)
+    grid = np.linspace(0, HIGHEST, 101)
     ax.plot(grid, curve(grid), color="0.2")
-    bins = table.groupby(
-        pd.cut(table["share"], np.linspace(0, 1, 11).tolist(), include_lowest=True), observed=True
+    edges = [-1, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1]
+    bins = table.groupby(pd.cut(table["agreement"], edges), observed=True)
+    ax.scatter(
+        bins["agreement"].mean(), bins["found"].mean(), s=12 + bins.size() ** 0.5, color="C0", zorder=3
     )
-    ax.scatter(bins["share"].mean(), bins["found"].mean(), s=12 + bins.size() ** 0.5, color="C0", zorder=3)
-    ax.set_xlabel("share of resamples that find the factor")
+    ax.set_xlabel("mean agreement over resamples")
     ax.set_ylabel("found in an independent sample")
     ax.set_ylim(-0.02, 1.02)
     ax.figure.savefig(path, dpi=150)

@@ -9,51 +9,54 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from icqf.chance import FOUND
+from icqf.chance import FOUND, ChanceCurve
+from icqf.reproduce.calibration import curves_of_others
 from icqf.reproduce.collect_parts import FittedPart, found_again
+from icqf.reproduce.grounds import study_of
 from icqf.selection.replicable import replicable_table
 from icqf.selection.rules import best_row, choose
 
-Rule = Callable[[FittedPart], int | None]
+# From a part, and the curve of chances that other studies taught, to a number of factors.
+Rule = Callable[[FittedPart, ChanceCurve], int | None]
 
 
-def _min(part: FittedPart) -> int:
+def _min(part: FittedPart, curve: ChanceCurve) -> int:
     return best_row(part.errors)[0]
 
 
-def _one_se(part: FittedPart) -> int:
+def _one_se(part: FittedPart, curve: ChanceCurve) -> int:
     return choose(part.errors, "one_se")[0]
 
 
-def _stable(part: FittedPart) -> int:
+def _stable(part: FittedPart, curve: ChanceCurve) -> int:
     return choose(part.errors, "stable", stability=part.stability)[0]
 
 
-def _up_to_min(part: FittedPart) -> pd.DataFrame:
+def _up_to_min(part: FittedPart, curve: ChanceCurve) -> pd.DataFrame:
     """What resamples say about the numbers of factors up to the one that predicts best."""
-    most = _min(part)
-    return replicable_table(range(1, most + 1), part.agreement[:most])
+    most = best_row(part.errors)[0]
+    return replicable_table(range(1, most + 1), part.agreement[:most], curve=curve)
 
 
-def _most_where(part: FittedPart, column: str, least: float) -> int:
-    table = _up_to_min(part)
+def _most_where(part: FittedPart, curve: ChanceCurve, column: str, least: float) -> int:
+    table = _up_to_min(part, curve)
     enough = table.loc[table[column] >= least, "n_components"]
     return int(enough.max()) if len(enough) else 1
 
 
 def _weakest(least: float) -> Rule:
-    return lambda part: _most_where(part, "weakest", least)
+    return lambda part, curve: _most_where(part, curve, "weakest", least)
 
 
 def _average(least: float) -> Rule:
-    return lambda part: _most_where(part, "agreement", least)
+    return lambda part, curve: _most_where(part, curve, "agreement", least)
 
 
 def _expected(cost: float) -> Rule:
     """The number with the most factors expected to be found again, each factor costing so much."""
 
-    def rule(part: FittedPart) -> int:
-        table = _up_to_min(part)
+    def rule(part: FittedPart, curve: ChanceCurve) -> int:
+        table = _up_to_min(part, curve)
         gain = (table["found"] - cost * table["n_components"]).to_numpy()
         return int(table["n_components"].iloc[len(gain) - 1 - int(np.argmax(gain[::-1]))])
 
@@ -61,13 +64,13 @@ def _expected(cost: float) -> Rule:
 
 
 def _always(k: int) -> Rule:
-    return lambda part: min(k, len(part.loadings))
+    return lambda part, curve: min(k, len(part.loadings))
 
 
 def _other(name: str) -> Rule:
     """One of the field's other rules; at least one factor, and at most as many as were fitted."""
 
-    def rule(part: FittedPart) -> int | None:
+    def rule(part: FittedPart, curve: ChanceCurve) -> int | None:
         k = part.counts.get(name)
         return None if k is None else min(max(k, 1), len(part.loadings))
 
@@ -95,7 +98,7 @@ def rules_of(parts: Sequence[FittedPart]) -> dict[str, Rule]:
 
 
 def judge(parts: Sequence[FittedPart], major: Mapping[str, int | None]) -> pd.DataFrame:
-    """Judge every rule on every study.
+    """Judge every rule on every study, with chances by a curve that the other studies taught.
 
     Returns
     -------
@@ -105,10 +108,11 @@ def judge(parts: Sequence[FittedPart], major: Mapping[str, int | None]) -> pd.Da
         ``off`` (mean distance to the number of major factors, where it is known).
     """
     rows: list[dict[str, Any]] = []
+    curves = curves_of_others(parts)
     for ground in dict.fromkeys(part.ground for part in parts):
         mine = [part for part in parts if part.ground == ground]
         for name, rule in rules_of(parts).items():
-            ks = [k for k in map(rule, mine) if k is not None]
+            ks = [k for part in mine if (k := rule(part, curves[study_of(ground)])) is not None]
             if len(ks) < len(mine):
                 continue
             pairs = [_pair(mine[a], mine[b], ks[a], ks[b]) for a, b in combinations(range(len(mine)), 2)]

@@ -69,8 +69,8 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         "min" is the lowest error; "one_se" the fewest factors within one standard error of it; "stable",
         among those within one standard error (or within the share `within`), the number whose factors agree
         best between halves of the sample; "replicable", of the numbers up to the one with the lowest error,
-        the one with most factors that an independent study is expected to find again, less those that it is
-        not (see `icqf.replication_chance`).
+        the one with most factors that an independent study is expected to find again, where each factor
+        costs 0.3 (see `icqf.replication_chance`).
     within : float, optional
         For "one_se" and "stable": the share of the lowest error that counts as close, such as 0.01,
         instead of one standard error.
@@ -112,7 +112,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
     replicable_ : DataFrame or None
         What resamples say about each number of factors up to the one that predicts best: mean `agreement`,
         that of the `weakest` factor, how many are expected to be `found` again, and the `gain` (those less
-        the ones expected not to be).
+        0.3 for each factor).
     count_ : FactorCount
         The choice with its curve and reason.
 

@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from icqf.chance import chance_of
+from icqf.chance import CURVE, ChanceCurve
 from icqf.resampling.recurrence import best_fits, recurrence
 from icqf.solvers.problem import Problem
 
 Array = NDArray[Any]
+COST = 0.3  # a factor must be this likely to be found again to be worth having
 
 
 def replicable_curve(
@@ -50,7 +51,9 @@ def replicable_curve(
     return table
 
 
-def replicable_table(ks: Sequence[int], agreement: Sequence[Array]) -> pd.DataFrame:
+def replicable_table(
+    ks: Sequence[int], agreement: Sequence[Array], *, curve: ChanceCurve = CURVE
+) -> pd.DataFrame:
     """What resamples say about each number of factors.
 
     Parameters
@@ -59,30 +62,33 @@ def replicable_table(ks: Sequence[int], agreement: Sequence[Array]) -> pd.DataFr
         Numbers of factors.
     agreement : sequence of array (B, k)
         Correlation of each factor with its counterpart in every resample, for each number of factors.
+    curve : ChanceCurve
+        From agreement to the chance of being found again.
 
     Returns
     -------
     DataFrame
         ``n_components``, ``agreement`` (mean), ``weakest`` (of the factor with the lowest mean), ``found``
-        (factors expected to be found again), ``gain`` (those less the factors expected not to be).
+        (factors expected to be found again), ``gain`` (those less COST for each factor).
 
     Examples
     --------
     >>> import numpy as np
-    >>> table = replicable_table([1, 2], [np.full((20, 1), 0.95), np.full((20, 2), 0.5)])
+    >>> table = replicable_table([1, 2], [np.full((20, 1), 0.95), np.full((20, 2), 0.1)])
     >>> (table["gain"] > 0).tolist()
     [True, False]
     """
     rows = []
     for k, values in zip(ks, agreement, strict=True):
-        by_factor, chance = np.mean(values, axis=0), chance_of(values)
+        by_factor = np.mean(values, axis=0)
+        chance = curve(by_factor)
         rows.append(
             {
                 "n_components": k,
                 "agreement": by_factor.mean(),
                 "weakest": by_factor.min(),
                 "found": chance.sum(),
-                "gain": (2 * chance - 1).sum(),
+                "gain": (chance - COST).sum(),
             }
         )
     return pd.DataFrame(rows)
