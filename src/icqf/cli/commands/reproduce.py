@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 FILE = click.Path(path_type=Path)
 STUDIES = ("hbn", "abcd", "help", "phq9", "bfi", "msq")
+METHOD_NAMES = ("icqf", "l1-nmf", "fa-promax", "subscales", "items")
 Command = Callable[..., Any]
 
 
@@ -135,6 +136,13 @@ def _study_options(default: Sequence[str]) -> Callable[[Command], Command]:
         click.option(
             "--abcd", cls=ManyOption, metavar="FILE", type=FILE, help="The real ABCD: its text files."
         ),
+        click.option(
+            "--methods",
+            cls=ManyOption,
+            metavar="NAME",
+            type=click.Choice(METHOD_NAMES),
+            help="Only these methods.  [default: those of the experiment]",
+        ),
         click.option("--quick", is_flag=True, help="Few splits, candidates and participants: minutes."),
         click.option("--splits", default=30, type=click.IntRange(1), help="How often a study is divided."),
         click.option(
@@ -179,6 +187,7 @@ def _design(ctx: click.Context, options: dict[str, Any], meter: Meter) -> Design
         n_splits=options["splits"],
         random_state=options["seed"],
         n_jobs=options["jobs"],
+        names=tuple(options.get("methods", ())),
         callback=meter,
         command=typed(ctx),
     )
@@ -309,7 +318,7 @@ def _on_parts(ctx: click.Context, write: str, options: dict[str, Any]) -> None:
 
     grounds, out = grounds_named(options["names"]), options["out"]
     out.mkdir(parents=True, exist_ok=True)
-    with resumable(ctx, out, quiet=options["quiet"]) as meter:
+    with resumable(ctx, out, quiet=options["quiet"], what="Parts of studies", unit="parts") as meter:
         parts = collect(grounds, checkpoint=out / "parts.journal", n_jobs=options["jobs"], callback=meter)
         if write == "consensus":
             journal = out / "averages.journal"

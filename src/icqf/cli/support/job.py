@@ -131,8 +131,7 @@ def folder_job(ctx: click.Context, journals: Path, *, resume: bool, quiet: bool)
     if journals.exists() and not resume:
         raise InputError(
             f"{journals}: an earlier run was interrupted and left its journals here. Add --resume to "
-            f"continue it, or "
-            "delete the folder to start again."
+            "continue it, or delete the folder to start again."
         )
     meter = Meter(quiet=quiet)
     began_here = not journals.exists()
@@ -155,16 +154,18 @@ def folder_job(ctx: click.Context, journals: Path, *, resume: bool, quiet: bool)
 
 
 @contextmanager
-def resumable(ctx: click.Context, out: Path, *, quiet: bool) -> Iterator[Meter]:
+def resumable(
+    ctx: click.Context, out: Path, *, quiet: bool, what: str = "Experiment", unit: str = "fits"
+) -> Iterator[Meter]:
     """Run work that keeps a journal in `out`; after an interrupt the same command continues it."""
-    meter = Meter(quiet=quiet)
+    meter = Meter(quiet=quiet, what=what, unit=unit)
     try:
         with meter:
             yield meter
     except KeyboardInterrupt:
         echo(
-            f"Stopped. {meter.done} of {meter.total} fits are kept in {out}; give the same command again to "
-            "continue.",
+            f"Stopped. {meter.done} of {meter.total} {unit} are kept in {out}; give the same command again "
+            "to continue.",
             err=True,
         )
         ctx.exit(INTERRUPTED)
