@@ -86,7 +86,7 @@ def test_the_curve_is_learned_back():
 
 def test_the_shipped_curve_is_the_one_that_is_written_about():
     page = (Path(__file__).parents[2] / "docs" / "results" / "replication-chance.md").read_text()
-    assert f"exp(−({CURVE.intercept:.2f} + {CURVE.slope:.2f} z))" in page
+    assert f"exp({-CURVE.intercept:.2f} − {CURVE.slope:.2f} z)" in page
 
 
 def test_chances_of_a_study_come_from_the_others():

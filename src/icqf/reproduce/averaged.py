@@ -20,7 +20,7 @@ from icqf.report.markdown import markdown_table
 from icqf.reproduce.collect_parts import FittedPart, found_again
 from icqf.reproduce.design import Design
 from icqf.reproduce.grounds import Ground
-from icqf.reproduce.pages import made_by, prose, write_page
+from icqf.reproduce.pages import made_by, prose, span_words, write_page
 from icqf.resampling.dealing import drawn_counts
 from icqf.selection.rules import best_by_k, best_row
 
@@ -118,16 +118,10 @@ def _means(table: pd.DataFrame, by: pd.Series, title: str) -> str:
     return markdown_table(
         [title, "settings", *_HEADS],
         [
-            [_span(span), str(counts[span]), *_cells(row)]
+            [span_words(span), str(counts[span]), *_cells(row)]
             for span, row in zip(counts.index, means.mean().to_dict("records"), strict=True)
         ],
     )
-
-
-def _span(span: Any) -> str:
-    if span.left <= 0:
-        return f"up to {span.right:g}"
-    return f"above {span.left:g}" if span.right >= 10**9 else f"{span.left:g} to {span.right:g}"
 
 
 def _numbers(part: FittedPart) -> tuple[int, int]:

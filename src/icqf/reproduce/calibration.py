@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from icqf.report.markdown import markdown_table
 from icqf.reproduce.collect_parts import BEYOND, FittedPart, found_again
 from icqf.reproduce.design import Design
 from icqf.reproduce.grounds import study_of
-from icqf.reproduce.pages import made_by, prose, write_page
+from icqf.reproduce.pages import made_by, prose, span_words, write_page
 
 Array = NDArray[Any]
 BINS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -65,10 +65,11 @@ def pairs_of(parts: Sequence[FittedPart]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def learned(pairs: pd.DataFrame, feature: str = USED) -> tuple[float, float]:
-    """Learn intercept and slope; every study counts alike, however many factors it has."""
+def learned(pairs: pd.DataFrame, feature: str = USED, *, by_study: bool = False) -> tuple[float, float]:
+    """Learn intercept and slope; every comparison counts alike, or `by_study`, every study."""
     x, found = FEATURES[feature](pairs), pairs["found"].to_numpy()
-    weight = 1 / pairs.groupby("study")["found"].transform("size").to_numpy()
+    sizes = pairs.groupby("study")["found"].transform("size").to_numpy()
+    weight = 1 / sizes if by_study else np.ones(len(pairs))
 
     def loss(parameters: Any) -> float:
         chance = np.clip(_logistic(parameters[0] + parameters[1] * x), 1e-9, 1 - 1e-9)
@@ -78,12 +79,12 @@ def learned(pairs: pd.DataFrame, feature: str = USED) -> tuple[float, float]:
     return float(intercept), float(slope)
 
 
-def foretold(pairs: pd.DataFrame, feature: str = USED) -> pd.DataFrame:
+def foretold(pairs: pd.DataFrame, feature: str = USED, *, by_study: bool = False) -> pd.DataFrame:
     """Add ``chance``: what a curve learned from all other studies says."""
     chance, x = np.zeros(len(pairs)), FEATURES[feature](pairs)
     for study in pairs["study"].unique():
         out = (pairs["study"] == study).to_numpy()
-        intercept, slope = learned(pairs[~out], feature)
+        intercept, slope = learned(pairs[~out], feature, by_study=by_study)
         chance[out] = _logistic(intercept + slope * x[out])
     return pairs.assign(chance=chance)
 
@@ -123,7 +124,7 @@ def calibration_page(parts: Sequence[FittedPart], design: Design) -> Path:
     table.to_csv(design.out / "replication-chance.csv", index=False, float_format="%.6g")
     _figure(table, curve, design.out / "replication-chance.png")
     rows = [
-        [str(row["bin"]), str(row["factors"]), f"{row['promised']:.2f}", f"{row['found']:.2f}"]
+        [span_words(row["bin"]), str(row["factors"]), f"{row['promised']:.2f}", f"{row['found']:.2f}"]
         for row in bins.to_dict("records")
     ]
     by = [_by(table, name, edges, title) for name, edges, title in SPLITS]
@@ -133,7 +134,7 @@ def calibration_page(parts: Sequence[FittedPart], design: Design) -> Path:
         [
             "# The chance that a second study finds a factor again",
             made_by(design, _setting(pairs)),
-            f"**The curve.** chance = 1 / (1 + exp(−({curve.intercept:.2f} + {curve.slope:.2f} z))), z being "
+            f"**The curve.** chance = 1 / (1 + exp({-curve.intercept:.2f} − {curve.slope:.2f} z)), z being "
             "Fisher's z of the factor's mean correlation with its counterparts in resamples. These numbers "
             "stand in `icqf/chance.py`.",
             "![What is promised and what is found](replication-chance.png)",
@@ -142,8 +143,11 @@ def calibration_page(parts: Sequence[FittedPart], design: Design) -> Path:
             f"promised and found in a bin: {bins['difference'].abs().max():.2f}. Brier score {error:.3f}; "
             f"always saying the mean gives {naive:.3f}.",
             markdown_table(["promised chance", "factors", "promised (mean)", "found again"], rows),
-            "What the chance is foretold from was chosen among three, by these same figures:",
-            markdown_table(["foretold from", "largest difference", "Brier score"], _by_feature(pairs)),
+            "What the chance is foretold from, and what counts alike when the curve is learned, was chosen "
+            "among six by these same figures:",
+            markdown_table(
+                ["foretold from", "count alike", "largest difference", "Brier score"], _by_feature(pairs)
+            ),
             "## How it depends on participants, items and factors",
             *by,
             "All factors: [replication-chance.csv](replication-chance.csv).",
@@ -154,10 +158,11 @@ def calibration_page(parts: Sequence[FittedPart], design: Design) -> Path:
 
 def _by_feature(pairs: pd.DataFrame) -> list[list[str]]:
     rows = []
-    for feature in FEATURES:
-        table = foretold(pairs, feature)
+    for feature, by_study in product(FEATURES, (False, True)):
+        table = foretold(pairs, feature, by_study=by_study)
         largest = reliability(table)["difference"].abs().max()
-        rows.append([feature, f"{largest:.2f}", f"{brier(table)[0]:.3f}"])
+        alike = "studies" if by_study else "comparisons"
+        rows.append([feature, alike, f"{largest:.2f}", f"{brier(table)[0]:.3f}"])
     return rows
 
 
@@ -174,7 +179,7 @@ def _by(table: pd.DataFrame, name: str, edges: tuple[float, ...] | None, title: 
     grouped = table.groupby(groups, observed=True)
     lines = [
         [
-            str(key),
+            str(key) if edges is None else span_words(key),
             str(len(part)),
             f"{part['chance'].mean():.2f}",
             f"{part['found'].mean():.2f}",
@@ -191,7 +196,7 @@ def _setting(pairs: pd.DataFrame) -> str:
         f"""{pairs["study"].nunique()} studies were cut into
         independent parts. Every part was fitted with each number of factors up to {BEYOND} above the one that
         predicts hidden answers best, and its factors were compared with those of every other part of its
-        study, fitted with as many factors: {len(pairs)} comparisons, each study counting alike."""
+        study, fitted with as many factors: {len(pairs)} comparisons."""
     )
 
 

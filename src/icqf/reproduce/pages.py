@@ -263,3 +263,17 @@ def _sizes(sizes: Iterable[float]) -> str:
 
 def _and(places: list[str]) -> str:
     return places[0] if len(places) == 1 else ", ".join(places[:-1]) + " and " + places[-1]
+
+
+def span_words(span: Any) -> str:
+    """An interval of `pandas.cut` in words; what lies at or below 0, or beyond a billion, is no limit.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> [span_words(pd.Interval(*ends)) for ends in ((0, 2), (2, 5), (5, float("inf")))]
+    ['up to 2', '2 to 5', 'above 5']
+    """
+    if span.left <= 0:
+        return f"up to {span.right:g}"
+    return f"above {span.left:g}" if span.right >= 1e9 else f"{span.left:g} to {span.right:g}"
