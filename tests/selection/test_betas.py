@@ -7,6 +7,7 @@ from icqf import ICQF, ICQFCV
 from icqf.cli.support.text import choice_text
 from icqf.data.parameters import BETAS
 from icqf.datasets import load_demo, make_synthetic
+from icqf.report.cautions import at_the_edge
 from icqf.report.quality import SearchTables, count_section
 from icqf.selection import run as run_module
 
@@ -72,7 +73,7 @@ def test_a_choice_at_the_upper_end_is_remarked_on(study, monkeypatch):
     assert model.beta_ == 0.5 == tried(model)[-1]
     shares = {int(k): float(share) for k, share in model.choice_.by_k().items()}
     tables = SearchTables(model.errors_, shares, None, "min", 4, 1)
-    said = count_section(model.n_components_, model.beta_, tables, None, None).words
+    said = at_the_edge(count_section(model.n_components_, model.beta_, tables, None, None))
     assert any("penalty lies at the upper end of those tried (β up to 0.5)" in sentence for sentence in said)
     assert "try more than 0.5" in choice_text(model, "min")
 

@@ -15,7 +15,7 @@ def cautions(report: Report) -> list[str]:
     if not report.fit.converged and not report.fit.n_averaged:
         said.append("The fit had not converged: allow more iterations before relying on it.")
     said += _shaky(report)
-    said += _edges(report.count)
+    said += at_the_edge(report.count)
     comparison = report.comparison
     if comparison is not None and comparison.apart:
         apart = words.joined(comparison.apart)
@@ -54,7 +54,7 @@ def _shaky(report: Report) -> list[str]:
     return said
 
 
-def _edges(count: Count) -> list[str]:
+def at_the_edge(count: Count) -> list[str]:
     """A choice at the end of what was tried: the best may lie beyond it."""
     said = []
     tried = sorted({each.n_components for each in count.candidates})
