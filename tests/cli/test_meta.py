@@ -113,6 +113,18 @@ def test_a_wide_table_is_scored_as_a_folder_is(run, results, battery, study, tmp
     np.testing.assert_allclose(wide[["meta1", "meta2"]], own, atol=1e-4)
 
 
+def test_an_instrument_that_runs_against_the_others_is_named(run, study, tmp_path):
+    def reversed_(folder):
+        table = pd.read_csv(folder / "C.csv", index_col=0)
+        top = pd.read_csv(folder / "C_codebook.csv")["max"].to_numpy()
+        (top - table).to_csv(folder / "C.csv")
+
+    folder = changed(study, tmp_path, reversed_)
+    done = run("meta", folder, *GIVEN, "--no-compare", "--out", tmp_path / "results")
+    assert done.exit_code == 0, done.stderr
+    assert "Instrument 'C' runs against the others" in done.stderr
+
+
 def test_show_tells_about_a_battery(run, results):
     done = run("show", results / "meta.icqf", "--all")
     assert done.exit_code == 0 and "meta1: " in done.stdout and "instrument" in done.stdout
@@ -198,7 +210,7 @@ def test_settings_that_mean_nothing(run, study, tmp_path, words):
     done = run(
         "meta", study, "--n-components", "2", "--beta", "0.1", "--no-compare", *words, "--out", tmp_path / "r"
     )
-    assert done.exit_code == 2 and done.stderr.startswith(f"Error: {words[0]}")
+    assert done.exit_code == 2 and f"Error: {words[0]} " in done.stderr
 
 
 def test_an_interrupted_run_is_continued(run, study, tmp_path, monkeypatch):

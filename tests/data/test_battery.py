@@ -1,5 +1,7 @@
 """A battery joins by participant id, and says what stands in the way of factors across instruments."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -102,6 +104,23 @@ def test_few_shared_participants_are_warned_of():
     many = [f"P{i}" for i in range(60)]
     battery = Battery.of({"a": table(many), "b": table([*many[:5], *(f"X{i}" for i in range(50))])})
     assert [each.fields["instrument"] for each in battery.problems()] == ["a", "b"]
+
+
+def test_an_instrument_that_runs_against_the_others_is_named():
+    ids, rng = [f"P{i}" for i in range(80)], np.random.default_rng(0)
+    level = rng.uniform(0, 4, (80, 1))
+
+    def made(sign, prefix):
+        answers = np.clip(np.rint(2 + sign * (level - 2) + rng.normal(0, 0.5, (80, 4))), 0, 4)
+        frame = pd.DataFrame(answers, index=ids, columns=[f"{prefix}{j}" for j in range(4)])
+        return Questionnaire.of(frame, item_range=(0, 4))
+
+    bad = Battery.of({"low mood": made(1, "a"), "worry": made(1, "b"), "support": made(-1, "c")})
+    (said,) = bad.problems()
+    assert said.code == "runs-against" and said.fields["instrument"] == "support"
+    items = tuple(replace(item, reverse=True) for item in bad.instruments["support"].items)
+    good = Questionnaire(bad.instruments["support"].answers, items)
+    assert list(Battery.of({**bad.instruments, "support": good}).problems()) == []
 
 
 def test_an_id_that_is_there_twice_names_the_instrument():

@@ -17,6 +17,7 @@ from icqf.errors import InputError, InputWarning, counted, did_you_mean, listed
 
 FEWEST_ITEMS = 3
 FEWEST_SHARED = 20
+_FALLS = -3.0  # t of a correlation from which instruments count as running against each other
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,6 +210,7 @@ class Battery:
             )
         if not silent:
             yield from self._apart()
+            yield from self._against()
 
     def _apart(self) -> Iterator[InputError | InputWarning]:
         """Instruments that share no participant, or hardly any, with the others."""
@@ -245,9 +247,38 @@ class Battery:
                     instrument=name,
                 )
 
-    def subset(self, names: list[str]) -> Battery:
-        """The battery of some of its instruments."""
-        return Battery({name: self.instruments[name] for name in names})
+    def _against(self) -> Iterator[InputWarning]:
+        """Instruments whose level falls where that of the others rises: no loading can say so."""
+        if len(self.names) < 2:
+            return
+        levels = self._levels()
+        spread = levels.std().replace(0.0, np.nan)
+        standard = (levels - levels.mean()) / spread
+        for name in self.names:
+            both = pd.concat([standard[name], standard.drop(columns=name).mean(axis=1)], axis=1).dropna()
+            n = len(both)
+            if n < FEWEST_SHARED or float(both.std().min()) == 0:
+                continue
+            r = float(np.corrcoef(both.to_numpy().T)[0, 1])
+            if r * np.sqrt((n - 2) / max(1 - r**2, 1e-12)) < _FALLS:
+                yield InputWarning(
+                    f"Instrument {name!r} runs against the others: where its answers are high, theirs are "
+                    f"low "
+                    f"(correlation {r:.2f}). Loadings are not negative, so no meta-factor can join it to "
+                    f"them.",
+                    code="runs-against",
+                    remedy="If its high answers are good news, declare all of its items as reversed.",
+                    instrument=name,
+                    correlation=r,
+                )
+
+    def _levels(self) -> pd.DataFrame:
+        """Each participant's mean answer to each instrument, as a share of the items' ranges."""
+        found = {}
+        for name, each in self.instruments.items():
+            low, high = each.ranges().to_numpy().T
+            found[name] = ((each.keyed_answers() - low) / (high - low)).mean(axis=1).reindex(self.ids)
+        return pd.DataFrame(found)
 
 
 def by_instrument(questionnaire: Questionnaire, instrument_of: Mapping[str, str] | None = None) -> Battery:

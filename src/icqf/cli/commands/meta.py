@@ -13,6 +13,7 @@ from icqf.cli.support.many import ManyCommand, ManyOption
 from icqf.cli.support.options import FILE, options_of, study_options
 from icqf.cli.support.terminal import echo
 from icqf.cli.support.text import meta_text
+from icqf.cli.support.wording import worded
 
 
 @click.command(
@@ -71,6 +72,11 @@ def command(
     options = options_of(ctx)
     studies = read_battery(options)
     refuse_existing(out, force=force)
+    for name, (_own, study) in studies.items():
+        n, m = study.questionnaire.answers.shape
+        say([f"{name}: {n} participants, {m} items."], quiet=quiet)
+        if study.directions.warning is not None and not quiet:
+            echo(f"Warning: {name}: {worded(study.directions.warning)}", err=True)
     journals = out.parent / f"{out.resolve().name}.journals"
     with folder_job(ctx, journals, resume=resume, quiet=quiet) as meter:
         fit = fit_battery(options, studies=studies, compare=compare, checkpoint=journals, callback=meter)
