@@ -14,8 +14,9 @@ from _measure import heading, report, run_script, sklearn_nmf
 from icqf.datasets import make_synthetic
 from icqf.datasets.cohort import make_cohort
 from icqf.engines.local import run
+from icqf.solvers.observations import Observations
 from icqf.solvers.penalties import L1
-from icqf.solvers.problem import Observations, Problem
+from icqf.solvers.problem import Problem
 from icqf.solvers.start import Starts
 
 K, WITHIN = 8, 1e-3

@@ -277,5 +277,11 @@ class FittedModel(TransformerMixin, BaseEstimator):
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a model that `save` wrote. An ℓ1-NMF is also read as an `ICQF` without bounds."""
         stored = read_model(path)
+        if "longitudinal" in stored.header:
+            raise InputError(
+                f"{os.fspath(path)}: this is a model of repeated visits, whose loadings change with age.",
+                code="longitudinal-model",
+                remedy="Read it with icqf.extensions.LongitudinalICQF.load.",
+            )
         with damage_refused(path):
             return rebuild(cls, stored)

@@ -30,8 +30,9 @@ from icqf.data.validate import (
     working_matrix,
 )
 from icqf.io.modelfile import StoredCodebook
+from icqf.solvers.observations import Observations
 from icqf.solvers.penalties import PENALTIES
-from icqf.solvers.problem import Bounds, Observations, Problem
+from icqf.solvers.problem import Bounds, Problem
 from icqf.solvers.scaling import weighed
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -62,7 +62,17 @@ def description(model: FittedModel, names: list[str]) -> StoredModel:
     return StoredModel(header, arrays, described(model, model.codebook_))
 
 
-def described(model: FittedModel, codebook: StoredCodebook) -> StoredCodebook:
+class Ranged(Protocol):
+    """A fitted model whose items and confounds a codebook describes."""
+
+    @property
+    def item_range_(self) -> pd.DataFrame: ...
+
+    @property
+    def confound_encoder_(self) -> ConfoundEncoder: ...
+
+
+def described(model: Ranged, codebook: StoredCodebook) -> StoredCodebook:
     """The codebook of the model's items and confounds: ranges are those of the model, the rest as it says."""
     known = {item.name: _in_plain_numbers(item) for item in codebook.items}
     about = {item.name: _values_alone(_in_plain_numbers(item)) for item in codebook.confounds}

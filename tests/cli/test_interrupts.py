@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from icqf.cli.support.progress import Meter
+from icqf.jobs import Progress
 from icqf.selection import run as running
 
 SEARCH = ("--n-components", "1-3", "--beta", "0.1", "0.5", "--n-splits", "4")
@@ -220,7 +221,7 @@ def test_plain_lines_tell_the_time_left(capsys, monkeypatch):
     monkeypatch.setattr("icqf.cli.support.progress.time.monotonic", lambda: clock.now)
     with Meter() as meter:
         for done in (40, 50, 60, 100):  # 40 were done by an earlier run
-            meter(SimpleNamespace(done=done, total=100, best="8 factors"))
+            meter(Progress(done, 100, best="8 factors"))
             clock.now += 11.0
     assert capsys.readouterr().err.splitlines() == [
         "Cross-validation: 50 of 100 fits, about 55 s left; best so far: 8 factors",

@@ -8,7 +8,7 @@ import pytest
 from icqf import ICQF
 from icqf.datasets import make_synthetic
 from icqf.engines.local import IterationProgress, Solver, run
-from icqf.solvers import problem as problems
+from icqf.solvers import observations
 from icqf.solvers.start import Starts
 from solving import with_answers
 
@@ -34,7 +34,7 @@ def close(a, b, **limits):
 def test_many_blocks_equal_one_block(monkeypatch, problem, rows, exact):
     start = Starts(problem).make("nndsvd", 3)
     (one,) = run(problem, start, tol=1e-3, exact=exact)
-    monkeypatch.setattr(problems, "_BLOCK_ROWS", rows)
+    monkeypatch.setattr(observations, "_BLOCK_ROWS", rows)
     cut = with_answers(problem, problem.answers)
     assert len(list(cut.blocks())) == max(1, round(90 / rows)) > 0
     (many,) = run(cut, start, tol=1e-3, exact=exact)
@@ -43,7 +43,7 @@ def test_many_blocks_equal_one_block(monkeypatch, problem, rows, exact):
 
 
 def test_the_order_of_participants_does_not_matter(monkeypatch, problem):
-    monkeypatch.setattr(problems, "_BLOCK_ROWS", 20)
+    monkeypatch.setattr(observations, "_BLOCK_ROWS", 20)
     start = Starts(problem).make("nndsvd", 3)
     order = np.random.default_rng(1).permutation(problem.n)
     mixed = problem.of_rows(order)

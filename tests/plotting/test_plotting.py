@@ -292,3 +292,32 @@ def test_another_table_than_the_plot_needs_is_refused_in_one_sentence(draw, mess
 def test_a_search_s_curve_is_drawn_by_its_error():
     curve = pd.DataFrame({"n_components": [2, 3], "beta": [0.1, 0.1], "error": [0.5, 0.4]})
     assert plots.count_curve(curve, chosen=3).get_ylabel() == "error"
+
+
+def test_loading_courses_draw_the_strongest_items_with_bands_and_stars():
+    ages = [0.0, 1.0, 2.0]
+    rows = [
+        (f"q{j}", "factor1", str(int(age)), age, j / 10, j / 10 - 0.05, j / 10 + 0.05)
+        for j in range(9)
+        for age in ages
+    ]
+    courses = pd.DataFrame(rows, columns=["item", "factor", "bin", "age", "loading", "low", "high"])
+    index = pd.MultiIndex.from_tuples([("factor1", "q8"), ("factor1", "q7")])
+    changes = pd.DataFrame({"changes": [True, False]}, index)
+    items = pd.DataFrame(
+        {"wording": [f"Question {j}" for j in range(9)], "reverse": False}, courses["item"].unique()
+    )
+    ax = plots.loading_courses(courses, "factor1", items=items, changes=changes, n_items=4, names=["Mood"])
+    assert ax.get_title(loc="left") == "Mood"
+    assert [text.get_text() for text in ax.texts] == [
+        "Question 8 *",
+        "Question 7",
+        "Question 6",
+        "Question 5",
+    ]
+    assert len(ax.lines) == 4 and len(ax.collections) == 4
+    assert ax.lines[0].get_linewidth() > ax.lines[1].get_linewidth()
+    with pytest.raises(InputError, match="no factor 'factor9'"):
+        plots.loading_courses(courses, "factor9")
+    with pytest.raises(InputError, match="has no column 'age'"):
+        plots.loading_courses(courses.drop(columns="age"), "factor1")

@@ -11,7 +11,8 @@ from icqf import ICQF
 from icqf.errors import InputError
 from icqf.resampling.dealing import strata_of
 from icqf.resampling.folds import folds_of, halves_of, make_folds
-from icqf.solvers.problem import Observations, Problem
+from icqf.solvers.observations import Observations
+from icqf.solvers.problem import Problem
 
 
 @st.composite

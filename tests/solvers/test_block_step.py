@@ -5,7 +5,7 @@ import pytest
 
 from icqf import ICQF
 from icqf.datasets import make_synthetic
-from icqf.solvers import problem as problems
+from icqf.solvers import observations
 from icqf.solvers.block_step import (
     Loadings,
     Multipliers,
@@ -75,7 +75,7 @@ def test_a_step_changes_nothing_that_it_is_given(case):
 def test_two_halves_of_a_block_add_up_to_the_block(monkeypatch, case):
     problem, block, y, multipliers, loadings = case
     W, pressing, whole = block_step(block, y, multipliers, loadings, problem.terms)
-    monkeypatch.setattr(problems, "_BLOCK_ROWS", 30)
+    monkeypatch.setattr(observations, "_BLOCK_ROWS", 30)
     halves = list(with_answers(problem, problem.answers).blocks())
     assert len(halves) == 2
     parts = [

@@ -1,6 +1,6 @@
 """Penalties: each is what its formula says, and a new one is one class."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,8 +8,7 @@ import scipy.optimize
 
 from icqf import ICQF
 from icqf.datasets import make_synthetic
-from icqf.solvers.penalties import L1, L2, L21, PENALTIES
-from icqf.solvers.sweeps import cd_sweeps
+from icqf.solvers.penalties import L1, L2, L21, PENALTIES, Smooth
 from solving import solved
 
 NORMS = {
@@ -60,67 +59,139 @@ def test_only_the_sum_of_loadings_favours_the_intercept():
     assert L1.favours_intercept and not L2.favours_intercept and not L21.favours_intercept
 
 
-@dataclass(frozen=True)
-class Smooth(L1):
-    """ℓ1 plus ½ smooth Σ (Q_j − Q_j+1)² between neighbouring columns: the whole of a new penalty."""
-
-    smooth: float = 0.0
-    favours_intercept = False
-
-    def value(self, x, weights=None, *, scale=1.0):
-        bends = 0.5 * self.smooth * scale * (np.diff(x, axis=1) ** 2).sum()
-        return super().value(x, weights, scale=scale) + float(bends)
-
-    def _neighbours(self, x):
-        """How many neighbours each column has, and their sum."""
-        count = np.full(x.shape[1], 2.0, dtype=x.dtype)
-        count[[0, -1]] = 1.0
-        total = np.zeros_like(x)
-        total[:, 1:] += x[:, :-1]
-        total[:, :-1] += x[:, 1:]
-        return count, total
-
-    def sweep(self, x, G, P, top, *, scale, sweeps, xp=None):
-        lam = self.smooth * scale
-        for _ in range(sweeps):
-            for parity in (0, 1):  # neighbours never move at once
-                count, total = self._neighbours(x)
-                for j in range(parity, x.shape[1], 2):
-                    G_j = G + lam * count[j] * np.eye(len(G), dtype=G.dtype)
-                    P_j = (P[:, j] + lam * total[:, j] - self.beta * scale)[:, None]
-                    x[:, [j]] = cd_sweeps(x[:, [j]], G_j, P_j, None if top is None else top[j], sweeps=1)
-        return x
-
-    def context(self, x):
-        count, total = self._neighbours(x)
-        return np.stack([np.broadcast_to(count, x.shape), total], axis=-1)
-
-    def coordinate(self, h, p, context, *, scale):
-        lam = self.smooth * scale
-        return super().coordinate(h + lam * context[..., 0], p + lam * context[..., 1], context, scale=scale)
-
-    def along(self, w, context, *, scale):
-        lam = self.smooth * scale
-        bends = 0.5 * context[..., 0] * w**2 - context[..., 1] * w
-        return super().along(w, context, scale=scale) + lam * bends
-
-
-def test_a_new_penalty_is_one_class():
-    """Smoothness between neighbouring items: solver, trace, finish and certificate follow it."""
-    data = make_synthetic(50, 12, 2, noise=0.2, random_state=3)
-    model = ICQF(2, item_range=(0, 100), dtype="float64", intercept=False, reconstruction_max=None)
+def smooth_problem(smoothness, *, seed=3, bins=3, reconstruction_max=None):
+    """Items × bins as columns, with loadings that cost more the more they change from bin to bin."""
+    data = make_synthetic(50, 4 * bins, 2, noise=0.2, random_state=seed)
+    model = ICQF(2, item_range=(0, 100), dtype="float64", reconstruction_max=reconstruction_max)
     plain = model.state(data.answers).problem
-    smooth = replace(plain, loading_penalty=Smooth(plain.penalty.beta, smooth=2.0))
-    found = solved(smooth, 2, tol=1e-5, max_iter=5000)
+    return replace(plain, loading_penalty=Smooth(plain.penalty.beta, smoothness, bins, free=1))
+
+
+def bends(Q, bins=3):
+    """Σ (Q_jtr − Q_j,t+1,r)² in plain loops; columns are (bin, item)."""
+    items = Q.shape[1] // bins
+    return sum(
+        (Q[r, t * items + j] - Q[r, (t + 1) * items + j]) ** 2
+        for r in range(len(Q))
+        for t in range(bins - 1)
+        for j in range(items)
+    )
+
+
+def test_smoothness_costs_half_the_squared_steps_between_neighbouring_bins():
+    Q = np.random.default_rng(0).random((2, 12))
+    expected = 0.5 * 0.7 * 4.0 * bends(Q)
+    assert Smooth(0.3, 0.7, 3).value(Q, scale=4.0) - L1(0.3).value(Q, scale=4.0) == pytest.approx(expected)
+
+
+def test_the_smooth_penalty_along_a_coordinate_is_its_value():
+    x, penalty = np.random.default_rng(1).random((3, 8)), Smooth(0.7, 2.0, 4, free=1)
+    context = penalty.context(x)
+    for at in ((1, 0), (2, 3), (0, 7)):
+        moved = x.copy()
+        moved[at] += 0.4
+        along = penalty.along(moved[at], context[at], scale=1.5) - penalty.along(
+            x[at], context[at], scale=1.5
+        )
+        assert along == pytest.approx(penalty.value(moved, scale=1.5) - penalty.value(x, scale=1.5))
+
+
+def test_balance_of_a_smooth_penalty_is_the_scale_of_least_penalty():
+    rng = np.random.default_rng(2)
+    W, Q = rng.random((2, 30)), rng.random((2, 9))
+    scores, loadings, gamma = L1(0.4), Smooth(0.4, 3.0, 3), 5.0
+    s = loadings.balance(scores.mass(W, W), Q, gamma=gamma)
+    for r in range(2):
+        best = scipy.optimize.minimize_scalar(
+            lambda log_s, r=r: (
+                scores.value(W[[r]] * np.exp(log_s)) + loadings.value(Q[[r]] / np.exp(log_s), scale=gamma)
+            )
+        )
+        assert s[r] == pytest.approx(np.exp(best.x), rel=1e-4)
+
+
+@pytest.mark.parametrize("smoothness", [0.3, 30.0, 1e4])
+@pytest.mark.parametrize(("each", "free"), [(False, 0), (True, 0), (False, 1), (True, 1)])
+def test_smooth_sweeps_never_climb_and_end_at_the_minimum(smoothness, each, free):
+    rng = np.random.default_rng(4)
+    penalty, top, gamma = Smooth(0.2, smoothness, 4, free), 0.8, 2.0
+    root = rng.random((3, 9))
+    G, P = root @ root.T, 4 * rng.random((3, 12)) - 1
+    x = rng.random((3, 12)) * top
+
+    def value(x):
+        return 0.5 * np.sum(x * (G @ x)) - np.sum(P * x) + penalty.value(x, scale=gamma)
+
+    values = [value(x)]
+    for _ in range(300):
+        if each:
+            wide = np.repeat(G[:, :, None], 12, axis=2)
+            penalty.sweep_each(x, G @ x - P, wide, top, scale=gamma, sweeps=1)
+        else:
+            penalty.sweep(x, G, P, top, scale=gamma, sweeps=1)
+        values.append(value(x))
+    assert (np.diff(values) <= 1e-9 * np.abs(values[0])).all()
+    # An independent, slow solution: projected gradient descent with the penalty written out.
+    step = 1 / (np.linalg.eigvalsh(G).max() + 4 * smoothness * gamma)
+    plain = np.full((3, 12), 0.4)
+    shape = (3, 4, 3)
+    for _ in range(60000 if smoothness > 100 else 20000):
+        courses = plain.reshape(shape)
+        pull = np.zeros(shape)
+        pull[:, 1:] += courses[:, 1:] - courses[:, :-1]
+        pull[:, :-1] += courses[:, :-1] - courses[:, 1:]
+        pull[3 - free :] = 0
+        gradient = G @ plain - P + 0.2 * gamma + smoothness * gamma * pull.reshape(3, 12)
+        plain = np.clip(plain - step * gradient, 0, top)
+    assert values[-1] <= value(plain) + 1e-6 * abs(value(plain))
+    assert x.min() >= 0 and x.max() <= top
+
+
+def test_solver_trace_finish_and_certificate_follow_the_smooth_penalty():
+    problem, plain = smooth_problem(2.0), smooth_problem(0.0)
+    found = solved(problem, 2, tol=1e-5, max_iter=5000)
     assert found.converged
     W, Q = found.factors.scores, found.factors.loadings
-    assert found.objective == pytest.approx(smooth.objective(W, Q), rel=1e-12)
-    rough = solved(plain, 2, tol=1e-5, max_iter=5000).factors.loadings
-    assert (np.diff(Q, axis=1) ** 2).sum() < 0.8 * (np.diff(rough, axis=1) ** 2).sum()
+    assert found.objective == pytest.approx(problem.objective(W, Q), rel=1e-12)
+    assert bends(Q[:2]) < 0.8 * bends(solved(plain, 2, tol=1e-5, max_iter=5000).factors.loadings[:2])
 
     def value(flat):
-        return smooth.objective(W, flat.reshape(Q.shape))
+        return problem.objective(W, flat.reshape(Q.shape))
 
-    bounds = [(0, 100)] * Q.size
-    best = scipy.optimize.minimize(value, Q.ravel(), bounds=bounds, method="L-BFGS-B")
+    best = scipy.optimize.minimize(value, Q.ravel(), bounds=[(0, 100)] * Q.size, method="L-BFGS-B")
     assert value(Q.ravel()) <= best.fun * (1 + 1e-6)
+
+
+def test_the_certificate_of_a_smooth_problem_finds_the_best_single_move():
+    """The largest step and gain of a loading, against a search along every coordinate."""
+    problem = smooth_problem(5.0)
+    found = solved(problem, 2, tol=0.02, max_iter=3)
+    W, Q = found.factors.scores, found.factors.loadings
+    steps, gains = [], []
+    for at in np.ndindex(*Q.shape):
+
+        def value(q, at=at):
+            moved = Q.copy()
+            moved[at] = q
+            return problem.objective(W, moved)
+
+        best = scipy.optimize.minimize_scalar(
+            value, bounds=(0, 100), method="bounded", options={"xatol": 1e-7}
+        )
+        steps.append(abs(best.x - Q[at]) / 100)
+        gains.append(value(Q[at]) - best.fun)
+    assert found.certificate.loading_step == pytest.approx(max(steps), abs=1e-5)
+    assert found.certificate.gain >= max(gains) - 1e-6 * found.objective
+
+
+def test_no_smoothness_is_the_plain_penalty_to_the_bit():
+    problem = smooth_problem(0.0, reconstruction_max="item_range")
+    plain = replace(problem, loading_penalty=None)
+    ours, theirs = (solved(each, 2, tol=1e-4) for each in (problem, plain))
+    np.testing.assert_array_equal(ours.factors.scores, theirs.factors.scores)
+    np.testing.assert_array_equal(ours.factors.loadings, theirs.factors.loadings)
+    assert ours.trace.objective == theirs.trace.objective
+
+
+def test_only_without_smoothness_does_it_favour_the_intercept():
+    assert Smooth(0.1, 0.0, 3).favours_intercept and not Smooth(0.1, 1.0, 3).favours_intercept

@@ -23,7 +23,7 @@ from icqf.io.atomic import FULL
 
 COMMANDS = (
     *("demo", "check", "codebook", "fit", "select", "report", "plot", "score", "show", "compare"),
-    *("shortform", "batch", "meta", "stability", "diagnosis", "reproduce"),
+    *("longitudinal", "shortform", "batch", "meta", "stability", "diagnosis", "reproduce"),
 )
 BAD_INPUT = 2
 INTERRUPTED = 130

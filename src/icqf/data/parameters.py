@@ -71,6 +71,7 @@ Kind = Number | OneOf | Flag
 PARAMETERS: dict[str, Kind] = {
     "n_components": Number(least=1, whole=True, or_else=(None,)),
     "beta": Number(least=0.0, most=LARGEST),
+    "smoothness": Number(least=0.0, most=LARGEST),
     "item_weight": OneOf(("range", "variance", None)),
     "intercept": Flag(),
     "n_init": Number(least=1, whole=True, or_else=("auto",)),

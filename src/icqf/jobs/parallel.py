@@ -40,6 +40,8 @@ class Progress:
         The best candidate so far, in words; empty where there is none.
     stage : str
         Which of several pieces of work it is, such as the instrument of a battery; empty where there is one.
+    what : str
+        What is being done; empty where whoever asked for it knows.
 
     Examples
     --------
@@ -53,6 +55,7 @@ class Progress:
     total: int
     best: str = ""
     stage: str = ""
+    what: str = ""
 
 
 def run_all(
@@ -63,17 +66,19 @@ def run_all(
     n_jobs: int | None = None,
     checkpoint: Any = None,
     callback: Callable[[Progress], object] | None = None,
+    what: str = "",
 ) -> dict[str, dict[str, Any]]:
     """Call `work` with each job's arguments, on one BLAS thread; the results by the jobs' names.
 
     Results are plain JSON. With `checkpoint`, those of an earlier run with the same `identity` (data and
-    settings that all jobs share) are taken from the journal, whichever other jobs it had.
+    settings that all jobs share) are taken from the journal, whichever other jobs it had. The callback
+    is told `what` is being done.
     """
     digest = hashlib.sha256(identity.encode()).hexdigest()
     journal = None if checkpoint is None else Journal(checkpoint, digest)
     known = {record["job"]: record["result"] for record in (journal.records if journal else [])}
     results = {name: known[name] for name in jobs if name in known}
-    _tell(callback, len(results), len(jobs))
+    _tell(callback, len(results), len(jobs), what)
     todo = (
         delayed(on_one_thread)(_named, name, work, job) for name, job in jobs.items() if name not in known
     )
@@ -82,7 +87,7 @@ def run_all(
             if journal is not None:
                 journal.append([{"job": name, "result": result}])
             results[name] = result
-            _tell(callback, len(results), len(jobs))
+            _tell(callback, len(results), len(jobs), what)
     return {name: results[name] for name in jobs}
 
 
@@ -199,6 +204,6 @@ def _named(name: str, work: Work, job: tuple[Any, ...]) -> tuple[str, dict[str, 
     return name, work(*job)
 
 
-def _tell(callback: Callable[[Progress], object] | None, done: int, total: int) -> None:
+def _tell(callback: Callable[[Progress], object] | None, done: int, total: int, what: str) -> None:
     if callback is not None:
-        callback(Progress(done, total))
+        callback(Progress(done, total, what=what))

@@ -1,3 +1,4 @@
+from .ages import loading_courses as loading_courses
 from .batteries import battery_overview as battery_overview
 from .comparison import by_method as by_method
 from .comparison import by_sample_size as by_sample_size

@@ -35,9 +35,12 @@ class Folds:
     fold_of: Array
     n_splits: int
 
-    def mask(self, fold: int) -> Array:
-        """Which answers (n, m) a fold hides; folds partition the table."""
-        return (self.fold_of == fold)[self.row_block][:, self.col_block]
+    def mask(self, fold: int, problem: Problem | None = None) -> Array:
+        """Which answers (n, m) a fold hides, laid out as the problem's are; folds partition the table."""
+        chosen = (self.fold_of == fold)[self.row_block]
+        if problem is None:
+            return chosen[:, self.col_block]
+        return problem.observations.laid_out(chosen, self.col_block)
 
 
 def make_folds(

@@ -84,11 +84,7 @@ class HeldOut:
             self._units = problem.scaling.scale / visible.scaling.scale
         self.visible = visible.without_reconstruction_bound()
         self.starts = Starts(self.visible)
-        hidden = mask & (problem.answers >= 0)
-        if problem.hidden is not None:
-            hidden &= ~problem.hidden
-        self._rows, self._items = np.nonzero(hidden)
-        answers = problem.answers[hidden]
+        self._rows, self._items, answers = problem.observations.cells(mask)
         if problem.scaling is not None:
             answers = answers * problem.scaling.scale[self._items]
         self._answers = answers.astype(problem.dtype)
@@ -131,9 +127,7 @@ def _in_visible_range(problem: Problem, given: Array) -> tuple[Problem, float]:
     Everything is worked out from the answers as given: a shift by the lowest answer of all, a hidden
     one perhaps, would leave its trace in the last digit.
     """
-    seen = problem.answers >= 0
-    if problem.hidden is not None:
-        seen &= ~problem.hidden
+    seen = problem.observations.observed
     visible = given[seen]
     low, high = (visible.min(), visible.max()) if visible.size else (0, 0)
     if not low < high:
@@ -218,7 +212,7 @@ def _predicted(
     """Squared errors by item of the model and of the means, for some folds, one at a time in memory."""
 
     def held_out() -> Iterator[HeldOut]:
-        return (HeldOut(problem, folds.mask(fold)) for fold in part)
+        return (HeldOut(problem, folds.mask(fold, problem)) for fold in part)
 
     problems, again = tee(held_out())
     found = run(

@@ -13,6 +13,7 @@ import numpy as np
 from icqf.errors import InputError
 from icqf.jobs.journal import Journal
 from icqf.selection.search import Plan, Trial
+from icqf.solvers.observations import VisitObservations
 
 
 def fingerprint(plan: Plan) -> str:
@@ -22,6 +23,8 @@ def fingerprint(plan: Plan) -> str:
     parts = [problem.answers, problem.design, problem.span]
     parts += [part for part in (problem.weights, problem.bounds.loading) if part is not None]
     parts += [] if problem.scaling is None else [problem.scaling.scale]
+    if isinstance(problem.observations, VisitObservations):
+        parts += [problem.observations.participant, problem.observations.bin]
     for folds in plan.folds:
         parts += [folds.row_block, folds.col_block, folds.fold_of]
     for part in parts:

@@ -84,7 +84,8 @@ def tasks(plan: Plan, ks: Sequence[int], *, pieces: int) -> list[Task]:
 def run_task(plan: Plan, task: Task) -> list[Trial]:
     """Fit every candidate of a task with its folds' answers hidden, and judge it by them."""
     held_out = [
-        HeldOut(plan.problem, plan.folds[repeat].mask(fold), given=plan.given) for repeat, fold in task.folds
+        HeldOut(plan.problem, plan.folds[repeat].mask(fold, plan.problem), given=plan.given)
+        for repeat, fold in task.folds
     ]
     grown = [Growth(each.visible.with_beta(min(plan.betas)), tol=plan.tol) for each in held_out]
     return [trial for k in task.ks for trial in _trials(plan, task, held_out, grown, k)]

@@ -1,5 +1,9 @@
 """One step of a block of participants: pure, and `Sums` are all that blocks share.
 
+Where most answers are given, a missing one is filled with what the model says, and all participants share one
+Gram matrix, as do all items. Where most are missing that would crawl, so each participant and each item has
+the Gram matrix of the answers that are there, as long as the bound below is not looked at.
+
 The bound on a reconstructed answer is handled where it presses. A participant whose reconstruction
 reaches above the range carries a multiplier Λ ≥ 0 for each item, and is solved with the augmented
 Lagrangian ½σ max(0, Λ/σ + R − b)², its curvature included; all others share one Gram matrix.
@@ -13,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from icqf.solvers.problem import Array, Block, Terms, half_square, half_square_from_sums
+from icqf.solvers.observations import Block
+from icqf.solvers.problem import Array, Terms, half_square, half_square_from_sums
 
 _NONE = np.zeros(0, dtype=np.intp)
 _SCORE_SWEEPS = 1
@@ -120,13 +125,22 @@ class Sums:
     S: Array  # Σ ω_i a_i a_iᵀ, (K, K)
     P: Array  # Σ ω_i a_i d_iᵀ with d_i the residual at y_i (or v_i itself where `cross` lacks y_i), (K, m)
     cross: Array  # Σ ω_i a_i y_iᵀ, (K, K), so that Σ ω_i a_i v_iᵀ = P + cross Q
-    active: Array | None  # σ Σ ω_i a_i a_iᵀ [bound active at (i, j)] for each item, packed (K(K+1)/2, m)
+    active: Array | None  # σ Σ ω_i a_i a_iᵀ [bound active at (i, j)] for each item, packed (K(K+1)/2, m); of
+    # blocks in which most answers are missing, Σ ω_i a_i a_iᵀ over those that are there, which S lacks
     mass: Array  # Σ ω_i w_ir, or what the penalty balances by, (k,)
     peak: Array  # max_i w_ir, and y_ir of those who press: no scale taken from it leaves the box, (k,)
     step: Array  # max_i |w_ir − y_ir|, (k,)
     misfit: float  # ½ Σ ω_i Σ_j O_ij (X_ij − R_ij)²
     penalty: float  # β Σ ω_i ‖w_i‖
     excess: float  # max_ij (R_ij − b_j) / b_j, at least 0
+
+    @property
+    def curvature(self) -> Array:
+        """How much a loading of each row weighs in the sums (K,)."""
+        diagonal = np.diag(self.S)
+        if diagonal.any() or self.active is None:
+            return diagonal
+        return np.diag(unpack(self.active.mean(axis=1), len(diagonal)))
 
     def __add__(self, other: Sums) -> Sums:
         together: dict[str, Any] = {}
@@ -188,19 +202,31 @@ def block_step(
     pressing, excess = _NONE, 0.0
     if multipliers is not None:
         pressing, excess = rows_above(R, _bound(terms), known=multipliers.rows)
-    target = loadings.gram @ y
-    target += (D @ loadings.columns).T
     after = before.copy()
-    _sweep(after[:k], target, loadings, terms)
+    sparse = block.sparse and multipliers is None
+    if sparse:
+        gram = unpack((block.observed() @ loadings.products).T, k)
+        gradient = -(D @ loadings.columns).T
+        terms.penalty.sweep_each(
+            after[:k], gradient, gram, terms.bounds.score, scale=1.0, sweeps=_SCORE_SWEEPS, xp=np
+        )
+    else:
+        target = loadings.gram @ y
+        target += (D @ loadings.columns).T
+        _sweep(after[:k], target, loadings, terms)
     after[:k, pressing] = y[:, pressing]
     weighted = _weighted(after, block.weights)
     if len(pressing):
         weighted = weighted.copy()
         weighted[:, pressing] = 0
-    sums = _sums(
-        after[:k], y, weighted, S=weighted @ after.T, P=weighted @ D, cross=weighted @ before.T,
-        misfit=misfit, penalty=penalty, excess=excess, terms=terms,
-    )  # fmt: skip
+    measured: dict[str, Any] = {"misfit": misfit, "penalty": penalty, "excess": excess, "terms": terms}
+    if sparse:
+        sums = _sums_of_answers(block, after, y, weighted, loadings, **measured)
+    else:
+        sums = _sums(
+            after[:k], y, weighted,
+            S=weighted @ after.T, P=weighted @ D, cross=weighted @ before.T, **measured,
+        )  # fmt: skip
     if multipliers is None or not len(pressing):
         return after[:k], None if multipliers is None else Multipliers.none(len(R.T), R.dtype), sums
     pressed = Multipliers(pressing, multipliers.of(pressing))
@@ -221,6 +247,17 @@ def _complete_step(block: Block, y: Array, loadings: Loadings, terms: Terms) -> 
         penalty=terms.penalty.value(after[:k], block.weights), excess=0.0, terms=terms,
     )  # fmt: skip
     return after[:k], None, sums
+
+
+def _sums_of_answers(
+    block: Block, after: Array, y: Array, weighted: Array, loadings: Loadings, **measured: Any
+) -> Sums:
+    """Sums in which each item has its own Gram matrix, of the participants who answered it."""
+    D = block.masked(block.X - after.T @ loadings.Q)
+    first, second, _ = _pairs(len(after))
+    none = np.zeros((len(after), len(after)))
+    own = (weighted[first] * after[second]) @ block.observed()
+    return _sums(after[: loadings.k], y, weighted, S=none, P=weighted @ D, cross=none, active=own, **measured)
 
 
 def _press(

@@ -36,7 +36,7 @@ def balance(problem: Problem, mass: Array, peak: Array, own: Array) -> Array | N
     """
     own = own.astype(np.float64)
     used = (mass > 0) & (own.sum(axis=1) > 0)
-    s = problem.penalty.balance(np.where(used, mass, 1.0), own, gamma=problem.gamma)
+    s = problem.penalty_of_loadings.balance(np.where(used, mass, 1.0), own, gamma=problem.gamma)
     if s is None:
         return None
     if problem.bounds.loading is not None:

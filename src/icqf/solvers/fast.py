@@ -82,7 +82,7 @@ class FastIteration:
         score_unit, loading_unit = problem.units(sums.peak, Q)
         step = self._moved = float((np.abs(Q - y) / loading_unit).max())
         score_step = float((sums.step / score_unit).max())
-        self._set_momentum(y, Q, np.diag(sums.S), objective)
+        self._set_momentum(y, Q, sums.curvature, objective)
         self.Q_previous, self.Q = self.Q, Q
         exact_moves = len(self.trace.step) % _EXACT_MOVES_EVERY == 0
         if exact_moves:

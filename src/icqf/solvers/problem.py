@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from icqf.solvers.penalties import L1, Penalty
-
-Array = NDArray[Any]
-
-_CACHE_BYTES = 64 * 2**20  # tables up to this size are decoded to floats once, larger ones block by block
-_BLOCK_ROWS = 2048  # a block of answers and its residuals stay in the processor's cache
+from icqf.solvers.observations import Array, Block, Observations
+from icqf.solvers.penalties import L1, Penalty, Smooth
 
 
 @dataclass(frozen=True)
@@ -26,88 +20,6 @@ class Bounds:
     score: float | None = None
     loading: Array | None = None  # (m,)
     reconstruction: Array | None = None  # (m,)
-
-
-@dataclass(frozen=True)
-class Block:
-    """Some participants as floats, with 0 where an answer is missing."""
-
-    rows: slice
-    X: Array  # (B, m)
-    O: Array | None  # (B, m) ones and zeros; None when nothing is missing
-    C: Array  # (c, B)
-    weights: Array | None  # (B,)
-
-    def masked(self, V: Array) -> Array:
-        """Zero the entries of V that nobody answered, in place."""
-        if self.O is not None:
-            V *= self.O
-        return V
-
-    def observed(self) -> Array:
-        """Ones where an answer was given (B, m)."""
-        return np.ones_like(self.X) if self.O is None else self.O
-
-
-@dataclass(frozen=True)
-class Observations:
-    """Answers as stored, the confound design and the weights; read as blocks of floats.
-
-    Tables small enough are decoded once, and everything that shares the observations shares that. The decoded
-    table is left behind when the observations travel to another process.
-    """
-
-    answers: Array  # (n, m), integer or float; a negative number or NaN is missing
-    design: Array  # (c, n), each entry in [0, 1]
-    weights: Array | None = None  # (n,)
-    hidden: Array | None = None  # (n, m), True where an answer is treated as missing
-    scale: Array | None = None  # (m,), what answers are multiplied by when they are read; None is 1
-    dtype: Any = np.float32
-
-    def hide(self, mask: Array) -> Observations:
-        """With more answers held out."""
-        return replace(self, hidden=mask if self.hidden is None else self.hidden | mask)
-
-    def take(self, rows: Array) -> Observations:
-        """Those of some participants."""
-        return replace(
-            self,
-            answers=self.answers[rows],
-            design=np.ascontiguousarray(self.design[:, rows]),
-            weights=None if self.weights is None else self.weights[rows],
-            hidden=None if self.hidden is None else self.hidden[rows],
-        )
-
-    def blocks(self) -> Iterator[Block]:
-        """The table as floats, one block of participants at a time."""
-        yield from self._cached if self._cached is not None else self._decode()
-
-    @cached_property
-    def _cached(self) -> tuple[Block, ...] | None:
-        floats = 2 * self.answers.size * np.dtype(self.dtype).itemsize
-        return tuple(self._decode()) if floats <= _CACHE_BYTES else None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_cached"}
-
-    def _decode(self) -> Iterator[Block]:
-        n = len(self.answers)
-        edges = np.linspace(0, n, max(1, round(n / _BLOCK_ROWS)) + 1).astype(int)
-        for start, stop in pairwise(edges):
-            rows = slice(int(start), int(stop))
-            raw = self.answers[rows]
-            observed = raw >= 0  # NaN compares as False
-            if self.hidden is not None:
-                observed &= ~self.hidden[rows]
-            C = self.design[:, rows].astype(self.dtype)
-            weights = None if self.weights is None else self.weights[rows].astype(self.dtype)
-            if self.scale is not None:
-                raw = raw * self.scale
-            if observed.all():
-                yield Block(rows, raw.astype(self.dtype), None, C, weights)
-            else:
-                X = np.where(observed, raw, 0).astype(self.dtype)
-                yield Block(rows, X, observed.astype(self.dtype), C, weights)
 
 
 @dataclass(frozen=True)
@@ -183,11 +95,11 @@ class Problem:
 
     @property
     def n(self) -> int:
-        return int(self.answers.shape[0])
+        return self.observations.n
 
     @property
     def m(self) -> int:
-        return int(self.answers.shape[1])
+        return self.observations.m
 
     @property
     def c(self) -> int:
@@ -236,6 +148,44 @@ class Problem:
             penalty=replace(self.penalty, beta=beta),
             loading_penalty=None if loadings is None else replace(loadings, beta=beta),
         )
+
+    def with_smoothness(self, smoothness: float) -> Problem:
+        """The same problem with loadings that cost more the more they change from one age bin to the next.
+
+        The intercept, which is the last column of the design, may change freely.
+        """
+        beta, bins = self.penalty_of_loadings.beta, self.observations.n_bins
+        free = 0 if self.intercept is None else self.c - self.intercept
+        return replace(self, loading_penalty=Smooth(beta, smoothness, bins, free))
+
+    def pooled(self) -> Problem:
+        """The problem that knows of no age bins: each participant's mean answers to the items themselves."""
+        if self.observations.n_bins == 1:
+            return self
+        items = slice(0, self.m // self.observations.n_bins)
+
+        def within(bounds: Bounds) -> Bounds:
+            ends = (None if end is None else end[items] for end in (bounds.loading, bounds.reconstruction))
+            return Bounds(bounds.score, *ends)
+
+        scaling = self.scaling and replace(
+            self.scaling,
+            scale=self.scaling.scale[items],
+            span=self.scaling.span[items],
+            bounds=within(self.scaling.bounds),
+        )
+        return replace(
+            self,
+            observations=self.observations.pooled(),
+            span=self.span[items],
+            bounds=within(self.bounds),
+            loading_penalty=None,
+            scaling=scaling,
+        )
+
+    def spread(self, Q: Array) -> Array:
+        """Loadings (K, items) of the pooled problem as loadings of this one (K, m), alike in every bin."""
+        return np.tile(Q, self.observations.n_bins)
 
     def without_reconstruction_bound(self) -> Problem:
         """The same problem with the bound on reconstructed answers left to the clipping of predictions."""
@@ -296,6 +246,7 @@ class Problem:
                 None if block.O is None else block.O.astype(np.float64),
                 self.design[:, block.rows].astype(np.float64),
                 None if self.weights is None else self.weights[block.rows],
+                block.sparse,
             )
 
     def with_confounds(self, W: Array, dtype: Any = None) -> Array:

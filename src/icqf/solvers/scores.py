@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from icqf.solvers.block_step import Loadings, into_box, rows_above, unpack
-from icqf.solvers.problem import Array, Block, Problem
+from icqf.solvers.observations import Block
+from icqf.solvers.problem import Array, Problem
 from icqf.solvers.row_problem import solve_rows
 
 _SWEEPS = 6

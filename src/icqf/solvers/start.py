@@ -87,6 +87,9 @@ NAMES = ("nndsvd", "rotated", "random")
 class Starts:
     """Starts of one problem by name, settled inside its bounds; what is shared between them is kept.
 
+    Those of a problem with age bins are starts of the pooled one, alike in every bin: in a table that is
+    mostly empty, singular vectors would tell the bins apart rather than the factors.
+
     Examples
     --------
     A start for eight factors: ``Starts(problem).make("nndsvd", 8)``.
@@ -94,6 +97,7 @@ class Starts:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
+        self._pooled = problem.pooled()
         self._spectra: dict[bool, Spectrum] = {}
 
     def with_beta(self, beta: float) -> Starts:
@@ -105,12 +109,15 @@ class Starts:
     def make(self, name: str, k: int, rng: np.random.Generator | None = None) -> Factors:
         """The start "nndsvd", "rotated" or "random"; only the last draws from `rng`."""
         if name == "random":
-            return settle(self.problem, random(self.problem, k, rng or np.random.default_rng()))
-        centred = name == "rotated"
-        if centred not in self._spectra:
-            self._spectra[centred] = Spectrum(self.problem, centred=centred)
-        spectrum = self._spectra[centred]
-        return settle(self.problem, rotated(spectrum, k) if centred else nndsvd(spectrum, k))
+            raw = random(self._pooled, k, rng or np.random.default_rng())
+        else:
+            centred = name == "rotated"
+            if centred not in self._spectra:
+                self._spectra[centred] = Spectrum(self._pooled, centred=centred)
+            spectrum = self._spectra[centred]
+            raw = rotated(spectrum, k) if centred else nndsvd(spectrum, k)
+        start = settle(self._pooled, raw)
+        return Factors(start.scores, self.problem.spread(start.loadings))
 
 
 def nndsvd(spectrum: Spectrum, k: int) -> Factors:

@@ -26,3 +26,8 @@ from .score import Scored as Scored
 from .score import score_file as score_file
 from .short_forms import shorten_study as shorten_study
 from .short_forms import write_short_form as write_short_form
+from .visits import LongitudinalOptions as LongitudinalOptions
+from .visits import VisitsFit as VisitsFit
+from .visits import fit_visits as fit_visits
+from .visits import read_visits as read_visits
+from .visits import write_visits as write_visits

@@ -13,6 +13,7 @@ from icqf.data.parameters import Visit
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.errors import InputError, did_you_mean
 from icqf.estimator import ICQF
+from icqf.extensions.longitudinal import LongitudinalICQF
 from icqf.io.codebook import read_codebook
 from icqf.io.modelfile import StoredCodebook
 from icqf.io.readers.confounds import as_the_model_knows
@@ -127,13 +128,13 @@ def answers_for(
     confounds stand among the confounds.
     """
     known = model.codebook_
-    items = _items(model, given)
+    items = known_items(model, given)
     if id is None:
         id = known.id if known.id in table.frame.columns else table.id
     categories = {column.name: column.categories for column in model.confound_encoder_.columns}
     confounds = list(categories)
-    _require_columns(table, [item.name for item in items], "item")
-    _require_columns(table, confounds, "confound")
+    require_model_columns(table, [item.name for item in items], "item")
+    require_model_columns(table, confounds, "confound")
     for name in beside:
         require_column(table, name, "a group")
     table = as_the_model_knows(table, categories, (*given, *table.items, *known.confounds))
@@ -147,13 +148,14 @@ def answers_for(
     )
 
 
-def _items(model: ICQF, given: tuple[Item, ...]) -> tuple[Item, ...]:
+def known_items(model: ICQF | LongitudinalICQF, given: tuple[Item, ...]) -> tuple[Item, ...]:
     """Return the model's items: ranges from the model, the rest from the codebook given or stored."""
     names = (Item(str(name)) for name in model.item_range_.index)
     return described(model, StoredCodebook((*names, *model.codebook_.items, *given))).items
 
 
-def _require_columns(table: Table, names: list[str], kind: str) -> None:
+def require_model_columns(table: Table, names: Sequence[str], kind: str) -> None:
+    """Refuse a table that lacks columns of a model."""
     absent = [name for name in names if name not in table.frame.columns]
     if absent:
         more = f", nor are {len(absent) - 1} more" if len(absent) > 1 else ""

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import tomli_w
 
@@ -164,7 +164,17 @@ class StudyOptions:
         }
 
     @classmethod
-    def of(cls, values: Mapping[str, Any], *, folder: Path | None = None, where: str = "") -> StudyOptions:
+    def kinds(cls) -> Mapping[str, Kind]:
+        """What further options may be, by name; for options of a command of its own."""
+        return {}
+
+    @classmethod
+    def takers(cls) -> Mapping[str, Callable[[Any], Any]]:
+        """How further options that are more than one checked value are taken, by name."""
+        return {}
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any], *, folder: Path | None = None, where: str = "") -> Self:
         """Make the options from plain values, as they stand in TOML or on a command line.
 
         Parameters
@@ -177,12 +187,13 @@ class StudyOptions:
             The file that messages name; empty for none.
         """
         plain: dict[str, Any] = {}
+        names = [field.name for field in fields(cls)]
         for name, value in values.items():
-            if name not in _NAMES:
-                fault = InputError(f"There is no option {name!r}.{did_you_mean(name, _NAMES)}")
+            if name not in names:
+                fault = InputError(f"There is no option {name!r}.{did_you_mean(name, names)}")
                 raise fault.at(where) if where else fault
             try:
-                taken = _taken(name, value)
+                taken = _taken(name, value, {**_KINDS, **cls.kinds()}, {**_TAKE, **cls.takers()})
             except InputError as error:
                 raise (error.at(where) if where else error) from None
             plain[name] = folder / taken if isinstance(taken, Path) and folder is not None else taken
@@ -201,7 +212,7 @@ class StudyOptions:
                 value = {name: [low, high] for name, low, high in value}
             elif field.name == "visit":
                 value = dict(value)
-            elif field.name in ("n_components", "beta") and not value:
+            elif field.name in ("n_components", "beta", "smoothness") and not value:
                 value = "auto"
             elif isinstance(value, tuple):
                 value = list(value)
@@ -214,8 +225,11 @@ class StudyOptions:
         return tomli_w.dumps(self.to_dict(folder=folder))
 
 
-def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read the options in a TOML file, its relative paths counted from the folder the file is in."""
+def read_config(path: str | os.PathLike[str], kind: type[StudyOptions] | None = None) -> dict[str, Any]:
+    """Read the options in a TOML file, its relative paths counted from the folder the file is in.
+
+    `kind` is that of the command; its options are those that the file may hold.
+    """
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: there is no such file.")
@@ -226,7 +240,7 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
     for name in FILES:
         if isinstance(values.get(name), str):
             values[name] = str(Path(os.path.normpath(path.parent / Path(values[name]).expanduser())))
-    StudyOptions.of({"answers": "-", **values}, where=path.name)
+    (kind or StudyOptions).of({"answers": "-", **values}, where=path.name)
     return values
 
 
@@ -282,18 +296,25 @@ def _number(value: Any) -> float | None:
     return number if number is not None and math.isfinite(number) else None
 
 
-def _betas(value: Any, name: str = "beta") -> tuple[float, ...]:
-    betas = set()
+def penalties(value: Any, name: str = "beta") -> tuple[float, ...]:
+    """Return the strengths of a penalty from ``"auto"`` (none), a number, a text or a list of these.
+
+    Examples
+    --------
+    >>> penalties("auto"), penalties(["0.5", 0.1])
+    ((), (0.1, 0.5))
+    """
+    found = set()
     if [str(part).strip().lower() for part in _parts(value)] == ["auto"]:
         return ()
     for part in _parts(value):
         number = _number(part)
-        found = part if number is None or not isinstance(part, str) else number
-        check_parameter(name, found, {name: PARAMETERS["beta"]})
-        betas.add(float(part))
-    if not betas:
+        given = part if number is None or not isinstance(part, str) else number
+        check_parameter(name, given, {name: PARAMETERS["beta"]})
+        found.add(float(part))
+    if not found:
         raise ValueError("one number or several")
-    return tuple(sorted(betas))
+    return tuple(sorted(found))
 
 
 def _starts(value: Any) -> int | str:
@@ -346,18 +367,19 @@ _TAKE: dict[str, Callable[[Any], Any]] = {
     "missing_codes": _codes,
     "visit": visit_pairs,
     **dict.fromkeys(("n_components", "n_meta"), counts),
-    "beta": _betas,
-    "meta_beta": lambda value: _betas(value, "meta_beta"),
+    "beta": penalties,
+    "meta_beta": lambda value: penalties(value, "meta_beta"),
     "n_init": _starts,
 }
-_NAMES = tuple(field.name for field in fields(StudyOptions))
 
 
-def _taken(name: str, value: Any) -> Any:
+def _taken(
+    name: str, value: Any, kinds: Mapping[str, Kind], takers: Mapping[str, Callable[[Any], Any]]
+) -> Any:
     """Return an option's value in its own type."""
-    if name in _TAKE:
+    if name in takers:
         try:
-            return _TAKE[name](value)
+            return takers[name](value)
         except InputError:
             raise
         except (TypeError, ValueError) as error:
@@ -367,7 +389,7 @@ def _taken(name: str, value: Any) -> Any:
     elif name == "bootstrap" and value == 1:
         wanted = "at least 2 resamples, or 0 for none"
     else:
-        check_parameter(name, value, _KINDS)
+        check_parameter(name, value, kinds)
         return value
     shown = ", ".join(map(repr, _parts(value)))
     raise parameter_error(name, f" must be {wanted}, not {shown}.", value=value)

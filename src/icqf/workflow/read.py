@@ -46,7 +46,7 @@ def read_study(options: StudyOptions, *, labels: Sequence[str] = ()) -> Study:
     >>> read_study(options).questionnaire.answers.shape
     (600, 15)
     """
-    table, columns = _columns(options, labels)
+    table, columns = study_columns(options, labels)
     confounds = list(options.confounds)
     for name in labels:
         require_column(table, name, "a label")
@@ -81,7 +81,7 @@ def check_study(options: StudyOptions) -> Findings:
     >>> check_study(StudyOptions.of({"answers": answers, "codebook": codebook})).must_fix
     False
     """
-    table, columns = _columns(options)
+    table, columns = study_columns(options)
     return check_table(table, smallest_category=options.smallest_category, **columns)
 
 
@@ -133,7 +133,7 @@ def input_files(options: StudyOptions) -> tuple[Path, ...]:
     return tuple(path for path in files if path is not None)
 
 
-def _columns(options: StudyOptions, labels: Sequence[str] = ()) -> tuple[Table, dict[str, Any]]:
+def study_columns(options: StudyOptions, labels: Sequence[str] = ()) -> tuple[Table, dict[str, Any]]:
     """Return the table of answers, and what its columns are."""
     texts = [name for name in (options.id, options.groups) if name]
     table = keep_visit(read_table(options.answers, dictionary=options.dictionary, text=texts), options.visit)

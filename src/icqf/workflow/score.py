@@ -12,10 +12,22 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from icqf.data.parameters import Visit
+from icqf.data.parameters import Visit, parameter_error
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.estimator import ICQF
-from icqf.workflow.modelled import read_for_model
+from icqf.extensions.longitudinal import LongitudinalICQF
+from icqf.extensions.visit_file import is_longitudinal
+from icqf.io.codebook import read_codebook
+from icqf.io.readers.confounds import as_the_model_knows
+from icqf.io.readers.files import read_table
+from icqf.io.readers.questionnaires import NOT_IN_CODEBOOK
+from icqf.workflow.modelled import (
+    DIRECTIONS_UNKNOWN,
+    known_items,
+    read_for_model,
+    require_model_columns,
+)
+from icqf.workflow.visits import visit_rows
 
 ROWS_AT_A_TIME = 16384
 
@@ -83,6 +95,11 @@ def score_file(
     >>> scored.scores.shape
     (600, 2)
     """
+    if is_longitudinal(model):
+        if visit:
+            raise parameter_error("visit", " has no meaning for a model of repeated visits; leave it out.")
+        given = () if codebook is None else read_codebook(codebook)
+        return _score_visits(model, answers, given, dictionary, id, missing_codes, begin)
     read = read_for_model(
         model,
         answers,
@@ -97,6 +114,40 @@ def score_file(
     scores = transform_in_threads(read.model, read.questionnaire)
     silent = int(scores.iloc[:, 0].isna().sum()) if scores.shape[1] else 0
     return Scored(scores, read.notes, silent)
+
+
+def _score_visits(
+    model: str | os.PathLike[str],
+    answers: str | os.PathLike[str],
+    given: tuple[Item, ...],
+    dictionary: str | os.PathLike[str] | None,
+    id: str | None,
+    missing_codes: Iterable[float | str],
+    begin: Callable[[], object] | None,
+) -> Scored:
+    """Score participants by all their visits in the file, with a longitudinal model."""
+    fitted = LongitudinalICQF.load(model)
+    participant, confounds = id or fitted.participant, list(fitted.confounds)
+    table = read_table(answers, dictionary=dictionary, text=[participant])
+    require_model_columns(table, [participant], "participant column")
+    require_model_columns(table, [fitted.age], "age column")
+    require_model_columns(table, fitted.items_, "item")
+    require_model_columns(table, confounds, "confound")
+    categories = {column.name: column.categories for column in fitted.confound_encoder_.columns}
+    table = as_the_model_knows(table, categories, (*given, *table.items, *fitted.codebook_.confounds))
+    items = known_items(fitted, given)
+    visits = visit_rows(
+        table, participant, fitted.age, codebook=items, confounds=confounds, missing_codes=missing_codes
+    )
+    if begin is not None:
+        begin()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        scores = fitted.set_params(participant=participant).transform(visits)
+    notes = [note for note in visits.notes if not note.startswith(NOT_IN_CODEBOOK)]
+    if not given and not fitted.codebook_.items:
+        notes.insert(0, DIRECTIONS_UNKNOWN)
+    return Scored(scores, tuple(notes), int(scores.iloc[:, 0].isna().sum()))
 
 
 def transform_in_threads(model: ICQF, questionnaire: Questionnaire) -> pd.DataFrame:

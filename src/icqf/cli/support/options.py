@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import click
 
@@ -225,31 +225,48 @@ def modelled_options_of(ctx: click.Context) -> dict[str, Any]:
     return {**given, "missing_codes": taken.missing_codes, "visit": taken.visit}
 
 
-def study_options(*groups: str) -> Callable[[Command], Command]:
-    """Add groups of options to a command: "columns", "candidates", "model", …"""
+def study_options(*groups: str, without: Collection[str] = ()) -> Callable[[Command], Command]:
+    """Add groups of options to a command: "columns", "candidates", "model", ….
+
+    Those named in `without` have no meaning for the command.
+    """
     chosen = [*_answers, *(option for group in groups for option in _GROUPS[group])]
 
     def decorate(command: Command) -> Command:
+        own = len(getattr(command, "__click_params__", ()))
         for add in reversed(chosen):
             command = add(command)
+        every: list[click.Parameter] = command.__click_params__  # type: ignore[attr-defined]
+        every[own:] = [parameter for parameter in every[own:] if parameter.name not in without]
         return command
 
     return decorate
 
 
-def options_of(ctx: click.Context) -> StudyOptions:
+Options = TypeVar("Options", bound=StudyOptions)
+
+
+@overload
+def options_of(ctx: click.Context) -> StudyOptions: ...
+
+
+@overload
+def options_of(ctx: click.Context, kind: type[Options]) -> Options: ...
+
+
+def options_of(ctx: click.Context, kind: type[StudyOptions] = StudyOptions) -> StudyOptions:
     """Return the options of a command: what was typed, then the TOML file, then the defaults."""
-    known = {field.name for field in fields(StudyOptions)}
+    known = {field.name for field in fields(kind)}
     typed = {
         name: value
         for name, value in ctx.params.items()
         if name in known and ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
     }
     config = ctx.params.get("config")
-    values = {**({} if config is None else read_config(config)), **typed}
+    values = {**({} if config is None else read_config(config, kind)), **typed}
     if "answers" not in values:
         many = [option for option in ctx.command.params if isinstance(option, ManyOption)]
         used = [option.opts[0] for option in many if ctx.params.get(option.name or "")]
         hint = f" ({used[-1]} takes all words up to the next option: put the file first.)" if used else ""
         raise click.UsageError(f"No file of answers is named.{hint}", ctx)
-    return StudyOptions.of(values)
+    return kind.of(values)

@@ -34,7 +34,7 @@ class Meter:
         self.quiet, self.what, self.unit = quiet, what, unit
         self.done, self.total = 0, 0
         self.drawn = not quiet and sys.stderr.isatty()
-        self._stage = ""
+        self._stage = self._doing = ""
         self._found = 0  # fits that an earlier run had done
         self._began = self._last = time.monotonic()
 
@@ -51,8 +51,8 @@ class Meter:
     def __call__(self, progress: Any) -> None:
         """Take a progress report of a search (done, total, best) or of a fit (iteration, objective)."""
         if hasattr(progress, "done"):
-            if progress.stage != self._stage:  # another piece of work begins
-                self._stage, self.total = progress.stage, 0
+            if (progress.stage, progress.what) != (self._stage, self._doing):  # another piece of work begins
+                self._stage, self._doing, self.total = progress.stage, progress.what, 0
                 self._began = time.monotonic()
             self._search(int(progress.done), int(progress.total), str(progress.best or ""))
         elif self.drawn and self._due(SECONDS_BETWEEN_DRAWINGS):
@@ -71,7 +71,7 @@ class Meter:
         when = when if done < total else f", {duration(spent)}"
         said = f"; best{'' if done == total else ' so far'}: {best}" if best else ""
         text = f"{done} of {total} {self.unit}{when}{said}"
-        what = self.what
+        what = self._doing or self.what
         if self._stage:  # it may be the name of a file
             what = f"{escaped(self._stage)}: {what[:1].lower()}{what[1:]}"
         if self.drawn:

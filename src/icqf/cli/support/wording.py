@@ -186,5 +186,16 @@ WORDS: dict[str, Callable[[Any], str]] = {
         "Add --codebook with a column 'instrument', or name a folder with one file for each instrument."
     ),
     "no-id-column": _with("Name the column with --id; it must be called the same in all files."),
+    "visit-order": _with(
+        "Name the visits in order, as in --bins baseline 'year 1', or use a column of ages."
+    ),
+    "age-text": _with("Give numbers, or the visits in order, as in --bins baseline 'year 1'."),
+    "one-visit": _with("Fit one visit by itself with icqf fit --visit, or ask for narrower --bins."),
+    "bins": _with("Correct --bins, or leave these visits out."),
+    "small-bin": _with("Ask for fewer or wider --bins, or leave these visits out."),
+    "combined-visits": _with("Choose narrower --bins, or --within-bin first, last or mean."),
+    "no-id": _with("Name it with --id."),
+    "no-age": _with("Name it with --age."),
+    "longitudinal-model": _with("Use it with icqf score."),
     "too-few": _with("Give --n-components and --beta to try more."),
 }

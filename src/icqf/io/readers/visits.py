@@ -136,7 +136,7 @@ def repeated_rows(table: Table, identity: str, ids: pd.Series) -> InputError:
         f"{table.source}: the id {ids.iloc[second]!r} in column {identity!r} stands in rows "
         f"{table.rows[first]} and {table.rows[second]}{more}."
     )
-    columns = _visit_columns(table.frame, identity, ids)
+    columns = visit_columns(table.frame, identity, ids)
     remedy = "Keep one row per participant."
     pairs: tuple[tuple[str, str], ...] = ()
     if columns:
@@ -164,7 +164,7 @@ def _usual(frame: pd.DataFrame, columns: Sequence[str]) -> tuple[tuple[str, str]
     return tuple(zip(columns, (str(value) for value in values), strict=True))
 
 
-def _visit_columns(frame: pd.DataFrame, identity: str, ids: pd.Series) -> tuple[str, ...]:
+def visit_columns(frame: pd.DataFrame, identity: str, ids: pd.Series) -> tuple[str, ...]:
     """The fewest columns that tell a participant's rows apart, by their names or by their values."""
     named = [name for name in frame.columns if _plain(name) in NAMES and name != identity]
     named.sort(key=lambda name: NAMES.index(_plain(name)))

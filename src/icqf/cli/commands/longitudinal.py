@@ -1,0 +1,109 @@
+"""``icqf longitudinal``: from a file of repeated visits to loadings that change with age."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from icqf.cli.support.job import job, journal_for, say
+from icqf.cli.support.many import ManyCommand, ManyOption
+from icqf.cli.support.options import FILE, options_of, study_options
+from icqf.cli.support.terminal import echo
+
+NOT_FOR_VISITS = (
+    *("groups", "weights", "visit", "penalty", "consensus", "rule", "n_splits", "with_participants", "beta"),
+)
+
+
+@click.command(
+    "longitudinal",
+    short_help="Repeated visits: one set of factors, loadings over age.",
+    cls=ManyCommand,
+    context_settings={"show_default": True},
+    epilog="""\b
+Examples:
+  icqf longitudinal visits.csv --id child_id --age age --codebook items.csv --out results
+  icqf longitudinal visits.csv --age month --n-components 3 --beta 0.1 --smoothness 10
+  icqf longitudinal visits.csv --age age --bins 5 8 11 14 18""",
+)
+@study_options("columns", "candidates", "model", "format", "report", without=NOT_FOR_VISITS)
+@click.option(
+    "--beta", cls=ManyOption, metavar="NUMBER", help="Penalty; several are compared.  [default: 0.01 0.1 0.5]"
+)
+@click.option(
+    "--rule",
+    type=click.Choice(("min", "one_se")),
+    default="min",
+    help="How cross-validation chooses.",
+)
+@click.option("--n-splits", type=int, default=5, help="Number of folds of cross-validation.")
+@click.option("--age", metavar="COLUMN", help="Column of ages or visits.  [default: recognised by name]")
+@click.option(
+    "--bins",
+    cls=ManyOption,
+    metavar="EDGE",
+    help="Edges of the age bins, their number, or the visits in order.  [default: auto]",
+)
+@click.option(
+    "--binning",
+    type=click.Choice(("quantile", "width")),
+    default="quantile",
+    help="Bins with as many visits each, or equally wide.",
+)
+@click.option(
+    "--within-bin",
+    type=click.Choice(("mean", "first", "last")),
+    default="mean",
+    help="What becomes of several visits of one participant in one bin.",
+)
+@click.option(
+    "--smoothness",
+    cls=ManyOption,
+    metavar="NUMBER",
+    help="How strongly neighbouring bins are drawn together; several are compared."
+    "  [default: 0 1 10 100 1000]",
+)
+@click.option(
+    "--weigh-nonresponse",
+    is_flag=True,
+    help="Let participants with open answers count as much as the others.",
+)
+@click.option(
+    "--permutations",
+    type=click.IntRange(0),
+    default=199,
+    help="Shuffles behind the test of change with age; 0 leaves it out.",
+)
+@click.option("--out", type=FILE, default=Path("results"), help="Folder for the results.")
+@click.option("--force", is_flag=True, help="Replace earlier results in that folder.")
+@click.option("--resume", is_flag=True, help="Continue an interrupted run.")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
+@click.pass_context
+def command(ctx: click.Context, out: Path, force: bool, resume: bool, quiet: bool, **_: Any) -> None:
+    """Factorize the visits in ANSWERS, one row per visit, with loadings that may change with age.
+
+    Every participant has one set of scores for all visits; visits that did not take place are simply missing.
+    The number of factors, the penalty and the smoothness are chosen by cross-validation unless all are given.
+    """
+    from icqf.workflow.places import refuse_results
+    from icqf.workflow.visit_page import choice_sentence, focus_sentences, gap_sentence
+    from icqf.workflow.visits import LongitudinalOptions, fit_visits, read_visits, write_visits
+
+    options = options_of(ctx, LongitudinalOptions)
+    study = read_visits(options)
+    refuse_results(out, study.questionnaire, format=options.format, force=force)
+    journal = journal_for(out, options, resume=resume)
+    say(study.questionnaire.notes, quiet=quiet)
+    with job(ctx, journal, quiet=quiet) as meter:
+        fit = fit_visits(options, study=study, checkpoint=journal, callback=meter)
+        names = write_visits(fit, out, force=force)
+    if quiet:
+        return
+    say(fit.warnings)
+    echo(gap_sentence(fit.model.gaps_))
+    echo("\n".join([choice_sentence(fit), *focus_sentences(fit)]))
+    if fit.changes is not None:
+        echo(str(fit.changes))
+    echo(f"\nResults are in {out}{'/' if out.suffix == '' else ''}: {', '.join(names)}")

@@ -1,0 +1,369 @@
+"""Visits: a long table of answers, one row per visit, and the age bins that visits fall into."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from icqf.data.frames import as_pandas
+from icqf.data.parameters import parameter_error
+from icqf.data.questionnaire import Item, Questionnaire
+from icqf.data.scales import number
+from icqf.errors import InputError, counted, did_you_mean, listed
+
+Array = NDArray[Any]
+MOST_VISITS = 12  # different values that count as visits rather than as ages
+MOST_BINS = 8  # made of their own accord
+VISITS_IN_BIN = 100  # looked for when bins are made
+FEWEST_IN_BIN = 10  # participants
+FEWEST_ITEMS = 3
+WithinBin = Literal["mean", "first", "last"]
+WITHIN_BIN = ("mean", "first", "last")
+BINNING = ("quantile", "width")
+
+
+@dataclass(frozen=True, eq=False)
+class VisitTable:
+    """Answers by visit, as they were given.
+
+    Attributes
+    ----------
+    answers : DataFrame (V, items)
+    participant : object array (V,)
+        Who came.
+    age : Series (V,)
+        When: an age, or the name or number of a visit.
+    confounds : DataFrame (V, c) or None
+    ranges : DataFrame (items, 2) or None
+        Where they are known already.
+    items, confound_items : tuple of Item
+        The codebook; empty where there is none.
+    participant_name, age_name : str
+        What the columns are called.
+    """
+
+    answers: pd.DataFrame
+    participant: Array
+    age: pd.Series
+    confounds: pd.DataFrame | None
+    ranges: pd.DataFrame | None
+    items: tuple[Item, ...]
+    participant_name: str
+    age_name: str
+    confound_items: tuple[Item, ...] = ()
+
+    @classmethod
+    def of(cls, X: Any, *, participant: str, age: str, confounds: Sequence[str] = ()) -> VisitTable:
+        """Take a long table (participant, age and items as columns) or a questionnaire of visits.
+
+        The participants of a questionnaire are its groups, and its ages one of its confounds.
+        """
+        if isinstance(X, Questionnaire):
+            beside = pd.DataFrame(index=X.answers.index) if X.confounds is None else X.confounds
+            frame = beside if X.groups is None else beside.assign(**{participant: X.groups})
+            answers, ranges, items = X.keyed_answers(), X.ranges(), X.items
+        else:
+            found = as_pandas(X)
+            if not isinstance(found, pd.DataFrame):
+                raise InputError(
+                    f"Visits must be a table with the columns {participant!r} and {age!r} beside the items, "
+                    f"not {type(X).__name__}."
+                )
+            frame, ranges, items = found, None, ()
+            answers = frame.drop(columns=[participant, age, *confounds], errors="ignore")
+        for name, option in (
+            (participant, "participant"),
+            (age, "age"),
+            *((c, "confounds") for c in confounds),
+        ):
+            if name not in frame.columns:
+                raise InputError(
+                    f"The table has no column {name!r}.{did_you_mean(name, map(str, frame.columns))}",
+                    code="visit-column",
+                    remedy=f"Name the right one with {option}='…'.",
+                    name=option,
+                    column=name,
+                )
+        who = _known(frame[participant], participant, "participant", frame)
+        when = _known(frame[age], age, "age", frame)
+        return cls(
+            answers,
+            who.to_numpy(dtype=object),
+            when,
+            frame[list(confounds)] if confounds else None,
+            ranges,
+            items,
+            participant,
+            age,
+            X.confound_entries if isinstance(X, Questionnaire) else (),
+        )
+
+    def by_participant(self) -> tuple[pd.Index, Array]:
+        """The participants in the order in which they first come, and the place of each visit's (V,)."""
+        place, names = pd.factorize(self.participant)
+        return pd.Index(names, name=self.participant_name), place
+
+    def confounds_of(self, first: Array) -> pd.DataFrame | None:
+        """The participants' confounds, `first` being a visit of each; one that changes is refused."""
+        if self.confounds is None:
+            return None
+        own = self.confounds.iloc[first]
+        names, place = self.by_participant()
+        for name in self.confounds.columns:
+            here, there = self.confounds[name], own[name].iloc[place].set_axis(self.confounds.index)
+            differs = ((here != there) & ~(here.isna() & there.isna())).to_numpy()
+            if differs.any():
+                at = int(np.flatnonzero(differs)[0])
+                raise InputError(
+                    f"The confound {str(name)!r} of participant {str(self.participant[at])!r} is "
+                    f"{there.iloc[at]!r} at one visit and {here.iloc[at]!r} at another"
+                    f"{_more(len(np.unique(place[differs])), 'participant')}.",
+                    code="confound-changes",
+                    remedy="A confound is one value per participant; what changes with age is in the bins.",
+                    column=str(name),
+                )
+        return own.set_axis(names, axis=0)
+
+
+def _known(column: pd.Series, name: str, role: str, frame: pd.DataFrame) -> pd.Series:
+    missing = np.flatnonzero(column.isna().to_numpy())
+    if len(missing):
+        label = frame.index[missing[0]]
+        what = "participant id" if role == "participant" else role
+        place = label if isinstance(label, str) else f"row {int(missing[0]) + 1} of the table"
+        raise InputError(
+            f"The {what} in column {name!r} is missing in {place}{_more(len(missing), 'row')}.",
+            code=f"missing-{role}",
+            remedy=f"Fill in the {what}, or leave these visits out.",
+            column=name,
+            row=int(missing[0]) + 1,
+        )
+    return column
+
+
+def _more(count: int, what: str) -> str:
+    return f" (and in {counted(count - 1, f'more {what}')})" if count > 1 else ""
+
+
+@dataclass(frozen=True)
+class AgeBins:
+    """The bins that visits fall into.
+
+    Attributes
+    ----------
+    labels : tuple of str
+    places : tuple of float
+        Where each bin lies on the axis of age.
+    edges : tuple of float
+        T + 1 of them where bins are spans of age: a bin begins with its lower edge. Empty where each bin is
+        one visit.
+    visits : tuple of str
+        The values that are bins of their own, in order; empty where bins are spans of age.
+    """
+
+    labels: tuple[str, ...]
+    places: tuple[float, ...]
+    edges: tuple[float, ...] = ()
+    visits: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def place(self, age: pd.Series) -> Array:
+        """The bin (V,) of each age: the nearest one of an age beyond all; −1 for an unknown visit."""
+        if self.visits:
+            at = {visit: t for t, visit in enumerate(self.visits)}
+            return np.array([at.get(text, -1) for text in _texts(age)], dtype=np.intp)
+        inner = np.asarray(self.edges[1:-1])
+        return np.searchsorted(inner, numbers_of(age), side="right").astype(np.intp)
+
+
+def numbers_of(age: pd.Series) -> Array:
+    """Ages as numbers; text is refused."""
+    values = pd.to_numeric(age, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        raise InputError(
+            f"The column {str(age.name)!r} holds {age.iloc[bad[0]]!r}, which is no number, so that it cannot "
+            "be cut into spans of age.",
+            code="age-text",
+            remedy="Give numbers, or the visits in their order, as in bins=['baseline', 'year 1'].",
+            column=str(age.name),
+        )
+    return values
+
+
+def age_bins(
+    age: pd.Series, bins: Any = "auto", *, binning: str = "quantile", participant: Array | None = None
+) -> AgeBins:
+    """Choose bins, or take those that are given.
+
+    Parameters
+    ----------
+    age : Series (V,)
+    bins : "auto", int or sequence
+        "auto" makes a bin of each value where there are at most 12 different ones (waves, or months at which
+        everybody is seen), and otherwise spans of age with about as many visits each: one for each 100
+        visits, at least 2 and at most 8. A number asks for so many spans. A sequence of numbers are the
+        spans' edges; a sequence of texts are the visits in their order.
+    binning : {"quantile", "width"}
+        Spans with about as many visits each, or equally wide.
+    participant : array (V,), optional
+        With it, a bin with fewer than 10 participants is refused.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from icqf.data.visits import age_bins
+    >>> age_bins(pd.Series([0, 6, 12, 6, 0], name="month")).labels
+    ('0', '6', '12')
+    >>> age_bins(pd.Series([5.0, 7.5, 9, 14, 16]), bins=[5, 10, 17]).labels
+    ('5–10', '10–17')
+    """
+    if isinstance(bins, str):
+        if bins != "auto":
+            raise parameter_error("bins", f"={bins!r} is not known; give 'auto', a number, or edges.")
+        made = _visits(age, None) if _like_visits(age) else _spans(age, _usual_number(len(age)), binning)
+    elif np.ndim(bins) == 0:
+        if isinstance(bins, bool) or int(bins) != bins or int(bins) < 2:
+            raise parameter_error("bins", f" must be 2 or more, or 'auto', not {bins!r}.")
+        made = _spans(age, int(bins), binning)
+    elif all(isinstance(each, str) for each in bins):
+        made = _visits(age, [str(each) for each in bins])
+    else:
+        made = _given(age, [float(each) for each in bins])
+    if len(made) < 2:
+        raise InputError(
+            f"The column {str(age.name)!r} has one value only ({_texts(age)[0]}): a longitudinal model needs "
+            "visits at two or more ages.",
+            code="one-visit",
+            remedy="Fit one visit by itself with ICQF.",
+        )
+    if participant is not None:
+        _refuse_small(made, made.place(age), participant)
+    return made
+
+
+def _like_visits(age: pd.Series) -> bool:
+    return not pd.api.types.is_numeric_dtype(age) or age.nunique() <= MOST_VISITS
+
+
+def _usual_number(visits: int) -> int:
+    return min(MOST_BINS, max(2, visits // VISITS_IN_BIN))
+
+
+def _texts(age: pd.Series) -> list[str]:
+    return [number(value).strip() for value in age.tolist()]
+
+
+def _visits(age: pd.Series, order: list[str] | None) -> AgeBins:
+    found = list(dict.fromkeys(_texts(age)))
+    if order is None:
+        order = _in_order(age, found)
+    strange = [text for text in found if text not in order]
+    if strange or len(set(order)) < len(order):
+        what = f"holds {strange[0]!r}, which is not among bins" if strange else "has a visit twice in bins"
+        raise InputError(
+            f"The column {str(age.name)!r} {what} ({listed(order)}).",
+            code="bins",
+            remedy="Name every visit once, in order.",
+        )
+    order = [text for text in order if text in found]
+    numeric = [_number(text) for text in order]
+    places = [float(t) if value is None else value for t, value in enumerate(numeric)]
+    if any(value is None for value in numeric):
+        places = [float(t) for t in range(len(order))]
+    return AgeBins(tuple(order), tuple(places), visits=tuple(order))
+
+
+def _in_order(age: pd.Series, found: list[str]) -> list[str]:
+    """Visits in their order: by their number, by a category's order, or by the number in their names."""
+    if isinstance(age.dtype, pd.CategoricalDtype) and age.dtype.ordered:
+        return [number(value).strip() for value in age.dtype.categories]
+    numeric = [_number(text) for text in found]
+    if all(value is not None for value in numeric):
+        return sorted(found, key=float)
+    inside = [re.findall(r"\d+", text) for text in found]
+    if len(found) > MOST_VISITS or not all(len(digits) == 1 for digits in inside):
+        raise InputError(
+            f"The column {str(age.name)!r} holds text ({listed(found, most=4)}), whose order is not known.",
+            code="visit-order",
+            remedy="Name the visits in order, as in bins=['baseline', 'year 1'], or use a column of ages.",
+            column=str(age.name),
+        )
+    return [
+        text for _, text in sorted((int(digits[0]), text) for digits, text in zip(inside, found, strict=True))
+    ]
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if np.isfinite(value) else None
+
+
+def _spans(age: pd.Series, n_bins: int, binning: str) -> AgeBins:
+    values = numbers_of(age)
+    if binning not in BINNING:
+        raise parameter_error("binning", f"={binning!r} is not known; choose one of {listed(BINNING)}.")
+    low, high = float(values.min()), float(values.max())
+    if not low < high:
+        return AgeBins((number(low),), (low,), (low, low))
+    shares = np.linspace(0, 1, n_bins + 1)
+    edges = np.quantile(values, shares) if binning == "quantile" else low + shares * (high - low)
+    digits = max(0, 2 - int(np.floor(np.log10((high - low) / n_bins))))
+    inner = np.unique(np.round(edges[1:-1], digits))
+    inner = inner[(inner > low) & (inner < high)]
+    return _labelled(values, [low, *inner.tolist(), high])
+
+
+def _given(age: pd.Series, edges: list[float]) -> AgeBins:
+    if len(edges) < 3 or not (np.diff(edges) > 0).all():
+        shown = ", ".join(f"{edge:g}" for edge in edges)
+        raise parameter_error(
+            "bins",
+            f" must be the increasing edges of two or more spans of age, such as 5 10 15 21, not {shown}.",
+        )
+    values = numbers_of(age)
+    outside = np.flatnonzero((values < edges[0]) | (values > edges[-1]))
+    if len(outside):
+        raise InputError(
+            f"The column {str(age.name)!r} holds {values[outside[0]]:g}, outside the bins "
+            f"{edges[0]:g} to {edges[-1]:g}{_more(len(outside), 'row')}.",
+            code="bins",
+            remedy="Widen the bins, or leave these visits out.",
+        )
+    return _labelled(values, edges)
+
+
+def _labelled(values: Array, edges: list[float]) -> AgeBins:
+    at = np.searchsorted(edges[1:-1], values, side="right")
+    middle = [
+        float(values[at == t].mean()) if (at == t).any() else (low + high) / 2
+        for t, (low, high) in enumerate(itertools.pairwise(edges))
+    ]
+    labels = (f"{low:g}–{high:g}" for low, high in itertools.pairwise(edges))
+    return AgeBins(tuple(labels), tuple(middle), edges=tuple(edges))
+
+
+def _refuse_small(bins: AgeBins, at: Array, participant: Array) -> None:
+    for t, label in enumerate(bins.labels):
+        seen = len(set(participant[at == t]))
+        if seen < FEWEST_IN_BIN:
+            raise InputError(
+                f"The bin {label} holds {counted(seen, 'participant')}; at least {FEWEST_IN_BIN} are needed "
+                "to tell loadings at that age.",
+                code="small-bin",
+                remedy="Ask for fewer or wider bins, or leave these visits out.",
+                bin=label,
+                participants=seen,
+            )

@@ -1,0 +1,413 @@
+"""LongitudinalICQF: one score vector per participant, and loadings that change with age."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from icqf.data.disclosure import SMALLEST_CATEGORY
+from icqf.data.parameters import check_parameter, check_parameters, parameter_error
+from icqf.data.validate import check_ranges, observed_rows, warn_of_empty_rows, working_matrix
+from icqf.data.visits import VisitTable
+from icqf.engines.local import Callback
+from icqf.errors import InputError, counted, did_you_mean, listed
+from icqf.estimator import ICQF, warned_if_empty
+from icqf.extensions.age_change import AgeChanges, age_changes, course_table, interval_table
+from icqf.extensions.fitted_visits import FittedVisits
+from icqf.extensions.visit_file import KIND, described_visits, rebuilt_visits
+from icqf.extensions.visit_problem import VisitStatement, arrange, state_visits, visit_problem
+from icqf.io.modelfile import StoredModel, damage_refused, read_model, write_model
+from icqf.solvers.penalties import L1
+from icqf.solvers.problem import Problem
+from icqf.solvers.result import Factorization
+
+Array = NDArray[Any]
+
+
+class LongitudinalICQF(FittedVisits):
+    """ICQF of repeated visits: the factors are the same at all ages, and their loadings may change with age.
+
+    The visits are put into age bins, and the columns of the factorized table are the items of each bin. A
+    participant has one score vector, and answers only in the bins seen; a bin in which a participant was not
+    seen is missing like any missing answer. The objective is that of `ICQF` with one more term,
+
+        ½ β₂ γ Σ_j Σ_r Σ_t (Q_jtr − Q_j,t+1,r)²,
+
+    over factors and confounds r (the intercept, each age's usual answer, is free), which draws an item's
+    loadings in neighbouring bins together: with β₂ = 0 every bin stands by itself, and a large β₂ makes one
+    loading of all. `LongitudinalICQFCV` chooses it. The table participants × bins × items is never made where
+    it is large (see `icqf.solvers.observations.VisitObservations`): memory grows with the answers given.
+
+    Parameters
+    ----------
+    n_components : int
+        The number of factors.
+    participant, age : str
+        Columns of the long table: who came, and when (an age, or the name or number of a visit). All other
+        columns are items, except the confounds.
+    confounds : sequence of str
+        Columns such as sex or site: one value per participant.
+    bins : "auto", int or sequence
+        The age bins; see `icqf.data.visits.age_bins`.
+    binning : {"quantile", "width"}
+        Whether spans of age have about as many visits each, or are equally wide.
+    within_bin : {"mean", "first", "last"}
+        What becomes of several visits of one participant in one bin; a warning says how many there are.
+    beta : float
+        Strength of the sparsity penalty, β.
+    smoothness : float
+        Strength of the smoothness penalty, β₂.
+    weigh_nonresponse : bool
+        Whether participants who left questions open at a visit count as much as if they had answered: each is
+        weighted by questions asked over answers given, at most 4. A visit that did not take place (a gap by
+        design) counts for nothing either way.
+    item_range, item_weight, confound_ranges, intercept, n_init, tol, max_iter, dtype, missing_confounds, \
+smallest_category, random_state, callback
+        As for `ICQF`, `item_weight` being "range", None or one weight per item.
+
+    Attributes
+    ----------
+    loadings_ : DataFrame (items × bins, k)
+        Indexed by item and bin.
+    loadings_by_age_ : array (items, k, bins)
+        The same.
+    confound_loadings_ : DataFrame (items × bins, c)
+    focus_ : DataFrame (k, bins)
+        How much of each factor lies in each bin.
+    bins_ : AgeBins
+    gaps_ : DataFrame
+        By bin: participants seen and not seen (gaps by design), answers asked for, given and left open (gaps
+        by non-response).
+    model_ : ICQF
+        The fitted model of all (bin, item) columns: certificate, objective, shares and so on.
+    items_ : list of str
+    item_range_ : DataFrame (items, 2)
+
+    Examples
+    --------
+    >>> from icqf.extensions import LongitudinalICQF
+    >>> from icqf.datasets import make_longitudinal
+    >>> visits = make_longitudinal(n=80, n_items=8, n_bins=3, k=2, random_state=0).visits
+    >>> model = LongitudinalICQF(2, item_range=(0, 4)).fit(visits)
+    >>> model.loadings_by_age_.shape
+    (8, 2, 3)
+    >>> model.transform(visits.head(4)).shape[1]  # any subset of visits can be scored
+    2
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        participant: str = "participant",
+        age: str = "age",
+        confounds: Sequence[str] = (),
+        bins: Any = "auto",
+        binning: Literal["quantile", "width"] = "quantile",
+        within_bin: Literal["mean", "first", "last"] = "mean",
+        beta: float = 0.1,
+        smoothness: float = 10.0,
+        weigh_nonresponse: bool = False,
+        item_range: Any = None,
+        item_weight: Any = "range",
+        confound_ranges: Mapping[str, tuple[float, float]] | None = None,
+        intercept: bool = True,
+        n_init: int | Literal["auto"] = "auto",
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        dtype: Any = "auto",
+        missing_confounds: Literal["error", "mean"] = "error",
+        smallest_category: int = SMALLEST_CATEGORY,
+        random_state: Any = 0,
+        callback: Callback | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.participant = participant
+        self.age = age
+        self.confounds = confounds
+        self.bins = bins
+        self.binning = binning
+        self.within_bin = within_bin
+        self.beta = beta
+        self.smoothness = smoothness
+        self.weigh_nonresponse = weigh_nonresponse
+        self.item_range = item_range
+        self.item_weight = item_weight
+        self.confound_ranges = confound_ranges
+        self.intercept = intercept
+        self.n_init = n_init
+        self.tol = tol
+        self.max_iter = max_iter
+        self.dtype = dtype
+        self.missing_confounds = missing_confounds
+        self.smallest_category = smallest_category
+        self.random_state = random_state
+        self.callback = callback
+
+    # --- fitting -------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> LongitudinalICQF:
+        """Factorize the visits.
+
+        Parameters
+        ----------
+        X : table or Questionnaire
+            One row per visit: the participant, the age, and an answer (or nothing) to each item. Of a
+            questionnaire, the groups are the participants, and one confound is the age.
+        y : ignored
+
+        Examples
+        --------
+        >>> from icqf.extensions import LongitudinalICQF
+        >>> from icqf.datasets import make_longitudinal
+        >>> visits = make_longitudinal(n=60, n_items=6, n_bins=3, k=1, random_state=0).visits
+        >>> LongitudinalICQF(1, item_range=(0, 4)).fit(visits).bins_.labels
+        ('0', '1', '2')
+        """
+        stated = self.state(X)
+        return self.keep(stated, self.solve(stated))
+
+    def fit_transform(self, X: Any, y: Any = None) -> pd.DataFrame:
+        """Factorize the visits and return the participants' scores (n, k)."""
+        stated = self.state(X)
+        found = self.solve(stated)
+        return self.keep(stated, found).scores_of_fit(stated, found)
+
+    def state(self, X: Any) -> VisitStatement:
+        """State the problem of a fit: check parameters and data, choose the bins, and learn names and ranges.
+
+        The model itself does not change. One statement serves for any number of factors, β and smoothness.
+
+        Examples
+        --------
+        >>> from icqf.extensions import LongitudinalICQF
+        >>> from icqf.datasets import make_longitudinal
+        >>> visits = make_longitudinal(n=60, n_items=6, n_bins=3, k=1, random_state=0).visits
+        >>> LongitudinalICQF(item_range=(0, 4)).state(visits).problem.m
+        18
+        """
+        check_parameters(self._inner())
+        check_parameter("smoothness", self.smoothness)
+        if isinstance(self.item_weight, str) and self.item_weight == "variance":
+            raise parameter_error(
+                "item_weight",
+                "='variance' would give an item another unit in every bin, so that its loadings could not be "
+                "compared; choose 'range'.",
+                value="variance",
+            )
+        return state_visits(self, X)
+
+    def solve(self, statement: VisitStatement) -> Factorization:
+        """The best factorization of a stated problem, with this model's k, β and smoothness."""
+        return self._inner().solve(replace(statement.stated, problem=self.problem_of(statement)))
+
+    def problem_of(self, statement: VisitStatement) -> Problem:
+        """The stated problem with this model's β and smoothness."""
+        problem = statement.problem.with_beta(float(self.beta))
+        return problem.with_smoothness(float(self.smoothness))
+
+    def keep(self, statement: VisitStatement, found: Factorization) -> LongitudinalICQF:
+        """Set the fitted attributes from a stated problem and a factorization of it."""
+        bins = len(statement.bins)
+        inner = self._inner()
+        if isinstance(inner.item_weight, np.ndarray):
+            inner.item_weight = np.tile(inner.item_weight, bins)
+        self.model_ = warned_if_empty(inner.keep(statement.stated, found))
+        self.items_ = list(statement.items)
+        self.bins_, self.gaps_, self.codebook_ = statement.bins, statement.gaps, statement.codebook
+        return self
+
+    def scores_of_fit(self, statement: VisitStatement, found: Factorization) -> pd.DataFrame:
+        """Scores (n, k) of all participants of the table that the model was just fitted to."""
+        scores = np.full((len(statement.names), len(found.factors.scores)), np.nan)
+        scores[statement.stated.answered] = found.factors.scores.T
+        return pd.DataFrame(scores, index=statement.names, columns=self.get_feature_names_out())
+
+    def _inner(self) -> ICQF:
+        """The plain model whose items are the (bin, item) columns."""
+        return ICQF(
+            self.n_components,
+            beta=self.beta,
+            item_weight=self.item_weight
+            if isinstance(self.item_weight, str | None)
+            else np.array(self.item_weight),
+            confound_ranges=self.confound_ranges,
+            intercept=self.intercept,
+            n_init=self.n_init,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            dtype=self.dtype,
+            missing_confounds=self.missing_confounds,
+            smallest_category=self.smallest_category,
+            random_state=self.random_state,
+            callback=self.callback,
+        )
+
+    # --- using the fitted model ----------------------------------------------------------------------
+
+    def transform(self, X: Any) -> pd.DataFrame:
+        """Scores (n, k) of the participants of these visits, however few each has.
+
+        A participant's scores are solved for with the loadings of the bins seen; a visit beyond the fitted
+        ages counts as one in the nearest bin. Whoever answered nothing gets NaN, with a warning.
+
+        Examples
+        --------
+        >>> from icqf.extensions import LongitudinalICQF
+        >>> from icqf.datasets import make_longitudinal
+        >>> visits = make_longitudinal(n=60, n_items=6, n_bins=3, k=1, random_state=0).visits
+        >>> model = LongitudinalICQF(1, item_range=(0, 4)).fit(visits)
+        >>> model.transform(visits[visits["age"] == 2]).columns.tolist()
+        ['factor1']
+        """
+        check_is_fitted(self, "model_")
+        table = VisitTable.of(X, participant=self.participant, age=self.age, confounds=self.confounds)
+        absent = [item for item in self.items_ if item not in table.answers.columns]
+        if absent:
+            raise InputError(
+                f"The table lacks {counted(len(absent), 'item')} of the model ({listed(absent)})."
+                f"{did_you_mean(absent[0], map(str, table.answers.columns))}",
+                code="missing-items",
+                remedy="Give every item a column; leave it empty where it was not asked.",
+            )
+        table = replace(table, answers=table.answers[self.items_])
+        arranged = arrange(self, table, self.bins_, within_bin=self.within_bin)
+        ranges = self.item_range_.to_numpy()
+        check_ranges(arranged.answers, ranges, self.items_, arranged.names[arranged.participant])
+        work = working_matrix(arranged.answers, ranges, self.model_.dtype_)
+        filled = observed_rows(arranged.answers)
+        answered = np.bincount(arranged.participant, weights=filled, minlength=len(arranged.names)) > 0
+        if not answered.all():
+            warn_of_empty_rows(list(arranged.names), answered, consequence="their scores are NaN")
+        confounds = table.confounds_of(arranged.first)
+        design = self.model_.confound_encoder_.transform(confounds, n_rows=len(arranged.names))
+        scores = np.full((len(arranged.names), len(self.model_.components_)), np.nan)
+        if answered.any():
+            problem = visit_problem(
+                arranged, work, design, None, answered, filled, ranges, len(self.bins_), self.model_.dtype_
+            )
+            problem = replace(problem, penalty=L1(float(self.beta)))
+            scale = self.model_.item_scale_
+            problem = problem if (scale == 1).all() else problem.scaled(scale)
+            scores[answered] = self.model_.solve_scores(problem).T
+        return pd.DataFrame(scores, index=arranged.names, columns=self.get_feature_names_out())
+
+    def courses(self, X: Any = None, *, n_resamples: int = 100, n_jobs: int | None = None) -> pd.DataFrame:
+        """Each loading's course over age, one row per item, factor and bin.
+
+        With the visits that the model was fitted to, with 95 % intervals (``low``, ``high``) from resampled
+        participants, whose visits are drawn together; see `icqf.resampling.bootstrap`.
+
+        Examples
+        --------
+        >>> from icqf.extensions import LongitudinalICQF
+        >>> from icqf.datasets import make_longitudinal
+        >>> visits = make_longitudinal(n=60, n_items=6, n_bins=3, k=1, random_state=0).visits
+        >>> model = LongitudinalICQF(1, item_range=(0, 4)).fit(visits)
+        >>> list(model.courses(visits, n_resamples=5))
+        ['item', 'factor', 'bin', 'age', 'loading', 'low', 'high']
+        """
+        check_is_fitted(self, "model_")
+        if X is None:
+            return course_table(self)
+        rng = np.random.default_rng([int(self.random_state or 0), 1])
+        return interval_table(self, self.restate(X), n_resamples=n_resamples, n_jobs=n_jobs, rng=rng)
+
+    def changes(
+        self,
+        X: Any,
+        *,
+        n_permutations: int = 199,
+        n_jobs: int | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        callback: Any = None,
+    ) -> AgeChanges:
+        """Do the loadings change with age? By shuffling each participant's visits over the ages seen.
+
+        Parameters
+        ----------
+        X : table or Questionnaire
+            The visits that the model was fitted to.
+        n_permutations : int
+            How often the visits are shuffled; every time the model is fitted again.
+        n_jobs, checkpoint, callback
+            Processes, a journal from which an interrupted run continues, and who is told of the progress.
+
+        Examples
+        --------
+        >>> from icqf.extensions import LongitudinalICQF
+        >>> from icqf.datasets import make_longitudinal
+        >>> visits = make_longitudinal(n=60, n_items=6, n_bins=3, k=1, random_state=0).visits
+        >>> model = LongitudinalICQF(1, item_range=(0, 4)).fit(visits)
+        >>> model.changes(visits, n_permutations=9).factors.index.tolist()
+        ['factor1']
+        """
+        check_is_fitted(self, "model_")
+        return age_changes(
+            self,
+            self.restate(X),
+            n_permutations=n_permutations,
+            n_jobs=n_jobs,
+            checkpoint=checkpoint,
+            callback=callback,
+        )
+
+    def restate(self, X: Any) -> VisitStatement:
+        """The statement of the visits that the model was fitted to; other bins or items are refused."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what there is to say about these data was said by the fit
+            statement = self.state(X)
+        if statement.bins != self.bins_ or list(statement.items) != self.items_:
+            raise InputError(
+                "These are not the visits that the model was fitted to: their bins or items differ "
+                f"({listed(statement.bins.labels)} instead of {listed(self.bins_.labels)}).",
+                code="other-visits",
+                remedy="Give the same table as to fit.",
+            )
+        return statement
+
+    # --- files ---------------------------------------------------------------------------------------
+
+    def describe(self) -> StoredModel:
+        """The fitted model as plain words and numbers; no participant's data are in it."""
+        check_is_fitted(self, "model_")
+        return described_visits(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file. It holds no participant's data.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from icqf.extensions import LongitudinalICQF
+        >>> from icqf.datasets import make_longitudinal
+        >>> visits = make_longitudinal(n=60, n_items=6, n_bins=3, k=1, random_state=0).visits
+        >>> model = LongitudinalICQF(1, item_range=(0, 4)).fit(visits)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(pathlib.Path(folder, "model.icqf"))
+        ...     again = LongitudinalICQF.load(pathlib.Path(folder, "model.icqf"))
+        >>> again.bins_ == model.bins_
+        True
+        """
+        write_model(path, self.describe())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> LongitudinalICQF:
+        """Read a model that `save` wrote."""
+        stored = read_model(path)
+        if KIND not in stored.header:
+            raise InputError(
+                f"{os.fspath(path)}: this is the model of one visit, not a longitudinal one.",
+                code="plain-model",
+                remedy="Read it with ICQF.load.",
+            )
+        with damage_refused(path):
+            return rebuilt_visits(cls, stored)

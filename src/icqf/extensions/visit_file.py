@@ -1,0 +1,86 @@
+"""A longitudinal model as a plain description, and back: that of its columns, and what makes them visits."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from typing import TYPE_CHECKING, TypeVar
+
+import pandas as pd
+
+from icqf.data.parameters import Flag, Kind, OneOf, check_parameter
+from icqf.data.visits import BINNING, WITHIN_BIN, AgeBins
+from icqf.estimator import ICQF
+from icqf.extensions.visit_problem import column_names
+from icqf.io.modelfile import StoredModel, read_model
+from icqf.stored import described, rebuild
+
+if TYPE_CHECKING:
+    from icqf.extensions.longitudinal import LongitudinalICQF
+
+    Model = TypeVar("Model", bound=LongitudinalICQF)
+
+KIND = "longitudinal"
+_SETTINGS = ("participant", "age", "confounds", "binning", "within_bin", "smoothness", "weigh_nonresponse")
+_KINDS: dict[str, Kind] = {
+    "binning": OneOf(BINNING),
+    "within_bin": OneOf(WITHIN_BIN),
+    "weigh_nonresponse": Flag(),
+}
+_SHARED = (
+    *("beta", "confound_ranges", "intercept", "n_init", "tol", "max_iter", "dtype"),
+    *("missing_confounds", "smallest_category"),
+)
+
+
+def is_longitudinal(path: str | os.PathLike[str]) -> bool:
+    """Return whether a model file holds a model of repeated visits."""
+    return KIND in read_model(path).header
+
+
+def described_visits(model: LongitudinalICQF) -> StoredModel:
+    """The description of a fitted model; see `LongitudinalICQF.describe`."""
+    stored = model.model_.describe()
+    own = {name: getattr(model, name) for name in _SETTINGS} | {
+        "confounds": list(model.confounds),
+        "bins": asdict(model.bins_),
+        "items": model.items_,
+        "gaps": model.gaps_.to_dict("list"),
+    }
+    header = {**stored.header, KIND: json.loads(json.dumps(own))}
+    return StoredModel(header, stored.arrays, described(model, model.codebook_))
+
+
+def rebuilt_visits(kind: type[Model], stored: StoredModel) -> Model:
+    """The fitted model that `described_visits` described; errors of all kinds for what makes no sense."""
+    own = stored.header[KIND]
+    header = {name: value for name, value in stored.header.items() if name != KIND}
+    inner = rebuild(ICQF, StoredModel(header, stored.arrays))
+    bins = AgeBins(**{name: tuple(values) for name, values in own["bins"].items()})
+    items = [str(item) for item in own["items"]]
+    ends = inner.item_range_.to_numpy()[: len(items)]
+    weight = inner.item_weight
+    model = kind(
+        inner.n_components,
+        **{name: own[name] for name in _SETTINGS},
+        **{name: getattr(inner, name) for name in _SHARED},
+        item_range=pd.DataFrame(ends, index=items, columns=["min", "max"]),
+        item_weight=weight if isinstance(weight, str | None) else weight[: len(items)],
+        bins=list(bins.visits or bins.edges),
+    )
+    model.model_, model.bins_, model.items_, model.codebook_ = inner, bins, items, stored.codebook
+    model.gaps_ = pd.DataFrame(own["gaps"], index=pd.Index(bins.labels, name="bin"))
+    check_parameter("smoothness", model.smoothness)
+    check_parameter("binning", model.binning, _KINDS)
+    check_parameter("within_bin", model.within_bin, _KINDS)
+    check_parameter("weigh_nonresponse", model.weigh_nonresponse, _KINDS)
+    names = (model.participant, model.age, *model.confounds)
+    right = all(isinstance(name, str) for name in names)
+    right &= list(inner.item_range_.index) == column_names(items, bins)
+    right &= len(bins.places) == len(bins) >= 2 and len(bins) in (len(bins.visits), len(bins.edges) - 1)
+    right &= not stored.codebook.items or [item.name for item in stored.codebook.items] == items
+    said = json.dumps(described_visits(model).header, sort_keys=True)
+    if not right or said != json.dumps(stored.header, sort_keys=True):
+        raise ValueError("it says of its visits what no model says")
+    return model

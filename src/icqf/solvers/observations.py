@@ -1,0 +1,236 @@
+"""Answers as they are kept, one row per participant or per visit, and read as blocks of floats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+_CACHE_BYTES = 64 * 2**20  # tables up to this size are decoded to floats once, larger ones block by block
+_BLOCK_ROWS = 2048  # a block of answers and its residuals stay in the processor's cache
+_BLOCK_CELLS = 2**19  # of visits, whose table is wide: fewer participants make a block
+_NOBODY = np.zeros(0, dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some participants as floats, with 0 where an answer is missing."""
+
+    rows: slice
+    X: Array  # (B, m)
+    O: Array | None  # (B, m) ones and zeros; None when nothing is missing
+    C: Array  # (c, B)
+    weights: Array | None  # (B,)
+    sparse: bool = False  # whether most answers are missing
+
+    def masked(self, V: Array) -> Array:
+        """Zero the entries of V that nobody answered, in place."""
+        if self.O is not None:
+            V *= self.O
+        return V
+
+    def observed(self) -> Array:
+        """Ones where an answer was given (B, m)."""
+        return np.ones_like(self.X) if self.O is None else self.O
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Answers as stored, the confound design and the weights; read as blocks of floats.
+
+    Tables small enough are decoded once, and everything that shares the observations shares that. The decoded
+    table is left behind when the observations travel to another process.
+    """
+
+    answers: Array  # (n, m), integer or float; a negative number or NaN is missing
+    design: Array  # (c, n), each entry in [0, 1]
+    weights: Array | None = None  # (n,)
+    hidden: Array | None = None  # as answers, True where an answer is treated as missing
+    scale: Array | None = None  # (m,), what answers are multiplied by when they are read; None is 1
+    dtype: Any = np.float32
+
+    @property
+    def n(self) -> int:
+        """Participants."""
+        return int(self.design.shape[1])
+
+    @property
+    def m(self) -> int:
+        """Columns of the table that is factorized."""
+        return int(self.answers.shape[1])
+
+    @property
+    def n_bins(self) -> int:
+        """How often an item comes in the columns: once, or once for each age bin."""
+        return 1
+
+    def hide(self, mask: Array) -> Observations:
+        """With more answers held out; the mask is laid out as the answers are."""
+        return replace(self, hidden=mask if self.hidden is None else self.hidden | mask)
+
+    def take(self, rows: Array) -> Observations:
+        """Those of some participants."""
+        return self._of_participants(rows, rows)
+
+    def _of_participants(self, rows: Array, stored: Array, **others: Any) -> Observations:
+        return replace(
+            self,
+            answers=self.answers[stored],
+            design=np.ascontiguousarray(self.design[:, rows]),
+            weights=None if self.weights is None else self.weights[rows],
+            hidden=None if self.hidden is None else self.hidden[stored],
+            **others,
+        )
+
+    @property
+    def observed(self) -> Array:
+        """Which of the stored answers may be seen, laid out as they are."""
+        seen: Array = self.answers >= 0  # NaN compares as False
+        return seen if self.hidden is None else seen & ~self.hidden
+
+    def laid_out(self, by_row: Array, column: Array) -> Array:
+        """``by_row[i, column[j]]`` of every participant i and column j, laid out as the answers are."""
+        return by_row[:, column]
+
+    def cells(self, mask: Array) -> tuple[Array, Array, Array]:
+        """Participant, column and answer of the observed answers under a mask, participants in order."""
+        chosen = mask & self.observed
+        rows, columns = np.nonzero(chosen)
+        return rows, columns, self.answers[chosen]
+
+    def pooled(self) -> Observations:
+        """One answer of each participant to each item, whenever it was given."""
+        return self
+
+    def blocks(self) -> Iterator[Block]:
+        """The table as floats, one block of participants at a time."""
+        yield from self._cached if self._cached is not None else self._decode()
+
+    @cached_property
+    def _cached(self) -> tuple[Block, ...] | None:
+        floats = 2 * self.n * self.m * np.dtype(self.dtype).itemsize
+        return tuple(self._decode()) if floats <= _CACHE_BYTES else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+    def _decode(self) -> Iterator[Block]:
+        edges = np.linspace(0, self.n, max(1, round(self.n / self._rows_at_once)) + 1).astype(int)
+        for start, stop in pairwise(edges):
+            rows = slice(int(start), int(stop))
+            raw, observed = self._table(rows)
+            C = self.design[:, rows].astype(self.dtype)
+            weights = None if self.weights is None else self.weights[rows].astype(self.dtype)
+            if self.scale is not None:
+                raw = raw * self.scale
+            if observed.all():
+                yield Block(rows, raw.astype(self.dtype), None, C, weights)
+            else:
+                X = np.where(observed, raw, 0).astype(self.dtype)
+                sparse = 2 * int(np.count_nonzero(observed)) < observed.size
+                yield Block(rows, X, observed.astype(self.dtype), C, weights, sparse)
+
+    @property
+    def _rows_at_once(self) -> int:
+        return _BLOCK_ROWS
+
+    def _table(self, rows: slice) -> tuple[Array, Array]:
+        """Answers (B, m) of some participants, and which of them may be seen."""
+        raw = self.answers[rows]
+        observed = raw >= 0
+        if self.hidden is not None:
+            observed &= ~self.hidden[rows]
+        return raw, observed
+
+
+@dataclass(frozen=True)
+class VisitObservations(Observations):
+    """Answers of visits: the columns are (age bin, item), and a participant has those of the bins seen.
+
+    Participants × bins × items is mostly empty, so it is never made as a whole: what is kept is the table of
+    visits, which grows with the answers given, and each block of participants is spread over its columns only
+    while it is worked on. To the iterations it is a block like any other: the step of a block stays pure, its
+    sums add, and nothing else needs to know of visits. (As with all observations, a table of up to 64 MB is
+    kept spread, because that is quicker.)
+
+    `answers` (and `hidden`) have one row per visit and one column per item; design and weights one row per
+    participant; `scale` one entry per column, the same in every bin.
+    """
+
+    participant: Array = field(default_factory=lambda: _NOBODY)  # (V,) in order; everybody has a visit
+    bin: Array = field(default_factory=lambda: _NOBODY)  # (V,)
+    bins: int = 1
+
+    @property
+    def m(self) -> int:
+        return self.bins * self.n_items
+
+    @property
+    def n_bins(self) -> int:
+        return self.bins
+
+    @property
+    def n_items(self) -> int:
+        """Items, each of which is a column in every bin."""
+        return int(self.answers.shape[1])
+
+    @cached_property
+    def _first_visits(self) -> Array:
+        """Where each participant's visits begin, and where the last one's end (n + 1,)."""
+        return np.searchsorted(self.participant, np.arange(self.n + 1))
+
+    def take(self, rows: Array) -> Observations:
+        rows = np.asarray(rows)
+        counts = np.diff(self._first_visits)[rows]
+        into = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        visits = np.repeat(self._first_visits[rows], counts) + into
+        return self._of_participants(
+            rows, visits, participant=np.repeat(np.arange(len(rows)), counts), bin=self.bin[visits]
+        )
+
+    def shuffled(self, rng: np.random.Generator) -> VisitObservations:
+        """With each participant's visits dealt anew to the bins that the participant was seen in."""
+        order = np.lexsort((rng.random(len(self.participant)), self.participant))
+        hidden = None if self.hidden is None else self.hidden[order]
+        return replace(self, answers=self.answers[order], hidden=hidden)
+
+    def laid_out(self, by_row: Array, column: Array) -> Array:
+        own = column.reshape(self.bins, self.n_items)[self.bin]
+        return np.take_along_axis(by_row[self.participant], own, axis=1)
+
+    def cells(self, mask: Array) -> tuple[Array, Array, Array]:
+        visits, items, answers = super().cells(mask)
+        return self.participant[visits], self.bin[visits] * self.n_items + items, answers
+
+    def pooled(self) -> Observations:
+        """Each participant's mean answer to each item over the visits."""
+        return self._pooled
+
+    @cached_property
+    def _pooled(self) -> Observations:
+        seen, first = self.observed, self._first_visits[:-1]
+        count = np.add.reduceat(seen, first, axis=0, dtype=np.float64)
+        total = np.add.reduceat(np.where(seen, self.answers, 0), first, axis=0, dtype=np.float64)
+        means = np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
+        scale = None if self.scale is None else self.scale[: self.n_items]
+        return Observations(means, self.design, self.weights, scale=scale, dtype=self.dtype)
+
+    @property
+    def _rows_at_once(self) -> int:
+        return min(_BLOCK_ROWS, max(1, _BLOCK_CELLS // self.m))
+
+    def _table(self, rows: slice) -> tuple[Array, Array]:
+        visits = slice(*self._first_visits[[rows.start, rows.stop]])
+        shape = (rows.stop - rows.start, self.bins, self.n_items)
+        raw, observed = np.full(shape, -1, dtype=self.answers.dtype), np.zeros(shape, dtype=bool)
+        at = self.participant[visits] - rows.start, self.bin[visits]
+        raw[at] = self.answers[visits]
+        observed[at] = raw[at] >= 0 if self.hidden is None else (raw[at] >= 0) & ~self.hidden[visits]
+        return raw.reshape(len(raw), -1), observed.reshape(len(raw), -1)
