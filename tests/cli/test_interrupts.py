@@ -235,9 +235,9 @@ def test_a_bar_on_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr("icqf.cli.support.progress.time.monotonic", lambda: clock.now)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     with Meter() as meter:
-        for report in ({"iteration": 3}, {"done": 5, "total": 10, "best": "8 factors"}):
+        for report in (SimpleNamespace(iteration=3), Progress(5, 10, best="8 factors")):
             clock.now += 1.0
-            meter(SimpleNamespace(**report))
+            meter(report)
         clock.now += 0.01
         meter(SimpleNamespace(iteration=4))  # too soon to be seen
     assert meter.done == 5

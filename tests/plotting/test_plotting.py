@@ -65,6 +65,9 @@ def test_every_plot_takes_and_returns_an_axes(model, models, demo, items, scores
     battery = pd.DataFrame({"name": ["mood"], "k": [2], "found_again": [1], "explained": [0.5]})
     meta = pd.DataFrame({"meta1": [0.5]}, index=pd.MultiIndex.from_tuples([("mood", "factor1")]))
     strongest = pd.DataFrame({"instrument": ["mood"], "factor": "factor1", "label": "Sad", "share": 0.9})
+    courses = pd.DataFrame(
+        {"item": "q1", "factor": "factor1", "bin": ["a", "b"], "age": [1, 2], "loading": 0.5}
+    )
     calls = [
         lambda ax: heatmap(model, items=items, ax=ax),
         lambda ax: heatmap(model, items=items, form="wide", ax=ax),
@@ -89,6 +92,7 @@ def test_every_plot_takes_and_returns_an_axes(model, models, demo, items, scores
         lambda ax: plots.accuracy_curve(lengths, ax=ax),
         lambda ax: plots.battery_overview(battery, ax=ax),
         lambda ax: plots.three_levels(meta, strongest, ax=ax),
+        lambda ax: plots.loading_courses(courses, "factor1", ax=ax),
     ]
     assert len(calls) == len(plots.__all__)  # one of them twice, and triptych below
     for call in calls:
