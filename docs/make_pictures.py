@@ -12,8 +12,8 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from icqf import ICQF, ICQFCV, plotting
-from icqf.datasets import load_demo, load_help_battery, make_cohort
-from icqf.extensions import MetaICQF, shortform
+from icqf.datasets import load_bfi, load_demo, load_help_battery, make_cohort
+from icqf.extensions import MetaICQF, invariance, plan, shortform
 from icqf.report import build_report, write_report
 
 IMAGES = Path(__file__).parent / "images"
@@ -43,6 +43,19 @@ def main() -> None:
     names = ["Distress", "Drinking", "No support"]
     ax = plotting.three_levels(meta.loadings_, meta.top_items(), names=names)
     ax.figure.savefig(IMAGES / "three-levels.png", dpi=110)
+
+    bfi = load_bfi()
+    asked = bfi.with_confounds(None)
+    found = invariance(ICQF(5, beta=0.1).fit(asked), asked, by=bfi.confounds["sex"])
+    figure = Figure(figsize=(7.4, 4.6), layout="constrained")
+    plotting.group_loadings(found.loadings, found.items, most=10, ax=figure.add_subplot())
+    figure.savefig(IMAGES / "groups.png", dpi=110)
+
+    pilot = make_cohort("hbn", 200, random_state=77).questionnaire
+    planned = plan(ICQF(8, beta=0.1).fit(pilot), pilot, sizes=(50, 75, 100, 150, 200, 300, 400))
+    figure = Figure(figsize=(7.0, 4.2), layout="constrained")
+    plotting.found_again(planned.curve, ax=figure.add_subplot())
+    figure.savefig(IMAGES / "plan.png", dpi=110)
 
     model = ICQF(item_range=study.ranges())
     search = ICQFCV(model, n_components=range(6, 11), betas=[0.1, 0.5], random_state=0)

@@ -60,6 +60,11 @@ def test_every_plot_takes_and_returns_an_axes(model, models, demo, items, scores
     auc = pd.DataFrame({"method": "ICQF", "size": [0.2, 1.0], "auc": [0.6, 0.7], "low": 0.5, "high": 0.8})
     halves = errors[["n_components", "beta"]].assign(agreement=0.9, low=0.8, high=1.0)
     lengths = pd.DataFrame({"n_items": [1, 2], "accuracy": 0.8, "top_loading": 0.7, "factor1": 0.8})
+    two = pd.DataFrame({"factor": "factor1", "item": "q1", "group": ["a", "b"], "loading": 1.0}).assign(
+        low=0.5, high=1.5
+    )
+    planned = pd.DataFrame({"n": [50, 100], "mean": [0.5, 1.0], "every": [0.5, 1.0], "factor1": [0.5, 1.0]})
+    tested = pd.DataFrame({"factor": ["factor1"], "p": [0.01], "flagged": [True]}, index=["q1"])
     answers, loadings = demo.keyed_answers(), [each.loadings_ for each in models]
     match = match_factors(loadings[1], loadings[2])
     battery = pd.DataFrame({"name": ["mood"], "k": [2], "found_again": [1], "explained": [0.5]})
@@ -93,6 +98,8 @@ def test_every_plot_takes_and_returns_an_axes(model, models, demo, items, scores
         lambda ax: plots.battery_overview(battery, ax=ax),
         lambda ax: plots.three_levels(meta, strongest, ax=ax),
         lambda ax: plots.loading_courses(courses, "factor1", ax=ax),
+        lambda ax: plots.group_loadings(two, tested, ax=ax),
+        lambda ax: plots.found_again(planned, ax=ax),
     ]
     assert len(calls) == len(plots.__all__)  # one of them twice, and triptych below
     for call in calls:

@@ -23,7 +23,8 @@ from icqf.io.atomic import FULL
 
 COMMANDS = (
     *("demo", "check", "codebook", "fit", "select", "report", "plot", "score", "show", "compare"),
-    *("longitudinal", "shortform", "batch", "meta", "stability", "diagnosis", "reproduce"),
+    *("longitudinal", "shortform", "invariance", "plan", "batch", "meta", "stability", "diagnosis"),
+    "reproduce",
 )
 BAD_INPUT = 2
 INTERRUPTED = 130

@@ -2,11 +2,15 @@ from .age_change import AgeChanges as AgeChanges
 from .forms import Form as Form
 from .forms import Recovery as Recovery
 from .forms import search_forms as search_forms
+from .groups import Invariance as Invariance
+from .groups import invariance as invariance
 from .hierarchy import HierarchyComparison as HierarchyComparison
 from .hierarchy import compare_hierarchy as compare_hierarchy
 from .longitudinal import LongitudinalICQF as LongitudinalICQF
 from .longitudinal_search import LongitudinalICQFCV as LongitudinalICQFCV
 from .meta import MetaICQF as MetaICQF
+from .planning import SamplePlan as SamplePlan
+from .planning import plan as plan
 from .reduced import reduced_model as reduced_model
 from .short_forms import ShortForm as ShortForm
 from .short_forms import shortform as shortform

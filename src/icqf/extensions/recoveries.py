@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from icqf.errors import InputError, counted
 from icqf.extensions.forms import correlation_by_row
 from icqf.extensions.reduced import reduced_model
+from icqf.extensions.simulation import drawn_from
 from icqf.fitted import FittedModel
 from icqf.resampling.dealing import deal_evenly, deal_groups, strata_of
-from icqf.solvers.problem import Observations, Problem
+from icqf.solvers.problem import Problem
 from icqf.stated import state_others
 
 Array = NDArray[Any]
@@ -79,18 +80,8 @@ class ModelRecovery:
         Which item of a factor is best is decided by small differences, which among the participants are
         mostly chance: forms that were searched among them did worse in others (docs/short-forms.md).
         """
-        model, own = self.model, self.problem.unscaled()
-        R = self.wanted.T @ model.components_ + own.design.T @ model.confound_components_
-        drawn = rng.integers(0, own.n, n)
-        answers = np.empty((n, own.m))
-        for item in range(own.m):
-            given = np.flatnonzero(own.answers[:, item] >= 0)
-            left = own.answers[given, item] - R[given, item] if len(given) else np.zeros(1)
-            answers[:, item] = np.clip(R[drawn, item] + rng.choice(left, n), 0, own.span[item])
-        design = np.ascontiguousarray(own.design[:, drawn])
-        observations = Observations(answers, design, dtype=np.dtype(np.float64))
-        problem = replace(own, observations=observations).scaled(model.item_scale_)
-        return SimulatedRecovery(model, problem, model.solve_scores(problem))
+        problem = drawn_from(self.model, self.problem, self.wanted, rng, n, gaps=False)
+        return SimulatedRecovery(self.model, problem, self.model.solve_scores(problem))
 
 
 @dataclass(frozen=True, eq=False)

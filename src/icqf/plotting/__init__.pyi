@@ -4,6 +4,7 @@ from .comparison import by_method as by_method
 from .comparison import by_sample_size as by_sample_size
 from .comparison import factor_match as factor_match
 from .comparison import split_tree as split_tree
+from .groups import group_loadings as group_loadings
 from .hierarchy import three_levels as three_levels
 from .loadings import loading_heatmap as loading_heatmap
 from .loadings import top_items as top_items
@@ -12,6 +13,7 @@ from .participants import missingness_map as missingness_map
 from .participants import score_correlations as score_correlations
 from .participants import score_distributions as score_distributions
 from .participants import score_histograms as score_histograms
+from .planning import found_again as found_again
 from .search import convergence as convergence
 from .search import count_curve as count_curve
 from .search import cv_curve as cv_curve

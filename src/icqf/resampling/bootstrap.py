@@ -109,12 +109,12 @@ def bootstrap(
     rng : Generator
     """
     loadings = problem.scaled_loadings(loadings)
-    whole = on_one_thread(_settled, problem, Factors(scores, loadings))
+    whole = on_one_thread(settled, problem, Factors(scores, loadings))
     counts = [drawn_counts(problem.n, groups, rng) for _ in range(n_resamples)]
     tasks = [(problem, whole, part) for part in pieces(counts, n_jobs)]
     k = len(scores)
     every, agreement = [], []
-    for refit in (refit for part in in_parallel(_refits, tasks, n_jobs=n_jobs) for refit in part):
+    for refit in (refit for part in in_parallel(refits, tasks, n_jobs=n_jobs) for refit in part):
         order, _ = aligned(loadings[:k], refit[:k])
         matched = np.concatenate([refit[:k][order], refit[k:]])
         every.append(problem.own_loadings(matched))
@@ -122,12 +122,12 @@ def bootstrap(
     return Resamples(np.stack(every), np.stack(agreement))
 
 
-def _settled(problem: Problem, start: Factors) -> Factors:
+def settled(problem: Problem, start: Factors) -> Factors:
     """The fitted solution with its bounds' multipliers, from which all refits start."""
     return run(problem, start, tol=tolerances.SETTLE, max_iter=tolerances.MAX_ITER, exact=False)[0].factors
 
 
-def _refits(problem: Problem, start: Factors, draws: Sequence[Array]) -> list[Array]:
+def refits(problem: Problem, start: Factors, draws: Sequence[Array]) -> list[Array]:
     """Loadings (K, m) of each resample, from the fitted model on."""
     found = run(
         (problem.drawn(counts) for counts in draws),

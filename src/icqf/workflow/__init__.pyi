@@ -7,6 +7,8 @@ from .codebook import suggest_directions as suggest_directions
 from .fit import StudyFit as StudyFit
 from .fit import fit_study as fit_study
 from .fit import select_study as select_study
+from .groups import compare_groups as compare_groups
+from .groups import write_groups as write_groups
 from .meta import MetaFit as MetaFit
 from .meta import fit_battery as fit_battery
 from .meta import read_battery as read_battery
@@ -16,6 +18,8 @@ from .modelled import read_for_model as read_for_model
 from .naming import Rewritten as Rewritten
 from .naming import rewrite_results as rewrite_results
 from .options import StudyOptions as StudyOptions
+from .planning import pilot_of as pilot_of
+from .planning import write_plan as write_plan
 from .plot import plot_results as plot_results
 from .read import check_study as check_study
 from .read import check_table as check_table

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from icqf.data.parameters import Visit
+from icqf.data.parameters import Visit, parameter_error
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.errors import InputError, did_you_mean
 from icqf.estimator import ICQF
@@ -137,6 +137,10 @@ def answers_for(
     require_model_columns(table, confounds, "confound")
     for name in beside:
         require_column(table, name, "a group")
+        if name in {item.name for item in items}:
+            raise parameter_error(
+                "by", f" names {name!r}, which is an item of the model; name a column of groups, such as sex."
+            )
     table = as_the_model_knows(table, categories, (*given, *table.items, *known.confounds))
     return read_questionnaire(
         table,

@@ -76,8 +76,17 @@ def journal_for(out: Path, options: StudyOptions, *, resume: bool) -> Path | Non
     >>> journal_for(Path("results"), StudyOptions(Path("answers.csv")), resume=False).name
     'results.journal'
     """
-    if not options.searches:
-        return None
+    return journal_beside(out, resume=resume) if options.searches else None
+
+
+def journal_beside(out: Path, *, resume: bool) -> Path:
+    """Return the place of the journal beside `out`; one that is there is refused unless it is to be resumed.
+
+    Examples
+    --------
+    >>> journal_beside(Path("groups"), resume=False).name
+    'groups.journal'
+    """
     journal = out.parent / f"{out.resolve().name}.journal"
     if journal.exists() and not resume:
         raise InputError(

@@ -1,0 +1,102 @@
+"""``icqf plan``: how many participants for factors that are found again?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from icqf.cli.support.job import announce, job, journal_beside, typed
+from icqf.cli.support.many import ManyCommand, ManyOption
+from icqf.cli.support.options import FILE, options_of, study_options
+from icqf.cli.support.progress import Meter
+from icqf.cli.support.terminal import echo
+
+
+@click.command(
+    "plan",
+    short_help="How many participants for factors that are found again.",
+    cls=ManyCommand,
+    context_settings={"show_default": True},
+    epilog="""\b
+Examples:
+  icqf plan results/model.icqf
+  icqf plan pilot.csv --codebook items.csv --n-components 4 --beta 0.1 --jobs 2
+  icqf plan results/model.icqf --sizes 200 400 800 --repeats 50""",
+)
+@study_options("columns", "candidates", "model")
+@click.option(
+    "--sizes",
+    cls=ManyOption,
+    metavar="NUMBER",
+    type=int,
+    help="Numbers of participants to try.  [default: 50 75 100 150 200 300 400 600 800 1200 1600]",
+)
+@click.option("--repeats", type=int, default=20, help="Simulated studies of each size.")
+@click.option("--out", type=FILE, default=Path("plan"), help="Folder for tables, figure and page.")
+@click.option("--force", is_flag=True, help="Replace an earlier plan in that folder.")
+@click.option("--resume", is_flag=True, help="Continue an interrupted run.")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    sizes: tuple[int, ...],
+    repeats: int,
+    out: Path,
+    force: bool,
+    resume: bool,
+    quiet: bool,
+    **_: Any,
+) -> None:
+    """Simulate studies of several sizes and say how many participants find the factors again.
+
+    ANSWERS is a model file (.icqf), or the answers of a pilot study, which is fitted first with the options
+    of icqf fit. A factor is found again when its loadings correlate at least 0.8 with those of the model.
+    """
+    from datetime import UTC, datetime
+
+    from icqf.data.parameters import check_parameter
+    from icqf.estimator import ICQF
+    from icqf.extensions.planning import SIZES, plan
+    from icqf.workflow.places import refuse_existing
+    from icqf.workflow.planning import pilot_of, write_plan
+    from icqf.workflow.read import input_files, read_study
+
+    started, options = datetime.now(UTC), options_of(ctx)
+    check_parameter("n_repeats", repeats)
+    if options.answers.suffix.lower() == ".icqf":
+        model, pilot, files = ICQF.load(options.answers), None, input_files(options)
+        refuse_existing(out, force=force)
+        journal = journal_beside(out, resume=resume)
+    else:
+        study = read_study(options)
+        refuse_existing(out, force=force)
+        journal = journal_beside(out, resume=resume)
+        announce(study, quiet=quiet)
+        with Meter(quiet=quiet) as meter:
+            model, pilot = pilot_of(options, study, callback=meter)
+        files = input_files(options)
+    with job(ctx, journal, quiet=quiet, what="Simulating studies", unit="studies") as meter:
+        found = plan(
+            *(model, pilot),
+            sizes=sizes or SIZES,
+            n_repeats=repeats,
+            n_jobs=options.jobs,
+            checkpoint=journal,
+            callback=meter,
+            random_state=options.seed,
+        )
+        written = write_plan(
+            *(found, out),
+            files=files,
+            options={"sizes": list(sizes or SIZES), "repeats": repeats, "seed": options.seed},
+            command=typed(ctx),
+            started=started,
+            force=force,
+        )
+    if quiet:
+        return
+    echo(found.curve.to_string(index=False, float_format="{:.2f}".format))
+    echo(f"\n{found.sentence}")
+    echo(f"\nTables, figure and page are in {out}/: {', '.join(written)}")

@@ -1,0 +1,165 @@
+"""Compare groups of a study: from a model and a file of answers to tables, a figure and a page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from icqf import __version__
+from icqf.errors import InputError, counted
+from icqf.extensions.groups import ALIKE, Invariance, invariance
+from icqf.io.write import write_table
+from icqf.jobs.parallel import Progress
+from icqf.plotting import group_loadings
+from icqf.plotting.style import factor_names
+from icqf.report.markdown import markdown_table, safe
+from icqf.workflow.folders import tool_account, write_folder
+from icqf.workflow.modelled import ModelledAnswers
+from icqf.workflow.named import DECIMALS
+
+_SHOWN = 14
+
+
+def compare_groups(
+    read: ModelledAnswers,
+    by: str,
+    *,
+    checkpoint: Path | None = None,
+    callback: Callable[[Progress], object] | None = None,
+    **asked: Any,
+) -> Invariance:
+    """Compare the factors of the groups in a column that was read along.
+
+    Parameters
+    ----------
+    read : ModelledAnswers
+        What `icqf.workflow.read_for_model` gives, the column being among its ``beside``.
+    by : str
+        The column.
+    checkpoint, callback
+        Journal of finished work, and who is told about the progress.
+    **asked
+        Further parameters of `icqf.extensions.invariance`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import demo_paths, load_demo
+    >>> from icqf.workflow import compare_groups, read_for_model
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ICQF(2).fit(load_demo().select(["q00*"])).save(f"{folder}/model.icqf")
+    ...     read = read_for_model(f"{folder}/model.icqf", demo_paths().answers, beside=["site"])
+    >>> compare_groups(read, "site", n_permutations=19, n_resamples=5).sizes
+    {'East': 146, 'North': 159, 'South': 144, 'West': 151}
+    """
+    if read.beside is None:
+        raise InputError(f"The column {by!r} was not read along.")
+    labels = read.beside[by]
+    return invariance(
+        read.model, read.questionnaire, by=labels, checkpoint=checkpoint, callback=callback, **asked
+    )
+
+
+def write_groups(
+    found: Invariance,
+    folder: str | os.PathLike[str],
+    *,
+    read: ModelledAnswers,
+    options: Mapping[str, Any],
+    command: str = "",
+    started: datetime | None = None,
+    force: bool = False,
+) -> list[str]:
+    """Write a comparison of groups: tables, a figure and a page.
+
+    Returns
+    -------
+    list of str
+        Names of the files.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import demo_paths, load_demo
+    >>> from icqf.workflow import compare_groups, read_for_model, write_groups
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ICQF(2).fit(load_demo().select(["q00*"])).save(f"{folder}/model.icqf")
+    ...     read = read_for_model(f"{folder}/model.icqf", demo_paths().answers, beside=["sex"])
+    ...     found = compare_groups(read, "sex", n_permutations=19, n_resamples=5)
+    ...     write_groups(found, f"{folder}/groups", read=read, options={"by": "sex"})
+    ['factors.csv', 'groups.md', 'groups.png', 'items.csv', 'loadings.csv', 'provenance.json']
+    """
+    wordings = {item.name: item.wording for item in read.questionnaire.items}
+
+    def write(place: Path) -> None:
+        for name in ("factors", "items", "loadings"):
+            write_table(getattr(found, name), place / f"{name}.csv", decimals=DECIMALS)
+        figure = Figure(figsize=(8.2, 1.4 + 0.36 * min(_SHOWN, len(found.items))), layout="constrained")
+        group_loadings(
+            *(found.loadings, found.items), most=_SHOWN, wordings=wordings, ax=figure.add_subplot()
+        )
+        figure.savefig(place / "groups.png", dpi=150)
+        (place / "groups.md").write_text(page(found, wordings, command), encoding="utf-8")
+
+    account = tool_account(
+        "invariance",
+        files=read.files,
+        options=options,
+        started=started or datetime.now(UTC),
+        notes=read.notes,
+        result={"verdict": found.verdict, "groups": found.sizes, "sentences": list(found.sentences)},
+    )
+    return write_folder(Path(folder), write, account, force=force)
+
+
+def page(found: Invariance, wordings: Mapping[str, str], command: str = "") -> str:
+    """Return the page of a comparison in Markdown."""
+    shown = dict(zip(found.factors.index, factor_names(found.factors.index, None), strict=True))
+    made = f"Made by `{command}` with icqf {__version__}. " if command else ""
+    rows = [
+        [shown[name], row["verdict"], f"{row['p']:.3f}", f"{row['congruence']:.2f}", f"{row['found']:.2f}"]
+        for name, row in found.factors.iterrows()
+    ]
+    groups = ", ".join(f"{name} ({n})" for name, n in found.sizes.items())
+    parts = [
+        f"# Are the factors the same? Groups of {safe(found.by)}",
+        f"{made}Groups: {safe(groups)}. {found.n_permutations} permutations, {found.n_resamples} resamples.",
+        *(safe(sentence) for sentence in found.sentences),
+        "## Factors",
+        markdown_table(["factor", "verdict", "p", "congruence", "found in every group"], rows),
+        "**different**: the groups' loadings differ by more than those of shuffled groups (p of at most "
+        "0.05, allowing for the number of factors). **same**: they do not, and their congruence is at least "
+        f"{ALIKE:g}. **similar**: they do not, but their congruence is lower, so that a difference may have "
+        "gone unseen. *Found in every group* is the lowest correlation with the common factor where a group "
+        "is fitted on its own.",
+        "## Items",
+        "![The loadings that differ most](groups.png)",
+    ]
+    for what, title in (("", "load differently"), ("level_", "are answered at another level")):
+        part = found.items[found.items[f"{what}flagged"]].sort_values(f"{what}p")
+        if part.empty:
+            parts.append(f"No items {title} (false discovery rate of 5 %).")
+            continue
+        parts.append(f"{counted(len(part), 'item')} that {title} (false discovery rate of 5 %):")
+        parts.append(
+            markdown_table(
+                ["item", "", "factor", "difference in points", "q"],
+                [
+                    [str(name), wordings.get(str(name), ""), "" if what else shown[row["factor"]],
+                     f"{row[f'{what}difference']:.2f}", f"{row[f'{what}q']:.3f}"]
+                    for name, row in part.iterrows()
+                ],
+            )
+        )  # fmt: skip
+    parts.append(
+        "Loadings of each group are compared on the common factor's scale. `loadings.csv` holds all of them "
+        "with their 95 % intervals, `items.csv` every item's tests."
+    )
+    return "\n\n".join(parts) + "\n"

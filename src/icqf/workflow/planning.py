@@ -1,0 +1,124 @@
+"""Plan a sample: from a model, or the answers of a pilot study, to a curve, a figure and a sentence."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from icqf import __version__
+from icqf.chance import FOUND
+from icqf.data.questionnaire import Questionnaire
+from icqf.data.study import Study
+from icqf.estimator import ICQF
+from icqf.extensions.planning import SamplePlan
+from icqf.io.write import write_table
+from icqf.plotting import found_again
+from icqf.plotting.style import factor_names
+from icqf.report.markdown import markdown_table, safe
+from icqf.workflow.fit import fit_study
+from icqf.workflow.folders import tool_account, write_folder
+from icqf.workflow.named import DECIMALS
+from icqf.workflow.options import StudyOptions
+
+
+def pilot_of(
+    options: StudyOptions, study: Study, *, callback: Callable[[Any], object] | None = None
+) -> tuple[ICQF, Questionnaire]:
+    """Fit a pilot study as the options say, and return the model with the pilot's answers.
+
+    Examples
+    --------
+    >>> from icqf.datasets import demo_paths
+    >>> from icqf.workflow import StudyOptions, pilot_of, read_study
+    >>> answers, codebook = demo_paths()
+    >>> asked = {"answers": answers, "codebook": codebook, "n_components": 2, "beta": 0.1}
+    >>> options = StudyOptions.of(asked)
+    >>> pilot_of(options, read_study(options))[0].n_participants_
+    600
+    """
+    fit = fit_study(replace(options, bootstrap=0, report=False), study=study, callback=callback)
+    return fit.model, study.questionnaire
+
+
+def write_plan(
+    found: SamplePlan,
+    folder: str | os.PathLike[str],
+    *,
+    files: tuple[Path, ...],
+    options: Mapping[str, Any],
+    command: str = "",
+    started: datetime | None = None,
+    force: bool = False,
+) -> list[str]:
+    """Write a plan: the curve, what each factor needs, a figure and a page with a sentence for a grant.
+
+    Returns
+    -------
+    list of str
+        Names of the files.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.extensions import plan
+    >>> from icqf.workflow import write_plan
+    >>> model = ICQF(2, beta=0.1).fit(load_demo().select(["q00*", "q01*"]))
+    >>> found = plan(model, sizes=(50, 200), n_repeats=10)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_plan(found, f"{folder}/plan", files=(), options={})
+    ['curve.csv', 'factors.csv', 'plan.md', 'plan.png', 'provenance.json']
+    """
+
+    def write(place: Path) -> None:
+        write_table(found.curve, place / "curve.csv", decimals=DECIMALS)
+        write_table(found.factors, place / "factors.csv", decimals=DECIMALS)
+        figure = Figure(figsize=(7.0, 4.4), layout="constrained")
+        found_again(found.curve, ax=figure.add_subplot())
+        figure.savefig(place / "plan.png", dpi=150)
+        (place / "plan.md").write_text(plan_page(found, command), encoding="utf-8")
+
+    account = tool_account(
+        "plan",
+        files=files,
+        options=options,
+        started=started or datetime.now(UTC),
+        result={"sentence": found.sentence},
+    )
+    return write_folder(Path(folder), write, account, force=force)
+
+
+def plan_page(found: SamplePlan, command: str = "") -> str:
+    """Return the page of a plan in Markdown."""
+    names = [name for name in found.factors.index if name not in ("mean", "every")]
+    shown = dict(zip(names, factor_names(names, None), strict=True))
+    shown |= {"mean": "80 or 90 % of the factors", "every": "all factors in one study"}
+    most = int(found.curve["n"].max())
+
+    def needed(value: float) -> str:
+        return f"more than {most}" if value != value else str(int(value))
+
+    rows = [[shown[name], needed(row["n80"]), needed(row["n90"])] for name, row in found.factors.iterrows()]
+    drawn = (
+        "Scores and errors are those of the pilot's participants."
+        if found.from_scores
+        else "The model file holds nobody's scores; their spread and correlations were worked out from it."
+    )
+    made = f"Made by `{command}` with icqf {__version__}. " if command else ""
+    parts = [
+        "# How many participants?",
+        f"{made}{safe(drawn)}",
+        safe(found.sentence),
+        "![The chance that factors are found again](plan.png)",
+        markdown_table(["participants for", "80 %", "90 %"], rows),
+        f"A factor is found again when the loadings of its counterpart correlate at least {FOUND:g} with its "
+        "own. The simulated studies know no other factors than these, so plan with somewhat more.",
+    ]
+    return "\n\n".join(parts) + "\n"

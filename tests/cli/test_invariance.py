@@ -1,0 +1,92 @@
+"""`icqf invariance`: a folder with tables, a figure and a page about groups."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from small_study import table
+
+FEW = ("--permutations", "19", "--bootstrap", "4")
+
+
+@pytest.fixture(scope="module")
+def groups(run, results, files, tmp_path_factory):
+    out = tmp_path_factory.mktemp("groups") / "groups"
+    result = run(
+        "invariance", results / "model.icqf", files / "answers.csv", "--by", "sex", *FEW, "--out", out
+    )
+    assert result.exit_code == 0, result.stderr
+    return out, result
+
+
+def test_what_is_written(groups):
+    out, result = groups
+    names = ["factors.csv", "groups.md", "groups.png", "items.csv", "loadings.csv", "provenance.json"]
+    assert sorted(path.name for path in out.iterdir()) == names
+    factors = pd.read_csv(out / "factors.csv")
+    assert set(factors["verdict"]) <= {"same", "similar", "different"} and len(factors) == 2
+    assert pd.read_csv(out / "items.csv")["item"].tolist()[0] == "q01"
+    assert len(pd.read_csv(out / "loadings.csv")) == 2 * 2 * 12
+    page = (out / "groups.md").read_text()
+    assert page.startswith("# Are the factors the same? Groups of sex") and "| Factor 1 |" in page
+    assert "icqf invariance model.icqf answers.csv --by sex" in page
+    assert "2 factors compared between 'f'" in result.stdout
+    account = json.loads((out / "provenance.json").read_text())
+    assert account["tool"] == "invariance" and account["options"]["by"] == "sex"
+    assert sum(account["result"]["groups"].values()) == 79  # somebody answered nothing
+
+
+@pytest.fixture
+def other(tmp_path):
+    """A file whose column `site` is made by a function of the participants' numbers."""
+
+    def made(site):
+        frame = table()
+        frame["site"] = [site(number) for number in range(len(frame))]
+        frame.to_csv(tmp_path / "sites.csv", index=False)
+        return tmp_path / "sites.csv"
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("site", "by", "said"),
+    [
+        (lambda number: "x" if number < 10 else "y", "site", "The group 'x' of 'site' has 10 participants"),
+        (lambda number: "x", "site", "There is nothing to compare: everybody has 'x' in 'site'."),
+        (lambda number: "", "site", "There is nothing to compare: nobody has a value in 'site'."),
+        (lambda number: f"s{number}", "site", "'site' has 80 different values"),
+        (lambda number: "x", "school", "there is no column 'school' to take as a group"),
+        (lambda number: "x", "q01", "--by names 'q01', which is an item of the model"),
+    ],
+)
+def test_what_is_no_group(run, results, other, tmp_path, site, by, said):
+    out = tmp_path / "groups"
+    result = run("invariance", results / "model.icqf", other(site), "--by", by, *FEW, "--out", out)
+    assert result.exit_code == 2, result.stderr
+    assert said in result.stderr and "Traceback" not in result.stderr
+    assert not out.exists() and not (tmp_path / "groups.journal").exists()
+
+
+def test_too_few_permutations(run, results, files, tmp_path):
+    words = (
+        "invariance",
+        results / "model.icqf",
+        files / "answers.csv",
+        "--by",
+        "sex",
+        "--permutations",
+        "3",
+    )
+    result = run(*words, "--out", tmp_path / "groups")
+    assert result.exit_code == 2 and "must be a whole number of at least 19, not 3" in result.stderr
+
+
+def test_a_journal_that_was_left_is_continued_on_request(run, results, files, tmp_path):
+    (tmp_path / "groups.journal").write_text("")
+    words = ("invariance", results / "model.icqf", files / "answers.csv", "--by", "sex", *FEW)
+    result = run(*words, "--out", tmp_path / "groups")
+    assert result.exit_code == 2 and "Add --resume to continue" in result.stderr
+    assert run(*words, "--out", tmp_path / "groups", "--resume", "-q").exit_code == 0
+    assert not (tmp_path / "groups.journal").exists()
