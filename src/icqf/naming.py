@@ -165,6 +165,18 @@ class Theme:
         return parts[0] if self.only else f"mostly {parts[0]}"
 
 
+def own_items(shares: Any) -> np.ndarray:
+    """Which items are a factor's own (m, k): those that it moves by a tenth of their range, and most of all.
+
+    Examples
+    --------
+    >>> own_items([[0.8, 0.2], [0.05, 0.0]]).tolist()
+    [[True, False], [False, False]]
+    """
+    values = np.asarray(shares, dtype=float)
+    return np.asarray(is_loaded(values) & (values == values.max(axis=1, keepdims=True)))
+
+
 def themes(shares: Any, subscales: Sequence[str]) -> list[Theme]:
     """The theme of every factor.
 
@@ -180,8 +192,7 @@ def themes(shares: Any, subscales: Sequence[str]) -> list[Theme]:
     >>> themes([[0.8, 0], [0.6, 0.1], [0, 0.7]], ["Worry", "Worry", "Temper"])[0].words
     'Worry (2 of its 2 items)'
     """
-    values = np.asarray(shares, dtype=float)
-    own = is_loaded(values) & (values == values.max(axis=1, keepdims=True))
+    own = own_items(shares)
     sizes = Counter(scale for scale in subscales if scale)
     found = []
     for mine in own.T:

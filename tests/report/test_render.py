@@ -6,14 +6,16 @@ from dataclasses import fields, is_dataclass, replace
 from html.parser import HTMLParser
 
 import pytest
+from markupsafe import escape
 
-from icqf.report import as_html, as_json, as_markdown, build_report, write_report
+from icqf.report import as_html, as_json, as_markdown, build_report, renamed, write_report
 from icqf.report.compose import with_words
 from icqf.report.words import number, percent
 from report_names import NASTY
 
 SECTIONS = [
-    *("factors", "count", "loadings", "confounds", "scores", "fit", "comparison", "analysed", "sample"),
+    *("factors", "count", "loadings", "confounds", "scores", "psychometrics", "fit", "comparison"),
+    *("analysed", "sample"),
     "methods",
 ]
 
@@ -178,3 +180,16 @@ def test_cautions_come_first_and_no_number_is_of_numpy(report, html):
     assert page.index("Two items look reversed.") < page.index(doubted.headline[0][:40])
     for text in (html, as_markdown(report), as_json(report)):
         assert not re.search(r"np\.|nan|1\.00 or (higher|more)|\b1 (factors|items|participants)", text)
+
+
+def test_the_results_paragraph_tells_the_numbers_of_the_tree(report, html):
+    said = report.results
+    assert str(escape(said)) in html
+    for factor in report.model.factors:
+        assert factor.name in said and f"{factor.variance:.1%}" in said
+        assert number(factor.top[0].value) in said
+    assert f"R² = {number(report.fit.r_squared)}" in said
+    assert "Reversed before the fit: q004, q006" in report.methods.paragraph
+    assert "Answer ranges: 0 to 2, declared" in report.methods.paragraph
+    new = renamed(report, [f"Renamed {r}" for r in range(len(report.model.factors))])
+    assert "Renamed 0" in new.results and report.model.factors[0].name not in new.results

@@ -1,4 +1,7 @@
 from .comparison import comparison_data as comparison_data
+from .consistency import Reliability as Reliability
+from .consistency import item_shape as item_shape
+from .consistency import reliability as reliability
 from .correlation import KMO as KMO
 from .correlation import Moments as Moments
 from .correlation import Sphericity as Sphericity
@@ -11,6 +14,7 @@ from .eigenvalues import nest as nest
 from .factor_analysis import FactorAnalysis as FactorAnalysis
 from .hull import hull_method as hull_method
 from .l1nmf import L1NMF as L1NMF
+from .polychoric import polychoric_correlation as polychoric_correlation
 from .retention import bic_factor_analysis as bic_factor_analysis
 from .retention import parallel_analysis as parallel_analysis
 from .retention import velicer_map as velicer_map

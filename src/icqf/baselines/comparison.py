@@ -51,7 +51,7 @@ def comparison_data(
         Level of the test, as the authors recommend it.
     max_components : int, optional
         Default: as many factors as the items can identify.
-    correlation : {"pairwise", "em"}, default="pairwise"
+    correlation : {"pairwise", "em", "polychoric"}, default="pairwise"
         See `icqf.baselines.item_moments`.
     random_state : int, Generator or None
         An integer makes the result repeatable.

@@ -15,9 +15,10 @@ from narwhals.exceptions import NarwhalsError
 from scipy import linalg, special
 from sklearn.exceptions import ConvergenceWarning
 
+from icqf.baselines.polychoric import polychoric_correlation
 from icqf.errors import InputError
 
-CorrelationKind = Literal["pairwise", "em"]
+CorrelationKind = Literal["pairwise", "em", "polychoric"]
 Floats = npt.NDArray[np.float64]
 
 _CHUNK = 4_000_000  # numbers held at once by the EM step: 32 MB
@@ -127,11 +128,12 @@ def item_moments(
     ----------
     X : array-like of shape (n_participants, n_items)
         Answers; NaN is a missing answer.
-    correlation : {"pairwise", "em"}, default="pairwise"
+    correlation : {"pairwise", "em", "polychoric"}, default="pairwise"
         "pairwise": Pearson's correlation of each pair of items over the participants who answered both.
         "em": maximum likelihood under a multivariate normal, by the EM algorithm; it uses every answer and
         gives a positive-definite matrix unless items repeat each other, but needs more participants than
-        items.
+        items. "polychoric": correlations of the normal variables behind graded answers, see
+        `icqf.baselines.polychoric_correlation`.
     names : sequence, optional
         Item names for error messages.
     tol : float, default=1e-6
@@ -157,7 +159,10 @@ def item_moments(
         return _pairwise(answers, names)
     if correlation == "em":
         return _expectation_maximization(answers, tol=tol, max_iter=max_iter)
-    raise InputError(f"correlation is {correlation!r}; choose 'pairwise' or 'em'.")
+    if correlation == "polychoric":
+        plain = _pairwise(answers, names)
+        return Moments(plain.mean, plain.scale, polychoric_correlation(answers, names=names))
+    raise InputError(f"correlation is {correlation!r}; choose 'pairwise', 'em' or 'polychoric'.")
 
 
 def check_items(X: Floats, names: Sequence[Any] | None = None) -> None:

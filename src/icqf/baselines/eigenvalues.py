@@ -34,7 +34,7 @@ def empirical_kaiser(X: npt.ArrayLike, *, correlation: CorrelationKind = "pairwi
     ----------
     X : array-like of shape (n_participants, n_items)
         Answers; NaN is a missing answer.
-    correlation : {"pairwise", "em"}, default="pairwise"
+    correlation : {"pairwise", "em", "polychoric"}, default="pairwise"
         See `icqf.baselines.item_moments`.
 
     Returns
@@ -109,7 +109,7 @@ def nest(
         Default: as many factors as the items can identify.
     method : {"minres", "ml"}, default="minres"
         How the factors are extracted.
-    correlation : {"pairwise", "em"}, default="pairwise"
+    correlation : {"pairwise", "em", "polychoric"}, default="pairwise"
         See `icqf.baselines.item_moments`.
     random_state : int, Generator or None
         An integer makes the result repeatable.

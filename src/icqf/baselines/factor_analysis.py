@@ -54,9 +54,10 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         Minimum residual or maximum likelihood.
     scores : {"regression"}, default="regression"
         Thurstone's regression scores, see Notes.
-    correlation : {"pairwise", "em"}, default="pairwise"
+    correlation : {"pairwise", "em", "polychoric"}, default="pairwise"
         How missing answers are treated when items are correlated: each pair of items over the participants
-        who answered both, or maximum likelihood from all answers under a multivariate normal.
+        who answered both, or maximum likelihood from all answers under a multivariate normal. "polychoric"
+        takes graded answers for cut normal variables (`icqf.baselines.polychoric_correlation`).
     rotation_tol : float, optional
         Stopping tolerance of the rotation. By default varimax and promax stop as early as they do in R, some
         thousandths short of the best loadings, so that published results come out again; 1e-12 goes on.

@@ -42,7 +42,7 @@ def hull_method(
         parallel analysis of components keeps, at least 3.
     n_iter : int, default=100
         Random data sets of that parallel analysis.
-    correlation : {"pairwise", "em"}, default="pairwise"
+    correlation : {"pairwise", "em", "polychoric"}, default="pairwise"
         See `icqf.baselines.item_moments`.
     random_state : int, Generator or None
         For the parallel analysis.

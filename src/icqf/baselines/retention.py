@@ -96,7 +96,7 @@ def parallel_analysis(
         otherwise), or the squared multiple correlations.
     random_data : {"normal", "permuted"}, default="normal"
         Independent normal answers, or the given answers shuffled within each item.
-    correlation : {"pairwise", "em"}, default="pairwise"
+    correlation : {"pairwise", "em", "polychoric"}, default="pairwise"
         See `icqf.baselines.item_moments`.
     random_state : int, Generator or None
         An integer makes the result repeatable.
@@ -211,7 +211,7 @@ def velicer_map(
         Default: one less than the number of items.
     power : {2, 4}, default=2
         2: squared partial correlations (1976); 4: their fourth power (the revised test of 2000).
-    correlation : {"pairwise", "em"}, default="pairwise"
+    correlation : {"pairwise", "em", "polychoric"}, default="pairwise"
 
     Returns
     -------
@@ -276,7 +276,7 @@ def bic_factor_analysis(
         Default: 20, or as many as leave degrees of freedom.
     method : {"minres", "ml"}, default="minres"
         How the factors are extracted.
-    correlation : {"pairwise", "em"}, default="pairwise"
+    correlation : {"pairwise", "em", "polychoric"}, default="pairwise"
 
     Returns
     -------

@@ -218,7 +218,7 @@ def every_rule(
     n_iter : int, default=100
         Random data sets of parallel analysis and of the Hull method, and samples for each number of factors
         of NEST (whose author takes 1000) and of comparison data (500). The time is nearly proportional to it.
-    correlation : {"pairwise", "em"}, default="pairwise"
+    correlation : {"pairwise", "em", "polychoric"}, default="pairwise"
         See `icqf.baselines.item_moments`.
     random_state : int or None
         Seed; each rule has random numbers of its own.

@@ -13,6 +13,8 @@ from .methods import Method as Method
 from .methods import SubscaleMethod as SubscaleMethod
 from .prediction import DiagnosticAUC as DiagnosticAUC
 from .prediction import diagnostic_auc as diagnostic_auc
+from .psychometry import Psychometry as Psychometry
+from .psychometry import psychometrics as psychometrics
 from .scores import ScoreTables as ScoreTables
 from .scores import describe_scores as describe_scores
 from .summaries import bands as bands

@@ -35,6 +35,10 @@ class Counterparts:
         Share of its loadings that are negative.
     small, small_here : float
         Share of its, and of the model's, loadings below a tenth of the factor's largest.
+    loadings : DataFrame (m, k)
+        Its loadings, in the order of the model's factors; NaN where an item does not vary.
+    communalities : Series (m,)
+        Share of each standardised item's variance that its factors explain.
 
     Examples
     --------
@@ -55,6 +59,8 @@ class Counterparts:
     negative: float
     small: float
     small_here: float
+    loadings: pd.DataFrame
+    communalities: pd.Series
 
 
 def factor_analysis_counterparts(
@@ -96,6 +102,7 @@ def factor_analysis_counterparts(
         columns=[f"FA {r + 1}" for r in range(loadings.shape[1])],
     )
     match = match_factors(loadings.loc[varying.columns], theirs, method="optimal")
+    partner = dict(zip(match.pairs["factor_a"].astype(str), match.pairs["factor_b"], strict=True))
     rebuilt = analysis.mean_ + analysis.scale_ * (
         np.asarray(analysis.transform(varying)) @ analysis.loadings_.T
     )
@@ -110,6 +117,8 @@ def factor_analysis_counterparts(
         negative=float((analysis.loadings_ < 0).mean()),
         small=_share_small(analysis.loadings_),
         small_here=_share_small(loadings.to_numpy()),
+        loadings=theirs[[partner[str(name)] for name in loadings.columns]].reindex(loadings.index),
+        communalities=pd.Series(analysis.communalities_, index=varying.columns).reindex(loadings.index),
     )
 
 

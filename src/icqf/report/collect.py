@@ -19,17 +19,27 @@ from icqf.data.questionnaire import Item, Questionnaire
 from icqf.data.rows import refuse_other_rows
 from icqf.errors import InputError, counted
 from icqf.estimator import ICQF
-from icqf.evaluation import Counterparts, describe_scores, factor_analysis_counterparts, factor_lineage
+from icqf.evaluation import (
+    Counterparts,
+    Psychometry,
+    describe_scores,
+    factor_analysis_counterparts,
+    factor_lineage,
+    psychometrics,
+)
 from icqf.naming import checked_names, default_names, shown_names, suggested_names, top_places
 from icqf.report.compose import with_words
 from icqf.report.factors import LoadingTables, confound_sentences, factor_links, model_view
 from icqf.report.methods import methods_section
+from icqf.report.psychometric import psychometric_section
+from icqf.report.psychometric_parts import Psychometrics
 from icqf.report.quality import SearchTables, comparison_section, count_section, fit_section
 from icqf.report.sample import confound_summary, item_rows, participant_rows, sample_section
 from icqf.report.schema import Analysed, ConfoundSummary, ModelView, Report
 from icqf.report.scores import scores_section
 from icqf.resampling.bootstrap import Resamples, bootstrap
 from icqf.resampling.hidden import predict_hidden
+from icqf.summary import Summary
 
 FOLDS = 10
 REPLICATION_WORDS = (
@@ -128,7 +138,7 @@ def build_report(
             np.random.default_rng([random_state, part]) for part in range(3)
         )
         options: dict[str, Any] = {"groups": groups, "n_jobs": n_jobs}
-        resamples = hidden = rival = None
+        resamples = hidden = rival = measured = None
         parallel, curve = None, None
         if n_bootstrap:
             solution = np.concatenate([model.components_, model.confound_components_])
@@ -141,6 +151,7 @@ def build_report(
                 init = model.init if isinstance(model.init, str) else "nndsvd"
                 hidden = predict_hidden(problem, k, init=init, n_splits=FOLDS, rng=hidden_rng, **options)
             rival = _rival(model, answers[kept])
+            measured = _psychometrics(model, questionnaire, kept, scores, n_bootstrap, bootstrap_rng)
             parallel, curve = _parallel(answers[kept], parallel_rng)
 
     summary, tried = model.summary(), _search(search)
@@ -167,10 +178,11 @@ def build_report(
     count = count_section(k, float(model.beta), tried, parallel, curve, rules)
     confounds = [column.name for column in model.confound_encoder_.columns]
     n_splits = None if hidden is None else FOLDS
+    analysed = _analysed(Overview.of(questionnaire) if overview is None else overview)
     report = Report(
         title=title or _title(questionnaire.source),
         direction=Directions.of(questionnaire).sentence,
-        analysed=_analysed(Overview.of(questionnaire) if overview is None else overview),
+        analysed=analysed,
         sample=sample,
         items=item_rows(
             questionnaire,
@@ -221,7 +233,10 @@ def build_report(
             seed=random_state,
             n_starts=len(model.starts_),
             n_averaged=model.n_averaged_,
+            analysed=analysed.lines,
+            reliable=measured is not None,
         ),
+        psychometrics=None if measured is None else _psychometric(measured, summary, shown, rival),
         participants=participant_rows(answers, scores) if with_participants else None,
     )
     return with_words(report)
@@ -266,6 +281,41 @@ def _rival(model: ICQF, answers: pd.DataFrame) -> Counterparts | str:
         return factor_analysis_counterparts(model.weighted_loadings_, answers, item_scale=model.item_scale_)
     except InputError as error:
         return str(error)
+
+
+def _psychometrics(
+    model: ICQF,
+    questionnaire: Questionnaire,
+    kept: np.ndarray,
+    scores: pd.DataFrame,
+    n_bootstrap: int,
+    rng: np.random.Generator,
+) -> Psychometry | None:
+    """Reliability and item statistics; None where the answers do not allow them."""
+    confounds = questionnaire.confounds
+    try:
+        return psychometrics(
+            model,
+            questionnaire.keyed_answers()[kept],
+            items=questionnaire.items,
+            confounds=None if confounds is None else confounds[kept],
+            scores=scores.to_numpy(dtype=float)[kept],
+            n_resamples=min(n_bootstrap, 100),
+            random_state=rng,
+        )
+    except InputError:
+        return None
+
+
+def _psychometric(
+    found: Psychometry, summary: Summary, names: list[str], rival: Counterparts | str | None
+) -> Psychometrics:
+    keys = default_names(len(names))
+    if not isinstance(rival, Counterparts):
+        return psychometric_section(found, summary, names, keys)
+    return psychometric_section(
+        found, summary, names, keys, fa_loadings=rival.loadings, fa_communalities=rival.communalities
+    )
 
 
 def _parallel(answers: pd.DataFrame, rng: np.random.Generator) -> tuple[int | None, pd.DataFrame | None]:

@@ -10,6 +10,7 @@ import numpy as np
 from icqf.naming import checked_names
 from icqf.report import words
 from icqf.report.cautions import cautions
+from icqf.report.findings import results_paragraph
 from icqf.report.schema import CLOSE, Comparison, FactorScores, FitQuality, ItemRow, Pair, Report, Scores
 from icqf.started import AS_WELL, COUNTERPART
 
@@ -25,7 +26,12 @@ def with_words(report: Report) -> Report:
         if report.comparison is None
         else replace(report.comparison, words=tuple(_comparison(report.comparison))),
     )
-    return replace(report, cautions=tuple(cautions(report)), headline=tuple(_headline(report)))
+    return replace(
+        report,
+        cautions=tuple(cautions(report)),
+        headline=tuple(_headline(report)),
+        results=results_paragraph(report),
+    )
 
 
 def renamed(report: Report, names: Sequence[str]) -> Report:
@@ -64,9 +70,18 @@ def renamed(report: Report, names: Sequence[str]) -> Report:
     factors = tuple(replace(factor, name=new[factor.name]) for factor in view.factors)
     if comparison is not None:
         comparison = replace(comparison, pairs=tuple(map(pair, comparison.pairs)))
+    measured = report.psychometrics
+    if measured is not None:
+        by_key = {factor.key: factor.name for factor in factors}
+        measured = replace(
+            measured,
+            scales=tuple(replace(row, name=by_key.get(row.key, row.name)) for row in measured.scales),
+            variance=tuple(replace(row, name=by_key.get(row.key, row.name)) for row in measured.variance),
+        )
     return with_words(
         replace(
             report,
+            psychometrics=measured,
             models=(replace(view, factors=factors), *report.models[1:]),
             items=tuple(map(item, report.items)),
             scores=replace(report.scores, factors=tuple(map(scores, report.scores.factors))),

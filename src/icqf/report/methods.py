@@ -51,6 +51,8 @@ def methods_section(
     seed: int,
     n_starts: int,
     n_averaged: int,
+    analysed: Sequence[tuple[str, str]] = (),
+    reliable: bool = False,
 ) -> Methods:
     """Say what was done; `parameters` are those of the model (``model.get_params()``).
 
@@ -61,6 +63,7 @@ def methods_section(
     seeds = str(seed) if own is None or own == seed else f"{own} (fit) and {seed} (resampling)"
     parts = [
         _data(ranges, sample),
+        _reading(dict(analysed)),
         _model(parameters, n_starts),
         _average(n_averaged),
         _item_weight(parameters["item_weight"], ranges),
@@ -74,6 +77,12 @@ def methods_section(
             if compared
             else ""
         ),
+        (
+            "Reliability of the items of each factor and subscale was described by Cronbach's α (interval of "
+            "Feldt) and McDonald's ω (total, one factor by minimum residuals)."
+            if reliable
+            else ""
+        ),
         f"Analyses were run with icqf {found['icqf']} (Python {found['python']}, NumPy {found['numpy']}, "
         f"SciPy {found['scipy']}), random seed {seeds}.",
     ]
@@ -84,6 +93,16 @@ def methods_section(
         versions=tuple(found.items()),
         seed=seeds,
     )
+
+
+def _reading(analysed: Mapping[str, str]) -> str:
+    """Where ranges came from, and which items were reversed."""
+    said = []
+    if "Ranges" in analysed:
+        said.append(f"Answer ranges: {analysed['Ranges']}.")
+    if "Reversed" in analysed:
+        said.append(f"Reversed before the fit: {analysed['Reversed']}.")
+    return " ".join(said)
 
 
 def _data(ranges: pd.DataFrame, sample: Sample) -> str:

@@ -18,6 +18,7 @@ from icqf.io.atomic import write_bytes
 from icqf.plotting.style import item_label
 from icqf.report import words
 from icqf.report.figures import item_groups
+from icqf.report.psychometric_parts import Psychometrics
 from icqf.report.schema import Confound, Factor, Report
 from icqf.summary import LOADED
 
@@ -84,7 +85,26 @@ def paper_tables(report: Report) -> list[PaperTable]:
     if confounds:
         note = "Points that go with a confound, beside the factors; the largest of an item is bold."
         tables.append(_loadings(report, confounds, "Loadings of the confounds", note=note))
+    if report.psychometrics is not None and report.psychometrics.scales:
+        tables.append(_reliability(report.psychometrics))
     return tables
+
+
+def _reliability(found: Psychometrics) -> PaperTable:
+    rows = tuple(
+        (
+            row.name,
+            str(row.n_items),
+            words.number(row.alpha),
+            f"[{words.number(row.alpha_low)}, {words.number(row.alpha_high)}]",
+            words.number(row.omega),
+            f"[{words.number(row.omega_low)}, {words.number(row.omega_high)}]",
+        )
+        for row in found.scales
+    )
+    note = f"KMO = {words.number(found.kmo)}. Intervals: of α by Feldt, of ω from resampled participants."
+    head = ("Items of", "Items", "α", "95% CI", "ω", "95% CI")
+    return PaperTable("Reliability of the items of factors and subscales", head, rows, note=note)
 
 
 def _loadings(

@@ -164,6 +164,7 @@ def _shared(report: Report) -> dict[str, Any]:
         "by_name": {row.name: row for row in report.items},
         "parts": _parts_beside_factors(report.model),
         "intercept": INTERCEPT,
+        "interval_of": words.interval,
         "given": [each for each in report.model.confounds if each.name != INTERCEPT],
     }
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from icqf.report.psychometric_parts import Psychometrics
+
 CLOSE = 0.8  # correlation of loadings from which two factors are counterparts
 
 
@@ -403,9 +405,11 @@ class Report:
     fit: FitQuality
     comparison: Comparison | None
     methods: Methods
+    psychometrics: Psychometrics | None = None
     participants: tuple[Participant, ...] | None = None
     cautions: tuple[str, ...] = ()
     headline: tuple[str, ...] = ()
+    results: str = ""
 
     @property
     def model(self) -> ModelView:

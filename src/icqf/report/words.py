@@ -86,6 +86,19 @@ def number(value: float | None, digits: int = 2) -> str:
     return text.replace("-", "−")
 
 
+def interval(low: float | None, high: float | None) -> str:
+    """An interval; an en dash when there is none.
+
+    Examples
+    --------
+    >>> interval(0.5, 0.75), interval(None, None)
+    ('0.50–0.75', '–')
+    """
+    if low is None or high is None or math.isnan(low) or math.isnan(high):
+        return LONG_DASH
+    return f"{number(low)}–{number(high)}"
+
+
 def joined(parts: Sequence[str]) -> str:
     """Texts as a list in a sentence.
 
