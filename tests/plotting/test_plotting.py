@@ -332,3 +332,22 @@ def test_loading_courses_draw_the_strongest_items_with_bands_and_stars():
         plots.loading_courses(courses, "factor9")
     with pytest.raises(InputError, match="has no column 'age'"):
         plots.loading_courses(courses.drop(columns="age"), "factor1")
+
+
+def test_the_band_of_a_correlation_ends_at_1(ax):
+    rows = [("a", 0.2, 0.8, 0.3, 1.35), ("a", 0.8, 0.9, 0.8, 1.02)]
+    table = pd.DataFrame(rows, columns=["method", "size", "agreement", "low", "high"])
+    plots.by_sample_size(table, "agreement", ax=ax)
+    assert ax.collections[0].get_paths()[0].vertices[:, 1].max() == 1.0
+    wide = table.assign(agreement=[3.0, 4.0], high=[5.0, 6.0])
+    free = plots.by_sample_size(wide, "agreement")
+    assert free.collections[0].get_paths()[0].vertices[:, 1].max() == 6.0
+
+
+def test_a_long_wording_never_loses_that_it_was_reversed(model, items):
+    long = items.assign(wording="Says of himself or herself that other children like to play with him or her")
+    labels = [
+        label.get_text()
+        for label in heatmap(model, items=long.assign(reverse=True), most=30).get_yticklabels()
+    ]
+    assert all(label.endswith("… (reversed)") and len(label) <= 31 for label in labels)

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 def by_sample_size(table: pd.DataFrame, value: str, *, label: str = "", ax: Axes | None = None) -> Axes:
     """Draw a value against the share of the sample, with one line and one band per method.
 
+    The band of a value that is never above 1, as a correlation or an AUC, ends at 1.
+
     Parameters
     ----------
     table : DataFrame
@@ -57,10 +59,12 @@ def by_sample_size(table: pd.DataFrame, value: str, *, label: str = "", ax: Axes
             f"The table lacks the column {sorted(lacking)[0]!r}; give method, size, {value}, low and high."
         )
     ax = axes_or_new(ax, size=(5.6, 4.0))
+    highest = 1.0 if table[value].max() <= 1 else np.inf  # nothing exceeds a correlation or AUC of 1
     for at, method in enumerate(dict.fromkeys(table["method"])):
         mine = table[table["method"] == method].sort_values("size")
         colour, x = SERIES[at % len(SERIES)], mine["size"].to_numpy(dtype=float)
-        ax.fill_between(x, mine["low"], mine["high"], color=colour, alpha=0.18, linewidth=0)
+        upper = mine["high"].clip(upper=highest)
+        ax.fill_between(x, mine["low"], upper, color=colour, alpha=0.15, linewidth=0)
         ax.plot(
             x, mine[value], color=colour, marker=MARKERS[at % len(MARKERS)], markersize=4.5, linewidth=1.7,
             label=str(method),
@@ -75,7 +79,7 @@ def by_sample_size(table: pd.DataFrame, value: str, *, label: str = "", ax: Axes
     ax.set_ylabel(label or value)
     bare(ax)
     guides(ax)
-    ax.legend(frameon=False, fontsize=8, loc="best")
+    ax.legend(frameon=False, fontsize=8, loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2)
     return ax
 
 

@@ -74,7 +74,7 @@ def triptych(
         ax.tick_params(length=0, labelsize=8)
         bare(ax, keep=())
         if ax.figure is not None:
-            bar = ax.figure.colorbar(image, ax=ax, shrink=0.6, aspect=18, pad=0.03)
+            bar = ax.figure.colorbar(image, ax=ax, location="bottom", shrink=0.8, aspect=18, pad=0.03)
             bar.outline.set_visible(False)
             bar.ax.tick_params(labelsize=7)
     return axes

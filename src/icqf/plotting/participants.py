@@ -185,22 +185,16 @@ def missingness_map(answers: Any, *, items: pd.DataFrame | None = None, ax: Axes
     image = missing[by_participant].astype(float)
     colours = ListedColormap(["#f0f2f5", FACTOR])
     ax.imshow(image, aspect="auto", interpolation="none", cmap=colours, vmin=0, vmax=1)
-    for number, (_, first, last) in enumerate(groups, 1):
+    for name, first, last in groups:
         if first:
             ax.axvline(first - 0.5, color=muted(), linewidth=0.6)
         ax.annotate(
-            str(number), ((first + last - 1) / 2, 0), (0, 3), fontsize=7,
-            textcoords="offset points", ha="center", va="bottom", annotation_clip=False, color=ink(),
+            name, ((first + last - 1) / 2, len(image)), (4, -4), fontsize=7, textcoords="offset points",
+            ha="right", va="top", rotation=40, rotation_mode="anchor", annotation_clip=False, color=ink(),
         )  # fmt: skip
     ax.set_xticks([])
-    ax.set_xlabel(
-        "items by subscale: " + ", ".join(f"{at} {name}" for at, (name, *_) in enumerate(groups, 1))
-        if groups
-        else "items",
-        wrap=True,
-        fontsize=8 if groups else None,
-    )
+    ax.set_xlabel("" if groups else "items")
     ax.set_ylabel("participants, most missing first")
-    ax.set_title(f"{missing.mean():.1%} of the answers are missing", loc="left", pad=14 if groups else None)
+    ax.set_title(f"{missing.mean():.1%} of the answers are missing", loc="left")
     bare(ax, keep=())
     return ax
