@@ -9,9 +9,14 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
+from sklearn.decomposition import NMF, PCA
 
 from icqf import ICQF, ICQFCV, plotting
+from icqf.baselines import FactorAnalysis
+from icqf.data.questionnaire import Questionnaire
 from icqf.datasets import load_bfi, load_demo, load_help_battery, make_cohort
 from icqf.extensions import MetaICQF, invariance, plan, shortform
 from icqf.report import build_report, write_report
@@ -51,6 +56,8 @@ def main() -> None:
     plotting.group_loadings(found.loadings, found.items, most=10, ax=figure.add_subplot())
     figure.savefig(IMAGES / "groups.png", dpi=110)
 
+    draw_four_methods(bfi)
+
     pilot = make_cohort("hbn", 200, random_state=77).questionnaire
     planned = plan(ICQF(8, beta=0.1).fit(pilot), pilot, sizes=(50, 75, 100, 150, 200, 300, 400))
     figure = Figure(figsize=(7.0, 4.2), layout="constrained")
@@ -67,6 +74,42 @@ def main() -> None:
         options += ["--disable-background-networking", "--window-size=1200,1500"]
         shot = f"--screenshot={IMAGES / 'report.png'}"
         subprocess.run(["chromium", *options, f"--user-data-dir={folder}/b", shot, page.as_uri()], check=True)
+
+
+def four_methods(study: Questionnaire) -> dict[str, pd.DataFrame]:
+    """Loadings of five factors of the same answers by four methods; none is told of the subscales."""
+    answers = study.keyed_answers().astype(float).dropna()
+    counted = answers - study.ranges()["min"].to_numpy()
+    standardised = (answers - answers.mean()) / answers.std()
+    k = 5
+    found = {
+        "ICQF": ICQF(k, beta=0.1, item_range=study.ranges()).fit(answers).loadings_.to_numpy(),
+        "factor analysis (promax)": FactorAnalysis(k).fit(answers).loadings_,
+        "PCA": PCA(k).fit(standardised).components_.T,
+        "NMF": NMF(k, init="nndsvda", max_iter=2000, random_state=0).fit(counted).components_.T,
+    }
+    return {name: pd.DataFrame(table, index=answers.columns) for name, table in found.items()}
+
+
+def draw_four_methods(study: Questionnaire) -> None:
+    """The picture of docs/compared.md, and the numbers that it quotes."""
+    scales = np.array([item.subscale for item in study.items])
+    figure = Figure(figsize=(10.5, 4.6), layout="constrained")
+    for at, (name, table) in enumerate(four_methods(study).items()):
+        values = table.to_numpy() / np.abs(table.to_numpy()).max(axis=0)
+        strongest = np.abs(values).argmax(axis=1)
+        # each factor stands where the subscale of most of its strongest items does
+        order = sorted(range(values.shape[1]), key=lambda r: np.abs(values[:, r]).argmax())
+        ax = figure.add_subplot(1, 4, at + 1)
+        shown = pd.DataFrame(values[:, order], index=table.index)
+        plotting.loading_heatmap(shown, bar=False, order=list(table.index), ax=ax)
+        ax.set_title(name, fontsize=10, pad=14)
+        ax.set_xticks(np.arange(5) + 0.5, [str(r + 1) for r in range(5)], rotation=0)
+        own = sum(np.bincount(strongest[scales == scale]).max() for scale in dict.fromkeys(scales))
+        small = (np.abs(values) < 0.1).mean()
+        shares = f"negative {(values < 0).mean():.0%}, near zero {small:.0%}"
+        print(f"{name}: {shares}, with their subscale {own} of 25")
+    figure.savefig(IMAGES / "four-methods.png", dpi=110)
 
 
 if __name__ == "__main__":
