@@ -68,7 +68,7 @@ def main() -> None:
     clock = time.perf_counter()
     forms = {
         "search": [everyone.items.index(name) for name in form.items],
-        "largest loadings": list(top_loading(model, ITEMS)),
+        "largest loadings": list(top_loading(everyone.shares, ITEMS)),
         "genetic": genetic(choosing.simulated(rng), np.random.default_rng(0)),
     }
     print(f"  the search took {spent:.1f} s, the genetic algorithm {time.perf_counter() - clock:.1f} s")

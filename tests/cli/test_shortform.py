@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 
 from icqf import ICQF
+from icqf.datasets import make_battery
+from icqf.extensions import MetaICQF
 from icqf.io import read_codebook
 from small_study import ITEMS, table
 
@@ -135,3 +137,25 @@ def test_a_table_of_minutes(run, results, files, tmp_path):
 def test_the_answers_come_second(run, results, files, tmp_path):
     result = run("shortform", files / "answers.csv", results / "model.icqf", "--out", tmp_path / "form")
     assert result.exit_code == 2 and "the model comes before the answers" in result.stderr
+
+
+def test_a_battery(run, tmp_path):
+    """Items are chosen across instruments; the model that is written scores a folder with only these."""
+    battery = make_battery(n=120, n_items=(8, 8), n_factors=2, n_meta=2, random_state=0).battery
+    MetaICQF(ICQF(2), meta_estimator=ICQF(2)).fit(battery).save(tmp_path / "meta.icqf")
+    study = tmp_path / "study"
+    study.mkdir()
+    for name, each in battery.instruments.items():
+        each.answers.to_csv(study / f"{name}.csv")
+    words = ("shortform", tmp_path / "meta.icqf", study, "--max-items", "6", "--out", tmp_path / "form")
+    result = run(*words)
+    assert result.exit_code == 0, result.stderr
+    assert "6 of 16 items" in result.stdout and "  A: a0" in result.stdout
+    assert not (tmp_path / "form" / "form.html").exists()
+    items = read_codebook(tmp_path / "form" / "items.csv")
+    assert len(items) == 6 and {item.subscale for item in items} <= {"A", "B"}
+    scored = run("score", tmp_path / "form" / "model.icqf", study)
+    assert scored.exit_code == 0, scored.stderr
+    assert scored.stdout.startswith("id,meta1,meta2")
+    refused = run(*words, "--force", "--groups", "family")
+    assert refused.exit_code == 2 and "--groups is not for batteries" in refused.stderr

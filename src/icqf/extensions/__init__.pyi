@@ -1,4 +1,5 @@
 from .age_change import AgeChanges as AgeChanges
+from .battery_forms import reduced_battery as reduced_battery
 from .forms import Form as Form
 from .forms import Recovery as Recovery
 from .forms import search_forms as search_forms

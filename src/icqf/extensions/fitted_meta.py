@@ -50,7 +50,7 @@ class FittedMeta(TransformerMixin, BaseEstimator):
         X, confounds
             As for `transform`.
         """
-        return self._factor_scores(self._new(X, confounds))
+        return self._factor_scores(self.as_battery(X, confounds))
 
     def transform(self, X: Any, *, confounds: Any = None) -> pd.DataFrame:
         """Scores of the meta-factors (n, K) by participant id, from whichever instruments there are.
@@ -63,7 +63,7 @@ class FittedMeta(TransformerMixin, BaseEstimator):
         confounds : table, optional
             By participant id, where the model has confounds and the questionnaires do not bring them.
         """
-        battery = self._new(X, confounds)
+        battery = self.as_battery(X, confounds)
         questionnaire = scores_questionnaire(battery, self._factor_scores(battery))
         scores = np.asarray(self.meta_.transform(questionnaire))
         return pd.DataFrame(scores, index=battery.ids, columns=self.get_feature_names_out())
@@ -85,7 +85,7 @@ class FittedMeta(TransformerMixin, BaseEstimator):
         factors = np.asarray(self.meta_.inverse_transform(scores.to_numpy(), confounds=confounds))
         found = {}
         for name, model in self.instruments_.items():
-            mine = np.clip(factors[:, self._columns(name)], 0, 1)
+            mine = np.clip(factors[:, self.columns(name)], 0, 1)
             answers = model.inverse_transform(mine, confounds=confounds)
             found[name] = pd.DataFrame(answers, index=scores.index, columns=list(model.item_range_.index))
         return found
@@ -104,7 +104,7 @@ class FittedMeta(TransformerMixin, BaseEstimator):
         >>> -0.2 < MetaICQF(ICQF(2), meta_estimator=ICQF(2)).fit(battery).score(battery) < 0
         True
         """
-        battery = self._new(X, confounds)
+        battery = self.as_battery(X, confounds)
         scores = self.transform(battery).fillna(0.0)
         total, count = 0.0, 0
         for name, answers in self.inverse_transform(scores, confounds=battery.confounds).items():
@@ -133,7 +133,7 @@ class FittedMeta(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         tables = []
         for name, model in self.instruments_.items():
-            composed = model.components_.T @ self.meta_.components_.T[self._columns(name)]
+            composed = model.components_.T @ self.meta_.components_.T[self.columns(name)]
             index = pd.MultiIndex.from_product(
                 [[name], model.item_range_.index], names=["instrument", "item"]
             )
@@ -188,13 +188,13 @@ class FittedMeta(TransformerMixin, BaseEstimator):
         ]
         return pd.MultiIndex.from_tuples(pairs, names=["instrument", "factor"])
 
-    def _columns(self, name: str) -> slice:
+    def columns(self, name: str) -> slice:
         """Where the factors of an instrument stand among all."""
         widths = {each: len(model.components_) for each, model in self.instruments_.items()}
         first = sum(list(widths.values())[: list(widths).index(name)])
         return slice(first, first + widths[name])
 
-    def _new(self, X: Any, confounds: Any) -> Battery:
+    def as_battery(self, X: Any, confounds: Any) -> Battery:
         """The instruments of participants to be scored, as the model knows them."""
         check_is_fitted(self)
         if isinstance(X, (Mapping, Battery)):

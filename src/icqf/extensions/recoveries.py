@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icqf.errors import InputError, counted
+from icqf.estimator import ICQF
 from icqf.extensions.forms import correlation_by_row
 from icqf.extensions.reduced import reduced_model
 from icqf.extensions.simulation import drawn_from
@@ -57,6 +58,25 @@ class ModelRecovery:
         """Names of the items."""
         return tuple(str(name) for name in self.model.item_range_.index)
 
+    @property
+    def n(self) -> int:
+        """Number of participants."""
+        return self.problem.n
+
+    @property
+    def strata(self) -> Array | None:
+        """Participants that are alike in their confounds (n,), or None."""
+        return strata_of(self.problem)
+
+    @property
+    def shares(self) -> Array:
+        """Loadings (k, m) as shares of the items' ranges."""
+        return self.model.components_ / np.ptp(self.model.item_range_.to_numpy(), axis=1)
+
+    def reduced(self, form: Sequence[int]) -> ICQF:
+        """The model of some of the items."""
+        return reduced_model(self.model, [self.items[item] for item in form])
+
     def take(self, rows: Array) -> ModelRecovery:
         """Of some of these participants."""
         return ModelRecovery(self.model, self.problem.of_rows(rows), self.answered, self.wanted[:, rows])
@@ -69,7 +89,7 @@ class ModelRecovery:
 
     def exact(self, form: Sequence[int]) -> Array:
         """Scores (k, n) of those who are asked only these items, within all bounds."""
-        short = reduced_model(self.model, [self.items[item] for item in form])
+        short = self.reduced(form)
         problem = self.problem.of_items(np.sort(form)).with_beta(float(short.beta))
         problem = replace(problem, observations=replace(problem.observations, dtype=short.dtype_))
         return short.solve_scores(problem.scaled(short.item_scale_))
@@ -142,7 +162,7 @@ class AskedItems:
         return AskedItems(recovery, gram, pull, scores)
 
 
-def divided(recovery: ModelRecovery, groups: Any, rng: np.random.Generator) -> tuple[Array, Array]:
+def divided(recovery: Any, groups: Any, rng: np.random.Generator) -> tuple[Array, Array]:
     """Places of those who choose the items, and of those who are held out.
 
     Examples
@@ -155,13 +175,13 @@ def divided(recovery: ModelRecovery, groups: Any, rng: np.random.Generator) -> t
     >>> [len(part) for part in parts]
     [400, 200]
     """
-    n = recovery.problem.n
+    n = recovery.n
     if n < FEWEST:
         raise InputError(
             f"{counted(n, 'participant')} answered anything, but at least {FEWEST} are needed: two thirds "
             "choose the items, and the others say how well the form does."
         )
-    strata = strata_of(recovery.problem)
+    strata = recovery.strata
     if groups is None:
         part = deal_evenly(n, PARTS, strata, rng)
     else:
@@ -178,21 +198,25 @@ def divided(recovery: ModelRecovery, groups: Any, rng: np.random.Generator) -> t
 
 
 def top_loading(
-    model: FittedModel, length: int, keep: Sequence[int] = (), drop: Iterable[int] = ()
+    shares: Array, length: int, keep: Sequence[int] = (), drop: Iterable[int] = ()
 ) -> tuple[int, ...]:
     """The items that are picked without a search: each factor's largest loadings, the factors in turn.
 
-    Loadings count as shares of the item's range. The kept items come first.
+    Parameters
+    ----------
+    shares : array (k, m)
+        Loadings as shares of the items' ranges.
+    length : int
+        How many to pick; the kept items come first.
+    keep, drop
+        Places of items that must and must not be among them.
 
     Examples
     --------
-    >>> from icqf import ICQF
-    >>> from icqf.datasets import make_synthetic
-    >>> model = ICQF(3, item_range=(0, 100)).fit(make_synthetic(n=60, m=9, k=3, random_state=0).answers)
-    >>> len(set(top_loading(model, 6)))
-    6
+    >>> import numpy as np
+    >>> top_loading(np.array([[0.9, 0.8, 0.1, 0.0], [0.0, 0.2, 0.5, 0.7]]), 3)
+    (0, 3, 1)
     """
-    shares = model.components_ / np.ptp(model.item_range_.to_numpy(), axis=1)
     ranked = [iter(order.tolist()) for order in np.argsort(-shares, axis=1, kind="stable")]
     chosen, out = list(keep), {*drop, *keep}
     while len(chosen) < length:

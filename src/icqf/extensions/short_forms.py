@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from icqf.data.battery import Battery
 from icqf.data.parameters import check_parameter, parameter_error
 from icqf.data.questionnaire import Questionnaire, match_names
 from icqf.errors import InputError, counted, did_you_mean, listed
-from icqf.estimator import ICQF
+from icqf.extensions.battery_forms import MetaRecovery
+from icqf.extensions.fitted_meta import FittedMeta
 from icqf.extensions.forms import search_forms
 from icqf.extensions.recoveries import ModelRecovery, divided, top_loading
-from icqf.extensions.reduced import reduced_model
 from icqf.fitted import FittedModel
 from icqf.jobs.parallel import Progress
 
@@ -37,7 +38,7 @@ class ShortForm:
     ----------
     items : tuple of str
         The items to ask, in the questionnaire's order.
-    model : ICQF
+    model : ICQF or MetaICQF
         Scores the short form: a model of these items alone.
     curve : DataFrame
         One row per length: ``n_items``, ``minutes``, ``added`` and ``dropped`` (items, in words),
@@ -64,7 +65,7 @@ class ShortForm:
     """
 
     items: tuple[str, ...]
-    model: ICQF
+    model: Any
     curve: pd.DataFrame
     bands: pd.DataFrame
     n_items: int
@@ -103,7 +104,7 @@ class ShortForm:
 
 
 def shortform(
-    model: FittedModel,
+    model: FittedModel | FittedMeta,
     X: Any,
     *,
     confounds: Any = None,
@@ -127,9 +128,10 @@ def shortform(
 
     Parameters
     ----------
-    model : fitted ICQF
-        The model of the full form.
-    X : table, array (n, m) or Questionnaire
+    model : fitted ICQF or MetaICQF
+        The model of the full form. Of a battery, the scores to recover are those of its meta-factors, and
+        items are chosen across its instruments; they are called ``instrument: item``.
+    X : table, array (n, m) or Questionnaire; Battery or mapping of instruments
         Answers to all items.
     confounds : table, optional
         Of the same participants, where the model has confounds.
@@ -167,17 +169,18 @@ def shortform(
     (True, 10, 2.0)
     """
     check_is_fitted(model)
-    names = [str(name) for name in model.item_range_.index]
+    if isinstance(X, (Questionnaire, Battery)) and groups is None:
+        groups = X.groups
+    recovery = MetaRecovery if isinstance(model, FittedMeta) else ModelRecovery
+    everyone: Any = recovery.of(model, X, confounds=confounds)
+    names = list(everyone.items)
     asked = _asked(names, keep, drop, max_items)
     taken, budget = _times(names, minutes, max_minutes)
     if accuracy is not None:
         check_parameter("accuracy", accuracy)
-    if isinstance(X, Questionnaire) and groups is None:
-        groups = X.groups
-    everyone = ModelRecovery.of(model, X, confounds=confounds)
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     choosing, held_out = (everyone.take(rows) for rows in divided(everyone, groups, rng))
-    ranked = top_loading(model, max_items, asked.keep, asked.drop)
+    ranked = top_loading(everyone.shares, max_items, asked.keep, asked.drop)
     path = search_forms(
         choosing.simulated(rng),
         max_items=max_items,
@@ -192,21 +195,21 @@ def shortform(
         raise parameter_error("max_minutes", f" is {budget:g}, and no item is that short; give more.")
     forms = _long_enough(_better_of(choosing, path.forms, ranked, taken, budget), choosing, accuracy)
     curve = _curve(held_out, forms, ranked, taken)
-    short = reduced_model(model, [names[item] for item in forms[-1]])
+    short = everyone.reduced(forms[-1])
     bands = _bands(held_out.exact(forms[-1]), held_out.wanted, list(model.get_feature_names_out()))
     return ShortForm(
-        tuple(str(name) for name in short.item_range_.index),
+        tuple(names[item] for item in sorted(forms[-1])),
         short,
         curve,
         bands,
         len(names),
-        choosing.problem.n,
-        held_out.problem.n,
+        choosing.n,
+        held_out.n,
     )
 
 
 def _better_of(
-    choosing: ModelRecovery,
+    choosing: Any,
     forms: Sequence[tuple[int, ...]],
     ranked: tuple[int, ...],
     minutes: Array | None,
@@ -224,7 +227,7 @@ def _better_of(
 
 
 def _long_enough(
-    forms: list[tuple[int, ...]], choosing: ModelRecovery, accuracy: float | None
+    forms: list[tuple[int, ...]], choosing: Any, accuracy: float | None
 ) -> list[tuple[int, ...]]:
     """The forms up to the first that is accurate enough among those who choose; all where none is."""
     if accuracy is None:
@@ -311,7 +314,7 @@ def _times(
 
 
 def _curve(
-    held_out: ModelRecovery,
+    held_out: Any,
     forms: Sequence[tuple[int, ...]],
     ranked: tuple[int, ...],
     minutes: Array | None,
@@ -340,6 +343,8 @@ def _curve(
 def _bands(short: Array, full: Array, factors: list[str]) -> pd.DataFrame:
     """Where the full form's score lies relative to the short form's, in nine of ten participants like it."""
     tails = [(1 - COVERED) / 2, (1 + COVERED) / 2]
+    asked = ~np.isnan(short).any(axis=0)  # in a battery, others were given none of the form's instruments
+    short, full = short[:, asked], full[:, asked]
     n = short.shape[1]
     near = min(n, max(_NEIGHBOURS, n // 6))
     rows = []

@@ -42,22 +42,40 @@ def drawn_from(
         Whether answers are missing as often as those to the same item.
     """
     own = problem.unscaled()
-    R = scores.T @ model.components_ + own.design.T @ model.confound_components_
+    expected = scores.T @ model.components_ + own.design.T @ model.confound_components_
     drawn = rng.integers(0, own.n, n)
-    answers = np.full((n, own.m), np.nan)
-    for item in range(own.m):
-        given = np.flatnonzero(own.answers[:, item] >= 0)
-        if not len(given):
-            continue
-        given = given[np.argsort(R[given, item], kind="stable")]
-        reach = max(_LEAST_REACH, len(given) // 20)
-        place = np.searchsorted(R[given, item], R[drawn, item]) + rng.integers(-reach, reach + 1, n)
-        answers[:, item] = own.answers[given[np.clip(place, 0, len(given) - 1)], item]
-        if gaps:
-            answers[rng.random(n) >= len(given) / own.n, item] = np.nan
+    answers = like_others(own.answers, expected, expected[drawn], rng)
+    if gaps:
+        given = (own.answers >= 0).mean(axis=0)
+        answers[rng.random(answers.shape) >= given] = np.nan
     design = np.ascontiguousarray(own.design[:, drawn])
     observations = Observations(answers, design, dtype=np.dtype(np.float64))
     return replace(own, observations=observations).scaled(model.item_scale_)
+
+
+def like_others(answers: Array, expected: Array, wanted: Array, rng: np.random.Generator) -> Array:
+    """Answers (n, m), each that of a participant of whom about the same is expected; NaN where none answered.
+
+    Parameters
+    ----------
+    answers : array (participants, m)
+        Real answers, counted from 0; a negative number or NaN is missing.
+    expected : array (participants, m)
+        What a model expects of the same.
+    wanted : array (n, m)
+        What it expects of those whose answers are wanted.
+    """
+    n, m = wanted.shape
+    found = np.full((n, m), np.nan)
+    for item in range(m):
+        given = np.flatnonzero(answers[:, item] >= 0)
+        if not len(given):
+            continue
+        given = given[np.argsort(expected[given, item], kind="stable")]
+        reach = max(_LEAST_REACH, len(given) // 20)
+        place = np.searchsorted(expected[given, item], wanted[:, item]) + rng.integers(-reach, reach + 1, n)
+        found[:, item] = answers[given[np.clip(place, 0, len(given) - 1)], item]
+    return found
 
 
 def drawer_of(model: FittedModel) -> Callable[[np.random.Generator, int], Problem]:

@@ -21,7 +21,7 @@ from icqf.io.readers.questionnaires import NO_IDS, NOT_IN_CODEBOOK
 from icqf.io.readers.tables import Table
 from icqf.io.readers.visits import keep_visit
 from icqf.workflow.battery import find_instruments
-from icqf.workflow.modelled import answers_for
+from icqf.workflow.modelled import ModelledAnswers, answers_for
 from icqf.workflow.options import StudyOptions
 from icqf.workflow.score import Scored
 
@@ -73,6 +73,40 @@ def score_battery(
     ...     list(score_battery(f"{folder}/meta.icqf", new).scores)[:3]
     ['meta1', 'meta2', 'A: factor1']
     """
+    read = read_for_battery(
+        model,
+        answers,
+        codebook=codebook,
+        dictionary=dictionary,
+        participants=participants,
+        id=id,
+        missing_codes=missing_codes,
+        visit=visit,
+    )
+    if begin is not None:
+        begin()
+    fitted, battery, notes = read.model, read.questionnaire, list(read.notes)
+    factors = fitted.factor_scores(battery)
+    scores = pd.concat([fitted.transform(battery), factors], axis=1)
+    silent = int((~battery.answered.any(axis=1)).sum())
+    absent = [name for name in fitted.instruments_ if name not in battery.instruments]
+    if absent:
+        notes.append(f"Scored without {listed(absent, most=12)}, which are not there.")
+    return Scored(scores, tuple(notes), silent)
+
+
+def read_for_battery(
+    model: str | os.PathLike[str],
+    answers: str | os.PathLike[str],
+    *,
+    codebook: str | os.PathLike[str] | None = None,
+    dictionary: str | os.PathLike[str] | None = None,
+    participants: str | os.PathLike[str] | None = None,
+    id: str | None = None,
+    missing_codes: Iterable[float | str] = (),
+    visit: Visit = None,
+) -> ModelledAnswers:
+    """Read the model of a battery, and the answers to any of its instruments; see `score_battery`."""
     fitted = MetaICQF.load(model)
     place = Path(answers)
     given = () if codebook is None else read_codebook(codebook)
@@ -110,16 +144,7 @@ def score_battery(
             )
         instruments[name] = questionnaire
         notes += [f"{name}: {note}" for note in questionnaire.notes if not note.startswith(NOT_IN_CODEBOOK)]
-    if begin is not None:
-        begin()
-    battery = Battery(instruments)
-    factors = fitted.factor_scores(battery)
-    scores = pd.concat([fitted.transform(battery), factors], axis=1)
-    silent = int((~battery.answered.any(axis=1)).sum())
-    absent = [name for name in fitted.instruments_ if name not in instruments]
-    if absent:
-        notes.append(f"Scored without {listed(absent, most=12)}, which are not there.")
-    return Scored(scores, tuple(dict.fromkeys(notes)), silent)
+    return ModelledAnswers(fitted, Battery(instruments), tuple(dict.fromkeys(notes)), None, (Path(model),))
 
 
 def _ids(model: ICQF, id: str | None) -> list[str]:

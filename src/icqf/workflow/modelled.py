@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -31,7 +32,7 @@ DIRECTIONS_UNKNOWN = (
 
 @dataclass(frozen=True, eq=False)
 class ModelledAnswers:
-    """A model of a file, and the answers of another that has its items.
+    """A model of a file, and the answers of another that has its items: of one questionnaire, or a battery.
 
     Examples
     --------
@@ -40,8 +41,8 @@ class ModelledAnswers:
     ['model', 'questionnaire', 'notes', 'beside', 'files']
     """
 
-    model: ICQF
-    questionnaire: Questionnaire
+    model: Any
+    questionnaire: Any
     notes: tuple[str, ...]
     beside: pd.DataFrame | None
     files: tuple[Path, ...]

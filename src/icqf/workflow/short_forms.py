@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
+from icqf.data.battery import Battery
 from icqf.data.questionnaire import Item
 from icqf.errors import InputError
 from icqf.extensions.short_forms import ShortForm, shortform
@@ -66,6 +68,8 @@ def write_short_form(
 ) -> list[str]:
     """Write a short form: its codebook, a model that scores it, the curve, a figure and a page to fill in.
 
+    The page is left out for a battery.
+
     Returns
     -------
     list of str
@@ -85,20 +89,23 @@ def write_short_form(
     ['accuracy.png', 'bands.csv', 'curve.csv', 'form.html', 'items.csv', 'model.icqf', 'provenance.json']
     """
 
+    battery = isinstance(read.questionnaire, Battery)
+
     def write(place: Path) -> None:
-        entries = {item.name: item for item in read.questionnaire.items}
-        items = [entries.get(name, Item(name)) for name in form.items]
+        items = items_of(form, read)
         (place / "items.csv").write_text(format_codebook(items), encoding="utf-8", newline="")
-        form.model.save(
-            place / "model.icqf", items=items, id=str(read.questionnaire.answers.index.name or "")
-        )
+        if battery:
+            form.model.save(place / "model.icqf")
+        else:
+            known = str(read.questionnaire.answers.index.name or "")
+            form.model.save(place / "model.icqf", items=items, id=known)
+            page = scoring_page(form, title=title)
+            (place / "form.html").write_text(page, encoding="utf-8", newline="\n")
         write_table(form.curve, place / "curve.csv", decimals=DECIMALS)
         write_table(form.bands, place / "bands.csv", decimals=DECIMALS)
         figure = Figure(figsize=(7.0, 4.4), layout="constrained")
         accuracy_curve(form.curve, ax=figure.add_subplot())
         figure.savefig(place / "accuracy.png", dpi=150)
-        page = scoring_page(form, title=title)
-        (place / "form.html").write_text(page, encoding="utf-8", newline="\n")
 
     worst, least = form.worst
     account = tool_account(
@@ -116,6 +123,20 @@ def write_short_form(
         },
     )
     return write_folder(Path(folder), write, account, force=force)
+
+
+def items_of(form: ShortForm, read: ModelledAnswers) -> list[Item]:
+    """The items of a form as the codebook knows them; in a battery, their subscale is the instrument."""
+    if isinstance(read.questionnaire, Battery):
+        parts = read.questionnaire.instruments.items()
+        known = {
+            f"{name}: {item.name}": replace(item, subscale=name)
+            for name, part in parts
+            for item in part.items
+        }
+    else:
+        known = {item.name: item for item in read.questionnaire.items}
+    return [known.get(name, Item(name)) for name in form.items]
 
 
 def minutes_of(text: str) -> float | dict[str, float]:

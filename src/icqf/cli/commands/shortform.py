@@ -61,13 +61,18 @@ def command(
 
     Writes the items as a codebook, a model that scores them, how well each length does in participants who
     had no part in the choice, and a page that is filled in and scored in any browser, without a connection.
+
+    With the model of a battery (icqf meta), ANSWERS is a folder with files of its instruments, or a table
+    with their items; items are chosen across instruments, called "instrument: item", and no page is written.
     """
     from datetime import UTC, datetime
 
     from icqf.data.parameters import check_parameter
+    from icqf.io.modelfile import is_battery_model
+    from icqf.workflow.battery_scores import read_for_battery
     from icqf.workflow.modelled import read_for_model
     from icqf.workflow.places import refuse_existing
-    from icqf.workflow.short_forms import minutes_of, shorten_study, write_short_form
+    from icqf.workflow.short_forms import items_of, minutes_of, shorten_study, write_short_form
 
     check_parameter("seed", seed)
     started = datetime.now(UTC)
@@ -79,7 +84,15 @@ def command(
         "minutes": None if minutes is None else minutes_of(minutes),
         "max_minutes": max_minutes,
     }
-    read = read_for_model(groups=groups, **modelled_options_of(ctx))
+    files = modelled_options_of(ctx)
+    if is_battery_model(files["model"]):
+        if groups is not None:
+            raise click.UsageError(
+                "--groups is not for batteries: participants are held out one by one.", ctx
+            )
+        read = read_for_battery(**files)
+    else:
+        read = read_for_model(groups=groups, **files)
     refuse_existing(out, force=force)
     say(read.notes, quiet=quiet)
     with job(ctx, None, quiet=quiet, what="Choosing items", unit="items") as meter:
@@ -90,9 +103,7 @@ def command(
         )
     if quiet:
         return
-    entries = {item.name: item for item in read.questionnaire.items}
-    for name in form.items:
-        item = entries[name]
+    for name, item in zip(form.items, items_of(form, read), strict=True):
         echo(f"  {name}  {item.wording}{' (reversed)' if item.reverse else ''}".rstrip())
     echo(f"\n{form.sentence}")
     echo(f"\nThe form is in {out}/: {', '.join(written)}")
