@@ -160,7 +160,7 @@ def factor_match(
     columns += [name for name in similarities.columns if name not in columns]
     ax = axes_or_new(ax, size=(2.2 + 0.5 * len(columns), 1.7 + 0.46 * len(shown_a)))
     values = similarities[columns].to_numpy(dtype=float)
-    correlation_cells(ax, values, shown_a, [shown_b[name] for name in columns])
+    correlation_cells(ax, values, shown_a, [shown_b[name] for name in columns], weak=0.2)
     for i, row in enumerate(similarities.index):
         if row in partner:
             corner = (columns.index(partner[row]), i)

@@ -167,13 +167,19 @@ def item_label(name: str, wording: str = "", reverse: bool = False, *, most: int
     return (text if most is None else shortened(text, max(most - len(end), 8))) + end
 
 
-def correlation_cells(ax: Axes, values: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> None:
-    """Draw correlations as coloured squares with their numbers; NaN stays empty."""
+def correlation_cells(
+    ax: Axes, values: np.ndarray, rows: Sequence[str], columns: Sequence[str], *, weak: float = 0.0
+) -> None:
+    """Draw correlations as coloured squares with their numbers; NaN stays empty.
+
+    Where squares are narrow, numbers below `weak` are left to their colour.
+    """
     mesh = ax.pcolormesh(values, cmap=BOTH_WAYS, norm=Normalize(-1, 1), edgecolors="face", linewidth=0.2)
     figure = ax.get_figure(root=True)
     wide = 6.4 if figure is None else figure.get_figwidth()
     size = 8 if wide / max(len(columns), 1) > 0.55 else 6
-    for i, j in np.argwhere(np.isfinite(values)):
+    written = np.isfinite(values) & ((np.abs(values) >= weak) | (size > 6))
+    for i, j in np.argwhere(written):
         colour = readable_on(mesh.cmap(mesh.norm(values[i, j])))
         text = "1" if values[i, j] == 1 else f"{values[i, j]:.2f}".replace("0.", ".", 1)
         text = ".00" if text == "-.00" else text.replace("-", "−")

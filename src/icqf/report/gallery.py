@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -39,6 +39,7 @@ WIDTHS = {1: 3.35, 2: 7.0}  # inches: 85 and 178 mm, the columns of most journal
 TALLEST = 9.0  # inches that a page has for a figure with its caption
 _ROWS = 60  # labelled items that fit under each other on a page
 _CHARACTER = 0.054  # inches of a letter at 6.5 points, more than most are wide
+_WIDE_CHARACTER = 0.057  # the same at 7 points
 _BELOW = 0.52  # inches for the colour bar
 _PRINT: dict[str, Any] = {
     "font.family": "sans-serif",
@@ -328,23 +329,47 @@ def _scree(report: Report, ax: Any) -> None:
     scree(eigenvalue_table(report), kept=report.count.parallel, ax=ax)
 
 
+def _placed(width: float, tall: float, *, left: float, right: float, below: float, above: float) -> Any:
+    """Axes of a new figure, `tall` inches high, with room for labels that was worked out beforehand."""
+    height = tall + below + above
+    figure = Figure(figsize=(width, height))
+    return figure.add_axes((left / width, below / height, (width - left - right) / width, tall / height))
+
+
+def _room(names: Sequence[str], most: float) -> float:
+    """Inches for the longest of these labels, at most a share of the width."""
+    return min(most, 0.12 + _WIDE_CHARACTER * max(map(len, names)))
+
+
 def _scores(report: Report, width: float) -> Figure:
     factors = report.scores.factors
-    figure = Figure(figsize=(width, min(TALLEST, 0.55 + 0.36 * len(factors))), layout="constrained")
+    left = _room([factor.name for factor in factors], 0.55 * width)
+    tall = min(TALLEST - 0.5, 0.34 * len(factors))
+    ax = _placed(width, tall, left=left, right=0.55, below=0.42, above=0.05)
     counts = pd.DataFrame({factor.name: factor.histogram for factor in factors})
     told = pd.DataFrame(
         [(factor.median, factor.none) for factor in factors], index=counts.columns, columns=["median", "none"]
     )
-    score_histograms(counts, told, top=report.scores.top, ax=figure.add_subplot())
-    return figure
+    score_histograms(counts, told, top=report.scores.top, ax=ax)
+    ax.set_xlabel("score (line: median)")
+    return ax.figure
+
+
+def _matrix_axes(rows: Sequence[str], columns: Sequence[str], width: float, *, below: float) -> Any:
+    """Axes for square cells with labels on the left and slanted ones below."""
+    left = _room(rows, 0.55 * width)
+    side = min((width - left - 0.08) / len(columns), (TALLEST - below) / len(rows))
+    return _placed(
+        width, side * len(rows), left=left, right=width - left - side * len(columns), below=below, above=0.06
+    )
 
 
 def _correlations(report: Report, width: float) -> Figure:
     names = [factor.name for factor in report.scores.factors]
     table = pd.DataFrame(report.scores.correlations, index=names, columns=names)
-    figure = Figure(figsize=(width, min(TALLEST, width)), layout="constrained")
-    score_correlations(table, ax=figure.add_subplot()).set_title("", loc="left")
-    return figure
+    ax = _matrix_axes(names, names, width, below=0.15 + 0.72 * _room(names, 0.55 * width))
+    score_correlations(table, ax=ax).set_title("", loc="left")
+    return ax.figure
 
 
 def _factor_analysis(report: Report, width: float) -> Figure:
@@ -356,12 +381,12 @@ def _factor_analysis(report: Report, width: float) -> Figure:
     pairs = pd.DataFrame(
         [(pair.factor, pair.other) for pair in comparison.pairs], columns=["factor_a", "factor_b"]
     )
-    figure = Figure(figsize=(width, min(TALLEST, 0.82 * width)), layout="constrained")
+    ax = _matrix_axes(names, others, width, below=0.62)
     factor_match(
-        pd.DataFrame(comparison.matrix, index=names, columns=others), pairs=pairs,
-        label_a="ICQF", label_b="factor analysis", ax=figure.add_subplot(),
+        pd.DataFrame(comparison.matrix, index=names, columns=others), pairs=pairs, label_a="",
+        label_b="factor analysis", ax=ax,
     )  # fmt: skip
-    return figure
+    return ax.figure
 
 
 def _splits(report: Report, width: float) -> Figure:
