@@ -1,4 +1,4 @@
-"""Draws the pictures of the README and of the pages: `python docs/make_pictures.py`.
+"""Draws the pictures of the README and of the pages: `python docs/make_pictures.py`, or those named after it.
 
 The picture of the report is a screenshot by Chromium.
 """
@@ -6,6 +6,7 @@ The picture of the report is a screenshot by Chromium.
 from __future__ import annotations
 
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from icqf.report import build_report, write_report
 IMAGES = Path(__file__).parent / "images"
 
 
-def main() -> None:
+def draw_loadings() -> None:
     study = load_demo()
     model = ICQF(8, beta=0.1, item_range=study.ranges()).fit(study.keyed_answers(), confounds=study.confounds)
     ax = plotting.loading_heatmap(
@@ -36,12 +37,16 @@ def main() -> None:
     )
     ax.figure.savefig(IMAGES / "loadings.png", dpi=110, bbox_inches="tight")
 
+
+def draw_short_form() -> None:
     cohort = make_cohort("hbn").questionnaire
     form = shortform(ICQF(8, beta=0.1).fit(cohort), cohort, max_items=25)
     figure = Figure(figsize=(7.0, 4.2), layout="constrained")
     plotting.accuracy_curve(form.curve, ax=figure.add_subplot())
     figure.savefig(IMAGES / "shortform.png", dpi=110)
 
+
+def draw_three_levels() -> None:
     battery = load_help_battery()
     one = ICQFCV(n_components=range(1, 7), betas=[0.1, 0.5], n_splits=5, random_state=0)
     meta = MetaICQF(one, meta_estimator=ICQF(3, beta=0.05, item_weight="variance")).fit(battery)
@@ -49,6 +54,8 @@ def main() -> None:
     ax = plotting.three_levels(meta.loadings_, meta.top_items(), names=names)
     ax.figure.savefig(IMAGES / "three-levels.png", dpi=110)
 
+
+def draw_groups() -> None:
     bfi = load_bfi()
     asked = bfi.with_confounds(None)
     found = invariance(ICQF(5, beta=0.1).fit(asked), asked, by=bfi.confounds["sex"])
@@ -56,16 +63,19 @@ def main() -> None:
     plotting.group_loadings(found.loadings, found.items, most=10, ax=figure.add_subplot())
     figure.savefig(IMAGES / "groups.png", dpi=110)
 
-    draw_four_methods(bfi)
 
+def draw_plan() -> None:
     pilot = make_cohort("hbn", 200, random_state=77).questionnaire
     planned = plan(ICQF(8, beta=0.1).fit(pilot), pilot, sizes=(50, 75, 100, 150, 200, 300, 400))
     figure = Figure(figsize=(7.0, 4.2), layout="constrained")
     plotting.found_again(planned.curve, ax=figure.add_subplot())
     figure.savefig(IMAGES / "plan.png", dpi=110)
 
+
+def draw_report() -> None:
+    study = load_demo()
     model = ICQF(item_range=study.ranges())
-    search = ICQFCV(model, n_components=range(6, 11), betas=[0.1, 0.5], random_state=0)
+    search = ICQFCV(model, n_components=range(6, 11), betas=[0.5, 1.0, 2.0], random_state=0)
     search.fit(study.keyed_answers(), confounds=study.confounds)
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
@@ -91,8 +101,9 @@ def four_methods(study: Questionnaire) -> dict[str, pd.DataFrame]:
     return {name: pd.DataFrame(table, index=answers.columns) for name, table in found.items()}
 
 
-def draw_four_methods(study: Questionnaire) -> None:
+def draw_four_methods() -> None:
     """The picture of docs/compared.md, and the numbers that it quotes."""
+    study = load_bfi()
     scales = np.array([item.subscale for item in study.items])
     figure = Figure(figsize=(10.5, 4.6), layout="constrained")
     for at, (name, table) in enumerate(four_methods(study).items()):
@@ -112,5 +123,17 @@ def draw_four_methods(study: Questionnaire) -> None:
     figure.savefig(IMAGES / "four-methods.png", dpi=110)
 
 
+PICTURES = {
+    "loadings": draw_loadings,
+    "report": draw_report,
+    "four-methods": draw_four_methods,
+    "shortform": draw_short_form,
+    "three-levels": draw_three_levels,
+    "groups": draw_groups,
+    "plan": draw_plan,
+}
+
+
 if __name__ == "__main__":
-    main()
+    for name in sys.argv[1:] or PICTURES:
+        PICTURES[name]()
