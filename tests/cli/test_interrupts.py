@@ -249,6 +249,6 @@ def test_a_bar_on_a_terminal(monkeypatch, capsys):
 def test_a_quiet_meter_says_nothing(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     with Meter(quiet=True) as meter:
-        meter(SimpleNamespace(done=5, total=5, best=""))
+        meter(Progress(5, 5, best=""))
         meter(SimpleNamespace(iteration=3))
     assert capsys.readouterr().err == ""

@@ -134,8 +134,9 @@ def _certified(
     """Iterate, finish and certify; go on when the certificate does not hold yet."""
     iteration = _iteration(problem, start, solver)
     threshold, done = tol / _MARGIN, 0
+    patience = _STILL if problem.observations.n_bins > 1 else max_iter
     while True:
-        done, _ = _advance(iteration, threshold, max_iter, done, callback, patience=_STILL)
+        done, _ = _advance(iteration, threshold, max_iter, done, callback, patience=patience)
         finished = finish(problem, iteration.factors().loadings, tol=score_tolerance(tol))
         converged = finished.certificate.holds(tol)
         if converged or done >= max_iter:
@@ -170,8 +171,9 @@ def _advance(
 ) -> tuple[int, bool]:
     """Advance until the move has settled to `tol`: the number of iterations so far, and whether it has.
 
-    A participant at the edge of a bound may cross it forth and back for ever, and stir nothing else: after
-    `patience` iterations in which the loadings did not move, that is not waited for.
+    Where loadings of several bins are drawn together, a participant at the edge of a bound may cross it forth
+    and back for ever, and stir nothing else: after `patience` iterations in which the loadings did not move,
+    that is not waited for.
     """
     still = 0
     while done < max_iter:
