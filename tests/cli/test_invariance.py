@@ -80,7 +80,14 @@ def test_too_few_permutations(run, results, files, tmp_path):
         "3",
     )
     result = run(*words, "--out", tmp_path / "groups")
-    assert result.exit_code == 2 and "must be a whole number of at least 19, not 3" in result.stderr
+    assert result.exit_code == 2 and "'--permutations': 3 is not in the range" in result.stderr
+
+
+@pytest.mark.parametrize(("option", "value"), [("--jobs", "0"), ("--seed", "-1")])
+def test_numbers_that_mean_nothing(run, results, files, tmp_path, option, value):
+    words = ("invariance", results / "model.icqf", files / "answers.csv", "--by", "sex", option, value)
+    result = run(*words, "--out", tmp_path / "groups")
+    assert result.exit_code == 2 and f"Error: {option} must be" in result.stderr
 
 
 def test_a_journal_that_was_left_is_continued_on_request(run, results, files, tmp_path):

@@ -36,7 +36,7 @@ def test_from_a_pilot(run, files, tmp_path):
     ("words", "said"),
     [
         (["--sizes", "3"], "--sizes holds 3; give numbers of participants between 20 and"),
-        (["--repeats", "0"], "must be a whole number of at least 1, not 0"),
+        (["--repeats", "0"], "'--repeats': 0 is not in the range"),
         (["--sizes", "many"], "'many' is not a valid integer"),
         (["--seed", "-1"], "--seed must be a whole number of at least 0, not -1."),
     ],

@@ -42,7 +42,7 @@ def test_what_is_written(short):
     items = read_codebook(out / "items.csv")
     assert len(items) == 5 and "q03" in [item.name for item in items]
     assert re.search(r"5 of 12 items: scores correlate 0\.\d{3}", result.stdout)
-    assert "Question q03 (reversed)" in result.stdout
+    assert "q03  Question q03  (reversed)" in result.stdout
     account = json.loads((out / "provenance.json").read_text())
     assert account["result"]["items"] == [item.name for item in items]
     assert account["options"]["keep"] == ["q03"]
@@ -113,6 +113,7 @@ def test_results_are_not_replaced_unasked(run, short, results, files):
         (["--minutes", "soon"], "soon"),
         (["--minutes=-1", "--max-items", "3"], "--minutes must be a number above 0, not -1.0."),
         (["--groups", "site"], "there is no column 'site'"),
+        (["--names", "Mood"], "No such option '--names'"),
         (["--seed", "-3"], "--seed must be a whole number of at least 0, not -3."),
     ],
 )

@@ -25,8 +25,12 @@ Examples:
 )
 @modelled_options
 @click.option("--by", required=True, metavar="COLUMN", help="Column that says who belongs to which group.")
-@click.option("--permutations", type=int, default=199, help="How often groups are shuffled for the test.")
-@click.option("--bootstrap", type=int, default=100, help="Resamples of each group behind the intervals.")
+@click.option(
+    "--permutations", type=click.IntRange(19), default=199, help="How often groups are shuffled for the test."
+)
+@click.option(
+    "--bootstrap", type=click.IntRange(2), default=100, help="Resamples of each group behind the intervals."
+)
 @click.option("--seed", type=int, default=0, help="Seed of all random numbers.")
 @click.option("--jobs", type=int, default=1, help="Processes; -1 uses all processors.")
 @click.option("--out", type=FILE, default=Path("groups"), help="Folder for tables, figure and page.")
@@ -54,16 +58,14 @@ def command(
     """
     from datetime import UTC, datetime
 
-    from icqf.data.parameters import check_parameter
     from icqf.workflow.groups import compare_groups, write_groups
     from icqf.workflow.modelled import read_for_model
+    from icqf.workflow.options import StudyOptions
     from icqf.workflow.places import refuse_existing
 
     started = datetime.now(UTC)
     asked = {"permutations": permutations, "bootstrap": bootstrap, "seed": seed}
-    check_parameter("n_permutations", permutations)
-    check_parameter("n_resamples", bootstrap)
-    check_parameter("seed", seed)
+    StudyOptions.of({"answers": "-", "seed": seed, "jobs": jobs})  # refuses what they cannot be
     read = read_for_model(beside=[by], **modelled_options_of(ctx))
     refuse_existing(out, force=force)
     journal = journal_beside(out, resume=resume)

@@ -33,7 +33,7 @@ Examples:
     type=int,
     help="Numbers of participants to try.  [default: 50 75 100 150 200 300 400 600 800 1200 1600]",
 )
-@click.option("--repeats", type=int, default=20, help="Simulated studies of each size.")
+@click.option("--repeats", type=click.IntRange(1), default=20, help="Simulated studies of each size.")
 @click.option("--out", type=FILE, default=Path("plan"), help="Folder for tables, figure and page.")
 @click.option("--force", is_flag=True, help="Replace an earlier plan in that folder.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run.")
@@ -56,7 +56,6 @@ def command(
     """
     from datetime import UTC, datetime
 
-    from icqf.data.parameters import check_parameter
     from icqf.estimator import ICQF
     from icqf.extensions.planning import SIZES, plan
     from icqf.workflow.places import refuse_existing
@@ -64,7 +63,6 @@ def command(
     from icqf.workflow.read import input_files, read_study
 
     started, options = datetime.now(UTC), options_of(ctx)
-    check_parameter("n_repeats", repeats)
     if options.answers.suffix.lower() == ".icqf":
         model, pilot, files = ICQF.load(options.answers), None, input_files(options)
         refuse_existing(out, force=force)

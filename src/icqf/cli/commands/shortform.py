@@ -32,9 +32,6 @@ Examples:
 @click.option("--minutes", metavar="NUMBER|FILE", help="Minutes an item takes, or a table: item, minutes.")
 @click.option("--max-minutes", type=float, help="Most minutes of the form.")
 @click.option("--groups", metavar="COLUMN", help="Column of families or sites, which are held out whole.")
-@click.option(
-    "--names", cls=ManyOption, help="Names of the factors, in their order; those of the model otherwise."
-)
 @click.option("--title", default="Questionnaire", help="Heading of the page to fill in.")
 @click.option("--seed", type=int, default=0, help="Seed of who is held out.")
 @click.option("--out", type=FILE, default=Path("shortform"), help="Folder for the form.")
@@ -104,6 +101,7 @@ def command(
     if quiet:
         return
     for name, item in zip(form.items, items_of(form, read), strict=True):
-        echo(f"  {name}  {item.wording}{' (reversed)' if item.reverse else ''}".rstrip())
+        words = (name, item.wording, "(reversed)" if item.reverse else "")
+        echo("  " + "  ".join(filter(None, words)))
     echo(f"\n{form.sentence}")
     echo(f"\nThe form is in {out}/: {', '.join(written)}")
