@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 import warnings
@@ -23,16 +22,14 @@ from icqf.errors import InputError, did_you_mean, listed
 from icqf.extensions.age_change import AgeChanges, age_changes
 from icqf.extensions.longitudinal import LongitudinalICQF
 from icqf.extensions.longitudinal_search import BETAS, SMOOTHNESS, LongitudinalICQFCV
-from icqf.io.atomic import new_folder
-from icqf.io.provenance import fingerprint_of, versions
 from icqf.io.readers.questionnaires import assemble
 from icqf.io.readers.tables import Table, require_column
 from icqf.io.readers.visits import visit_columns
 from icqf.io.write import write_table
-from icqf.workflow.account import shareable_options
+from icqf.workflow.account import anonymous, run_account
 from icqf.workflow.fit import said
+from icqf.workflow.folders import write_folder
 from icqf.workflow.options import StudyOptions, penalties
-from icqf.workflow.places import ACCOUNT, refuse_existing
 from icqf.workflow.read import input_files, study_columns
 from icqf.workflow.results import DECIMALS
 from icqf.workflow.visit_page import visit_figures, visit_page
@@ -330,8 +327,7 @@ def write_visits(fit: VisitsFit, folder: str | os.PathLike[str], *, force: bool 
     >>> "loadings.csv" in names, "model.icqf" in names
     (True, True)
     """
-    folder, form = Path(folder), fit.options.format
-    refuse_existing(folder, force=force)
+    form = fit.options.format
     tables: dict[str, pd.DataFrame] = {
         "scores": fit.scores,
         "loadings": fit.courses,
@@ -343,39 +339,32 @@ def write_visits(fit: VisitsFit, folder: str | os.PathLike[str], *, force: bool 
         tables["item_changes"] = fit.changes.items.reset_index()
     if fit.search is not None:
         tables["cv"] = fit.search.cv_results_
-    with new_folder(folder) as place:
+
+    def write(place: Path) -> None:
         for name, table in tables.items():
             write_table(table, place / f"{name}.{form}", decimals=None if name == "cv" else DECIMALS)
         fit.model.save(place / "model.icqf")
         head = "# Repeat this run with: icqf longitudinal --config config.toml --out NEW_FOLDER\n"
-        (place / "config.toml").write_text(head + fit.options.to_toml(folder=folder), encoding="utf-8")
+        options = fit.options.to_toml(folder=Path(folder))
+        (place / "config.toml").write_text(head + options, encoding="utf-8")
         if fit.options.report:
             pictures = visit_figures(fit, place)
             (place / "report.html").write_text(visit_page(fit, pictures), encoding="utf-8")
-        names = sorted([*(path.name for path in place.iterdir()), ACCOUNT])
-        text = json.dumps(_account(fit, names), indent=2, ensure_ascii=False)
-        (place / ACCOUNT).write_text(text + "\n", encoding="utf-8")
-        refuse_existing(folder, force=force)
-    return names
+
+    return write_folder(Path(folder), write, lambda names: _account(fit, names), force=force)
 
 
 def _account(fit: VisitsFit, outputs: list[str]) -> dict[str, Any]:
     """What ``provenance.json`` says: versions, options, files and numbers; no participant is named in it."""
     model, inner = fit.model, fit.model.model_
     return {
-        "program": "icqf",
-        "versions": versions(),
-        "started": fit.started.isoformat(timespec="seconds"),
-        "seconds": round(fit.seconds, 3),
-        "seed": fit.options.seed,
-        "options": shareable_options(fit.options),
-        "inputs": [fingerprint_of(path) for path in fit.study.files],
+        **run_account(fit.options, fit.started, fit.seconds, fit.study.files),
         "rows": {"in": fit.study.n_rows, "visits": int(model.gaps_["seen"].sum()), "scored": len(fit.scores)},
         "items": len(model.items_),
         "bins": list(model.bins_.labels),
         "gaps": {name: np.asarray(values).tolist() for name, values in model.gaps_.items()},
         "notes": list(fit.study.questionnaire.notes),
-        "warnings": [getattr(each, "fields", {}).get("anonymous", str(each)) for each in fit.warnings],
+        "warnings": anonymous(fit.warnings),
         "model": {
             "n_components": len(inner.components_),
             "beta": float(model.beta),
