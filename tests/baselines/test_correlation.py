@@ -107,7 +107,7 @@ def test_errors_name_the_item(X, message):
 
 
 def test_other_errors(gappy):
-    with pytest.raises(ValueError, match="choose 'pairwise' or 'em'"):
+    with pytest.raises(ValueError, match="choose 'pairwise', 'em' or 'polychoric'"):
         item_moments(gappy, correlation="listwise")
     with pytest.raises(ValueError, match="participants-by-items table"):
         item_moments([1.0, 2.0])

@@ -207,7 +207,8 @@ def test_too_many_factors_warn(three_factors):
         ({"rotation": "equamax"}, "rotation is 'equamax'"),
         ({"scores": "bartlett"}, "only 'regression'"),
         ({"method": "pa"}, "method is 'pa'"),
-        ({"correlation": "polychoric"}, "correlation is 'polychoric'"),
+        ({"correlation": "tetrachoric"}, "correlation is 'tetrachoric'"),
+        ({"correlation": "polychoric"}, "different answers, and polychoric correlations are for items with"),
     ],
 )
 def test_errors(gappy, options, message):
