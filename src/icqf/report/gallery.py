@@ -74,7 +74,7 @@ def draw_figure(
     items : int
         Items shown of each factor, in the figure of top items.
     factor : str, optional
-        The only factor to show there, by its name or as factor1.
+        The only factor to show there, by its name, by what its items suggest, or as factor1.
 
     Examples
     --------
@@ -257,7 +257,10 @@ def _top_items(report: Report, width: float, *, items: int, factor: str | None) 
     factors, _, ranges, about = _tables(report)
     shown = list(report.model.factors)
     if factor is not None:
-        shown = [each for each in shown if factor.casefold() in (each.name.casefold(), each.key)]
+        wanted = factor.casefold()
+        shown = [
+            each for each in shown if wanted in (each.key, each.name.casefold(), each.suggested.casefold())
+        ]
         if not shown:
             names = [each.name for each in report.model.factors]
             raise InputError(f"There is no factor {factor!r}.{did_you_mean(factor, names)}")
