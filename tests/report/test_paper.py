@@ -3,6 +3,7 @@
 import io
 import re
 import zipfile
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import matplotlib
@@ -181,3 +182,19 @@ def test_figures_that_there_are_not(report):
         draw_figure(report, "top-items", factor="Sleep")
     with pytest.raises(InputError, match="not as 'doc'"):
         figure_bytes(draw_figure(report, "scores"), "doc")
+
+
+def test_texts_that_mean_something_elsewhere(report, tmp_path):
+    """Dollar signs, control characters and letters that the font lacks are drawn and written as they are."""
+    odd = "Costs $5 or \\frac{1}{2}$ \x0b\x00 of 我的钱 & 100% _x_ ^{2"
+    items = tuple(replace(row, wording=odd, subscale="$a$") for row in report.items)
+    names = [f"$x_{r} & 我 {r}" for r in range(len(report.model.factors))]
+    strange = renamed(replace(report, items=items), names)
+    written = write_figures(tmp_path, strange)
+    assert len(written) == 3 * len(figure_names(strange))
+    assert "Costs $5" in (tmp_path / "top-items.svg").read_text(encoding="utf-8")
+    write_paper_tables(tmp_path, strange)
+    (table, *_) = docx.Document(tmp_path / "tables.docx").tables
+    assert "Costs $5" in table.rows[1].cells[0].text
+    assert r"Costs \$5" in (tmp_path / "tables.tex").read_text(encoding="utf-8")
+    assert "Costs $5" in as_html(strange)

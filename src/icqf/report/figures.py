@@ -104,7 +104,7 @@ def figures(report: Report) -> dict[str, str]:
         links, names = pd.DataFrame([vars(split) for split in report.splits]), None
         largest = max(report.models, key=lambda view: view.n_components)
         if largest is report.model:
-            names = [factor.name for factor in largest.factors]
+            names = [factor.name.replace("$", r"\$") for factor in largest.factors]  # no formula begins
         size = (5.4, 0.38 * largest.n_components + 1.0)
         drawn["splits"] = svg("splits", lambda ax: split_tree(links, names=names, ax=ax), size=size)
     return drawn

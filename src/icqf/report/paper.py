@@ -242,7 +242,7 @@ def _word_table(document: Any, table: PaperTable) -> None:
         for column, text in enumerate(row):
             paragraph = cells[column].paragraphs[0]
             paragraph.paragraph_format.space_after = 0
-            paragraph.add_run(text).bold = (at - 1, column) in table.bold
+            paragraph.add_run(_printable(text)).bold = (at - 1, column) in table.bold
             if column:
                 paragraph.alignment = WD_ALIGN_PARAGRAPH.RIGHT
     *_, element = document.element.body.iter(qn("w:tbl"))
@@ -259,6 +259,11 @@ def _word_table(document: Any, table: PaperTable) -> None:
                     rule.set(qn(f"w:{name}"), value)
                 borders.append(rule)
             cell.find(qn("w:tcPr")).append(borders)
+
+
+def _printable(text: str) -> str:
+    """A text without the control characters that a Word file cannot hold."""
+    return "".join(mark if mark.isprintable() else " " for mark in text)
 
 
 def _undated(document: bytes) -> bytes:
