@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -31,6 +30,7 @@ from icqf.plotting import (
 )
 from icqf.plotting.loadings import grouped_order
 from icqf.plotting.style import BLUES, item_label
+from icqf.report.drawable import drawable
 from icqf.report.schema import Report
 
 Format = Literal["svg", "pdf", "png", "eps", "tif"]
@@ -99,7 +99,7 @@ def draw_figure(
     if columns is not None and columns not in WIDTHS:
         raise InputError(f"columns is {columns}; a figure is 1 or 2 columns wide.")
     width, draw = _DRAW[name]
-    report = _literally(report)
+    report = drawable(report)
     options: dict[str, Any] = {"items": items, "factor": factor} if name == "top-items" else {}
     with mpl.rc_context(_PRINT):  # type: ignore[arg-type]
         return draw(report, WIDTHS[columns or width], **options)
@@ -175,33 +175,6 @@ def write_figures(folder: Path, report: Report) -> list[Path]:
             figure.set_layout_engine("none")  # laid out once, and the same in every file
             written.append(path)
     return written
-
-
-def _literally(report: Report) -> Report:
-    """The report with texts that matplotlib draws as they are: a dollar sign begins no formula."""
-
-    def plain(text: str) -> str:
-        return "".join(mark if mark.isprintable() else " " for mark in text).replace("$", r"\$")
-
-    factors = tuple(replace(each, name=plain(each.name)) for each in report.model.factors)
-    confounds = tuple(replace(each, name=plain(each.name)) for each in report.model.confounds)
-    items = tuple(
-        replace(row, wording=plain(row.wording or row.name), subscale=plain(row.subscale))
-        for row in report.items
-    )
-    scores = tuple(replace(each, name=plain(each.name)) for each in report.scores.factors)
-    comparison = report.comparison
-    if comparison is not None:
-        pairs = tuple(replace(pair, factor=plain(pair.factor)) for pair in comparison.pairs)
-        comparison = replace(comparison, pairs=pairs)
-    view = replace(report.model, factors=factors, confounds=confounds)
-    return replace(
-        report,
-        models=(view, *report.models[1:]),
-        items=items,
-        scores=replace(report.scores, factors=scores),
-        comparison=comparison,
-    )
 
 
 def _tables(report: Report) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame]:
