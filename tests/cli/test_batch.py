@@ -240,3 +240,24 @@ def test_quiet_prints_nothing_but_errors(run, study, tmp_path):
         warnings.simplefilter("error")
         done = run("batch", study, *FEW, "--out", tmp_path / "results", "--quiet")
     assert done.stdout == "" and done.stderr == ""
+
+
+def test_items_that_run_against_the_others_are_named_and_progress_is_in_words(run, tmp_path):
+    """Without codebooks that declare a direction, as with files that come straight from a survey."""
+    folder = tmp_path / "study"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for name in "AB":
+        common = rng.integers(0, 4, (150, 1))
+        answers = np.clip(common + rng.integers(-1, 2, (150, 6)), 0, 3)
+        if name == "A":
+            answers[:, 0] = 3 - answers[:, 0]
+        items = [f"{name}{j}" for j in range(6)]
+        pd.DataFrame(answers, columns=items).rename_axis("id").to_csv(folder / f"{name}.csv")
+    words = ("--n-components", "1", "2", "--n-splits", "2", *FEW[2:])
+    done = run("batch", folder, *words, "--out", tmp_path / "results")
+    assert done.exit_code == 0, done.stderr
+    assert "Warning: A: 1 item looks reversed" in done.stderr and "Warning: B" not in done.stderr
+    assert "--reverse auto" in done.stderr
+    assert "A: cross-validation: 4 of 4 fits" in done.stderr and "1 factors" not in done.stderr
+    assert "--names" not in run("batch", "--help").stdout

@@ -5,6 +5,7 @@ import json
 import pandas as pd
 import pytest
 
+from icqf.workflow import groups as groups_workflow
 from small_study import table
 
 FEW = ("--permutations", "19", "--bootstrap", "4")
@@ -20,6 +21,22 @@ def groups(run, results, files, tmp_path_factory):
     return out, result
 
 
+def test_the_figure_says_what_the_groups_are(run, results, files, tmp_path, monkeypatch):
+    """Groups are often called 1 and 2."""
+    headed = []
+    drawn = groups_workflow.group_loadings
+
+    def watched(*given, **more):
+        ax = drawn(*given, **more)
+        headed.append(ax.get_legend().get_title().get_text())
+        return ax
+
+    monkeypatch.setattr(groups_workflow, "group_loadings", watched)
+    words = ("--by", "sex", *FEW, "--out", tmp_path / "groups")
+    assert run("invariance", results / "model.icqf", files / "answers.csv", *words).exit_code == 0
+    assert headed == ["sex"]
+
+
 def test_what_is_written(groups):
     out, result = groups
     names = ["factors.csv", "groups.md", "groups.png", "items.csv", "loadings.csv", "provenance.json"]
@@ -31,6 +48,7 @@ def test_what_is_written(groups):
     page = (out / "groups.md").read_text()
     assert page.startswith("# Are the factors the same? Groups of sex") and "| Factor 1 |" in page
     assert "icqf invariance model.icqf answers.csv --by sex" in page
+    assert all(f"| {value:.3f} |" in page for value in factors["congruence"])  # 0.949 is no 0.95
     assert "2 factors compared between 'f'" in result.stdout
     account = json.loads((out / "provenance.json").read_text())
     assert account["tool"] == "invariance" and account["options"]["by"] == "sex"

@@ -53,11 +53,17 @@ def test_everything_is_written_and_said(fitted, visits):
     )
     assert "Fitted as asked: 2 factors, beta 0.1, smoothness 1." in result.stdout
     assert "factor1: " in result.stdout
+    unsure = not pd.read_csv(out / "factor_changes.csv")["changes"].all()
+    assert ("With 19 shuffles no p can be below 0.050" in result.stdout) == unsure
     loadings = pd.read_csv(out / "loadings.csv")
     assert list(loadings) == ["item", "factor", "bin", "age", "loading", "low", "high"]
     assert len(loadings) == 9 * 2 * 3
     page = (out / "report.html").read_text(encoding="utf-8")
-    assert "gaps by design" in page and "gaps by non-response" in page and page.count("data:image/png") == 2
+    assert (
+        "gaps by design or drop-out" in page
+        and "gaps by non-response" in page
+        and page.count("data:image/png") == 2
+    )
     account = json.loads((out / "provenance.json").read_text())
     assert account["bins"] == ["0", "1", "2"] and account["model"]["smoothness"] == 1
     assert str(visits.parent) not in json.dumps(account) and "P0001" not in page + json.dumps(account)

@@ -136,7 +136,10 @@ def test_show_tells_about_a_battery(run, results):
         (("fit",), "folder"),
         (("score", "RESULTS/meta.icqf", "STUDY/participants.csv"), "no column is an item"),
         (("score", "RESULTS/meta.icqf", "RESULTS"), "no file is named after an instrument"),
-        (("compare", "RESULTS/meta.icqf", "RESULTS/meta.icqf"), "Use icqf score or icqf show with it"),
+        (
+            ("compare", "RESULTS/meta.icqf", "RESULTS/meta.icqf"),
+            "Use icqf score, icqf show or icqf shortform with it",
+        ),
     ],
 )
 def test_commands_that_cannot_take_a_battery_say_so(run, results, study, words, said):

@@ -21,6 +21,9 @@ def test_from_a_model(run, results, tmp_path):
     account = json.loads((out / "provenance.json").read_text())
     assert account["result"]["sentence"] in result.stdout
     assert account["options"]["sizes"] == [40, 80]
+    needed = pd.read_csv(out / "factors.csv", index_col=0)["n80"]
+    for name, factor in (("Factor 1", "factor1"), ("Factor 2", "factor2")):
+        assert (f"| {name} | 40 or fewer |" in page) == (needed[factor] == 40)
 
 
 def test_from_a_pilot(run, files, tmp_path):

@@ -27,6 +27,8 @@ def test_names_are_told_and_shown(run, fitted):
     assert run("score", fitted / "model.icqf", answers).stdout.startswith("child_id,Acting out,Holding in\n")
     assert run("report", fitted, "--names", "factor2=Quiet", "-q").stdout == ""
     assert "Quiet" in (fitted / "report.md").read_text(encoding="utf-8")
+    commas = run("report", fitted, "--names", "Temper, rudeness", "Worry")
+    assert "The factors are called: Temper, rudeness, Worry." in commas.stdout
 
 
 @pytest.mark.parametrize(
@@ -75,6 +77,8 @@ def test_plot_writes_one_figure(run, fitted, tmp_path):
         (["splits"], "is not among these results"),
         (["scores", "--out", "x.doc"], "give the name one of these endings"),
         (["scores", "--columns", "3"], "--columns"),
+        (["scores", "--items", "8"], "--items is for the figure top-items"),
+        (["heatmap", "--factor", "factor1"], "--factor is for the figure top-items"),
         (["top-items", "--factor", "Nobody", "--out", "x.pdf"], "There is no factor 'Nobody'"),
         (["scores", "--out", "no/such/x.pdf"], "there is no folder"),
     ],

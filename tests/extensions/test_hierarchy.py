@@ -8,7 +8,7 @@ from icqf import ICQF
 from icqf.data import Battery, Questionnaire
 from icqf.datasets import make_battery
 from icqf.errors import InputError
-from icqf.extensions import MetaICQF, compare_hierarchy
+from icqf.extensions import HierarchyComparison, MetaICQF, compare_hierarchy
 from icqf.extensions.hierarchy import ALL, FLAT, MEANS, TWO_STAGES, FoldPlan, fit_fold
 
 
@@ -124,6 +124,21 @@ def test_a_flat_model_of_no_use_is_told_from_two_stages(battery, model):
     with pytest.warns(UserWarning, match="All loadings are 0"):
         found = compare_hierarchy(model, battery, flat=ICQF(2, beta=1000.0), n_splits=3, hide="instruments")
     assert "better than one flat" in found.verdict and "two stages" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("two", "flat", "said"),
+    [
+        (-0.07, -0.37, "better than one flat factorization (-7.0% against -37.0%), but both do worse than"),
+        (-0.071, -0.07, "about as well as one flat factorization (-7.1%, -7.0%), but both do worse than"),
+        (0.03, -0.37, "better than one flat factorization (3.0% against -37.0%)."),
+        (0.2, 0.3, "worse than one flat factorization (20.0% against 30.0%)."),
+    ],
+)
+def test_a_prediction_worse_than_the_means_is_no_success(two, flat, said):
+    rows = [(ALL, TWO_STAGES, two), (ALL, FLAT, flat)]
+    table = pd.DataFrame(rows, columns=["instrument", "method", "predicted"])
+    assert said in HierarchyComparison(table, "instruments", ICQF(2), 3).verdict
 
 
 def test_the_comparison_goes_on_from_its_journal_and_does_not_depend_on_processes(

@@ -1,5 +1,7 @@
 """Loadings that change with age: recovered, scored, tested, stored, and refused where that makes no sense."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -318,7 +320,8 @@ def test_no_change_is_seen_where_there_is_none_and_a_change_of_level_is_none():
         model = LongitudinalICQF(1, item_range=(0, 4), smoothness=1.0, n_init=1).fit(visits)
         tests = model.changes(visits, n_permutations=39)
         assert not tests.factors["changes"].any() and not tests.items["changes"].any()
-    assert "no change of the whole with age was seen" in str(tests)
+    assert "no change of the whole with age was seen" in str(tests) and "shuffles" not in str(tests)
+    assert "With 9 shuffles no p can be below 0.100" in str(replace(tests, n_permutations=9))
 
 
 def test_the_test_continues_from_its_journal_and_does_not_depend_on_it(data, model, tmp_path):

@@ -135,10 +135,14 @@ def test_figures_are_legible_at_their_width(report, columns):
         assert min(sizes) >= 6, name
 
 
+@pytest.mark.parametrize("long", [False, True])
 @pytest.mark.parametrize("columns", [1, 2])
-def test_no_text_leaves_a_figure(report, columns):
+def test_no_text_leaves_a_figure(report, columns, long):
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+    if long:
+        k = len(report.model.factors)
+        report = renamed(report, [f"{at} Agreeableness, kindness to others and trust" for at in range(k)])
     for name in figure_names(report):
         figure = draw_figure(report, name, columns=columns)
         canvas = FigureCanvasAgg(figure)

@@ -112,6 +112,12 @@ class AgeChanges:
             named = f": {', '.join(moved)}" if moved else ""
             n_items = counted(len(own), "item")
             lines.append(f"{factor}: {whole} (p = {row['p']:.3f}); {some} of its {n_items} {verb}{named}.")
+        least = 1 / (self.n_permutations + 1)
+        if len(self.factors) * least > LEVEL and not self.factors["changes"].all():
+            lines.append(
+                f"With {self.n_permutations} shuffles no p can be below {least:.3f}, which is too coarse to "
+                f"test {counted(len(self.factors), 'factor')}; 199 are enough for up to ten."
+            )
         return "\n".join(lines)
 
 

@@ -95,11 +95,13 @@ class HierarchyComparison:
         two, flat = self.overall[TWO_STAGES], self.overall[FLAT]
         what = "hidden answers" if self.hide == "answers" else "an instrument that was not given"
         if abs(two - flat) < 0.01:
-            return (
-                f"Two stages predict {what} about as well as one flat factorization ({two:.1%}, {flat:.1%})."
-            )
-        word = "better" if two > flat else "worse"
-        return f"Two stages predict {what} {word} than one flat factorization ({two:.1%} against {flat:.1%})."
+            said = f"about as well as one flat factorization ({two:.1%}, {flat:.1%})"
+        else:
+            word = "better" if two > flat else "worse"
+            said = f"{word} than one flat factorization ({two:.1%} against {flat:.1%})"
+        # A share below 0 is a larger error than that of the items' means.
+        tail = ", but both do worse than the items' means" if max(two, flat) < 0 else ""
+        return f"Two stages predict {what} {said}{tail}."
 
 
 def compare_hierarchy(

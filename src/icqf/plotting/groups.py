@@ -33,6 +33,7 @@ def group_loadings(
     *,
     most: int = 14,
     wordings: Mapping[str, str] | None = None,
+    by: str = "",
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the loadings that differ most between groups, with their intervals, on the factor where they do.
@@ -49,6 +50,8 @@ def group_loadings(
         Most items to draw.
     wordings : mapping, optional
         What to call the items.
+    by : str
+        What the groups are groups of, such as "sex": the heading of their names.
     ax : Axes, optional
 
     Examples
@@ -60,6 +63,8 @@ def group_loadings(
     >>> items = pd.DataFrame({"factor": ["factor1"], "p": [0.01], "flagged": [True]}, index=["q1"])
     >>> group_loadings(loadings, items).get_xlabel()
     'loading, in answer points, with its 95% interval'
+    >>> group_loadings(loadings, items, by="sex").get_legend().get_title().get_text()
+    'sex'
     """
     require_columns(
         loadings, ("factor", "item", "group", "loading", "low", "high"), "loadings", "found.loadings"
@@ -95,5 +100,6 @@ def group_loadings(
     ax.tick_params(axis="y", length=0)
     bare(ax, keep=("bottom",))
     guides(ax, "x")
-    ax.legend(frameon=False, fontsize=8, loc="lower right")
+    heading = by.replace("$", r"\$")  # a column's name is no formula
+    ax.legend(title=heading or None, title_fontsize=8, frameon=False, fontsize=8, loc="lower right")
     return ax

@@ -349,16 +349,22 @@ def _room(names: Sequence[str], most: float) -> float:
     return min(most, 0.12 + _WIDE_CHARACTER * max(map(len, names)))
 
 
+def _fitting(names: Sequence[str], most: float) -> list[str]:
+    """These labels, shortened where the inches that they may take are not enough."""
+    return [shortened(name, int((most - 0.12) / _WIDE_CHARACTER)) for name in names]
+
+
 def _scores(report: Report, width: float) -> Figure:
     factors = report.scores.factors
-    left = _room([factor.name for factor in factors], 0.55 * width)
+    names = _fitting([factor.name for factor in factors], 0.55 * width)
+    left = _room(names, 0.55 * width)
     tall = min(TALLEST - 0.5, 0.34 * len(factors))
     ax = _placed(width, tall, left=left, right=0.55, below=0.42, above=0.05)
     counts = pd.DataFrame({factor.name: factor.histogram for factor in factors})
     told = pd.DataFrame(
         [(factor.median, factor.none) for factor in factors], index=counts.columns, columns=["median", "none"]
     )
-    score_histograms(counts, told, top=report.scores.top, ax=ax)
+    score_histograms(counts, told, top=report.scores.top, names=names, ax=ax)
     ax.set_xlabel("score (line: median)")
     return ax.figure
 
@@ -375,8 +381,9 @@ def _matrix_axes(rows: Sequence[str], columns: Sequence[str], width: float, *, b
 def _correlations(report: Report, width: float) -> Figure:
     names = [factor.name for factor in report.scores.factors]
     table = pd.DataFrame(report.scores.correlations, index=names, columns=names)
-    ax = _matrix_axes(names, names, width, below=0.15 + 0.72 * _room(names, 0.55 * width))
-    score_correlations(table, ax=ax).set_title("", loc="left")
+    shown = _fitting(names, 0.45 * width)  # slanted below as well, where the cells are narrow
+    ax = _matrix_axes(shown, shown, width, below=0.15 + 0.72 * _room(shown, 0.45 * width))
+    score_correlations(table, names=shown, ax=ax).set_title("", loc="left")
     return ax.figure
 
 
@@ -389,10 +396,11 @@ def _factor_analysis(report: Report, width: float) -> Figure:
     pairs = pd.DataFrame(
         [(pair.factor, pair.other) for pair in comparison.pairs], columns=["factor_a", "factor_b"]
     )
-    ax = _matrix_axes(names, others, width, below=0.62)
+    shown = _fitting(names, 0.55 * width)
+    ax = _matrix_axes(shown, others, width, below=0.62)
     factor_match(
-        pd.DataFrame(comparison.matrix, index=names, columns=others), pairs=pairs, label_a="",
-        label_b="factor analysis", ax=ax,
+        pd.DataFrame(comparison.matrix, index=names, columns=others), pairs=pairs, names_a=shown,
+        label_a="", label_b="factor analysis", ax=ax,
     )  # fmt: skip
     return ax.figure
 

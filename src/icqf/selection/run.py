@@ -12,7 +12,7 @@ import pandas as pd
 from joblib import delayed, effective_n_jobs
 
 from icqf.baselines.retention import parallel_analysis
-from icqf.errors import InputError
+from icqf.errors import InputError, counted
 from icqf.jobs.parallel import Progress, ended_quietly, on_one_thread, started
 from icqf.selection.journal import SearchJournal
 from icqf.selection.rules import best_row, error_table
@@ -146,5 +146,5 @@ def _tell(callback: Callback | None, done: int, total: int, known: Mapping[Any, 
     best = ""
     if known:
         k, beta, error = best_row(error_table(as_table(list(known.values()))))
-        best = f"{k} factors, beta {beta:g} (error {error:.4g})"
+        best = f"{counted(k, 'factor')}, beta {beta:g} (error {error:.4g})"
     callback(Progress(done, total, best))

@@ -63,6 +63,8 @@ class BatchResult:
         Instruments that an earlier run had finished.
     files : tuple of str
         What was written beside the instruments' own folders.
+    directions : dict of str to Warning
+        Of the instruments fitted now, those with items that run against the others.
 
     Examples
     --------
@@ -76,6 +78,7 @@ class BatchResult:
     failures: dict[str, Exception]
     kept: tuple[str, ...] = ()
     files: tuple[str, ...] = field(default=())
+    directions: dict[str, Warning] = field(default_factory=dict)
 
 
 def run_batch(
@@ -127,6 +130,7 @@ def run_batch(
     known = {record["key"]: record["row"] for record in journal.records}
     rows: dict[str, dict[str, Any]] = {}
     failures: dict[str, Exception] = {}
+    directions: dict[str, Warning] = {}
     kept = []
     for instrument in instruments:
         key = _key(instrument)
@@ -136,15 +140,17 @@ def run_batch(
             kept.append(instrument.name)
             continue
         try:
-            row = _fitted(instrument, place, callback)
+            row, warning = _fitted(instrument, place, callback)
         except _UNUSABLE as error:
             failures[instrument.name] = error
             continue
         journal.append([{"key": key, "row": row}])
         rows[instrument.name] = row
+        if warning is not None:
+            directions[instrument.name] = warning
     table = pd.DataFrame(list(rows.values()), columns=[*_TITLES, "expected_again"])
     files = _write_summary(out, table, failures, title or options.answers.name, options)
-    return BatchResult(table, failures, tuple(kept), tuple(files))
+    return BatchResult(table, failures, tuple(kept), tuple(files), directions)
 
 
 def _prepare(out: Path, *, force: bool) -> None:
@@ -187,8 +193,8 @@ def _key(instrument: InstrumentFile) -> str:
 
 def _fitted(
     instrument: InstrumentFile, place: Path, callback: Callable[[Progress], object] | None
-) -> dict[str, Any]:
-    """Fit one instrument, write its folder, and return its row of the table."""
+) -> tuple[dict[str, Any], Warning | None]:
+    """Fit one instrument, write its folder, and return its row of the table and what its directions raise."""
     options, study = instrument.read()
     journal = place.with_name(f"{place.name}.journal")
 
@@ -207,7 +213,7 @@ def _fitted(
             journal.unlink(missing_ok=True)
             raise error
     journal.unlink(missing_ok=True)
-    return row_of(instrument.name, fit)
+    return row_of(instrument.name, fit), study.directions.warning
 
 
 def row_of(name: str, fit: StudyFit) -> dict[str, Any]:

@@ -103,8 +103,9 @@ def write_groups(
             write_table(getattr(found, name), place / f"{name}.csv", decimals=DECIMALS)
         figure = Figure(figsize=(8.2, 1.4 + 0.36 * min(_SHOWN, len(found.items))), layout="constrained")
         group_loadings(
-            *(found.loadings, found.items), most=_SHOWN, wordings=wordings, ax=figure.add_subplot()
-        )
+            *(found.loadings, found.items),
+            most=_SHOWN, wordings=wordings, by=found.by, ax=figure.add_subplot(),
+        )  # fmt: skip
         figure.savefig(place / "groups.png", dpi=150)
         (place / "groups.md").write_text(page(found, wordings, command), encoding="utf-8")
 
@@ -124,7 +125,7 @@ def page(found: Invariance, wordings: Mapping[str, str], command: str = "") -> s
     shown = dict(zip(found.factors.index, factor_names(found.factors.index, None), strict=True))
     made = f"Made by `{command}` with icqf {__version__}. " if command else ""
     rows = [
-        [shown[name], row["verdict"], f"{row['p']:.3f}", f"{row['congruence']:.2f}", f"{row['found']:.2f}"]
+        [shown[name], row["verdict"], f"{row['p']:.3f}", f"{row['congruence']:.3f}", f"{row['found']:.2f}"]
         for name, row in found.factors.iterrows()
     ]
     groups = ", ".join(f"{name} ({n})" for name, n in found.sizes.items())

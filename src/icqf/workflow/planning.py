@@ -100,10 +100,12 @@ def plan_page(found: SamplePlan, command: str = "") -> str:
     names = [name for name in found.factors.index if name not in ("mean", "every")]
     shown = dict(zip(names, factor_names(names, None), strict=True))
     shown |= {"mean": "80 or 90 % of the factors", "every": "all factors in one study"}
-    most = int(found.curve["n"].max())
+    least, most = int(found.curve["n"].min()), int(found.curve["n"].max())
 
     def needed(value: float) -> str:
-        return f"more than {most}" if value != value else str(int(value))
+        if value != value:
+            return f"more than {most}"
+        return f"{least} or fewer" if value == least else str(int(value))
 
     rows = [[shown[name], needed(row["n80"]), needed(row["n90"])] for name, row in found.factors.iterrows()]
     drawn = (

@@ -44,8 +44,8 @@ def gap_sentence(gaps: pd.DataFrame) -> str:
     visits, asked, unanswered = (int(gaps[name].sum()) for name in ("seen", "asked", "unanswered"))
     return (
         f"{counted(participants, 'participant')} in {counted(len(gaps), 'bin')}: {visits} of {possible} "
-        f"possible visits took place (the other {1 - visits / possible:.0%} are gaps by design), and "
-        f"{unanswered} of the {asked} answers asked for at those visits were left open "
+        f"possible visits took place (the other {1 - visits / possible:.0%} are gaps by design or drop-out), "
+        f"and {unanswered} of the {asked} answers asked for at those visits were left open "
         f"({unanswered / asked:.1%}, gaps by non-response)."
     )
 

@@ -27,7 +27,7 @@ Examples:
   icqf batch study/ --confounds age sex --jobs 2 --out results
   icqf batch wide.csv --codebook items.csv --out results""",
 )
-@study_options("columns", "candidates", "model", "format", "report")
+@study_options("columns", "candidates", "model", "format", "report", without=("names",))
 @click.option("--out", type=FILE, default=Path("results"), help="Folder for the results.")
 @click.option("--force", is_flag=True, help="Begin again, also with other settings than before.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
@@ -43,11 +43,13 @@ def command(ctx: click.Context, out: Path, force: bool, quiet: bool, **_: Any) -
     from icqf.workflow.batch import run_batch
 
     options = options_of(ctx)
-    with resumable(ctx, out, quiet=quiet) as meter:
+    with resumable(ctx, out, quiet=quiet, what="Cross-validation") as meter:
         done = run_batch(options, out, force=force, callback=meter)
     for name, reason in done.failures.items():
         echo(f"Not fitted: {name}: {worded(reason)}", err=True)
     if not quiet:
+        for name, warning in done.directions.items():
+            echo(f"Warning: {name}: {worded(warning)}", err=True)
         if done.kept:
             echo(f"Kept from an earlier run: {', '.join(done.kept)}.", err=True)
         if len(done.table):

@@ -34,7 +34,9 @@ Examples:
 @click.option("--dpi", type=click.IntRange(50, 2400), default=300, help="Dots per inch of png and tif.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
+@click.pass_context
 def command(
+    ctx: click.Context,
     results: Path,
     figure: str | None,
     out: Path | None,
@@ -54,6 +56,10 @@ def command(
     if figure is None:
         echo("\n".join(figures_of(results)))
         return
+    given = click.core.ParameterSource.COMMANDLINE
+    for option in ("items", "factor"):
+        if figure != "top-items" and ctx.get_parameter_source(option) is given:
+            raise click.UsageError(f"--{option} is for the figure top-items, and changes nothing here.", ctx)
     place = Path(f"{figure}.pdf") if out is None else out
     done = plot_results(
         results, figure, place, columns=columns, items=items, factor=factor, dpi=dpi, force=force

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from icqf.cli.support.many import ManyCommand, ManyOption
+from icqf.cli.support.many import ManyCommand, NamesOption
 from icqf.cli.support.options import FILE
 from icqf.cli.support.terminal import echo
 
@@ -24,7 +24,7 @@ Examples:
 @click.argument("results", type=FILE)
 @click.option(
     "--names",
-    cls=ManyOption,
+    cls=NamesOption,
     help="Names of the factors in their order, or some of them as factor2=NAME."
     "  [default: those in the table of factors]",
 )

@@ -24,6 +24,10 @@ class ManyOption(click.Option):
         return f"{self.metavar or 'NAME'}..."
 
 
+class NamesOption(ManyOption):
+    """A `ManyOption` whose values are free text, in which a comma is part of the name."""
+
+
 class ManyCommand(click.Command):
     """A command that understands `ManyOption`, and remembers its arguments as they were typed."""
 
@@ -31,8 +35,9 @@ class ManyCommand(click.Command):
         """Repeat the option's name before each of its values, which is what click understands."""
         ctx.meta[RAW] = list(args)
         names = {name for option in self.params if isinstance(option, ManyOption) for name in option.opts}
+        whole = {name for option in self.params if isinstance(option, NamesOption) for name in option.opts}
         try:
-            return super().parse_args(ctx, repeated(args, names))
+            return super().parse_args(ctx, repeated(args, names, whole))
         except click.MissingParameter as error:
             greedy = _greedy(args, names)
             if greedy and isinstance(error.param, click.Argument):
@@ -61,8 +66,10 @@ def _too_greedy(message: str, option: str) -> str:
     return f"{message} ({option} takes all words up to the next option: put the file before it.)"
 
 
-def repeated(args: Iterable[str], names: set[str]) -> list[str]:
+def repeated(args: Iterable[str], names: set[str], whole: Iterable[str] = ()) -> list[str]:
     """Return the arguments with ``--name a b`` as ``--name=a --name=b``.
+
+    Values of the options in `whole` are not divided at commas.
 
     Examples
     --------
@@ -70,6 +77,8 @@ def repeated(args: Iterable[str], names: set[str]) -> list[str]:
     ['x.csv', '--codes=-9', '--codes=99', '--out', 'r']
     >>> repeated(["--codes=1,2"], {"--codes"})
     ['--codes=1', '--codes=2']
+    >>> repeated(["--names", "Anger, blame", "Worry"], {"--names"}, {"--names"})
+    ['--names=Anger, blame', '--names=Worry']
     """
     plain: list[str] = []
     current = None
@@ -84,9 +93,9 @@ def repeated(args: Iterable[str], names: set[str]) -> list[str]:
             _require_value(current, found)
             current, found = (None, True) if sign else (name, False)
             if sign:
-                plain += _each(name, value)
+                plain += [word] if name in whole else _each(name, value)
         elif current is not None and (not word.startswith("-") or _NEGATIVE.match(word)):
-            plain += _each(current, word)
+            plain += [f"{current}={word}"] if current in whole else _each(current, word)
             found = True
         else:
             _require_value(current, found)

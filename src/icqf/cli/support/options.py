@@ -9,7 +9,7 @@ from typing import Any, TypeVar, overload
 
 import click
 
-from icqf.cli.support.many import ManyOption
+from icqf.cli.support.many import ManyOption, NamesOption
 from icqf.data.parameters import BETAS, choices_of
 from icqf.io.formats import WRITABLE
 from icqf.workflow.options import ITEM_WEIGHTS, StudyOptions, read_config
@@ -166,7 +166,7 @@ _report = [
         default=StudyOptions.figures,
         help="Also write the report's figures and tables as files for a paper.",
     ),
-    click.option("--names", cls=ManyOption, help="Names of the factors, in their order."),
+    click.option("--names", cls=NamesOption, help="Names of the factors, in their order."),
     click.option(
         "--bootstrap",
         type=click.IntRange(0),

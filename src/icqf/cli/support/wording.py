@@ -179,7 +179,7 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "no-items": _with("Name the items with --items, or describe them with --codebook."),
     "too-many-items": _with("Name the items to reverse after --reverse, or declare them with --codebook."),
     "all-zero": _with("Lower --beta."),
-    "battery-model": _with("Use icqf score or icqf show with it."),
+    "battery-model": _with("Use icqf score, icqf show or icqf shortform with it."),
     "no-battery-model": _with("Name a file that icqf meta wrote."),
     "one-instrument": _with("Analyse a single questionnaire with icqf fit."),
     "no-instruments": _with(
