@@ -261,3 +261,18 @@ def test_items_that_run_against_the_others_are_named_and_progress_is_in_words(ru
     assert "--reverse auto" in done.stderr
     assert "A: cross-validation: 4 of 4 fits" in done.stderr and "1 factors" not in done.stderr
     assert "--names" not in run("batch", "--help").stdout
+
+
+@pytest.mark.parametrize("name", ["factors.png", "batch.journal", "A.journal"])
+def test_an_instrument_named_like_a_file_of_the_results(run, study, tmp_path, name):
+    (study / "C.csv").rename(study / f"{name}.csv")
+    done = run("batch", study, *FEW, "--out", tmp_path / "results")
+    assert done.exit_code == 2 and f"An instrument cannot be called {name!r}" in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_characters_that_figures_cannot_draw_are_told_once(run, study, tmp_path):
+    (study / "C.csv").rename(study / "質問票.csv")
+    done = run("batch", study, *FEW, "--out", tmp_path / "results")
+    assert done.exit_code == 0, done.stderr
+    assert done.stderr.count("they are drawn as boxes.") == 1 and "Glyph" not in done.stderr

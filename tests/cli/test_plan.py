@@ -41,6 +41,7 @@ def test_from_a_pilot(run, files, tmp_path):
         (["--sizes", "3"], "--sizes holds 3; give numbers of participants between 20 and"),
         (["--repeats", "0"], "'--repeats': 0 is not in the range"),
         (["--sizes", "many"], "'many' is not a valid integer"),
+        (["--confounds", "age"], "--confounds is for the answers of a pilot study and has no effect on a"),
         (["--seed", "-1"], "--seed must be a whole number of at least 0, not -1."),
     ],
 )
@@ -67,3 +68,9 @@ def test_results_are_not_replaced_unasked(run, results, tmp_path):
     result = run(*words)
     assert result.exit_code == 2 and "add --force to replace" in result.stderr
     assert run(*words, "--force", "-q").exit_code == 0
+
+
+def test_one_study_is_no_plural(run, results, tmp_path):
+    words = ("--sizes", "40", "--repeats", "1", "--out", tmp_path / "plan")
+    result = run("plan", results / "model.icqf", *words)
+    assert result.exit_code == 0 and "(one study of each size)" in result.stdout

@@ -93,3 +93,9 @@ def test_results_hold_figures_and_tables(fitted):
     figures = {path.name for path in (fitted / "figures").iterdir()}
     assert {"heatmap.svg", "heatmap.pdf", "heatmap.png", "scores.pdf"} <= figures
     assert (fitted / "tables.tex").is_file() and (fitted / "tables.docx").is_file()
+
+
+def test_no_figures_without_a_report(run, usual, tmp_path):
+    assert run("fit", *usual, "--no-report", "-q", "--out", tmp_path / "results").exit_code == 0
+    result = run("plot", tmp_path / "results")
+    assert result.exit_code == 2 and "the fit wrote no report" in result.stderr

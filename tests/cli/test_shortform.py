@@ -107,6 +107,7 @@ def test_results_are_not_replaced_unasked(run, short, results, files):
         (["--max-items", "0"], "--max-items must be a whole number of at least 1, not 0."),
         (["--max-items", "30"], "--max-items is 30, and there are 12 items to choose from; give at most 12."),
         (["--accuracy", "2", "--max-items", "3"], "--accuracy must be a number of at most 1, not 2.0."),
+        (["--drop", "*"], "All items are to be dropped, so none is left to ask; drop fewer."),
         (["--keep", "mood"], "No item is named or matches 'mood'."),
         (["--keep", "q01", "--drop", "q0*", "--max-items", "2"], "'q01' is to be kept and to be dropped"),
         (["--max-minutes", "2", "--max-items", "3"], "--max-minutes cannot be kept to without minutes"),
@@ -160,3 +161,16 @@ def test_a_battery(run, tmp_path):
     assert scored.stdout.startswith("id,meta1,meta2")
     refused = run(*words, "--force", "--groups", "family")
     assert refused.exit_code == 2 and "--groups is not for batteries" in refused.stderr
+    (study / "B.csv").unlink()
+    refused = run(*words, "--force")
+    assert refused.exit_code == 2
+    assert "Instrument 'B' was answered by 0 participants, but at least 30 are needed" in refused.stderr
+
+
+def test_participants_who_all_answer_alike(run, results, tmp_path):
+    frame = table().head(60)
+    frame.loc[:, [*ITEMS, "age", "sex"]] = frame.loc[frame.index[0], [*ITEMS, "age", "sex"]].to_numpy()
+    frame.to_csv(tmp_path / "alike.csv", index=False)
+    words = ("shortform", results / "model.icqf", tmp_path / "alike.csv", "--max-items", "3")
+    result = run(*words, "--out", tmp_path / "form")
+    assert result.exit_code == 2 and "All participants have the same scores" in result.stderr, result.stderr

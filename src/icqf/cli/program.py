@@ -7,6 +7,7 @@ in `COMMANDS`. Commands import what is heavy inside their functions, so that ``i
 from __future__ import annotations
 
 import importlib
+import re
 import signal
 import warnings
 from collections.abc import Iterator
@@ -28,6 +29,7 @@ COMMANDS = (
 )
 BAD_INPUT = 2
 INTERRUPTED = 130
+_NO_GLYPH = re.compile(r"Glyph \d+ .* missing from")
 
 
 class Refusal(click.ClickException):
@@ -82,11 +84,19 @@ class Program(click.Group):
 
 @contextmanager
 def _warnings_as_messages() -> Iterator[None]:
+    boxes: list[str] = []
+
     def show(message: Any, category: Any, *place: Any, **more: Any) -> None:
         context = click.get_current_context(silent=True)
         quiet = context is not None and context.params.get("quiet", False)
         if concerns_users(category) and not quiet:
-            echo(f"Note: {worded(message)}", err=True)
+            said = worded(message)
+            if _NO_GLYPH.match(said):  # one for each character and figure, in the words of the library
+                if boxes:
+                    return
+                boxes.append(said)
+                said = "The font of the figures lacks characters of some names; they are drawn as boxes."
+            echo(f"Note: {said}", err=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("default", UserWarning)

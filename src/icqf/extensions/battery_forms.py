@@ -13,11 +13,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from icqf.data.battery import Battery
-from icqf.errors import InputError
+from icqf.errors import InputError, counted
 from icqf.extensions.fitted_meta import FittedMeta
 from icqf.extensions.forms import correlation_by_row
 from icqf.extensions.meta import MetaICQF
-from icqf.extensions.recoveries import SIMULATED, AskedItems, SimulatedRecovery
+from icqf.extensions.recoveries import FEWEST, SIMULATED, AskedItems, SimulatedRecovery
 from icqf.extensions.reduced import reduced_model
 from icqf.extensions.simulation import like_others
 from icqf.solvers.problem import Observations, Problem
@@ -86,6 +86,14 @@ class MetaRecovery:
     def of(cls, model: FittedMeta, X: Any, *, confounds: Any = None) -> MetaRecovery:
         """Of the participants of a battery."""
         battery = model.as_battery(X, confounds)
+        given = dict(zip(battery.instruments, battery.answered.to_numpy().sum(axis=0).tolist(), strict=True))
+        for name in model.instruments_:
+            if given.get(name, 0) < FEWEST:
+                raise InputError(
+                    f"Instrument {name!r} was answered by {counted(given.get(name, 0), 'participant')}, but "
+                    f"at least {FEWEST} are needed to choose among its items. Give the answers to every "
+                    "instrument of the model."
+                )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             scores = model.transform(battery)

@@ -73,8 +73,9 @@ class SamplePlan:
         names = [name for name in self.factors.index if name not in ("mean", "every")]
         needed = dict(self.factors.loc["mean"])
         k = counted(len(names), "factor")
+        studies = "one study" if self.n_repeats == 1 else f"{self.n_repeats} studies"
         head = (
-            f"In simulations from the fitted model ({self.n_repeats} studies of each size), a factor counts "
+            f"In simulations from the fitted model ({studies} of each size), a factor counts "
             f"as found again when its loadings correlate at least {FOUND:g} with those of the model."
         )
         most, last = int(self.curve["n"].max()), self.curve.iloc[-1]

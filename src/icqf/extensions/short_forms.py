@@ -180,6 +180,11 @@ def shortform(
         check_parameter("accuracy", accuracy)
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     choosing, held_out = (everyone.take(rows) for rows in divided(everyone, groups, rng))
+    if not all(np.ptp(part.wanted, axis=1).any() for part in (choosing, held_out)):
+        raise InputError(
+            "All participants have the same scores, so no item can tell them apart. Give the answers of "
+            "participants who differ."
+        )
     ranked = top_loading(everyone.shares, max_items, asked.keep, asked.drop)
     path = search_forms(
         choosing.simulated(rng),
@@ -262,6 +267,8 @@ def _asked(names: list[str], keep: str | Iterable[str], drop: str | Iterable[str
     if both:
         raise InputError(f"Item {both[0]!r} is to be kept and to be dropped; decide for one.")
     left = len(names) - len(dropped)
+    if not left:
+        raise InputError("All items are to be dropped, so none is left to ask; drop fewer.")
     if max_items > left:
         raise parameter_error(
             "max_items",

@@ -17,6 +17,7 @@ from icqf.workflow.read import read_study
 CODEBOOKS = (*READABLE, ".toml")
 CODEBOOK = re.compile(r"(?:(?P<stem>.+)[._ -])?codebook", re.IGNORECASE)
 PARTICIPANTS = "participants"
+_OWN = (".journal", ".csv", ".html", ".md", ".png")  # endings of the files beside the instruments' folders
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ def _refuse_alike(names: list[str]) -> None:
                 f"The instruments {name!r} and {alike[0]!r} would share the folder {folder!r}; rename one "
                 f"of them."
             )
-        if folder in ("summary", "meta"):
+        if folder in ("summary", "meta") or folder.endswith(_OWN):
             raise InputError(
                 f"An instrument cannot be called {name!r}, which is a file of the results; rename it."
             )

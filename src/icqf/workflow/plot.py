@@ -9,6 +9,7 @@ from icqf.errors import InputError
 from icqf.io.atomic import write_bytes
 from icqf.report import draw_figure
 from icqf.report.gallery import FORMATS, figure_bytes, figure_names
+from icqf.report.schema import Report
 from icqf.workflow.naming import account_in, report_in
 from icqf.workflow.places import refuse_file
 
@@ -56,14 +57,7 @@ def plot_results(
     'fig2.pdf'
     """
     folder, out = Path(folder), Path(out)
-    account_in(folder)
-    report = report_in(folder)
-    if report is None:
-        raise InputError(
-            f"{folder}: the fit wrote no report, which figures are drawn from.",
-            code="no-report",
-            remedy="Fit again with report=True.",
-        )
+    report = _report_in(folder)
     format = out.suffix.lower().lstrip(".").replace("tiff", "tif")
     if format not in FORMATS:
         raise InputError(
@@ -79,7 +73,16 @@ def plot_results(
 
 def figures_of(folder: str | os.PathLike[str]) -> list[str]:
     """The figures that a folder of results has the numbers for."""
-    folder = Path(folder)
+    return figure_names(_report_in(Path(folder)))
+
+
+def _report_in(folder: Path) -> Report:
     account_in(folder)
     report = report_in(folder)
-    return [] if report is None else figure_names(report)
+    if report is None:
+        raise InputError(
+            f"{folder}: the fit wrote no report, which figures are drawn from.",
+            code="no-report",
+            remedy="Fit again with report=True.",
+        )
+    return report

@@ -6,12 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from icqf.cli.support.job import announce, job, journal_beside, typed
 from icqf.cli.support.many import ManyCommand, ManyOption
 from icqf.cli.support.options import FILE, options_of, study_options
 from icqf.cli.support.progress import Meter
 from icqf.cli.support.terminal import echo
+from icqf.cli.support.wording import option
+
+OF_PLANNING = (
+    *("answers", "config", "sizes", "repeats", "seed", "jobs"),
+    *("out", "force", "resume", "quiet"),
+)
 
 
 @click.command(
@@ -64,6 +71,14 @@ def command(
 
     started, options = datetime.now(UTC), options_of(ctx)
     if options.answers.suffix.lower() == ".icqf":
+        for name in ctx.params:
+            typed_in = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+            if typed_in and name not in OF_PLANNING:
+                raise click.UsageError(
+                    f"{option(name)} is for the answers of a pilot study and has no effect on a model file; "
+                    "leave it out.",
+                    ctx,
+                )
         model, pilot, files = ICQF.load(options.answers), None, input_files(options)
         refuse_existing(out, force=force)
         journal = journal_beside(out, resume=resume)
