@@ -81,6 +81,20 @@ def test_the_page_holds_what_it_needs_and_no_participant(short):
         assert f'"{participant}"' not in page
 
 
+def test_the_page_asks_in_the_words_of_the_codebook_that_is_given(run, results, files, tmp_path):
+    """And scores in its directions, as the model file beside it does."""
+    book = pd.read_csv(files / "items.csv")
+    book["wording"] = [f"Reworded {name}" for name in book["name"]]
+    book.to_csv(tmp_path / "items.csv", index=False)
+    words = ("--max-items", "4", "--codebook", tmp_path / "items.csv", "--out", tmp_path / "form")
+    done = run("shortform", results / "model.icqf", files / "answers.csv", *words)
+    assert done.exit_code == 0, done.stderr
+    page = (tmp_path / "form" / "form.html").read_text()
+    chosen = [item.name for item in read_codebook(tmp_path / "form" / "items.csv")]
+    assert len(chosen) == 4 and all(f"Reworded {name}" in page for name in chosen)
+    assert "Question q" not in page
+
+
 def test_the_model_says_that_it_is_short(run, short):
     result = run("show", short[0] / "model.icqf")
     assert "2 factors behind 5 items" in result.stdout

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 MOST_TICKS = 11  # answers to choose from; a wider range is typed in
 
 
-def scoring_page(form: ShortForm, *, title: str = "Questionnaire") -> str:
+def scoring_page(form: ShortForm, *, title: str = "Questionnaire", items: Iterable[Item] = ()) -> str:
     """Return a page on which a short form is filled in and scored as ``icqf score`` scores it.
 
     It needs nothing else, sends nothing and keeps nothing: a policy inside it forbids any connection.
@@ -33,6 +34,8 @@ def scoring_page(form: ShortForm, *, title: str = "Questionnaire") -> str:
         What `icqf.extensions.shortform` gives.
     title : str
         Heading of the page.
+    items : iterable of Item
+        Wordings, labels and directions other than the model's, by the names of the items.
 
     Examples
     --------
@@ -47,20 +50,32 @@ def scoring_page(form: ShortForm, *, title: str = "Questionnaire") -> str:
     (True, 5)
     """
     model = form.model
-    items = described(model, model.codebook_).items or tuple(
+    known = described(model, model.codebook_).items or tuple(
         Item(str(name), min=low, max=high) for name, low, high in model.item_range_.itertuples()
     )
+    told = {item.name: item for item in items}
+    asked = tuple(_told_of(item, told[item.name]) if item.name in told else item for item in known)
     shown = factor_names(model.get_feature_names_out(), None)
     templates = environment()
     return templates.get_template("form.html").render(
         title=title,
         form=form,
-        items=[_question(item) for item in items],
+        items=[_question(item) for item in asked],
         confounds=_asked_beside(model),
         factors=shown,
         style=Markup(file_of(templates, "style.css")),
         script=Markup(file_of(templates, "form.js")),
-        data=Markup(_json(_arithmetic(form, items))),
+        data=Markup(_json(_arithmetic(form, asked))),
+    )
+
+
+def _told_of(item: Item, other: Item) -> Item:
+    """An item of the model as a codebook words and directs it; its range stays that of the model."""
+    return replace(
+        item,
+        wording=other.wording or item.wording,
+        labels=other.labels or item.labels,
+        reverse=other.reverse,
     )
 
 

@@ -99,7 +99,7 @@ def write_short_form(
         else:
             known = str(read.questionnaire.answers.index.name or "")
             form.model.save(place / "model.icqf", items=items, id=known)
-            page = scoring_page(form, title=title)
+            page = scoring_page(form, title=title, items=items)
             (place / "form.html").write_text(page, encoding="utf-8", newline="\n")
         write_table(form.curve, place / "curve.csv", decimals=DECIMALS)
         write_table(form.bands, place / "bands.csv", decimals=DECIMALS)
