@@ -1,6 +1,8 @@
 """``icqf longitudinal``: a file of visits becomes tables, figures, a page and a model that scores visits."""
 
+import hashlib
 import json
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -122,6 +124,7 @@ def test_a_stopped_run_continues_where_it_stopped(run, visits, tmp_path, monkeyp
     result = run(*words, "--out", tmp_path / "part")
     monkeypatch.undo()
     assert result.exit_code == 130 and "--resume" in result.stderr and (tmp_path / "part.journal").exists()
+    assert "Stopped. 13 fits are kept in" in result.stderr
     refused = run(*words, "--out", tmp_path / "part")
     assert refused.exit_code == 2 and "Add --resume" in refused.stderr
     again = run(*words, "--out", tmp_path / "part", "--resume")
@@ -206,3 +209,38 @@ def test_a_factor_of_one_visit_is_named(run, tmp_path):
     words = ("--n-components", "3", "--beta", "0.1", "--smoothness", "0", "--out", tmp_path / "out")
     result = run("longitudinal", tmp_path / "moods.csv", *SHORT, *words)
     assert result.exit_code == 0 and "lies mostly in one bin" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("bins", "edges", 1), "x"),
+        (("bins", "edges", 1), 99.0),
+        (("bins", "places", 0), "x"),
+        (("bins", "labels", 0), ["x"]),
+        (("gaps", "seen", 0), -1),
+        (("gaps", "given", 0), "x"),
+    ],
+)
+def test_a_model_file_whose_ages_are_made_up_is_refused(run, visits, tmp_path, place, value):
+    """Its checksums are right, but no model has such bins or counts."""
+    settings = {"participant": "participant", "age": "age", "bins": [0, 1, 2, 3], "item_range": (0, 4)}
+    LongitudinalICQF(2, **settings).fit(pd.read_csv(visits)).save(tmp_path / "model.icqf")
+    with zipfile.ZipFile(tmp_path / "model.icqf") as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    header = json.loads(members["model.json"])
+    *path, last = place
+    at = header["longitudinal"]
+    for step in path:
+        at = at[step]
+    at[last] = value
+    members["model.json"] = json.dumps(header).encode()
+    sums = json.loads(members["members.json"])
+    sums["model.json"] = hashlib.sha256(members["model.json"]).hexdigest()
+    members["members.json"] = json.dumps(sums).encode()
+    with zipfile.ZipFile(tmp_path / "forged.icqf", "w") as file:
+        for name, content in members.items():
+            file.writestr(name, content)
+    assert run("score", tmp_path / "model.icqf", visits, "-q").exit_code == 0
+    refused = run("score", tmp_path / "forged.icqf", visits)
+    assert refused.exit_code == 2 and "forged.icqf: " in refused.stderr, refused.stderr

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import asdict
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 
 import pandas as pd
@@ -79,8 +81,16 @@ def rebuilt_visits(kind: type[Model], stored: StoredModel) -> Model:
     right = all(isinstance(name, str) for name in names)
     right &= list(inner.item_range_.index) == column_names(items, bins)
     right &= len(bins.places) == len(bins) >= 2 and len(bins) in (len(bins.visits), len(bins.edges) - 1)
+    right &= _numbers(bins.places) and _numbers(bins.edges)
+    right &= all(lower < upper for lower, upper in pairwise(bins.edges))
+    right &= all(isinstance(text, str) for text in (*bins.labels, *bins.visits))
+    right &= all(isinstance(count, int) and count >= 0 for counts in own["gaps"].values() for count in counts)
     right &= not stored.codebook.items or [item.name for item in stored.codebook.items] == items
     said = json.dumps(described_visits(model).header, sort_keys=True)
     if not right or said != json.dumps(stored.header, sort_keys=True):
         raise ValueError("it says of its visits what no model says")
     return model
+
+
+def _numbers(ages: tuple[float, ...]) -> bool:
+    return all(isinstance(age, (int, float)) and math.isfinite(age) for age in ages)

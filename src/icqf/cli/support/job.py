@@ -122,7 +122,9 @@ def job(
         else:
             words = [word for word in ctx.meta.get(RAW, []) if word != "--resume"]
             command = shlex.join(["icqf", ctx.info_name or "", *words, "--resume"])
-            done = f"{_kept(journal)} of {meter.total} {unit} are kept" if meter.total else "The work is kept"
+            kept = _kept(journal)  # also of stages before the one that was counted last
+            share = f"{kept} of {meter.total}" if kept <= meter.total else str(kept)
+            done = f"{share} {unit} are kept" if meter.total else "The work is kept"
             echo(f"Stopped. {done} in {journal}; continue with:\n  {command}", err=True)
         ctx.exit(INTERRUPTED)
     if journal is not None:
