@@ -248,3 +248,22 @@ def test_an_interrupted_run_is_continued(run, study, tmp_path, monkeypatch):
     assert (tmp_path / "results" / "meta.icqf").is_file() and not (tmp_path / "results.journals").exists()
     again = run(*words)
     assert again.exit_code == 2 and "--force" in again.stderr
+
+
+def test_ids_that_files_write_differently_are_told(run, study, tmp_path):
+    """Spreadsheets drop zeros in front of some ids, and the other ids still join the files."""
+
+    def without_zeros(folder):
+        for name in "ABC":
+            table = pd.read_csv(folder / f"{name}.csv")
+            own = np.array([f"{int(''.join(filter(str.isdigit, each))):03d}" for each in table.iloc[:, 0]])
+            short = [each.lstrip("0") or "0" for each in own]
+            table.isetitem(0, short if name == "B" else own)
+            table.to_csv(folder / f"{name}.csv", index=False)
+
+    folder = changed(study, tmp_path, without_zeros)
+    done = run("meta", folder, *GIVEN, "--no-compare", "--out", tmp_path / "results")
+    assert done.exit_code == 0, done.stderr
+    assert "are written differently in different instruments" in done.stderr
+    usual = run("meta", study, *GIVEN, "--no-compare", "--out", tmp_path / "usual")
+    assert usual.exit_code == 0 and "written differently" not in usual.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -210,6 +211,7 @@ class Battery:
             )
         if not silent:
             yield from self._apart()
+            yield from self._written_otherwise()
             yield from self._against()
 
     def _apart(self) -> Iterator[InputError | InputWarning]:
@@ -246,6 +248,23 @@ class Battery:
                     code="few-shared",
                     instrument=name,
                 )
+
+    def _written_otherwise(self) -> Iterator[InputWarning]:
+        """Participants of different instruments whose ids are the same but for zeros, spaces or capitals."""
+        answered, rows = self.answered.to_numpy(), dict[str, list[int]]()
+        for at, each in enumerate(self.ids):
+            plain = re.sub(r"(?<!\d)0+(?=\d)|\.0$", "", str(each).strip().casefold())
+            rows.setdefault(plain, []).append(at)
+        # Both spellings in one instrument are two participants.
+        n = sum(len(these) > 1 and answered[these].sum(axis=0).max() == 1 for these in rows.values())
+        if n:
+            yield InputWarning(
+                f"The ids of {counted(n, 'participant')} are written differently in different instruments "
+                "(zeros in front, '.0' at the end, spaces or capital letters), and count as several "
+                "participants.",
+                code="ids-written-otherwise",
+                remedy="Write each id alike in all instruments.",
+            )
 
     def _against(self) -> Iterator[InputWarning]:
         """Instruments whose level falls where that of the others rises: no loading can say so."""
