@@ -276,3 +276,14 @@ def test_characters_that_figures_cannot_draw_are_told_once(run, study, tmp_path)
     done = run("batch", study, *FEW, "--out", tmp_path / "results")
     assert done.exit_code == 0, done.stderr
     assert done.stderr.count("they are drawn as boxes.") == 1 and "Glyph" not in done.stderr
+
+
+def test_the_reason_on_the_page_names_no_participant(run, study, tmp_path):
+    table = pd.read_csv(study / "C.csv")
+    pd.concat([table, table.head(1)]).to_csv(study / "C.csv", index=False)
+    who = str(table.iloc[0, 0])
+    done = run("batch", study, *FEW, "--out", tmp_path / "results")
+    assert done.exit_code == 1 and repr(who) in done.stderr
+    for name in ("summary.html", "summary.md"):
+        page = (tmp_path / "results" / name).read_text(encoding="utf-8")
+        assert "the id of a participant in column" in page and who not in page

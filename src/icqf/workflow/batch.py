@@ -306,8 +306,9 @@ def summary_page(
 
 
 def _reason(error: Exception) -> str:
-    """Why an instrument could not be fitted, without the places of files, which tell who works where."""
-    return str((isinstance(error, OSError) and error.strerror) or error)
+    """Why an instrument could not be fitted, without ids, and places of files, which tell who works where."""
+    said, fields = str((isinstance(error, OSError) and error.strerror) or error), getattr(error, "fields", {})
+    return said.replace(repr(fields["participant"]), "of a participant") if "participant" in fields else said
 
 
 def _cells(row: dict[Any, Any]) -> list[str]:
