@@ -220,6 +220,8 @@ def read_battery_model(path: str | os.PathLike[str]) -> tuple[dict[str, StoredMo
 
 def is_battery_model(path: str | os.PathLike[str]) -> bool:
     """Return whether a file is the model of a battery; whatever else it is, its reader will say."""
+    if not os.path.isfile(path):  # a pipe would wait for somebody to write into it
+        return False
     try:
         with zipfile.ZipFile(path) as archive:
             return BATTERY in archive.namelist()
