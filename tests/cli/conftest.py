@@ -11,9 +11,14 @@ from small_study import codebook, table
 
 @pytest.fixture(scope="session")
 def run():
-    """The program, called with the words of a command line; gives exit_code, stdout and stderr."""
+    """The program, called with the words of a command line; gives exit_code, stdout and stderr.
+
+    A fit writes its figures only where a test asks for them: they take longer than the fits of these studies.
+    """
 
     def call(*words, env=None):
+        if words[0] == "fit" and "--figures" not in words:
+            words = (*words, "--no-figures")
         result = CliRunner().invoke(cli, [str(word) for word in words], env=env)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
@@ -36,7 +41,7 @@ def usual(files):
     """The usual words after ``icqf fit``, without --out."""
     return (
         *(files / "answers.csv", "--codebook", files / "items.csv", "--confounds", "age", "sex"),
-        *("--n-components", "2", "--beta", "0.1", "--no-figures"),
+        *("--n-components", "2", "--beta", "0.1"),
     )
 
 

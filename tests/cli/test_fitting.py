@@ -120,7 +120,7 @@ def test_provenance(results, files):
 
 
 def test_a_run_is_repeated_from_its_own_config(run, results, tmp_path):
-    result = run("fit", "--config", results / "config.toml", "--out", tmp_path / "again")
+    result = run("fit", "--figures", "--config", results / "config.toml", "--out", tmp_path / "again")
     assert result.exit_code == 0
     again = contents(tmp_path / "again")
     for name, content in contents(results).items():
