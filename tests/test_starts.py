@@ -6,7 +6,8 @@ import pytest
 
 from icqf import ICQF
 from icqf import started as started_module
-from icqf.report.quality import start_words
+from icqf.report.compose import start_words
+from icqf.report.quality import fit_section
 from icqf.started import doubtful_factors
 from solving import solved
 
@@ -104,19 +105,27 @@ def table(objectives, *correlations):
     return pd.DataFrame({**columns, **names})
 
 
+def fit_from(starts):
+    """The part of a report about a fit from these starts."""
+    steps = {"tol": 1e-3, "score_step": 0.0, "loading_step": 0.0, "trace": [], "n_averaged": 0}
+    about = {"r_squared": 0.5, "hidden": None, "n_splits": None, "converged": True, "n_iter": 9}
+    keys = {name: name for name in starts.columns[4:]}
+    return fit_section(**steps, **about, objective=100.0, starts=starts, keys=keys)
+
+
 def test_what_is_said_of_starts():
     names = {"factor1": "Worry", "factor2": "Temper"}
-    (said,) = start_words(table([100, 100.001], [1, 0.99], [1, 0.97]), names)
-    assert said.endswith("all of them ended with the same factors (correlation of loadings 0.97 or more).")
-    (said,) = start_words(table([100, 100.05, 101], [1, 0.99, 0.1], [1, 0.3, 0.9]), names)
+    (said,) = start_words(fit_from(table([100, 100.001], [1, 0.99], [1, 0.97])), names)
+    assert said.endswith("all of them ended with the same factors (correlation of loadings 0.97 or higher).")
+    (said,) = start_words(fit_from(table([100, 100.05, 101], [1, 0.99, 0.1], [1, 0.3, 0.9])), names)
     assert said.endswith(
         "At least one other describes the answers as well (objective within 0.1%) without a counterpart of "
         "Temper: the answers do not settle this factor, so read with care."
     )
-    (said,) = start_words(table([100, 101, 102], [1, 0.99, 0.1], [1, 0.3, 0.9]), names)
+    (said,) = start_words(fit_from(table([100, 101, 102], [1, 0.99, 0.1], [1, 0.3, 0.9])), names)
     assert said.endswith(
         "Two of them ended with other factors that describe the answers less well (objective higher by 1.00% "
         "or more)."
     )
-    assert start_words(table([100.0], [1.0], [1.0]), names) == []
+    assert start_words(fit_from(table([100.0], [1.0], [1.0])), names) == []
     assert doubtful_factors(table([], [], [])) == []

@@ -53,7 +53,7 @@ def chance_of(agreement: Array) -> Array:
     --------
     >>> import numpy as np
     >>> chance_of(np.array([[0.95, 0.4], [0.9, 0.6]])).round(1)
-    array([1., 0.])
+    array([0.9, 0.2])
     """
     return CURVE(np.mean(agreement, axis=0))
 
