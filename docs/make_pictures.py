@@ -20,7 +20,7 @@ from icqf.baselines import FactorAnalysis
 from icqf.data.questionnaire import Questionnaire
 from icqf.datasets import load_bfi, load_demo, load_help_battery, make_cohort
 from icqf.extensions import MetaICQF, invariance, plan, shortform
-from icqf.report import build_report, write_report
+from icqf.workflow.demo import run_demo
 
 IMAGES = Path(__file__).parent / "images"
 
@@ -73,13 +73,9 @@ def draw_plan() -> None:
 
 
 def draw_report() -> None:
-    study = load_demo()
-    model = ICQF(item_range=study.ranges())
-    search = ICQFCV(model, n_components=range(6, 11), betas=[0.5, 1.0, 2.0], random_state=0)
-    search.fit(study.keyed_answers(), confounds=study.confounds)
     with tempfile.TemporaryDirectory() as folder:
-        page = Path(folder) / "report.html"
-        write_report(page, build_report(search.best_estimator_, study, search=search))
+        run_demo("children", Path(folder, "demo"))
+        page = Path(folder, "demo", "results", "report.html")
         options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"]
         options += ["--disable-background-networking", "--window-size=1200,1500"]
         shot = f"--screenshot={IMAGES / 'report.png'}"

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from icqf.io import read_table, write_table
-from small_study import table
+from small_study import REVERSED, table
 
 
 @pytest.fixture
@@ -117,6 +117,20 @@ def test_a_model_saved_from_python_needs_its_codebook_for_directions(run, files,
     assert result.stdout == (results / "scores.csv").read_text() and unknown not in result.stderr
     result = run("score", plain, files / "answers.csv", "--missing-codes", "9")
     assert result.stdout != (results / "scores.csv").read_text() and unknown in result.stderr
+
+
+def test_a_codebook_that_reverses_other_items_than_the_model_is_told(run, files, results, tmp_path):
+    said = (
+        f"The codebook and the model disagree about the direction of '{REVERSED}'. The codebook is followed"
+    )
+    words = ("score", results / "model.icqf", files / "answers.csv", "--codebook")
+    same = run(*words, files / "items.csv")
+    assert same.stdout == (results / "scores.csv").read_text() and "disagree" not in same.stderr
+    book = pd.read_csv(files / "items.csv").drop(columns="direction")
+    book.to_csv(tmp_path / "plain.csv", index=False)
+    other = run(*words, tmp_path / "plain.csv")
+    assert other.exit_code == 0 and said in " ".join(other.stderr.split())
+    assert other.stdout != same.stdout
 
 
 def test_a_model_that_was_loaded_and_saved_scores_the_same(run, files, results, tmp_path):

@@ -170,7 +170,9 @@ def test_bins_are_visits_where_there_are_few_values_and_spans_otherwise():
     bins = age_bins(ages)
     assert len(bins) == 8 and np.ptp(np.bincount(bins.place(ages))) < 20
     wide = age_bins(ages, 4, binning="width")
-    np.testing.assert_allclose(np.diff(wide.edges), 4, atol=0.05)
+    np.testing.assert_allclose(np.diff(wide.edges), np.ptp(wide.edges) / 4, atol=0.05)
+    for ends in (bins.edges, wide.edges):  # the outer ones are nobody's own age
+        assert ends[0] == 4 and ends[-1] == 22
     assert len(age_bins(ages.head(120))) == 2
     given = age_bins(ages, [5, 10, 15, 21])
     assert given.labels == ("5–10", "10–15", "15–21")

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from icqf.data.disclosure import rounded
 from icqf.data.frames import as_pandas
 from icqf.data.parameters import parameter_error
 from icqf.data.questionnaire import Item, Questionnaire
@@ -318,12 +319,13 @@ def _spans(age: pd.Series, n_bins: int, binning: str) -> AgeBins:
     low, high = float(values.min()), float(values.max())
     if not low < high:
         return AgeBins((number(low),), (low,), (low, low))
+    (lowest, highest), _ = rounded(values, low, high, float(values.mean()))  # nobody's own age
     shares = np.linspace(0, 1, n_bins + 1)
-    edges = np.quantile(values, shares) if binning == "quantile" else low + shares * (high - low)
+    edges = np.quantile(values, shares) if binning == "quantile" else lowest + shares * (highest - lowest)
     digits = max(0, 2 - int(np.floor(np.log10((high - low) / n_bins))))
     inner = np.unique(np.round(edges[1:-1], digits))
     inner = inner[(inner > low) & (inner < high)]
-    return _labelled(values, [low, *inner.tolist(), high])
+    return _labelled(values, [lowest, *inner.tolist(), highest])
 
 
 def _given(age: pd.Series, edges: list[float]) -> AgeBins:

@@ -87,7 +87,8 @@ def run_task(plan: Plan, task: Task) -> list[Trial]:
         HeldOut(plan.problem, plan.folds[repeat].mask(fold, plan.problem), given=plan.given)
         for repeat, fold in task.folds
     ]
-    grown = [Growth(each.visible.with_beta(min(plan.betas)), tol=plan.tol) for each in held_out]
+    first = min(plan.betas)
+    grown = [Growth(each.visible.with_beta(first), tol=plan.tol) for each in held_out if plan.thorough]
     return [trial for k in task.ks for trial in _trials(plan, task, held_out, grown, k)]
 
 
@@ -105,7 +106,7 @@ def _trials(
     for beta in sorted(plan.betas):
         problems = [each.visible.with_beta(beta) for each in held_out]
         fits = run(problems, factors, tol=plan.tol, max_iter=plan.max_iter, exact=False)
-        if plan.thorough and not found:
+        if grown and not found:
             starts = [growth.start(k) for growth in grown]
             others = run(problems, starts, tol=plan.tol, max_iter=plan.max_iter, exact=False)
             fits = [min(both, key=_reached) for both in zip(fits, others, strict=True)]

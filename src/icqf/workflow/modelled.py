@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pandas as pd
 
 from icqf.data.parameters import Visit, parameter_error
 from icqf.data.questionnaire import Item, Questionnaire
-from icqf.errors import InputError, did_you_mean
+from icqf.errors import InputError, did_you_mean, listed
 from icqf.estimator import ICQF
 from icqf.extensions.longitudinal import LongitudinalICQF
 from icqf.io.codebook import read_codebook
@@ -143,7 +143,7 @@ def answers_for(
                 "by", f" names {name!r}, which is an item of the model; name a column of groups, such as sex."
             )
     table = as_the_model_knows(table, categories, (*given, *table.items, *known.confounds))
-    return read_questionnaire(
+    read = read_questionnaire(
         table,
         codebook=items,
         id=id,
@@ -151,6 +151,19 @@ def answers_for(
         groups=groups,
         missing_codes=missing_codes,
     )
+    return replace(read, notes=(*read.notes, *_other_directions(known.items, given)))
+
+
+def _other_directions(known: Iterable[Item], given: Iterable[Item]) -> list[str]:
+    """What to say where a codebook reverses other items than the fit did."""
+    fitted = {item.name: item.reverse for item in known}
+    other = [item.name for item in given if fitted.get(item.name, item.reverse) != item.reverse]
+    if not other:
+        return []
+    return [
+        f"The codebook and the model disagree about the direction of {listed(other)}. The codebook is "
+        "followed; if that is wrong, correct its column 'direction', or leave the codebook out."
+    ]
 
 
 def known_items(model: ICQF | LongitudinalICQF, given: tuple[Item, ...]) -> tuple[Item, ...]:

@@ -13,7 +13,7 @@ from icqf.cli.support.options import FILE, options_of, study_options
 from icqf.cli.support.terminal import echo
 
 NOT_FOR_VISITS = (
-    *("groups", "weights", "visit", "penalty", "consensus", "rule", "n_splits", "with_participants", "beta"),
+    *("groups", "weights", "visit", "penalty", "thorough", "rule", "n_splits", "with_participants", "beta"),
 )
 
 
