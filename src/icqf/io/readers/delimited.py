@@ -7,7 +7,8 @@ import csv
 import io
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +16,18 @@ import numpy as np
 import pandas as pd
 
 from icqf.errors import InputError
+from icqf.io.readers.lines import is_even, records
 from icqf.io.readers.platforms import header_notes, with_wordings, without_further_headers
 from icqf.io.readers.tables import Table, check_header, recognised_id, refuse_second_header, without_unnamed
 
 DELIMITERS = ",;\t|"
+SAMPLE = 2**20  # bytes that show how a text is laid out
 ALSO_MISSING = (".", "#NULL!")
 FOREIGN = {
     b"PK\x03\x04": "an Excel workbook (.xlsx)",
     b"$FL": "an SPSS file (.sav)",
     b"PAR1": "a Parquet file (.parquet)",
 }
-_BREAK = 10
-_BYTES_AT_A_TIME = 2**22
 BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
 
@@ -47,31 +48,16 @@ def read_delimited(path: Path, *, text: Iterable[str] = (), literal: bool = Fals
     1  008   0  NaN
     """
     data, encoding = _as_utf8(path.read_bytes(), path.name)
-    sample = data[: 2**20].decode("utf-8", errors="ignore")
-    if not sample.strip():
-        raise InputError(f"{path.name}: the file is empty.")
-    delimiter = find_delimiter(sample, path.name)
-    header = [name.strip() for name in next(csv.reader(_skip_blank(sample), delimiter=delimiter))]
-    check_header(header, path.name)
+    sample = data[:SAMPLE].decode("utf-8", errors="ignore")
+    layout = layout_of(sample, path.name, text=text, literal=literal)
+    delimiter, header = layout.delimiter, list(layout.header)
     lines = None
-    if not _is_even(data, delimiter, len(header)):
-        lines, widths = _records(data, delimiter)
+    if not is_even(data, delimiter, len(header)):
+        lines, widths = records(data, delimiter)
         _refuse_ragged(data, delimiter, lines, widths, len(header), path.name)
     data, texts, extra = (data, [], 0) if literal else without_further_headers(data, sample, delimiter)
-    identity = recognised_id(header)
-    wanted = {*text, *([identity] if identity else [])}
-    options: dict[str, Any] = {
-        "sep": delimiter,
-        "header": 0,
-        "names": range(len(header)),
-        "index_col": False,
-        "dtype": {i: str for i, name in enumerate(header) if name in wanted},
-        "na_values": [""] if literal else list(ALSO_MISSING),
-        "keep_default_na": not literal,
-        "decimal": "," if delimiter == ";" and _decimal_comma(sample) else ".",
-    }
     try:
-        frame = _parse(data, options)
+        frame = parse(data, layout.options)
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise InputError(f"{path.name}: {_parser_words(str(error))}") from error
     except pd.errors.ParserWarning:
@@ -90,11 +76,54 @@ def read_delimited(path: Path, *, text: Iterable[str] = (), literal: bool = Fals
     refuse_second_header(frame, rows, path.name)
     if encoding != "utf-8":
         notes = (f"The text was read as {encoding}.", *notes)
-    table = Table(frame, path.name, rows, id=identity, notes=(*notes, *header_notes(extra)))
+    table = Table(frame, path.name, rows, id=layout.id, notes=(*notes, *header_notes(extra)))
     return with_wordings(table, header, texts)
 
 
-def _parse(data: bytes, options: dict[str, Any]) -> pd.DataFrame:
+@dataclass(frozen=True)
+class TextLayout:
+    """How a delimited text is cut into cells and how its cells are read, as its first rows show it.
+
+    Parameters
+    ----------
+    delimiter : str
+    header : tuple of str
+        The names in row 1, without blanks around them.
+    id : str or None
+        The column that by its name holds ids.
+    options : mapping
+        What `pandas.read_csv` is told.
+    """
+
+    delimiter: str
+    header: tuple[str, ...]
+    id: str | None
+    options: Mapping[str, Any]
+
+
+def layout_of(sample: str, source: str, *, text: Iterable[str] = (), literal: bool = False) -> TextLayout:
+    """Return the layout of a text, from its beginning; refuse one without a usable header."""
+    if not sample.strip():
+        raise InputError(f"{source}: the file is empty.")
+    delimiter = find_delimiter(sample, source)
+    header = [name.strip() for name in next(csv.reader(_skip_blank(sample), delimiter=delimiter))]
+    check_header(header, source)
+    identity = recognised_id(header)
+    wanted = {*text, *([identity] if identity else [])}
+    options: dict[str, Any] = {
+        "sep": delimiter,
+        "header": 0,
+        "names": range(len(header)),
+        "index_col": False,
+        "dtype": {i: str for i, name in enumerate(header) if name in wanted},
+        "na_values": [""] if literal else list(ALSO_MISSING),
+        "keep_default_na": not literal,
+        "decimal": "," if delimiter == ";" and _decimal_comma(sample) else ".",
+    }
+    return TextLayout(delimiter, tuple(header), identity, options)
+
+
+def parse(data: bytes, options: Mapping[str, Any]) -> pd.DataFrame:
     """Parse in pieces, which is twice as fast; in one go only when pieces of a column differ in type."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", category=pd.errors.DtypeWarning)
@@ -187,51 +216,6 @@ def _single_byte(data: bytes, source: str) -> str:
     except UnicodeDecodeError:
         return "latin-1"
     return "cp1252"
-
-
-def _is_even(data: bytes, delimiter: str, width: int) -> bool:
-    """Whether every line is a record of `width` cells, none of them quoted: true of most files, and quickly
-    seen.
-    """
-    if width < 2 or b'"' in data or b"\n" not in data or _lone_returns(data):
-        return False
-    cells = np.frombuffer(data, dtype=np.uint8)
-    n_cuts = n_breaks = 0
-    for start in range(0, len(cells), _BYTES_AT_A_TIME):
-        part = cells[start : start + _BYTES_AT_A_TIME]
-        cuts, breaks = np.flatnonzero(part == ord(delimiter)), np.flatnonzero(part == _BREAK)
-        before = n_cuts + np.searchsorted(cuts, breaks)
-        if not np.array_equal(before, (width - 1) * np.arange(n_breaks + 1, n_breaks + len(breaks) + 1)):
-            return False
-        n_cuts, n_breaks = n_cuts + len(cuts), n_breaks + len(breaks)
-    return n_cuts == (width - 1) * (n_breaks + (not data.endswith(b"\n")))
-
-
-def _lone_returns(data: bytes) -> bool:
-    return b"\r" in data and data.count(b"\r") != data.count(b"\r\n")
-
-
-def _records(data: bytes, delimiter: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each record the line it starts in and its number of cells; blank lines are no records."""
-    cells = np.frombuffer(data, dtype=np.uint8)
-    if b"\n" not in data:
-        cells = np.where(cells == 13, np.uint8(10), cells)
-    breaks, cuts = cells == 10, cells == ord(delimiter)
-    all_breaks = np.flatnonzero(breaks)
-    if b'"' in data:
-        outside = np.bitwise_xor.accumulate((cells == 34).view(np.uint8)) == 0
-        breaks, cuts = breaks & outside, cuts & outside
-    ends = np.flatnonzero(breaks)
-    ends = np.append(ends, len(cells)) if not len(ends) or ends[-1] != len(cells) - 1 else ends
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    lengths = ends - starts
-    lengths -= (cells[np.maximum(ends - 1, 0)] == 13) & (lengths > 0)
-    widths = np.add.reduceat(cuts, starts, dtype=np.int64) + 1
-    lines = np.searchsorted(all_breaks, starts) + 1
-    filled = lengths > 0
-    for i in np.flatnonzero((widths == 1) & filled & (lengths < 200)):
-        filled[i] = bool(data[starts[i] : ends[i]].strip())
-    return lines[filled], widths[filled]
 
 
 def _refuse_ragged(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from icqf.errors import InputError
-from icqf.io.formats import EXCEL, PARQUET, READABLE, STATISTICAL, TEXT
+from icqf.io.formats import ARROW, EXCEL, PARQUET, READABLE, STATISTICAL, TEXT
 from icqf.io.readers.bids import apply_sidecar
 from icqf.io.readers.delimited import read_delimited
 from icqf.io.readers.excel import read_excel
@@ -42,7 +42,7 @@ def read_table(
     Parameters
     ----------
     path : path
-        CSV, TSV, Excel, Parquet, SPSS, Stata or SAS file.
+        CSV, TSV, Excel, Parquet, Arrow (Feather), SPSS, Stata or SAS file.
     dictionary : path, optional
         A REDCap data dictionary (CSV) or a BIDS sidecar (JSON). A JSON file of the same name beside a
         ``.tsv`` is used by itself.
@@ -70,7 +70,9 @@ def read_table(
     elif suffix in EXCEL:
         table = read_excel(path)
     elif suffix in PARQUET:
-        table = _read_parquet(path)
+        table = _read_columns(path, pd.read_parquet, "a Parquet file")
+    elif suffix in ARROW:
+        table = _read_columns(path, pd.read_feather, "an Arrow file")
     else:
         raise InputError(
             f"{path.name}: the ending {suffix!r} is not one of a readable file ({', '.join(READABLE)})."
@@ -107,17 +109,17 @@ def _described(table: Table, path: Path, dictionary: str | os.PathLike[str] | No
     return apply_dictionary(table, sidecar)
 
 
-def _read_parquet(path: Path) -> Table:
+def _read_columns(path: Path, read: Callable[[Path], pd.DataFrame], what: str) -> Table:
     require_package("pyarrow", "pyarrow", path)
 
     def load() -> pd.DataFrame:
-        frame = pd.read_parquet(path, engine="pyarrow")
+        frame = read(path)
         texts: pd.Series
         for _, texts in frame.select_dtypes("string").items():
             texts.astype(object)  # damaged text is only found when it is unpacked
         return frame
 
-    frame = guarded(load, path, "a Parquet file")
+    frame = guarded(load, path, what)
     if frame.index.name is not None:
         frame = frame.reset_index()
     frame = frame.reset_index(drop=True).set_axis([str(name) for name in frame.columns], axis=1)

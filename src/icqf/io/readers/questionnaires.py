@@ -48,7 +48,7 @@ def read_questionnaire(
     Parameters
     ----------
     path : path or Table
-        CSV, TSV, Excel, Parquet, SPSS, Stata or SAS file, or a table already read.
+        CSV, TSV, Excel, Parquet, Arrow (Feather), SPSS, Stata or SAS file, or a table already read.
     codebook : path or sequence of Item, optional
         Names the items and their ranges. None: what the file says of its columns, and otherwise every column
         that looks like answers, with observed ranges; the notes say so.

@@ -103,6 +103,18 @@ class Table:
 
 def require_file(path: Path) -> None:
     """Refuse a path that is missing, a folder, empty, or too large for this machine's memory."""
+    require_content(path)
+    size, most = path.stat().st_size, largest_file()
+    if size > most:
+        raise InputError(
+            f"{path.name}: the file has {size / 2**30:.1f} GB, more than the {most / 2**30:.1f} GB that are "
+            "read on this machine. Keep only the columns that are needed, or split it by participants and "
+            "use `score` on each part."
+        )
+
+
+def require_content(path: Path) -> None:
+    """Refuse a path that is missing, a folder, or empty."""
     if path.is_dir():
         inside = sorted(p.name for p in path.glob("*") if p.suffix.lower() in READABLE)
         hint = f" It holds {listed(inside)}." if inside else ""
@@ -116,15 +128,8 @@ def require_file(path: Path) -> None:
         raise InputError(
             f"{path.name}: there is no such file in {str(path.parent)!r}.{did_you_mean(path.name, beside)}"
         )
-    size, most = path.stat().st_size, largest_file()
-    if size == 0:
+    if path.stat().st_size == 0:
         raise InputError(f"{path.name}: the file is empty.")
-    if size > most:
-        raise InputError(
-            f"{path.name}: the file has {size / 2**30:.1f} GB, more than the {most / 2**30:.1f} GB that are "
-            "read on this machine. Keep only the columns that are needed, or split it by participants and "
-            "use `score` on each part."
-        )
 
 
 def largest_file() -> int:
