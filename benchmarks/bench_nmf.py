@@ -13,7 +13,7 @@ import numpy as np
 from _measure import heading, report, run_script, sklearn_nmf
 from icqf.datasets import make_synthetic
 from icqf.datasets.cohort import make_cohort
-from icqf.engines.local import run
+from icqf.engines.choice import run
 from icqf.solvers.observations import Observations
 from icqf.solvers.penalties import L1
 from icqf.solvers.problem import Problem

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from icqf.engines.local import Solver, run
+from icqf.engines.base import Solver
+from icqf.engines.choice import run
 from icqf.solvers.start import Starts
 
 

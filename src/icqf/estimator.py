@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from icqf.data.disclosure import SMALLEST_CATEGORY
 from icqf.data.parameters import check_parameters, check_start, parameter_error
-from icqf.engines.local import Callback
+from icqf.engines.base import Callback
 from icqf.errors import InputError, InputWarning, Worded
 from icqf.fitted import FittedModel
 from icqf.io.modelfile import StoredModel

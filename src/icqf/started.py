@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_random_state
 
-from icqf.engines.local import Solver, run
+from icqf.engines.base import Begin, Solver, Start
+from icqf.engines.choice import run
 from icqf.resampling.matching import aligned, correlations
 from icqf.solvers.problem import Array, Problem
 from icqf.solvers.result import Factorization, Factors, StartResult
-from icqf.solvers.start import NAMES, Starts, settle
+from icqf.solvers.start import NAMES, settle
 
 if TYPE_CHECKING:
     from icqf.estimator import ICQF
@@ -62,7 +63,7 @@ def _best(
         some = inits[at : at + together]
         found = run(
             problem,
-            [_start(Starts(problem), init, k, rng) for init in some],
+            [_start(problem, init, k, rng) for init in some],
             tol=model.tol,
             max_iter=model.max_iter,
             solver=Solver(model.solver, model.inner, model.rho),
@@ -114,12 +115,11 @@ def _order(init: Any, number: int) -> list[Any]:
     return [*first, *["random"] * number][:number]
 
 
-def _start(starts: Starts, init: Any, k: int, rng: np.random.Generator) -> Factors:
+def _start(problem: Problem, init: Any, k: int, rng: np.random.Generator) -> Start:
     if isinstance(init, str):
-        return starts.make(init, k, rng)
+        return Begin(init, k, rng)
     scores, loadings = (np.asarray(part, dtype=float).T for part in init)
-    loadings = starts.problem.scaled_loadings(loadings)
-    return settle(starts.problem, Factors(scores, loadings), raw=False)
+    return settle(problem, Factors(scores, problem.scaled_loadings(loadings)), raw=False)
 
 
 def _agreement(ours: Array, theirs: Array) -> Array:

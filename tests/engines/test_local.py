@@ -7,7 +7,8 @@ import pytest
 
 from icqf import ICQF
 from icqf.datasets import make_synthetic
-from icqf.engines.local import IterationProgress, Solver, run
+from icqf.engines.base import IterationProgress, Solver
+from icqf.engines.choice import run
 from icqf.solvers import observations
 from icqf.solvers.start import Starts
 from solving import with_answers

@@ -10,7 +10,7 @@ from icqf import ICQF
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.data.visits import VisitTable, age_bins
 from icqf.datasets import make_longitudinal
-from icqf.engines.local import run
+from icqf.engines.choice import run
 from icqf.errors import InputError, InputWarning
 from icqf.extensions import LongitudinalICQF, LongitudinalICQFCV
 from icqf.extensions.visit_problem import arrange

@@ -59,7 +59,7 @@ def test_resamples_are_drawn_with_replacement_and_in_whole_groups():
 def test_of_two_starts_the_better_objective_counts(problem):
     (loadings,) = best_fits(problem, [(3, 0.1)])
     free = problem.with_beta(0.1).without_reconstruction_bound()
-    from icqf.engines.local import run
+    from icqf.engines.choice import run
     from icqf.resampling import tolerances
     from icqf.solvers.start import Starts
 

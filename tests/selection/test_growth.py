@@ -7,7 +7,7 @@ import pytest
 
 from icqf import ICQF, ICQFCV, InputError
 from icqf.datasets import make_synthetic
-from icqf.engines.local import run
+from icqf.engines.choice import run
 from icqf.resampling.folds import make_folds
 from icqf.selection.growth import Growth
 from icqf.selection.search import Plan, Task, run_task

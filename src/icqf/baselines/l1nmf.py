@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from icqf.engines.local import Callback
+from icqf.engines.base import Callback
 from icqf.estimator import ICQF
 
 

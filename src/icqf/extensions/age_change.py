@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import false_discovery_control
 
-from icqf.engines.local import run
+from icqf.engines.choice import run
 from icqf.errors import InputError, counted
 from icqf.jobs.parallel import Progress, run_all
 from icqf.resampling import tolerances

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from icqf.data.battery import Battery
 from icqf.data.parameters import check_parameter
-from icqf.engines.local import run
+from icqf.engines.choice import run
 from icqf.errors import InputError
 from icqf.estimator import ICQF
 from icqf.extensions.fitted_meta import scores_questionnaire

@@ -17,7 +17,7 @@ from icqf.data.disclosure import SMALLEST_CATEGORY
 from icqf.data.parameters import check_parameter, check_parameters, parameter_error
 from icqf.data.validate import check_ranges, observed_rows, warn_of_empty_rows, working_matrix
 from icqf.data.visits import VisitTable
-from icqf.engines.local import Callback
+from icqf.engines.base import Callback
 from icqf.errors import InputError, counted, did_you_mean, listed
 from icqf.estimator import ICQF, warned_if_empty
 from icqf.extensions.age_change import AgeChanges, age_changes, course_table, interval_table

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from icqf.engines.local import run
+from icqf.engines.choice import run
 from icqf.jobs.parallel import in_parallel
 from icqf.resampling import tolerances
 from icqf.resampling.matching import aligned

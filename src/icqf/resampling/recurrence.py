@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icqf.engines.local import run
+from icqf.engines.choice import run
 from icqf.jobs.parallel import in_parallel, pieces
 from icqf.resampling import tolerances
 from icqf.resampling.dealing import drawn_counts

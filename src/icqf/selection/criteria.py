@@ -13,7 +13,7 @@ from scipy.spatial.distance import squareform
 from sklearn.utils import check_random_state
 
 from icqf.baselines.count import FactorCount
-from icqf.engines.local import run
+from icqf.engines.choice import run
 from icqf.errors import InputError
 from icqf.estimator import ICQF
 from icqf.jobs.parallel import in_parallel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from icqf.engines.local import run
+from icqf.engines.choice import run
 from icqf.solvers.problem import Array, Problem
 from icqf.solvers.result import Factors
 from icqf.solvers.start import Starts, settle

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icqf.engines.local import run
+from icqf.engines.choice import run
 from icqf.resampling.folds import Folds
 from icqf.resampling.hidden import HeldOut
 from icqf.selection.growth import Growth

@@ -11,12 +11,13 @@ Lagrangian ½σ max(0, Λ/σ + R − b)², its curvature included; all others sh
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
+from icqf.solvers.adding import LARGEST, Adding
 from icqf.solvers.observations import Block
 from icqf.solvers.problem import Array, Terms, half_square, half_square_from_sums
 
@@ -116,7 +117,7 @@ class Loadings:
 
 
 @dataclass(frozen=True)
-class Sums:
+class Sums(Adding):
     """What the loadings' step needs to know about the participants; blocks add with ``+``.
 
     With a_i = [w_i, c_i] after the step, y_i = [w_i, c_i] before it, and v_i what the step aimed at:
@@ -128,11 +129,12 @@ class Sums:
     active: Array | None  # σ Σ ω_i a_i a_iᵀ [bound active at (i, j)] for each item, packed (K(K+1)/2, m); of
     # blocks in which most answers are missing, Σ ω_i a_i a_iᵀ over those that are there, which S lacks
     mass: Array  # Σ ω_i w_ir, or what the penalty balances by, (k,)
-    peak: Array  # max_i w_ir, and y_ir of those who press: no scale taken from it leaves the box, (k,)
-    step: Array  # max_i |w_ir − y_ir|, (k,)
     misfit: float  # ½ Σ ω_i Σ_j O_ij (X_ij − R_ij)²
     penalty: float  # β Σ ω_i ‖w_i‖
-    excess: float  # max_ij (R_ij − b_j) / b_j, at least 0
+    # max_i w_ir, and y_ir of those who press: no scale taken from it leaves the box, (k,)
+    peak: Array = field(metadata=LARGEST)
+    step: Array = field(metadata=LARGEST)  # max_i |w_ir − y_ir|, (k,)
+    excess: float = field(metadata=LARGEST)  # max_ij (R_ij − b_j) / b_j, at least 0
 
     @property
     def curvature(self) -> Array:
@@ -141,26 +143,6 @@ class Sums:
         if diagonal.any() or self.active is None:
             return diagonal
         return np.diag(unpack(self.active.mean(axis=1), len(diagonal)))
-
-    def __add__(self, other: Sums) -> Sums:
-        together: dict[str, Any] = {}
-        for each in fields(self):
-            mine, theirs = getattr(self, each.name), getattr(other, each.name)
-            if each.name == "active":
-                together["active"] = _sum_of_some(mine, theirs)
-            elif each.name in ("peak", "step"):
-                together[each.name] = np.maximum(mine, theirs)
-            elif each.name == "excess":
-                together["excess"] = max(mine, theirs)
-            else:
-                together[each.name] = mine + theirs
-        return Sums(**together)
-
-
-def _sum_of_some(a: Array | None, b: Array | None) -> Array | None:
-    if a is None or b is None:
-        return b if a is None else a
-    return a + b
 
 
 def extrapolated(W: Array, previous: Array, momentum: float, top: float | None, still: Array) -> Array:

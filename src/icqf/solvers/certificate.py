@@ -3,73 +3,149 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from icqf.solvers.adding import LARGEST, SMALLEST, Adding
+from icqf.solvers.observations import Block
 from icqf.solvers.penalties import Penalty
-from icqf.solvers.problem import Array, Problem, half_square
+from icqf.solvers.problem import Array, Problem, Terms, half_square
 from icqf.solvers.result import Certificate, Fit
+from icqf.solvers.rows import Held, Rows
 
-_ROWS_AT_A_TIME = 16384
 _NO_VARIANCE = 1e-11  # of an item's sum of squares: what rounding may leave of an item that does not vary
 _AT_A_TIME = 32  # coordinates whose limit is worked out together
 Limit = Callable[[Array, Array], Array]
 
 
-def examine(problem: Problem, W: Array, Q: Array) -> tuple[Certificate, Fit, float]:
-    """One pass in double precision over all answers: certificate, fit and objective."""
-    k, bounds = len(W), problem.bounds
-    A = problem.with_confounds(W, np.float64)
-    own, squares = Q[:k], Q[:k] ** 2
-    pull, curvature, together, answered = (np.zeros_like(Q) for _ in range(4))
-    sse, total, total_square, count = (np.zeros(problem.m) for _ in range(4))
-    misfit, excess, score_step, gain = 0.0, 0.0, 0.0, 0.0
-    top = np.inf if bounds.score is None else bounds.score
-    score_unit, loading_unit = problem.units(W.max(axis=1), Q)
-    for block in problem.precise_blocks():
-        A_b = A[:, block.rows]
-        R = A_b.T @ Q
+def examine(problem: Problem, rows: Rows, Q: Array, peaks: Array) -> tuple[Certificate, Fit, float]:
+    """One pass in double precision over all answers: certificate, fit and objective.
+
+    The participants keep their exact scores, whose highest are `peaks` (k,).
+    """
+    bounds = problem.bounds
+    score_unit, loading_unit = problem.units(peaks, Q)
+    found: Examined = rows.apply(Examine(Q, problem.terms, problem.span, score_unit))
+    ceiling = np.inf if bounds.loading is None else bounds.loading
+    line = _Line(
+        problem.penalty_of_loadings, problem.gamma, Q, found.curvature, found.pull, ceiling, 1.0, loading_unit
+    )
+
+    def limit(factors: Array, items: Array) -> Array:
+        if bounds.reconstruction is None:
+            return np.full(len(items), np.inf)
+        room: Room = rows.apply(LoadingRoom(Q, bounds.reconstruction, factors, items))
+        return Q[factors, items] + room.room
+
+    certificate = Certificate(
+        score_step=float(found.score_step),
+        loading_step=line.largest_step(limit),
+        excess=float(max(found.excess, 0.0)),
+        gain=max(float(found.gain), line.largest_gain(limit, floor=float(found.gain))),
+    )
+    means = found.total / np.maximum(found.count, 1e-300)
+    sst = found.total_square - found.total * means
+    varies = sst > _NO_VARIANCE * found.total_square
+    explained = Q * (found.together - found.answered * means)  # Σ ω (x − x̄)(a − ā) q: the mean of a drops out
+    sst, explained = np.where(varies, sst, 0.0), np.where(varies, explained, 0.0)
+    objective = problem.total(found.misfit, found.penalty, Q)
+    return certificate, Fit(found.sse, sst, explained), objective
+
+
+@dataclass(frozen=True)
+class Examined(Adding):
+    """What the certificate needs to know about the participants."""
+
+    misfit: float
+    penalty: float
+    pull: Array  # Σ ω a dᵀ (K, m)
+    curvature: Array  # Σ ω a² o (K, m)
+    together: Array  # Σ ω a xᵀ (K, m)
+    answered: Array  # Σ ω a oᵀ (K, m)
+    sse: Array  # squared errors of each item, and so on (m,)
+    total: Array
+    total_square: Array
+    count: Array
+    excess: float = field(metadata=LARGEST)
+    score_step: float = field(metadata=LARGEST)
+    gain: float = field(metadata=LARGEST)
+
+
+@dataclass(frozen=True)
+class Examine:
+    """Look how far any single score could still move, and add up what is said of the fit."""
+
+    Q: Array
+    terms: Terms
+    span: Array
+    score_unit: Array
+
+    def __call__(self, block: Block, held: Held) -> tuple[Held, Examined]:
+        if held.exact is None:
+            raise ValueError("These participants have no exact scores yet.")
+        block, w, bounds = block.precise(), held.exact, self.terms.bounds
+        k, Q = len(w), self.Q
+        A = np.concatenate([w, block.C])
+        R = A.T @ Q
         D = block.masked(block.X - R)
         O = block.observed()
         weights = np.ones(len(D)) if block.weights is None else block.weights
-        misfit += half_square(D, block.weights)
+        excess = -np.inf
         if bounds.reconstruction is not None:
-            above = (R.max(axis=0) - bounds.reconstruction) / problem.span
-            excess = max(excess, float(above.max()))
+            excess = float(((R.max(axis=0) - bounds.reconstruction) / self.span).max())
+        top = np.inf if bounds.score is None else bounds.score
+        line = _Line(
+            self.terms.penalty, 1.0, w, Q[:k] ** 2 @ O.T, (D @ Q[:k].T).T, top, weights,
+            self.score_unit[:, None],
+        )  # fmt: skip
+        limit = partial(_score_limit, bounds.reconstruction, R, Q[:k], w)
+        weighted = A * weights
+        return held, Examined(
+            misfit=half_square(D, block.weights),
+            penalty=self.terms.penalty.value(w, block.weights),
+            pull=weighted @ D,
+            curvature=(weighted * A) @ O,
+            together=weighted @ block.X,
+            answered=np.broadcast_to(weighted.sum(axis=1, keepdims=True), Q.shape)
+            if block.O is None
+            else weighted @ O,
+            sse=weights @ D**2,
+            total=weights @ block.X,
+            total_square=weights @ block.X**2,
+            count=weights @ O,
+            excess=excess,
+            score_step=line.largest_step(limit),
+            gain=line.largest_gain(limit),
+        )
 
-        w = A_b[:k]
-        line = _Line(problem.penalty, 1.0, w, squares @ O.T, (D @ own.T).T, top, weights, score_unit[:, None])
-        limit = partial(_score_limit, bounds.reconstruction, R, own, w)
-        score_step = max(score_step, line.largest_step(limit, floor=score_step))
-        gain = max(gain, line.largest_gain(limit, floor=gain))
 
-        weighted = A_b * weights
-        pull += weighted @ D
-        curvature += (weighted * A_b) @ O
-        together += weighted @ block.X
-        answered += weighted.sum(axis=1, keepdims=True) if block.O is None else weighted @ O
-        sse += weights @ D**2
-        total += weights @ block.X
-        total_square += weights @ block.X**2
-        count += weights @ O
+@dataclass(frozen=True)
+class Room(Adding):
+    """How much higher some loadings can go before a reconstructed answer leaves its range."""
 
-    ceiling = np.inf if bounds.loading is None else bounds.loading
-    line = _Line(problem.penalty_of_loadings, problem.gamma, Q, curvature, pull, ceiling, 1.0, loading_unit)
-    limit = partial(_loading_limit, bounds.reconstruction, A, Q)
-    certificate = Certificate(
-        score_step=score_step,
-        loading_step=line.largest_step(limit),
-        excess=max(excess, 0.0),
-        gain=max(gain, line.largest_gain(limit, floor=gain)),
-    )
-    means = total / np.maximum(count, 1e-300)
-    sst = total_square - total * means
-    varies = sst > _NO_VARIANCE * total_square
-    explained = Q * (together - answered * means)  # Σ ω (x − x̄)(a − ā) q: the mean of a drops out
-    sst, explained = np.where(varies, sst, 0.0), np.where(varies, explained, 0.0)
-    return certificate, Fit(sse, sst, explained), problem.objective(W, Q, misfit=misfit)
+    room: Array = field(metadata=SMALLEST)
+
+
+@dataclass(frozen=True)
+class LoadingRoom:
+    """Find how much higher the loadings of these factors on these items can go."""
+
+    Q: Array
+    bound: Array
+    factors: Array
+    items: Array
+
+    def __call__(self, block: Block, held: Held) -> tuple[Held, Room]:
+        if held.exact is None:
+            raise ValueError("These participants have no exact scores yet.")
+        A = np.concatenate([held.exact, block.design])
+        slack = self.bound[self.items] - A.T @ self.Q[:, self.items]
+        carried = A[self.factors].T
+        room = np.divide(slack, carried, out=np.full_like(slack, np.inf), where=carried > 0)
+        return held, Room(room.min(axis=0))
 
 
 class _Line:
@@ -137,17 +213,3 @@ def _score_limit(bound: Array | None, R: Array, own: Array, w: Array, factors: A
     loadings = own[factors]
     room = np.where(loadings > 0, (bound - R[rows]) / np.where(loadings > 0, loadings, 1.0), np.inf)
     return w[factors, rows] + room.min(axis=1)
-
-
-def _loading_limit(bound: Array | None, A: Array, Q: Array, factors: Array, items: Array) -> Array:
-    """How high a loading can go before one of the item's reconstructed answers leaves its range."""
-    if bound is None:
-        return np.full(len(items), np.inf)
-    lowest = np.full(len(items), np.inf)
-    for start in range(0, A.shape[1], _ROWS_AT_A_TIME):
-        A_b = A[:, start : start + _ROWS_AT_A_TIME]
-        slack = bound[items] - A_b.T @ Q[:, items]
-        carried = A_b[factors].T
-        room = np.divide(slack, carried, out=np.full_like(slack, np.inf), where=carried > 0)
-        lowest = np.minimum(lowest, room.min(axis=0))
-    return Q[factors, items] + lowest

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from icqf.solvers.block_step import Loadings, Multipliers, Sums, into_box, unpack
+from icqf.solvers.block_step import (
+    Loadings,
+    Multipliers,
+    Sums,
+    block_step,
+    extrapolated,
+    into_box,
+    unpack,
+    updated_multipliers,
+)
 from icqf.solvers.exact_moves import balance, share_with_intercept
-from icqf.solvers.problem import Array, Problem
+from icqf.solvers.observations import Block
+from icqf.solvers.problem import Array, Problem, Terms
 from icqf.solvers.result import Factors, Move, Trace
+from icqf.solvers.rows import Held, InTurn, Pass, Rescale, Rows
 
 _LOADING_SWEEPS = 3
 _EXACT_MOVES_EVERY = 3
@@ -19,23 +30,41 @@ _MOMENTUM_CAP = 0.9
 _SHRINK, _GROW = 0.8, 1.01  # of the cap, when an iteration finds F higher or lower than the last
 
 
-class Rows(Protocol):
-    """The participants' side of an iteration, wherever their blocks are kept."""
+@dataclass(frozen=True)
+class Step:
+    """Extrapolate and move the scores; `look` at the bound on reconstructed answers or not."""
 
-    def step(self, loadings: Loadings, *, momentum: float, look: bool) -> Sums:
-        """Extrapolate and move all scores; `look` at the bound on reconstructed answers or not."""
+    loadings: Loadings
+    terms: Terms
+    momentum: float
+    look: bool
 
-    def update_multipliers(self, Q: Array) -> int:
-        """Move the multipliers to new loadings; returns how many participants still press."""
+    def __call__(self, block: Block, held: Held) -> tuple[Held, Sums]:
+        W, known = held.current, held.multipliers
+        if known is None:
+            known = Multipliers.none(block.X.shape[1], W.dtype)
+        previous = W if held.previous is None else held.previous
+        y = extrapolated(W, previous, self.momentum, self.terms.bounds.score, still=known.rows)
+        moved, multipliers, sums = block_step(
+            block, y, known if self.look else None, self.loadings, self.terms
+        )
+        if multipliers is None:
+            multipliers = known
+        return replace(held, scores=moved, previous=W, multipliers=multipliers, exact=None), sums
 
-    def rescale(self, s: Array) -> None:
-        """Multiply each factor's scores, and those of the step before, by s (k,)."""
 
-    def scores(self) -> Array:
-        """All scores (k, n)."""
+@dataclass(frozen=True)
+class MoveMultipliers:
+    """Move the multipliers of those who press to new loadings Q (K, m)."""
 
-    def multipliers(self) -> Multipliers:
-        """The multipliers of all participants who press."""
+    Q: Array
+    terms: Terms
+
+    def __call__(self, block: Block, held: Held) -> tuple[Held, None]:
+        if held.multipliers is None or len(held.multipliers.rows) == 0:
+            return held, None
+        multipliers = updated_multipliers(block, held.current, held.multipliers, self.Q, self.terms)
+        return replace(held, multipliers=multipliers), None
 
 
 class FastIteration:
@@ -48,14 +77,16 @@ class FastIteration:
     penalty is least, and what all levels of a confound share goes to the intercept.
     """
 
-    def __init__(self, problem: Problem, start: Factors, rows: Rows) -> None:
+    def __init__(self, problem: Problem, loadings: Array, rows: Rows, *, looks: bool = False) -> None:
         self.problem = problem
         self.rows = rows
-        self.k = len(start.scores)
-        self.Q = start.loadings.astype(problem.dtype)
+        self.k = len(loadings) - problem.c
+        self.Q = loadings.astype(problem.dtype)
         self.Q_previous = self.Q.copy()
         self.trace = Trace()
-        self._pressing = 0 if start.multipliers is None else len(start.multipliers.rows)
+        self._terms = problem.terms
+        self._waiting: tuple[Pass, ...] = ()  # what blocks do before their next step
+        self._looks = looks  # at the bounds on reconstructed answers: from when first on, to the end
         self._t = 1.0
         self._momentum = 0.0
         self._moved = math.inf
@@ -64,7 +95,9 @@ class FastIteration:
 
     def factors(self) -> Factors:
         """The current scores (k, n) and loadings (K, m), with the multipliers of active bounds."""
-        return Factors(self.rows.scores(), self.Q, self.rows.multipliers())
+        self.rows.apply(InTurn(self._waiting))
+        self._waiting = ()
+        return self.rows.factors(self.Q)
 
     def advance(self) -> Move:
         """One iteration."""
@@ -74,8 +107,10 @@ class FastIteration:
             problem.bounds.loading,
         )
         bounded = problem.bounds.reconstruction is not None
-        look = bounded and (self._pressing > 0 or self._moved < _PRESS_BELOW)
-        sums = self.rows.step(Loadings(y, self.k), momentum=self._momentum, look=look)
+        self._looks = bounded and (self._looks or self._moved < _PRESS_BELOW)
+        step_of_scores = Step(Loadings(y, self.k), self._terms, self._momentum, self._looks)
+        sums = self.rows.apply(InTurn((*self._waiting, step_of_scores)))
+        self._waiting = ()
         objective = problem.total(sums.misfit, sums.penalty, y)
 
         Q = self._loading_step(y, sums)
@@ -87,7 +122,8 @@ class FastIteration:
         exact_moves = len(self.trace.step) % _EXACT_MOVES_EVERY == 0
         if exact_moves:
             share_with_intercept(problem, self.Q, self.k)
-        self._pressing = self.rows.update_multipliers(self.Q)
+        if self._looks:
+            self._waiting = (MoveMultipliers(self.Q.copy(), self._terms),)
         if problem.bounds.score is None or exact_moves:
             self._balance(sums)
         self.trace.add(objective=objective, excess=sums.excess, step=step)
@@ -124,7 +160,7 @@ class FastIteration:
         if s is None:
             return
         s = s.astype(self.Q.dtype)
-        self.rows.rescale(s)
+        self._waiting += (Rescale(s, self.problem.bounds.score),)
         self.Q[: self.k] /= s[:, None]
         self.Q_previous[: self.k] /= s[:, None]
         into_box(self.Q, self.problem.bounds.loading)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from icqf.solvers.adding import LARGEST, Adding
 from icqf.solvers.certificate import examine
 from icqf.solvers.exact_moves import share_with_intercept
-from icqf.solvers.problem import Array, Problem
+from icqf.solvers.observations import Block
+from icqf.solvers.problem import Array, Problem, Terms
 from icqf.solvers.result import Certificate, Factors, Fit
-from icqf.solvers.scores import solve_scores
+from icqf.solvers.rows import Held, Rows, RowsHere
+from icqf.solvers.scores import scores_of_block
 
 
 @dataclass(frozen=True)
@@ -24,22 +27,23 @@ class Finished:
     order: Array  # (k,) the place that each factor had while its scores were solved for
 
 
-def finish(problem: Problem, Q: Array, *, tol: float) -> Finished:
+def finish(problem: Problem, Q: Array, *, tol: float, rows: Rows | None = None) -> Finished:
     """Best scores for the loadings Q (K, m), brought exactly inside every bound, and measured.
 
     Factors come out in order of how much of the answers' variance they explain.
     """
-    Q = _loadings_inside(problem, Q.astype(np.float64))
-    W = solve_scores_inside(problem, Q, tol=tol)
-    certificate, fit, objective = examine(problem, W, Q)
-    k = len(W)
+    rows = rows or RowsHere(problem.observations)
+    Q = _loadings_inside(problem, Q.astype(np.float64), rows)
+    peaks: Array = rows.apply(SolveScores(Q, problem.terms, tol)).peaks
+    certificate, fit, objective = examine(problem, rows, Q, peaks)
+    k = len(Q) - problem.c
     order = np.argsort(-fit.explained[:k].sum(axis=1), kind="stable")
-    rows = np.concatenate([order, np.arange(k, len(Q))])
+    sorted_rows = np.concatenate([order, np.arange(k, len(Q))])
     return Finished(
-        Factors(W[order], Q[rows]),
+        Factors(rows.exact_scores()[order], Q[sorted_rows]),
         objective,
         certificate,
-        Fit(fit.sse, fit.sst, fit.explained[rows]),
+        Fit(fit.sse, fit.sst, fit.explained[sorted_rows]),
         order,
     )
 
@@ -51,9 +55,48 @@ def score_tolerance(tol: float) -> float:
 
 def solve_scores_inside(problem: Problem, Q: Array, *, tol: float) -> Array:
     """Best scores W (k, n) for the loadings Q (K, m), with every reconstructed answer inside its range."""
-    W = solve_scores(problem, Q, tol=tol)
-    _scores_inside(problem, W, Q)
-    return W
+    rows = RowsHere(problem.observations)
+    rows.apply(SolveScores(Q, problem.terms, tol))
+    return rows.exact_scores()
+
+
+@dataclass(frozen=True)
+class Peaks(Adding):
+    """The highest of something."""
+
+    peaks: Array = field(metadata=LARGEST)
+
+
+@dataclass(frozen=True)
+class SolveScores:
+    """Solve for the exact scores, and shrink those of whoever is still above the range by rounding."""
+
+    Q: Array
+    terms: Terms
+    tol: float
+
+    def __call__(self, block: Block, held: Held) -> tuple[Held, Peaks]:
+        Q, bound = self.Q, self.terms.bounds.reconstruction
+        W = scores_of_block(block, Q, self.terms, tol=self.tol)
+        if bound is not None:
+            allowed = bound * (1 - _margin(len(Q)))
+            base, own = block.design.T @ Q[len(W) :], W.T @ Q[: len(W)]
+            rows = np.flatnonzero((base + own > allowed).any(axis=1))
+            if len(rows):
+                room = np.maximum(allowed - base[rows], 0)
+                shrink = np.where(own[rows] > room, room / np.maximum(own[rows], 1e-300), 1.0).min(axis=1)
+                W[:, rows] *= shrink
+        return replace(held, exact=W), Peaks(W.max(axis=1))
+
+
+@dataclass(frozen=True)
+class HighestConfoundPart:
+    """Find the highest answer (m,) that confounds alone make, with loadings Q (c, m)."""
+
+    Q: Array
+
+    def __call__(self, block: Block, held: Held) -> tuple[Held, Peaks]:
+        return held, Peaks((block.design.T @ self.Q).max(axis=0))
 
 
 def _margin(K: int) -> float:
@@ -61,7 +104,7 @@ def _margin(K: int) -> float:
     return 4 * (K + 2) * np.finfo(np.float64).eps
 
 
-def _loadings_inside(problem: Problem, Q: Array) -> Array:
+def _loadings_inside(problem: Problem, Q: Array, rows: Rows) -> Array:
     """Clip the loadings; shrink an item's confound loadings where they alone exceed its range."""
     k = len(Q) - problem.c
     Q = np.maximum(Q, 0)
@@ -70,29 +113,10 @@ def _loadings_inside(problem: Problem, Q: Array) -> Array:
     share_with_intercept(problem, Q, k)
     if problem.bounds.reconstruction is not None and problem.c:
         allowed = problem.bounds.reconstruction * (1 - _margin(len(Q)))
-        highest = np.zeros(problem.m)
-        for block in problem.blocks():
-            part = problem.design[:, block.rows].astype(np.float64).T @ Q[k:]
-            highest = np.maximum(highest, part.max(axis=0))
+        highest = rows.apply(HighestConfoundPart(Q[k:])).peaks
         Q[k:] *= np.minimum(1.0, allowed / np.maximum(highest, 1e-300))
     for _ in range(2):
         # As they come back from the items' own units: scores for stored loadings are those of the fit.
         # (q / s) s may differ from q in its last digit; a second time it does not, bound or no bound.
         Q = problem.scaled_loadings(problem.own_loadings(Q))
     return Q
-
-
-def _scores_inside(problem: Problem, W: Array, Q: Array) -> None:
-    """Shrink the scores of each row whose reconstruction is above its range, in place."""
-    if problem.bounds.reconstruction is None:
-        return
-    k = len(W)
-    allowed = problem.bounds.reconstruction * (1 - _margin(len(Q)))
-    for block in problem.blocks():
-        base = problem.design[:, block.rows].astype(np.float64).T @ Q[k:]
-        own = W[:, block.rows].T @ Q[:k]
-        rows = np.flatnonzero((base + own > allowed).any(axis=1))
-        if len(rows):
-            room = np.maximum(allowed - base[rows], 0)
-            shrink = np.where(own[rows] > room, room / np.maximum(own[rows], 1e-300), 1.0).min(axis=1)
-            W[:, block.rows.start + rows] *= shrink

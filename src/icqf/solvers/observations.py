@@ -28,7 +28,24 @@ class Block:
     O: Array | None  # (B, m) ones and zeros; None when nothing is missing
     C: Array  # (c, B)
     weights: Array | None  # (B,)
+    design: Array  # C in double precision, and the weights: the bounds hold exactly
+    exact_weights: Array | None
     sparse: bool = False  # whether most answers are missing
+
+    @property
+    def n(self) -> int:
+        """Participants."""
+        return len(self.X)
+
+    def precise(self) -> Block:
+        """The same in double precision."""
+        return replace(
+            self,
+            X=self.X.astype(np.float64),
+            O=None if self.O is None else self.O.astype(np.float64),
+            C=self.design,
+            weights=self.exact_weights,
+        )
 
     def masked(self, V: Array) -> Array:
         """Zero the entries of V that nobody answered, in place."""
@@ -71,6 +88,11 @@ class Observations:
         """How often an item comes in the columns: once, or once for each age bin."""
         return 1
 
+    @property
+    def here(self) -> bool:
+        """Whether the answers are at hand as a whole, rather than with the participants' blocks alone."""
+        return True
+
     def hide(self, mask: Array) -> Observations:
         """With more answers held out; the mask is laid out as the answers are."""
         return replace(self, hidden=mask if self.hidden is None else self.hidden | mask)
@@ -109,33 +131,63 @@ class Observations:
         """One answer of each participant to each item, whenever it was given."""
         return self
 
+    @property
+    def size(self) -> float:
+        """Σω: participants, each counted with its weight."""
+        return float(self.n) if self.weights is None else float(self.weights.sum())
+
+    @property
+    def c(self) -> int:
+        """Columns of the confound design."""
+        return int(self.design.shape[0])
+
+    @property
+    def spans(self) -> tuple[slice, ...]:
+        """The participants of each block."""
+        return self._spans
+
+    @cached_property
+    def _spans(self) -> tuple[slice, ...]:
+        edges = np.linspace(0, self.n, max(1, round(self.n / self._rows_at_once)) + 1).astype(int)
+        return tuple(slice(int(start), int(stop)) for start, stop in pairwise(edges))
+
+    @property
+    def n_blocks(self) -> int:
+        """How many blocks the participants are cut into."""
+        return len(self._spans)
+
+    def block(self, at: int) -> Block:
+        """One of the blocks, as floats."""
+        return self._cached[at] if self._cached is not None else self._decoded(self._spans[at])
+
     def blocks(self) -> Iterator[Block]:
         """The table as floats, one block of participants at a time."""
-        yield from self._cached if self._cached is not None else self._decode()
+        return (self.block(at) for at in range(self.n_blocks))
 
     @cached_property
     def _cached(self) -> tuple[Block, ...] | None:
         floats = 2 * self.n * self.m * np.dtype(self.dtype).itemsize
-        return tuple(self._decode()) if floats <= _CACHE_BYTES else None
+        return tuple(map(self._decoded, self._spans)) if floats <= _CACHE_BYTES else None
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
-    def _decode(self) -> Iterator[Block]:
-        edges = np.linspace(0, self.n, max(1, round(self.n / self._rows_at_once)) + 1).astype(int)
-        for start, stop in pairwise(edges):
-            rows = slice(int(start), int(stop))
-            raw, observed = self._table(rows)
-            C = self.design[:, rows].astype(self.dtype)
-            weights = None if self.weights is None else self.weights[rows].astype(self.dtype)
-            if self.scale is not None:
-                raw = raw * self.scale
-            if observed.all():
-                yield Block(rows, raw.astype(self.dtype), None, C, weights)
-            else:
-                X = np.where(observed, raw, 0).astype(self.dtype)
-                sparse = 2 * int(np.count_nonzero(observed)) < observed.size
-                yield Block(rows, X, observed.astype(self.dtype), C, weights, sparse)
+    def _decoded(self, rows: slice) -> Block:
+        raw, observed = self._table(rows)
+        design, weights = self.design[:, rows], None if self.weights is None else self.weights[rows]
+        if self.scale is not None:
+            raw = raw * self.scale
+        complete = bool(observed.all())
+        return Block(
+            rows,
+            X=raw.astype(self.dtype) if complete else np.where(observed, raw, 0).astype(self.dtype),
+            O=None if complete else observed.astype(self.dtype),
+            C=design.astype(self.dtype),
+            weights=None if weights is None else weights.astype(self.dtype),
+            design=np.asarray(design, dtype=np.float64),
+            exact_weights=weights,
+            sparse=not complete and 2 * int(np.count_nonzero(observed)) < observed.size,
+        )
 
     @property
     def _rows_at_once(self) -> int:

@@ -103,7 +103,7 @@ class Problem:
 
     @property
     def c(self) -> int:
-        return int(self.design.shape[0])
+        return self.observations.c
 
     # --- problems like this one ----------------------------------------------------------------------
 
@@ -239,15 +239,7 @@ class Problem:
 
     def precise_blocks(self) -> Iterator[Block]:
         """The same in double precision."""
-        for block in self.blocks():
-            yield Block(
-                block.rows,
-                block.X.astype(np.float64),
-                None if block.O is None else block.O.astype(np.float64),
-                self.design[:, block.rows].astype(np.float64),
-                None if self.weights is None else self.weights[block.rows],
-                block.sparse,
-            )
+        return (block.precise() for block in self.blocks())
 
     def with_confounds(self, W: Array, dtype: Any = None) -> Array:
         """[W, C] as (k + c, n)."""
@@ -263,7 +255,7 @@ class Problem:
     @property
     def size(self) -> float:
         """Σω: participants, each counted with its weight."""
-        return float(self.n) if self.weights is None else float(self.weights.sum())
+        return self.observations.size
 
     def total(self, misfit: float, score_penalty: float, Q: Array) -> float:
         """F = misfit + β Σ_i ω_i ‖W_i‖ + βγ ‖Q‖, its first two parts being added up over participants."""

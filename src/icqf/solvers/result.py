@@ -17,6 +17,8 @@ Array = NDArray[Any]
 class Factors:
     """Scores W (k, n) and loadings Q (k + c, m), the confounds' loadings last.
 
+    Where the participants are kept elsewhere their scores stay with them, and W is (k, 0).
+
     `multipliers`, where they are known, are those of the bounds on reconstructed answers that are active.
     """
 

@@ -9,47 +9,44 @@ import numpy as np
 
 from icqf.solvers.block_step import Loadings, into_box, rows_above, unpack
 from icqf.solvers.observations import Block
-from icqf.solvers.problem import Array, Problem
+from icqf.solvers.problem import Array, Terms
 from icqf.solvers.row_problem import solve_rows
 
 _SWEEPS = 6
 _MAX_ROUNDS = 500
 
 
-def solve_scores(problem: Problem, Q: Array, *, tol: float) -> Array:
-    """Best scores W (k, n), in double precision, for the loadings Q (K, m)."""
-    k = len(Q) - problem.c
-    W = np.empty((k, problem.n))
-    loadings = Loadings(Q.astype(problem.dtype), k)
-    precise = Loadings(Q.astype(np.float64), k)
-    bound = problem.bounds.reconstruction
-    for block in problem.blocks():
-        offset = block.C.T @ loadings.Q[k:]
-        target = (block.masked(block.X - offset) @ loadings.columns).T
-        W_b = _settle(problem, loadings, block.O, target, tol)
-        W[:, block.rows] = W_b
-        if bound is not None:
-            rows, _ = rows_above(W_b.T @ loadings.own + offset, bound)
-            if len(rows):
-                W[:, block.rows.start + rows] = _settle_pressing(problem, precise, block, rows, W_b[:, rows])
-    return into_box(W, problem.bounds.score)
+def scores_of_block(block: Block, Q: Array, terms: Terms, *, tol: float) -> Array:
+    """Best scores W (k, B) of a block, in double precision, for the loadings Q (K, m)."""
+    k = len(Q) - len(block.C)
+    loadings = Loadings(Q.astype(block.X.dtype), k)
+    offset = block.C.T @ loadings.Q[k:]
+    target = (block.masked(block.X - offset) @ loadings.columns).T
+    W = _settle(terms, loadings, block.O, target, tol)
+    exact = W.astype(np.float64)
+    if terms.bounds.reconstruction is not None:
+        rows, _ = rows_above(W.T @ loadings.own + offset, terms.bounds.reconstruction)
+        if len(rows):
+            precise = Loadings(Q.astype(np.float64), k)
+            exact[:, rows] = _settle_pressing(terms, precise, block, rows, W[:, rows])
+    return into_box(exact, terms.bounds.score)
 
 
-def _settle(problem: Problem, loadings: Loadings, O: Array | None, target: Array, tol: float) -> Array:
+def _settle(terms: Terms, loadings: Loadings, O: Array | None, target: Array, tol: float) -> Array:
     """Scores of a block as if there were no bound on reconstructed answers."""
     if O is None:
-        return _settle_shared(problem, loadings, target, tol)
+        return _settle_shared(terms, loadings, target, tol)
     complete = O.all(axis=1)
     W = np.empty_like(target)
-    W[:, complete] = _settle_shared(problem, loadings, target[:, complete], tol)
-    W[:, ~complete] = _settle_each(problem, loadings, O[~complete], target[:, ~complete], tol)
+    W[:, complete] = _settle_shared(terms, loadings, target[:, complete], tol)
+    W[:, ~complete] = _settle_each(terms, loadings, O[~complete], target[:, ~complete], tol)
     return W
 
 
-def _settle_shared(problem: Problem, loadings: Loadings, target: Array, tol: float) -> Array:
+def _settle_shared(terms: Terms, loadings: Loadings, target: Array, tol: float) -> Array:
     W = np.zeros_like(target)
     left = np.arange(W.shape[1])
-    penalty, top = problem.penalty, problem.bounds.score
+    penalty, top = terms.penalty, terms.bounds.score
     for _ in range(_MAX_ROUNDS):
         before = W[:, left]
         x = penalty.sweep(
@@ -63,7 +60,7 @@ def _settle_shared(problem: Problem, loadings: Loadings, target: Array, tol: flo
 
 
 def _settle_each(
-    problem: Problem,
+    terms: Terms,
     loadings: Loadings,
     O: Array,
     target: Array,
@@ -72,7 +69,7 @@ def _settle_each(
     """Rows with missing answers: each has the Gram matrix of the items it answered."""
     W = np.zeros_like(target)
     left = np.arange(W.shape[1])
-    penalty, top = problem.penalty, problem.bounds.score
+    penalty, top = terms.penalty, terms.bounds.score
     gram = unpack((O @ loadings.products).T, loadings.k)
     for _ in range(_MAX_ROUNDS):
         before = W[:, left]
@@ -87,17 +84,17 @@ def _settle_each(
     return W
 
 
-def _settle_pressing(problem: Problem, loadings: Loadings, block: Block, rows: Array, w: Array) -> Array:
+def _settle_pressing(terms: Terms, loadings: Loadings, block: Block, rows: Array, w: Array) -> Array:
     """Scores (k, s) of the rows whose reconstruction is above the range, in double precision, from w on."""
-    k, penalty = loadings.k, problem.penalty
+    k, penalty = loadings.k, terms.penalty
     X, O = block.X[rows].astype(np.float64), block.observed()[rows].astype(np.float64)
-    offset = problem.design[:, block.rows.start + rows].astype(np.float64).T @ loadings.Q[k:]
+    offset = block.design[:, rows].T @ loadings.Q[k:]
     # A confound part that is above the range by itself leaves no room, and no score can make it fit.
-    room = np.maximum(np.asarray(problem.bounds.reconstruction) - offset, 0.0)
+    room = np.maximum(np.asarray(terms.bounds.reconstruction) - offset, 0.0)
     H = unpack((O @ loadings.products).T, k)
     p = (((X - offset) * O) @ loadings.columns).T
     w, diagonal = w.astype(np.float64), np.eye(k)[:, :, None]
     for _ in range(penalty.rounds):
         ridge, linear = penalty.quadratic(w, scale=1.0)
-        w = solve_rows(H + ridge * diagonal, p - linear, loadings.own, room, problem.bounds.score, w)
+        w = solve_rows(H + ridge * diagonal, p - linear, loadings.own, room, terms.bounds.score, w)
     return w

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 
+from icqf.solvers.adding import Adding
+from icqf.solvers.observations import Block
 from icqf.solvers.problem import Array, Problem
 from icqf.solvers.result import Factors
+from icqf.solvers.rows import Held, Rows, RowsHere
 from icqf.solvers.sweeps import cd_sweeps
 
 _VECTORS_AT_A_TIME = 8
@@ -15,14 +19,73 @@ _SETTLE_SWEEPS = 8  # of the loadings (confounds included) for the scores of the
 _REACH = 2.5  # a starting score this many times the factor's root mean square is put at the top
 
 
-def item_means(problem: Problem) -> Array:
+def item_means(problem: Problem, rows: Rows | None = None) -> Array:
     """Mean of the observed answers of each item (m,)."""
-    total, count = np.zeros(problem.m), np.zeros(problem.m)
-    for block in problem.blocks():
-        weight = np.ones(block.X.shape[0]) if block.weights is None else block.weights
-        total += weight @ block.X
-        count += weight.sum() if block.O is None else weight @ block.O
-    return total / np.maximum(count, 1e-300)
+    found: Totals = (rows or RowsHere(problem.observations)).apply(Answered())
+    return found.answers / np.maximum(found.count, 1e-300)
+
+
+@dataclass(frozen=True)
+class Totals(Adding):
+    """Sum of the observed answers of each item, and their number, weighted (m,)."""
+
+    answers: Array
+    count: Array
+
+
+@dataclass(frozen=True)
+class Answered:
+    """Add up the observed answers."""
+
+    def __call__(self, block: Block, held: Held) -> tuple[Held, Totals]:
+        weight = np.ones(block.n) if block.weights is None else block.weights
+        count = np.full(block.X.shape[1], weight.sum()) if block.O is None else weight @ block.O
+        return held, Totals(np.asarray(weight @ block.X, np.float64), np.asarray(count, np.float64))
+
+
+@dataclass(frozen=True)
+class Filling:
+    """How missing answers are filled for singular vectors: with the item's mean, all centred there or not."""
+
+    means: Array
+    centred: bool
+
+    def of(self, block: Block) -> Array:
+        """The block's answers (B, m) with nothing missing."""
+        means = self.means.astype(block.X.dtype)
+        if self.centred:
+            return block.masked(block.X - means)
+        return block.X if block.O is None else block.X + (1 - block.O) * means
+
+
+@dataclass(frozen=True)
+class Products:
+    """Add up the items' products (m, m)."""
+
+    filling: Filling
+
+    def __call__(self, block: Block, held: Held) -> tuple[Held, Array]:
+        V = self.filling.of(block)
+        return held, (V.T @ (V if block.weights is None else V * block.weights[:, None])).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class KeepLeft:
+    """Work out some more left singular vectors, and keep them; `right` (m, some) is divided by the values."""
+
+    filling: Filling
+    right: Array
+
+    def __call__(self, block: Block, held: Held) -> tuple[Held, None]:
+        return replace(held, left=(*held.left, self.filling.of(block) @ self.right)), None
+
+
+@dataclass(frozen=True)
+class ForgetLeft:
+    """Keep no singular vectors any longer."""
+
+    def __call__(self, block: Block, held: Held) -> tuple[Held, None]:
+        return replace(held, left=()), None
 
 
 class Spectrum:
@@ -31,27 +94,24 @@ class Spectrum:
     One spectrum serves every number of factors; what it gives for one does not depend on the others.
     """
 
-    def __init__(self, problem: Problem, *, centred: bool) -> None:
+    def __init__(self, problem: Problem, *, centred: bool, rows: Rows | None = None) -> None:
         self.problem = problem
-        self.centred = centred
-        self.means = item_means(problem)
-        squares, self.right = self._of_items() if problem.m <= problem.n else self._of_participants()
+        self.rows = rows or RowsHere(problem.observations)
+        self.filling = Filling(item_means(problem, self.rows), centred)
+        wide = problem.m > problem.n and problem.observations.here
+        squares, self.right = self._of_participants() if wide else self._of_items()
         self.singular = np.sqrt(np.maximum(squares, 0.0))
-        self._left: list[Array] = []  # some vectors each
+        self._n_left = 0
 
     def _of_items(self) -> tuple[Array, Array]:
         """Squared singular values and right singular vectors (m, m), from the items' m × m products."""
-        gram = np.zeros((self.problem.m, self.problem.m))
-        for block in self.problem.blocks():
-            V = self._filled(block)
-            gram += V.T @ (V if block.weights is None else V * block.weights[:, None])
         # All eigenvectors: asking for some of them fails where items fall into separate groups.
-        eigenvalues, vectors = np.linalg.eigh(gram)
+        eigenvalues, vectors = np.linalg.eigh(self.rows.apply(Products(self.filling)))
         return eigenvalues[::-1], vectors[:, ::-1]
 
     def _of_participants(self) -> tuple[Array, Array]:
         """The same from the participants' n × n products, where they are fewer: vectors (m, n)."""
-        V = np.concatenate([self._filled(block) for block in self.problem.blocks()]).astype(np.float64)
+        V = np.concatenate([self.filling.of(block) for block in self.problem.blocks()]).astype(np.float64)
         if self.problem.weights is not None:
             V *= np.sqrt(self.problem.weights)[:, None]
         eigenvalues, vectors = np.linalg.eigh(V @ V.T)
@@ -59,26 +119,109 @@ class Spectrum:
         lengths = np.linalg.norm(right, axis=0)
         return eigenvalues[::-1], right / np.where(lengths > 0, lengths, 1.0)
 
-    def left(self, k: int) -> Array:
-        """The first k left singular vectors (n, k), worked out a few at a time."""
+    def keep_left(self, k: int) -> None:
+        """See to it that blocks keep their first k left singular vectors, worked out a few at a time."""
         real = self.singular > 1e-7 * self.singular[0]
         inverse = np.divide(1.0, self.singular, out=np.zeros_like(self.singular), where=real)
-        while len(self._left) * _VECTORS_AT_A_TIME < min(k, len(self.singular)):
-            first = len(self._left) * _VECTORS_AT_A_TIME
-            at = slice(first, first + _VECTORS_AT_A_TIME)
+        while self._n_left < min(k, len(self.singular)):
+            at = slice(self._n_left, self._n_left + _VECTORS_AT_A_TIME)
             scaled = (self.right[:, at] * inverse[at]).astype(self.problem.dtype)
-            vectors = np.empty((self.problem.n, scaled.shape[1]), dtype=self.problem.dtype)
-            for block in self.problem.blocks():
-                vectors[block.rows] = self._filled(block) @ scaled
-            self._left.append(vectors)
-        together = self._left[0] if len(self._left) == 1 else np.concatenate(self._left, axis=1)
-        return together[:, :k]
+            self.rows.apply(KeepLeft(self.filling, scaled))
+            self._n_left += scaled.shape[1]
 
-    def _filled(self, block: Any) -> Array:
-        means = self.means.astype(block.X.dtype)
-        if self.centred:
-            return block.masked(block.X - means)
-        return block.X if block.O is None else block.X + (1 - block.O) * means
+
+class Source(Protocol):
+    """Where the raw scores of a start come from."""
+
+    def of(self, block: Block, held: Held) -> Array:
+        """Those of a block (k, B), in double precision; only their positive part counts."""
+
+
+@dataclass(frozen=True)
+class Projected:
+    """Left singular vectors that are kept, times a matrix (k, k)."""
+
+    mixing: Array
+
+    def of(self, block: Block, held: Held) -> Array:
+        left = held.left[0] if len(held.left) == 1 else np.concatenate(held.left, axis=1)
+        return (left[:, : len(self.mixing)].astype(np.float64) @ self.mixing).T
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Uniform numbers: those that one generator would draw for all n participants, factor after factor."""
+
+    state: Any  # of a PCG64 generator
+    n: int
+    k: int
+
+    def of(self, block: Block, held: Held) -> Array:
+        drawn = np.empty((self.k, block.n))
+        for r in range(self.k):
+            generator = np.random.PCG64()
+            generator.state = self.state
+            generator.advance(r * self.n + held.first)
+            drawn[r] = np.random.Generator(generator).random(block.n)
+        return drawn
+
+
+@dataclass(frozen=True)
+class Given:
+    """The scores that blocks hold already."""
+
+    def of(self, block: Block, held: Held) -> Array:
+        return held.current.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Sizes(Adding):
+    """Of the positive and of the negative part of each factor's raw scores: Σ ω w² and Σ ω w, (2, k)."""
+
+    squares: Array
+    sums: Array
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Add up how large raw scores are."""
+
+    source: Source
+
+    def __call__(self, block: Block, held: Held) -> tuple[Held, Sizes]:
+        raw = self.source.of(block, held)
+        weights = np.ones(block.n) if block.exact_weights is None else block.exact_weights
+        halves = [np.maximum(raw, 0), np.maximum(-raw, 0)]
+        return held, Sizes(
+            np.stack([half**2 @ weights for half in halves]), np.stack([half @ weights for half in halves])
+        )
+
+
+@dataclass(frozen=True)
+class GramSums(Adding):
+    """Σ ω a aᵀ (K, K) and Σ ω a xᵀ (K, m), with a = [w, c] and missing answers at their item's mean."""
+
+    S: Array
+    P: Array
+
+
+@dataclass(frozen=True)
+class Place:
+    """Place the participants at the positive part of raw scores times `scale` (k,), no higher than `top`."""
+
+    source: Source
+    scale: Array
+    top: float | None
+    filling: Filling
+
+    def __call__(self, block: Block, held: Held) -> tuple[Held, GramSums]:
+        W = np.maximum(self.source.of(block, held), 0) * self.scale[:, None]
+        W = (W if self.top is None else np.minimum(W, self.top)).astype(block.X.dtype)
+        A = np.concatenate([W, block.C])
+        weighted = A if block.weights is None else A * block.weights
+        S, P = weighted @ A.T, weighted @ self.filling.of(block)
+        placed = replace(held, scores=W, previous=None, multipliers=None)
+        return placed, GramSums(S.astype(np.float64), P.astype(np.float64))
 
 
 NAMES = ("nndsvd", "rotated", "random")
@@ -108,52 +251,70 @@ class Starts:
 
     def make(self, name: str, k: int, rng: np.random.Generator | None = None) -> Factors:
         """The start "nndsvd", "rotated" or "random"; only the last draws from `rng`."""
-        if name == "random":
-            raw = random(self._pooled, k, rng or np.random.default_rng())
-        else:
-            centred = name == "rotated"
-            if centred not in self._spectra:
-                self._spectra[centred] = Spectrum(self._pooled, centred=centred)
-            spectrum = self._spectra[centred]
-            raw = rotated(spectrum, k) if centred else nndsvd(spectrum, k)
-        start = settle(self._pooled, raw)
-        return Factors(start.scores, self.problem.spread(start.loadings))
+        centred = name == "rotated"
+        if name != "random" and centred not in self._spectra:
+            self._spectra[centred] = Spectrum(self._pooled, centred=centred)
+        spectrum = self._spectra.get(centred)
+        rows = RowsHere(self._pooled.observations) if spectrum is None else spectrum.rows
+        loadings = begin(self._pooled, rows, name, k, rng, spectrum=spectrum)
+        return Factors(rows.factors(loadings).scores, self.problem.spread(loadings))
 
 
-def nndsvd(spectrum: Spectrum, k: int) -> Factors:
+def begin(
+    problem: Problem,
+    rows: Rows,
+    name: str,
+    k: int,
+    rng: np.random.Generator | None = None,
+    *,
+    spectrum: Spectrum | None = None,
+) -> Array:
+    """Place all participants where a start has them, and return its loadings (K, m)."""
+    if name == "random":
+        rng = rng or np.random.default_rng()
+        generator: Any = rng.bit_generator
+        source = Drawn(generator.state, problem.n, k)
+        generator.advance(k * problem.n)
+        means = item_means(problem, rows)
+        return _settled(problem, rows, source, rng.random((k, problem.m)) * means * 4 / k, means)
+    shared = spectrum is not None
+    spectrum = spectrum or Spectrum(problem, centred=name == "rotated", rows=rows)
+    spectrum.keep_left(k)
+    make = rotated if name == "rotated" else nndsvd
+    loadings = _settled(problem, rows, *make(spectrum, k), spectrum.filling.means)
+    if not shared:
+        rows.apply(ForgetLeft())
+    return loadings
+
+
+def nndsvd(spectrum: Spectrum, k: int) -> tuple[Source, Array]:
     """Non-negative double SVD: of each singular pair, the heavier of its two signed halves."""
-    problem = spectrum.problem
-    W = np.zeros((k, problem.n))
-    Q = np.zeros((k, problem.m))
-    weights = np.ones(problem.n) if problem.weights is None else problem.weights
-    left = spectrum.left(k).astype(np.float64)
-    for r in range(min(k, len(spectrum.singular))):
-        u, v = left[:, r], spectrum.right[:, r]
+    found = min(k, len(spectrum.singular))
+    mixing, Q = np.zeros((found, k)), np.zeros((k, spectrum.problem.m))
+    sizes: Sizes = spectrum.rows.apply(Measure(Projected(np.eye(found))))
+    for r in range(found):
         halves = []
-        for sign in (1.0, -1.0):
-            u_half, v_half = np.maximum(sign * u, 0), np.maximum(sign * v, 0)
-            size_u, size_v = np.sqrt(weights @ u_half**2), np.linalg.norm(v_half)
-            halves.append((size_u * size_v, u_half, v_half))
-        size, u_half, v_half = max(halves, key=lambda half: half[0])
+        for sign, square in ((1.0, sizes.squares[0, r]), (-1.0, sizes.squares[1, r])):
+            v_half = np.maximum(sign * spectrum.right[:, r], 0)
+            halves.append((np.sqrt(square) * np.linalg.norm(v_half), sign, v_half))
+        size, sign, v_half = max(halves, key=lambda half: half[0])
         if size > 0:
-            W[r] = u_half * spectrum.singular[r]
+            mixing[r, r] = sign * spectrum.singular[r]
             Q[r] = v_half
-    return Factors(W, Q)
+    return Projected(mixing), Q
 
 
-def rotated(spectrum: Spectrum, k: int) -> Factors:
+def rotated(spectrum: Spectrum, k: int) -> tuple[Source, Array]:
     """Positive part of the varimax-rotated SVD of centred answers."""
-    k_found = min(k, len(spectrum.singular))
-    loadings = spectrum.right[:, :k_found] * spectrum.singular[:k_found]
+    found = min(k, len(spectrum.singular))
+    loadings = spectrum.right[:, :found] * spectrum.singular[:found]
     rotation = varimax(loadings)
     loadings = loadings @ rotation
-    scores = spectrum.left(k_found).astype(np.float64) @ rotation
     sign = np.where((loadings**3).sum(axis=0) < 0, -1.0, 1.0)
-    problem = spectrum.problem
-    W, Q = np.zeros((k, problem.n)), np.zeros((k, problem.m))
-    W[:k_found] = np.maximum(scores * sign, 0).T
-    Q[:k_found] = np.maximum(loadings * sign, 0).T
-    return Factors(W, Q)
+    mixing, Q = np.zeros((found, k)), np.zeros((k, spectrum.problem.m))
+    mixing[:, :found] = rotation * sign
+    Q[:found] = np.maximum(loadings * sign, 0).T
+    return Projected(mixing), Q
 
 
 def varimax(loadings: Array, *, tol: float = 1e-8, max_iter: int = 200) -> Array:
@@ -171,48 +332,29 @@ def varimax(loadings: Array, *, tol: float = 1e-8, max_iter: int = 200) -> Array
     return rotation
 
 
-def random(problem: Problem, k: int, rng: np.random.Generator) -> Factors:
-    """Uniform scores, and loadings uniform up to twice a share of the item's mean."""
-    W = rng.random((k, problem.n))
-    Q = rng.random((k, problem.m)) * item_means(problem) * 4 / k
-    return Factors(W, Q)
-
-
 def settle(problem: Problem, start: Factors, *, raw: bool = True) -> Factors:
     """Bring a start inside the bounds and fit the confounds' loadings to its scores.
 
     Of a `raw` start, only the directions mean something: its factors are scaled, and their loadings are
     fitted as well.
     """
-    bounds = problem.bounds
-    k = len(start.scores)
-    W, Q = start.scores.astype(np.float64), start.loadings[:k].astype(np.float64)
-    if not raw:
-        scale = np.ones(k)
-    elif bounds.score is not None:
-        spread = np.sqrt(np.average(W**2, axis=1, weights=problem.weights))
-        scale = np.where(spread > 0, bounds.score / (_REACH * np.where(spread > 0, spread, 1.0)), 1.0)
-    else:
-        size_W = W.sum(axis=1) if problem.weights is None else W @ problem.weights
-        size_Q = Q.sum(axis=1)
-        both = (size_W > 0) & (size_Q > 0)
-        scale = np.where(both, np.sqrt(problem.gamma * size_Q / np.where(both, size_W, 1.0)), 1.0)
-        scale = np.where(scale > 0, scale, 1.0)
-    W, Q = W * scale[:, None], Q / scale[:, None]
-    W = W if bounds.score is None else np.minimum(W, bounds.score)
-    Q = np.concatenate([Q, np.zeros((problem.c, problem.m))])
-    Q = (Q if bounds.loading is None else np.minimum(Q, bounds.loading)).astype(problem.dtype)
-    W = W.astype(problem.dtype)
+    rows = RowsHere(problem.observations)
+    rows.start_at(start)
+    Q = start.loadings[: len(start.scores)].astype(np.float64)
+    loadings = _settled(problem, rows, Given(), Q, item_means(problem, rows), raw=raw)
+    return Factors(rows.scores(), loadings)
 
-    A = problem.with_confounds(W)
-    means = item_means(problem).astype(problem.dtype)
-    S, P = np.zeros((len(A), len(A))), np.zeros((len(A), problem.m))
-    for block in problem.blocks():
-        A_b = A[:, block.rows]
-        weighted = A_b if block.weights is None else A_b * block.weights
-        filled = block.X if block.O is None else block.X + (1 - block.O) * means
-        S += weighted @ A_b.T
-        P += weighted @ filled
+
+def _settled(
+    problem: Problem, rows: Rows, source: Source, Q: Array, means: Array, *, raw: bool = True
+) -> Array:
+    """Place the participants at scores inside the bounds, and fit loadings (K, m) to them."""
+    bounds, k = problem.bounds, len(Q)
+    scale = _scale(problem, rows, source, Q) if raw else np.ones(k)
+    Q = np.concatenate([Q / scale[:, None], np.zeros((problem.c, problem.m))])
+    Q = (Q if bounds.loading is None else np.minimum(Q, bounds.loading)).astype(problem.dtype)
+    sums: GramSums = rows.apply(Place(source, scale, bounds.score, Filling(means, centred=False)))
+    S, P = sums.S, sums.P
     _, lam = problem.penalty_of_loadings.quadratic(Q, scale=problem.gamma)
     free = slice(0 if raw else k, None)
     target = P[free] - lam - (0.0 if raw else S[free, :k] @ Q[:k])
@@ -223,4 +365,16 @@ def settle(problem: Problem, start: Factors, *, raw: bool = True) -> Factors:
         bounds.loading,
         sweeps=_SETTLE_SWEEPS,
     )
-    return Factors(W, Q)
+    return Q
+
+
+def _scale(problem: Problem, rows: Rows, source: Source, Q: Array) -> Array:
+    """What raw scores are multiplied by (k,)."""
+    sizes: Sizes = rows.apply(Measure(source))
+    if problem.bounds.score is not None:
+        spread = np.sqrt(sizes.squares[0] / problem.size)
+        return np.where(spread > 0, problem.bounds.score / (_REACH * np.where(spread > 0, spread, 1.0)), 1.0)
+    size_W, size_Q = sizes.sums[0], Q.sum(axis=1)
+    both = (size_W > 0) & (size_Q > 0)
+    scale = np.where(both, np.sqrt(problem.gamma * size_Q / np.where(both, size_W, 1.0)), 1.0)
+    return np.where(scale > 0, scale, 1.0)

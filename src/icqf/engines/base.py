@@ -1,0 +1,217 @@
+"""What engines have in common: iterations over participants, wherever these are kept."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Literal, overload
+
+import numpy as np
+
+from icqf.solvers.admm import ADMMIteration
+from icqf.solvers.fast import FastIteration
+from icqf.solvers.finish import finish, score_tolerance
+from icqf.solvers.problem import Problem
+from icqf.solvers.result import Factorization, Factors, Iterated
+from icqf.solvers.rows import Rows
+from icqf.solvers.start import Starts, begin
+
+_STILL = 20  # iterations without a move of the loadings, after which the certificate is asked all the same
+_MARGIN = 1.25  # iterations stop this much below the tolerance, so that the certificate rarely asks for more
+
+
+@dataclass(frozen=True)
+class Solver:
+    """Which solver runs, and ADMM's settings."""
+
+    name: Literal["fast", "admm"] = "fast"
+    inner: Literal["cd", "fista", "admm"] = "cd"
+    rho: float | Literal["adaptive"] = 3.0
+
+
+@dataclass(frozen=True)
+class Begin:
+    """A start by its name, which is made where the participants are."""
+
+    name: str
+    k: int
+    rng: np.random.Generator
+
+
+@dataclass(frozen=True)
+class IterationProgress:
+    """What a callback is told after each iteration."""
+
+    iteration: int
+    max_iter: int
+    objective: float
+    excess: float
+    step: float
+
+
+Start = Factors | Begin
+Callback = Callable[[IterationProgress], object]
+FAST = Solver()
+
+
+class Engine(ABC):
+    """Where iterations run."""
+
+    @abstractmethod
+    def participants(self, problem: Problem) -> AbstractContextManager[Rows]:
+        """The participants of a problem, for as long as a fit takes."""
+
+    @overload
+    def run(
+        self,
+        problems: Problem | Iterable[Problem],
+        starts: Start | Iterable[Start],
+        *,
+        tol: float,
+        max_iter: int = ...,
+        solver: Solver = ...,
+        exact: Literal[True] = ...,
+        callback: Callback | None = ...,
+    ) -> list[Factorization]: ...
+
+    @overload
+    def run(
+        self,
+        problems: Problem | Iterable[Problem],
+        starts: Start | Iterable[Start],
+        *,
+        tol: float,
+        max_iter: int = ...,
+        solver: Solver = ...,
+        exact: Literal[False],
+        callback: Callback | None = ...,
+    ) -> list[Iterated]: ...
+
+    def run(
+        self,
+        problems: Problem | Iterable[Problem],
+        starts: Start | Iterable[Start],
+        *,
+        tol: float,
+        max_iter: int = 500,
+        solver: Solver = FAST,
+        exact: bool = True,
+        callback: Callback | None = None,
+    ) -> list[Factorization] | list[Iterated]:
+        """Factorize each problem from its start.
+
+        Parameters
+        ----------
+        problems : Problem or iterable of Problem
+            One, or a batch; problems that share answers and differ in mask, weights or β are made by
+            `Problem.hide`, `Problem.drawn` and `Problem.with_beta`. A generator's problems are let go as they
+            are done, so that a thousand resamples take the memory of one.
+        starts : Factors, Begin or iterable of them
+            One for all, or one per problem; several starts of one problem are a batch as well.
+        tol : float
+            With `exact`, the tolerance of the certificate; otherwise, of an iteration's move.
+        exact : bool
+            Whether each fit ends with exact scores, exact bounds and a certificate that holds (a final fit),
+            or as soon as its moves have settled (fits that are compared with each other).
+        callback : callable, optional
+            Called after each iteration.
+        """
+        if isinstance(problems, Problem):
+            starts = [starts] if isinstance(starts, Start) else list(starts)
+            problems = [problems] * len(starts)
+        elif isinstance(starts, Start):
+            problems = list(problems)
+            starts = [starts] * len(problems)
+        fit = self._certified if exact else self._settled
+        return [
+            fit(problem, start, solver, tol, max_iter, callback)
+            for problem, start in zip(problems, starts, strict=True)
+        ]
+
+    def _settled(
+        self,
+        problem: Problem,
+        start: Start,
+        solver: Solver,
+        tol: float,
+        max_iter: int,
+        callback: Callback | None,
+    ) -> Iterated:
+        with self.participants(problem) as rows:
+            iteration = _iteration(problem, start, solver, rows)
+            n_iter, converged = _advance(iteration, tol, max_iter, 0, callback, patience=max_iter)
+            return Iterated(iteration.factors(), iteration.trace, converged, n_iter)
+
+    def _certified(
+        self,
+        problem: Problem,
+        start: Start,
+        solver: Solver,
+        tol: float,
+        max_iter: int,
+        callback: Callback | None,
+    ) -> Factorization:
+        """Iterate, finish and certify; go on when the certificate does not hold yet."""
+        with self.participants(problem) as rows:
+            iteration = _iteration(problem, start, solver, rows)
+            threshold, done = tol / _MARGIN, 0
+            patience = _STILL if problem.observations.n_bins > 1 else max_iter
+            while True:
+                done, _ = _advance(iteration, threshold, max_iter, done, callback, patience=patience)
+                finished = finish(problem, iteration.Q, tol=score_tolerance(tol), rows=rows)
+                converged = finished.certificate.holds(tol)
+                if converged or done >= max_iter:
+                    break
+                threshold /= 2
+        return Factorization(
+            finished.factors,
+            iteration.trace,
+            converged,
+            done,
+            finished.objective,
+            finished.certificate,
+            finished.fit,
+            finished.order,
+        )
+
+
+def _iteration(problem: Problem, start: Start, solver: Solver, rows: Rows) -> ADMMIteration | FastIteration:
+    if isinstance(start, Begin):
+        if solver.name == "fast" and problem.observations.n_bins == 1:
+            return FastIteration(problem, begin(problem, rows, start.name, start.k, start.rng), rows)
+        start = Starts(problem).make(start.name, start.k, start.rng)
+    if solver.name == "admm":
+        return ADMMIteration(problem, start, rho=solver.rho, inner=solver.inner)
+    rows.start_at(start)
+    pressing = start.multipliers is not None and len(start.multipliers.rows) > 0
+    return FastIteration(problem, start.loadings, rows, looks=pressing)
+
+
+def _advance(
+    iteration: ADMMIteration | FastIteration,
+    tol: float,
+    max_iter: int,
+    done: int,
+    callback: Callback | None,
+    *,
+    patience: int,
+) -> tuple[int, bool]:
+    """Advance until the move has settled to `tol`: the number of iterations so far, and whether it has.
+
+    Where loadings of several bins are drawn together, a participant at the edge of a bound may cross it forth
+    and back for ever, and stir nothing else: after `patience` iterations in which the loadings did not move,
+    that is not waited for.
+    """
+    still = 0
+    while done < max_iter:
+        move = iteration.advance()
+        done += 1
+        still = still + 1 if move.loading_step <= tol else 0
+        if callback is not None:
+            objective = iteration.trace.objective[-1]
+            callback(IterationProgress(done, max_iter, objective, move.excess, move.loading_step))
+        if move.settled(tol) or still > patience:
+            return done, True
+    return done, False

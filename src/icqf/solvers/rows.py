@@ -1,0 +1,166 @@
+"""The participants' side of a fit: blocks, what is kept of them, and passes over them.
+
+A pass is pure: it sees one block and what is kept of it, and gives what is to be kept and what it found. What
+it found in one block adds to what it found in another, and nothing else leaves the participants. Where the
+blocks are (in this process, in a file, on a cluster, in a hospital) is a matter of the engine alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from typing import Any, Protocol
+
+import numpy as np
+
+from icqf.solvers.block_step import Multipliers
+from icqf.solvers.observations import Array, Block, Observations
+from icqf.solvers.result import Factors
+
+_TOGETHER = 8  # blocks whose findings are added before those of others, however many threads there are
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is kept of the participants of one block from one pass to the next.
+
+    Attributes
+    ----------
+    first : int
+        The place of the first of them among all participants of the study.
+    left : tuple of arrays (B, some)
+        Left singular vectors of the answers, from which starts are made.
+    scores, previous : arrays (k, B)
+        Scores now, and before the last step.
+    multipliers : Multipliers or None
+        Of those who press against the range.
+    exact : array (k, B) or None
+        The scores with which a fit ends, in double precision.
+    """
+
+    first: int = 0
+    left: tuple[Array, ...] = ()
+    scores: Array | None = None
+    previous: Array | None = None
+    multipliers: Multipliers | None = None
+    exact: Array | None = None
+
+    @property
+    def current(self) -> Array:
+        """The scores, of which a fit always has some."""
+        if self.scores is None:
+            raise ValueError("These participants have no scores yet.")
+        return self.scores
+
+
+class Pass(Protocol):
+    """One look at each block."""
+
+    def __call__(self, block: Block, held: Held) -> tuple[Held, Any]:
+        """What is kept of the block from now on, and what was found in it (which adds), or None."""
+
+
+class Rows(Protocol):
+    """All participants of a problem, wherever they are."""
+
+    def start_at(self, start: Factors) -> None:
+        """Begin at these scores and multipliers."""
+
+    def apply(self, step: Pass) -> Any:
+        """Make a pass over all blocks; returns what was found, added up."""
+
+    def factors(self, loadings: Array) -> Factors:
+        """These loadings with the current scores and multipliers of all participants."""
+
+    def exact_scores(self) -> Array:
+        """The scores (k, n) with which the fit ended; (k, 0) where they stay with the participants."""
+
+
+@dataclass(frozen=True)
+class InTurn:
+    """Several passes in one, block by block; what the last of them finds is what is found."""
+
+    steps: tuple[Pass, ...]
+
+    def __call__(self, block: Block, held: Held) -> tuple[Held, Any]:
+        found = None
+        for step in self.steps:
+            held, found = step(block, held)
+        return held, found
+
+
+@dataclass(frozen=True)
+class Rescale:
+    """Multiply each factor's scores, and those of the step before, by s (k,)."""
+
+    s: Array
+    top: float | None
+
+    def __call__(self, block: Block, held: Held) -> tuple[Held, None]:
+        scores = np.maximum(held.current * self.s[:, None], 0)
+        if self.top is not None:
+            np.minimum(scores, self.top, out=scores, casting="same_kind")
+        previous = None if held.previous is None else held.previous * self.s[:, None]
+        return replace(held, scores=scores, previous=previous), None
+
+
+class RowsHere:
+    """All participants in this process, block after block."""
+
+    def __init__(self, observations: Observations, *, first: int = 0) -> None:
+        self.observations = observations
+        self._held = [Held(first + block.start) for block in observations.spans]
+
+    def start_at(self, start: Factors) -> None:
+        """Begin at these scores and multipliers."""
+        scores = start.scores.astype(self.observations.dtype)
+        known = start.multipliers or Multipliers.none(self.observations.m, self.observations.dtype)
+        self._held = [
+            Held(held.first, scores=scores[:, rows], previous=scores[:, rows], multipliers=known.within(rows))
+            for held, rows in zip(self._held, self.observations.spans, strict=True)
+        ]
+
+    def apply(self, step: Pass) -> Any:
+        return total([self._together(step, blocks) for blocks in self._groups()])
+
+    @property
+    def n_groups(self) -> int:
+        """Groups of blocks, whose findings are added up one after the other."""
+        return -(-self.observations.n_blocks // _TOGETHER)
+
+    def _groups(self) -> list[range]:
+        n = self.observations.n_blocks
+        return [range(at, min(at + _TOGETHER, n)) for at in range(0, n, _TOGETHER)]
+
+    def _together(self, step: Pass, blocks: range) -> Any:
+        found = []
+        for at in blocks:
+            self._held[at], each = step(self.observations.block(at), self._held[at])
+            found.append(each)
+        return total(found)
+
+    def scores(self) -> Array:
+        """All scores (k, n)."""
+        return _joined([held.current for held in self._held])
+
+    def factors(self, loadings: Array) -> Factors:
+        parts = [
+            (rows.start, held.multipliers)
+            for rows, held in zip(self.observations.spans, self._held, strict=True)
+            if held.multipliers is not None
+        ]
+        return Factors(self.scores(), loadings, Multipliers.joined(parts) if parts else None)
+
+    def exact_scores(self) -> Array:
+        return _joined([held.exact for held in self._held if held.exact is not None])
+
+
+def total(found: Sequence[Any]) -> Any:
+    """The sum of what was found in several blocks, in their order; None where passes find nothing."""
+    return None if found[0] is None else reduce(add, found)
+
+
+def _joined(parts: Sequence[Array]) -> Array:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
