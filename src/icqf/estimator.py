@@ -80,6 +80,10 @@ class ICQF(FittedModel):
         Whether reconstructed answers stay inside the item's range.
     solver : {"fast", "admm"}
         "fast" is the default; "admm" is the paper's procedure. Both reach the same objective.
+    engine : {"local", "dask", "torch"} or Engine
+        Where the iterations run: in threads of this machine; on a Dask cluster, where answers and scores stay
+        with its workers (an `icqf.engines.Dask` names one); or as batches on a GPU. They reach the same
+        solution, to the precision of the arithmetic.
     inner : {"cd", "fista", "admm"}
         How ADMM solves its inner problems.
     rho : float or "adaptive"
@@ -182,6 +186,7 @@ class ICQF(FittedModel):
         loading_max: float | Literal["item_range"] | None = "item_range",
         reconstruction_max: Literal["item_range"] | None = "item_range",
         solver: Literal["fast", "admm"] = "fast",
+        engine: Any = "local",
         inner: Literal["cd", "fista", "admm"] = "cd",
         rho: float | Literal["adaptive"] = 3.0,
         tol: float = 1e-3,
@@ -205,6 +210,7 @@ class ICQF(FittedModel):
         self.loading_max = loading_max
         self.reconstruction_max = reconstruction_max
         self.solver = solver
+        self.engine = engine
         self.inner = inner
         self.rho = rho
         self.tol = tol
@@ -361,7 +367,8 @@ class ICQF(FittedModel):
         ['item1', 'item2']
         """
         check_is_fitted(self)
-        return description(self, sorted(ICQF().get_params(deep=False)))
+        settings = set(ICQF().get_params(deep=False)) - {"engine"}  # where it ran is no part of the model
+        return description(self, sorted(settings))
 
     def _number_of_factors(self, problem: Problem) -> int:
         k = self.n_components

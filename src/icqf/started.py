@@ -68,6 +68,7 @@ def _best(
             max_iter=model.max_iter,
             solver=Solver(model.solver, model.inner, model.rho),
             callback=model.callback,
+            engine=model.engine,
         )
         for init, fit in zip(some, found, strict=True):
             name = init if isinstance(init, str) else GIVEN

@@ -18,7 +18,8 @@ class L1NMF(ICQF):
 
     Parameters
     ----------
-    n_components, beta, item_range, item_weight, n_init, tol, max_iter, init, dtype, random_state, callback
+    n_components, beta, item_range, item_weight, n_init, engine, tol, max_iter, init, dtype, random_state,
+    callback
         As for `ICQF`. The range only says where an answer counts as absent, scales the penalty and, where
         ranges differ, the items.
 
@@ -39,6 +40,7 @@ class L1NMF(ICQF):
         item_range: Any = None,
         item_weight: Any = "range",
         n_init: int | Literal["auto"] = "auto",
+        engine: Any = "local",
         tol: float = 1e-3,
         max_iter: int = 500,
         init: Literal["nndsvd", "rotated", "random"] | tuple[Any, Any] = "nndsvd",
@@ -51,6 +53,7 @@ class L1NMF(ICQF):
         self.item_range = item_range
         self.item_weight = item_weight
         self.n_init = n_init
+        self.engine = engine
         self.tol = tol
         self.max_iter = max_iter
         self.init = init

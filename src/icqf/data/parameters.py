@@ -80,6 +80,7 @@ PARAMETERS: dict[str, Kind] = {
     "loading_max": Number(above=0.0, most=LARGEST, or_else=(None, "item_range")),
     "reconstruction_max": OneOf(("item_range", None)),
     "solver": OneOf(("fast", "admm")),
+    "engine": OneOf(("local", "dask", "torch")),
     "inner": OneOf(("cd", "fista", "admm")),
     "rho": Number(above=0.0, most=LARGEST, or_else=("adaptive",)),
     "tol": Number(above=0.0),
@@ -182,6 +183,8 @@ def check_parameters(model: Any) -> None:
             check_parameter(name, _dtype_name(value))
         elif name == "item_weight" and not isinstance(value, (str, type(None))):
             continue  # an array; it is checked against the items
+        elif name == "engine" and hasattr(value, "participants"):
+            continue  # an engine of one's own
         elif name in PARAMETERS and (name != "init" or isinstance(value, str)):
             check_parameter(name, value)
     if model.penalty == "l21" and model.solver == "admm" and model.inner != "cd":

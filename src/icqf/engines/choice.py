@@ -6,15 +6,19 @@ from typing import Any
 
 from icqf.engines.base import Engine
 from icqf.engines.local import LOCAL
-
-NAMES = ("local",)
+from icqf.errors import InputError
 
 
 def engine_of(engine: str | Engine) -> Engine:
-    """The engine of a name, or the engine itself."""
+    """The engine of a name, or the engine itself.
+
+    Engines that need more than this package are imported when they are asked for.
+    """
     if isinstance(engine, Engine):
         return engine
-    return LOCAL
+    if engine == "local":
+        return LOCAL
+    raise InputError(f"The engine {engine!r} is not to be had.", code="no-engine", engine=engine)
 
 
 def run(problems: Any, starts: Any, *, engine: str | Engine = LOCAL, **settings: Any) -> Any:

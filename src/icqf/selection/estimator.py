@@ -86,6 +86,8 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         again, and finds the number of factors more often where there are many or answers are few and noisy.
     search_tol : float
         Tolerance of the fits that are compared; the final fit uses the estimator's `tol`.
+    engine : {"local", "dask", "torch"} or Engine, optional
+        Where the fits run, as for `ICQF`; None leaves it to the estimator.
     n_jobs : int, optional
         Processes to spread the fits over (joblib). The results do not depend on it.
     checkpoint : path, optional
@@ -146,6 +148,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         n_resamples: int = N_RESAMPLES,
         thorough: bool = False,
         search_tol: float = tolerances.SEARCH,
+        engine: Any = None,
         n_jobs: int | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         callback: Callable[[Progress], object] | None = None,
@@ -165,6 +168,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         self.n_resamples = n_resamples
         self.thorough = thorough
         self.search_tol = search_tol
+        self.engine = engine
         self.n_jobs = n_jobs
         self.checkpoint = checkpoint
         self.callback = callback
@@ -262,7 +266,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
     def _estimator(self) -> ICQF:
         """The estimator to choose for, unfitted."""
         if self.estimator is None:
-            return ICQF()
+            return ICQF(engine=self.engine or "local")
         if not isinstance(self.estimator, ICQF):
             raise InputError(f"estimator must be an ICQF or L1NMF, not {type(self.estimator).__name__}.")
         if not isinstance(self.estimator.init, str):
@@ -270,6 +274,8 @@ class ICQFCV(TransformerMixin, BaseEstimator):
                 "A search needs starts for any number of factors: name one, as in init='nndsvd'."
             )
         model: ICQF = clone(self.estimator)
+        if self.engine is not None:
+            model.set_params(engine=self.engine)
         return model
 
     def _plan(self, model: ICQF, stated: StatedProblem, groups: Array | None, seed: int) -> Plan:
@@ -294,6 +300,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
             model.max_iter,
             seed=seed,
             given=stated.given,
+            engine=model.engine,
             thorough=self.thorough,
         )
 

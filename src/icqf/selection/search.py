@@ -67,6 +67,7 @@ class Plan:
     max_iter: int
     seed: int = 0  # of random starts
     given: Array | None = None  # the answers in their own units, when their range is not declared
+    engine: Any = "local"  # where the fits run
     thorough: bool = False  # whether fits also begin at a start that has grown, and the better one counts
 
     @property

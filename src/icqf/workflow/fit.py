@@ -210,7 +210,7 @@ def searcher(options: StudyOptions, *, checkpoint: Path | None, callback: Callba
 
 def model_of(options: StudyOptions) -> ICQF:
     """Return the model that the options ask for, its number of factors and β left open."""
-    return ICQF(random_state=options.seed, **options.model_parameters)
+    return ICQF(random_state=options.seed, engine=options.engine, **options.model_parameters)
 
 
 def said(caught: list[warnings.WarningMessage]) -> tuple[Warning, ...]:

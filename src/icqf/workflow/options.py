@@ -77,6 +77,8 @@ class StudyOptions:
         The seed of everything random.
     jobs : int
         Processes for cross-validation.
+    engine : {"local", "dask", "torch"}
+        Where the iterations run; see `icqf.ICQF`.
     format : {"csv", "parquet", "xlsx", "sav"}
         Format of the tables that are written.
     consensus : bool
@@ -134,6 +136,7 @@ class StudyOptions:
     max_iter: int = 500
     seed: int = 0
     jobs: int = 1
+    engine: str = "local"
     consensus: bool = False
     format: str = "csv"
     report: bool = True

@@ -25,7 +25,7 @@ Examples:
   icqf fit answers.sav --n-components 8 --beta 0.5 --out results
   icqf fit --config results/config.toml --out again""",
 )
-@study_options("columns", "candidates", "model", "average", "format", "report", "rules")
+@study_options("columns", "candidates", "model", "engine", "average", "format", "report", "rules")
 @click.option("--out", type=FILE, default=Path("results"), help="Folder for the results.")
 @click.option("--force", is_flag=True, help="Replace earlier results in that folder.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run.")

@@ -25,7 +25,7 @@ Examples:
   icqf select answers.csv --codebook items.csv --n-components 2-16 --jobs 4 --out cv.csv --resume
   icqf select answers.csv --codebook items.csv --all-rules --out cv.csv""",
 )
-@study_options("columns", "candidates", "model", "rules")
+@study_options("columns", "candidates", "model", "engine", "rules")
 @click.option("--out", type=FILE, help="Table of all fits, .csv, .sav, .parquet or .xlsx.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run.")

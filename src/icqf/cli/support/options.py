@@ -147,6 +147,15 @@ _model = [
     click.option("--jobs", type=int, default=StudyOptions.jobs, help="Processes; -1 uses all processors."),
 ]
 
+_engine = [
+    click.option(
+        "--engine",
+        type=click.Choice(choices_of("engine")),
+        default=StudyOptions.engine,
+        help="Where the iterations run: this machine's processors, a Dask cluster, or a GPU.",
+    ),
+]
+
 _average = [
     click.option(
         "--consensus", is_flag=True, help="Average the loadings over fits to resampled participants."
@@ -190,6 +199,7 @@ _GROUPS = {
     "columns": _columns,
     "candidates": _candidates,
     "model": _model,
+    "engine": _engine,
     "average": _average,
     "format": _table_format,
     "report": _report,
