@@ -72,7 +72,10 @@ class Rows(Protocol):
         """Make a pass over all blocks; returns what was found, added up."""
 
     def factors(self, loadings: Array) -> Factors:
-        """These loadings with the current scores and multipliers of all participants."""
+        """These loadings with the current scores and multipliers of all participants.
+
+        Where the scores stay with the participants they are left out, as in `exact_scores`.
+        """
 
     def exact_scores(self) -> Array:
         """The scores (k, n) with which the fit ended; (k, 0) where they stay with the participants."""
@@ -146,6 +149,8 @@ class RowsHere:
         return _joined([held.current for held in self._held])
 
     def factors(self, loadings: Array) -> Factors:
+        if not self.observations.here:
+            return Factors(np.empty((len(loadings) - self.observations.c, 0)), loadings)
         parts = [
             (rows.start, held.multipliers)
             for rows, held in zip(self.observations.spans, self._held, strict=True)
@@ -154,6 +159,8 @@ class RowsHere:
         return Factors(self.scores(), loadings, Multipliers.joined(parts) if parts else None)
 
     def exact_scores(self) -> Array:
+        if not self.observations.here:
+            return np.empty((len(self._held[0].current), 0))
         return _joined([held.exact for held in self._held if held.exact is not None])
 
 
