@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test quick oldest prereleases lint types bench torture clean
+.PHONY: demo docs test quick oldest prereleases lint types bench torture clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -20,6 +20,14 @@ $(VENV)/.dev: $(VENV)/.base
 
 demo: $(VENV)/.base
 	$(BIN)/icqf demo
+
+# The documentation site, in build/site; a broken link, a missing anchor or picture, or an orphan page fails.
+docs: $(VENV)/.docs
+	$(BIN)/python docs/make_site.py
+
+$(VENV)/.docs: $(VENV)/.base
+	$(BIN)/python -m pip install --quiet -e ".[docs]"
+	@touch $@
 
 test: lint types
 	$(ENV) $(BIN)/python -m pytest -n $(WORKERS)

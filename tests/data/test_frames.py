@@ -114,3 +114,16 @@ def test_scores_in_a_table_come_back_as_answers_in_one():
     assert isinstance(other, pl.DataFrame) and isinstance(arrow, pa.Table)
     for table in (frame.to_numpy(), other.to_numpy(), arrow.to_pandas().to_numpy()):
         np.testing.assert_array_equal(table, plain)
+
+
+def test_the_na_of_r_is_a_missing_answer():
+    """R marks a missing number by a NaN of its own, which NumPy complains of when it counts with it."""
+    na = np.array([0x7FF00000000007A2], dtype=np.uint64).view(np.float64)[0]
+    rng = np.random.default_rng(0)
+    answers = rng.integers(1, 7, size=(60, 6)).astype(float)
+    answers[::7, 2] = np.nan
+    of_r = answers.copy()
+    of_r[::7, 2] = na
+    plain, theirs = (ICQF(2, item_range=(1, 6)).fit(table) for table in (answers, of_r))
+    assert (plain.components_ == theirs.components_).all()
+    assert (plain.transform(answers) == theirs.transform(of_r)).all()

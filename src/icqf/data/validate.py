@@ -264,7 +264,8 @@ def working_matrix(answers: Array, ranges: Array, dtype: Any) -> Array:
     # A few rows at a time, so that a table stored by columns needs no copy of its own.
     for start in range(0, len(answers), _ROWS_IN_CACHE):
         at = slice(start, start + _ROWS_IN_CACHE)
-        np.subtract(answers[at], low, out=work[at], casting="same_kind")
+        with np.errstate(invalid="ignore"):  # the NA of R is a NaN that complains when it is counted with
+            np.subtract(answers[at], low, out=work[at], casting="same_kind")
     return work
 
 
