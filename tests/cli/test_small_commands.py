@@ -1,7 +1,10 @@
 """`check`, `codebook`, `show`, `compare` and `demo`."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 
 import pandas as pd
 import pytest
@@ -101,16 +104,45 @@ def quick_demo(monkeypatch):
     monkeypatch.setattr(demo, "SEARCH", {"n_components": 2, "beta": 0.1})
 
 
+QUICK_DEMO = """
+import sys
+from icqf.cli import main
+from icqf.workflow import demo
+demo.SEARCH = {"n_components": 2, "beta": 0.1}
+sys.exit(main())
+"""
+
+
+def demo_with_browser(out):
+    """A quick demo in a process of its own, and what it asked a browser for that only writes that down."""
+    browser = out.with_name("browser")
+    browser.write_text('#!/bin/sh\nprintf %s "$1" > "$0-was-asked-for"\n')
+    browser.chmod(0o755)
+    ended = subprocess.run(
+        [sys.executable, "-c", QUICK_DEMO, "demo", "--out", out, "--open", "--quiet"],
+        env=os.environ | {"BROWSER": f"{browser} %s"},
+        capture_output=True,
+        text=True,
+    )
+    return ended, browser.with_name("browser-was-asked-for").read_text()
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_demo")
-def test_demo(run, tmp_path):
+def test_demo(run, tmp_path, monkeypatch):
     out = tmp_path / "demo"
-    result = run("demo", "--out", out)
+    monkeypatch.setattr("webbrowser.open", lambda address: False)
+    result = run("demo", "--out", out, "--open")
     assert result.exit_code == 0
     assert "119 items" in result.stdout and str(out / "results") in result.stdout
     assert {"demo_answers.csv", "demo_codebook.csv", "results"} == {path.name for path in out.iterdir()}
     assert len(pd.read_csv(out / "results" / "scores.csv")) == 600
-    assert run("demo", "--out", out).exit_code == 0
+    report = (out / "results" / "report.html").resolve()
+    assert result.stdout.endswith(f"\nOpen the report in a browser: {report}\n") and report.is_file()
+    assert f"No browser could be opened; open {report} yourself." in result.stderr
+    again, asked_for = demo_with_browser(out)
+    assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
+    assert asked_for == report.as_uri()
     answers = out / "demo_answers.csv"
     answers.write_text(answers.read_text() + "\n")
     edited = run("demo", "--out", out)

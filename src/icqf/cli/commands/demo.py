@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import webbrowser
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +13,9 @@ from icqf.cli.support.options import FILE
 from icqf.cli.support.progress import Meter
 from icqf.cli.support.terminal import echo
 from icqf.cli.support.text import choice_text, model_text
+
+if TYPE_CHECKING:
+    from icqf.workflow.fit import StudyFit
 
 REAL = ("help", "bfi", "phq9")
 
@@ -21,7 +26,7 @@ REAL = ("help", "bfi", "phq9")
     context_settings={"show_default": True},
     epilog="""\b
 Examples:
-  icqf demo
+  icqf demo --open
   icqf demo --data bfi --out bfi-demo""",
 )
 @click.option(
@@ -32,8 +37,9 @@ Examples:
 )
 @click.option("--out", type=FILE, default=Path("icqf-demo"), help="Folder for the data and the results.")
 @click.option("--force", is_flag=True, help="Replace the demo's data files if they were edited.")
+@click.option("--open", "show", is_flag=True, help="Open the report in the browser at the end.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
-def command(data: str, out: Path, force: bool, quiet: bool) -> None:
+def command(data: str, out: Path, force: bool, show: bool, quiet: bool) -> None:
     """Run everything once: put a study's files into a folder, check them, choose, fit and write results.
 
     The files are then treated exactly as your own would be.
@@ -44,8 +50,16 @@ def command(data: str, out: Path, force: bool, quiet: bool) -> None:
         fit, names = run_demo(
             data, out, force=force, callback=meter, begin=lambda study: announce(study, quiet=quiet)
         )
-    if quiet:
-        return
+    report = (out / "results" / "report.html").resolve()
+    if not quiet:
+        _tell(fit, out, names)
+        echo(f"\nOpen the report in a browser: {report}")
+    if show and not webbrowser.open(report.as_uri()):
+        say([f"No browser could be opened; open {report} yourself."])
+
+
+def _tell(fit: StudyFit, out: Path, names: list[str]) -> None:
+    """What was found, where it is, and what to try next."""
     say(fit.warnings)
     if fit.search is not None:
         echo(choice_text(fit.search, fit.options.rule) + "\n")
