@@ -17,6 +17,7 @@ from icqf.data.parameters import check_parameters, check_start, parameter_error
 from icqf.engines.base import Callback
 from icqf.errors import InputError, InputWarning, Worded
 from icqf.fitted import FittedModel
+from icqf.io.cohorts import cohort_of
 from icqf.io.modelfile import StoredModel
 from icqf.naming import default_names
 from icqf.solvers.problem import Problem
@@ -24,6 +25,7 @@ from icqf.solvers.result import Certificate, Factorization
 from icqf.started import fit_from_starts, starts_table
 from icqf.stated import StatedProblem, state_problem
 from icqf.stored import description
+from icqf.streamed import state_cohort
 from icqf.summary import FitStatistics
 
 Array = NDArray[Any]
@@ -69,7 +71,9 @@ class ICQF(FittedModel):
     n_init : int or "auto"
         Number of starts; the fit with the lowest objective is kept. The first is `init`, then comes
         the other one of "nndsvd" and "rotated", then random ones. "auto" is four, and eight where these do
-        not all find the same factors (`starts_`); one where `init` is arrays.
+        not all find the same factors (`starts_`); one where `init` is arrays. Where the answers are read in
+        parts, "auto" tries the starts with 20 000 participants, drawn at random, and goes on with all
+        participants from the best fit to these.
     penalty : {"l1", "l2", "l21"}
         ‖·‖₁, ½‖·‖², or the sum of the rows' Euclidean norms.
     score_max : float or None
@@ -229,13 +233,16 @@ class ICQF(FittedModel):
 
         Parameters
         ----------
-        X : table, array (n, m) or Questionnaire
+        X : table, array (n, m), Questionnaire, or what is read in parts
             Answers; NaN or NA is missing. Tables of pandas, polars and the like are taken. A
             questionnaire brings its ranges, confounds and weights, unless others are given, and its
-            reverse-keyed items are reversed.
+            reverse-keyed items are reversed. A path (a Parquet, Arrow or CSV file, or a folder of Parquet
+            files), an Arrow dataset and a memory-mapped array (in whole numbers, -1 is missing) are read in
+            parts and never held whole; of a file, all columns but ids and confounds are items.
         y : ignored
-        confounds : table, optional
-            Age, sex and the like, one row per participant in the same order.
+        confounds : table or list of str, optional
+            Age, sex and the like, one row per participant in the same order; of a file, also the names of
+            its columns.
         sample_weight : array (n,), optional
             Survey weights; a weight of 2 is the same as the participant twice.
 
@@ -281,6 +288,9 @@ class ICQF(FittedModel):
         (3, ('item1', 'item2'))
         """
         check_parameters(self)
+        cohort, confounds = cohort_of(X, confounds)
+        if cohort is not None:
+            return state_cohort(self, cohort, confounds=confounds, sample_weight=sample_weight)
         return state_problem(self, X, confounds=confounds, sample_weight=sample_weight)
 
     def solve(self, stated: StatedProblem) -> Factorization:
@@ -400,7 +410,8 @@ def warned_if_empty(model: ICQF) -> ICQF:
 
 def scores_of_fit(model: ICQF, stated: StatedProblem, found: Factorization, X: Any, confounds: Any) -> Any:
     """Scores (n, k) of all participants of the table that `model` was just fitted to."""
-    if (stated.answered & ~stated.kept).any():  # those with a weight of 0 had no part in the fit
+    without_weight = (stated.answered & ~stated.kept).any()  # who had no part in the fit
+    if without_weight or not stated.problem.observations.here:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what there is to say about these data was said by the fit
             return model.transform(X, confounds=confounds)

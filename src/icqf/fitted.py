@@ -14,12 +14,14 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from icqf.data.cohort import Cohort
 from icqf.data.confounds import ConfoundEncoder
-from icqf.data.frames import like
-from icqf.data.questionnaire import Item
+from icqf.data.frames import as_pandas, like
+from icqf.data.questionnaire import Item, Questionnaire
 from icqf.data.rows import refuse_other_rows
 from icqf.data.validate import weights_of
 from icqf.errors import InputError
+from icqf.io.cohorts import cohort_of
 from icqf.io.modelfile import StoredCodebook, StoredModel, damage_refused, read_model, write_model
 from icqf.naming import checked_names
 from icqf.solvers.finish import score_tolerance, solve_scores_inside
@@ -86,11 +88,30 @@ class FittedModel(TransformerMixin, BaseEstimator):
         array([[1.]])
         """
         check_is_fitted(self)
+        cohort, confounds = cohort_of(X, confounds)
+        if cohort is not None:
+            return self._transform_in_parts(cohort, confounds)
         problem, filled = state_others(self, X, confounds)
         scores = np.full((len(filled), len(self.components_)), np.nan)
         if filled.any():
             scores[filled] = self.solve_scores(problem).T
         return scores
+
+    def _transform_in_parts(self, cohort: Cohort, confounds: Any) -> Array:
+        found, first = [], 0
+        for part in cohort.parts():
+            beside = part.confounds
+            n = part.answers.n_participants if isinstance(part.answers, Questionnaire) else len(part.answers)
+            if confounds is not None:
+                beside = as_pandas(confounds).iloc[first : first + n]
+                first += n
+            found.append(np.asarray(self.transform(part.answers, confounds=beside)))
+        if confounds is not None and first != len(as_pandas(confounds)):
+            raise InputError(
+                f"There are {first} participants but {len(as_pandas(confounds))} rows of confounds; give one "
+                "row per participant, in the same order."
+            )
+        return np.concatenate(found)
 
     def solve_scores(self, problem: Problem) -> Array:
         """Scores (k, n) for a stated problem, in the order of the fit, so that they are those of the fit."""

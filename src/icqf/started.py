@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_random_state
 
-from icqf.engines.base import Begin, Solver, Start
+from icqf.engines.base import Begin, Onward, Solver, Start
 from icqf.engines.choice import run
 from icqf.resampling.matching import aligned, correlations
 from icqf.solvers.problem import Array, Problem
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 FIRST, MOST = 4, 8  # starts of n_init="auto": so many, and more where these disagree
 AGREEING = 0.95  # lowest correlation of loadings at which starts have found the same factors
 AS_GOOD = 1e-5  # of the objective: about as far from its limit as a fit ends at the default tolerance
+SAMPLE = 20_000  # participants with whom starts are compared where answers stay in a file
 _SCORES_AT_A_TIME = 500_000  # of all starts that run together: 4 MB
 AS_WELL = 1e-3  # of the objective: starts that differ by no more describe the answers as well
 COUNTERPART = 0.8  # correlation of loadings from which two factors are the same one
@@ -36,6 +37,8 @@ def fit_from_starts(model: ICQF, problem: Problem, k: int) -> Factorization:
     open: otherwise a start more or less would change the last digits of everything.
     """
     rng = np.random.default_rng(check_random_state(model.random_state).randint(2**31 - 1))
+    if model.n_init == "auto" and isinstance(model.init, str) and not problem.observations.here:
+        return _from_a_sample(model, problem, k, rng)
     first, most = _numbers(model.n_init, model.init)
     order = _order(model.init, most)
     best, seen = _best(model, problem, k, order[:first], rng)
@@ -80,6 +83,27 @@ def _best(
     if best is None:
         raise ValueError("A fit needs a start.")
     return best, seen
+
+
+def _from_a_sample(model: ICQF, problem: Problem, k: int, rng: np.random.Generator) -> Factorization:
+    """The fit of answers in a file that goes on from the best fit to some participants, drawn at random.
+
+    What is told of the starts is what became of them there.
+    """
+    rows = np.sort(rng.choice(problem.n, min(problem.n, SAMPLE), replace=False))
+    sample = fit_from_starts(model, problem.of_rows(rows), k)
+    (found,) = run(
+        problem,
+        Onward(sample.factors.loadings),
+        tol=model.tol,
+        max_iter=model.max_iter,
+        solver=Solver(model.solver, model.inner, model.rho),
+        callback=model.callback,
+        engine=model.engine,
+    )
+    order, _ = aligned(found.factors.loadings[:k], sample.factors.loadings[:k])
+    told = (replace(each, factors=tuple(np.take(each.factors, order))) for each in sample.starts)
+    return replace(found, starts=tuple(told))
 
 
 def starts_table(starts: tuple[StartResult, ...], factors: Any) -> pd.DataFrame:

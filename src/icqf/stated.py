@@ -116,10 +116,10 @@ def state_problem(model: ICQF, X: Any, *, confounds: Any, sample_weight: Any) ->
         work, design = work[kept], design[kept]
         weights = None if weights is None else weights[kept]
     check_items(work, items)
-    _warn_of_few_answers(work, items, design, encoder)
+    warn_of_few_answers(work, items, design, encoder)
     item_weight = item_weights(model.item_weight, items)
     return StatedProblem(
-        weighed(_problem(model, work, design, weights, ranges, encoder, dtype), item_weight),
+        weighed(problem_of(model, observed(work, design, weights, dtype), ranges, encoder), item_weight),
         kept,
         answered,
         rows,
@@ -132,7 +132,7 @@ def state_problem(model: ICQF, X: Any, *, confounds: Any, sample_weight: Any) ->
     )
 
 
-def _warn_of_few_answers(answers: Array, items: list[str], design: Array, encoder: ConfoundEncoder) -> None:
+def warn_of_few_answers(answers: Any, items: list[str], design: Array, encoder: ConfoundEncoder) -> None:
     """Warn of items that so few of a category answered that its loadings are their answers."""
     named = encoder.categories()
     if encoder.smallest_category > 1 and named:
@@ -158,29 +158,24 @@ def state_others(model: FittedModel, X: Any, confounds: Any) -> tuple[Problem, A
     if not answered.all():
         warn_of_empty_rows(rows, answered, consequence="their scores are NaN")
         work, design = work[answered], design[answered]
-    problem = _problem(model, work, design, None, ranges, model.confound_encoder_, model.dtype_)
+    observations = observed(work, design, None, model.dtype_)
+    problem = problem_of(model, observations, ranges, model.confound_encoder_)
     scale = model.item_scale_
     return problem if (scale == 1).all() else problem.scaled(scale), answered
 
 
-def _problem(
-    model: FittedModel,
-    work: Array,
-    design: Array,
-    weights: Array | None,
-    ranges: Array,
-    encoder: ConfoundEncoder,
-    dtype: np.dtype[Any],
+def observed(work: Array, design: Array, weights: Array | None, dtype: np.dtype[Any]) -> Observations:
+    """These answers (counted from 0), confound columns and weights."""
+    # The design is in double precision: the bounds on R hold exactly.
+    return Observations(work, np.ascontiguousarray(design.T), weights, dtype=dtype)
+
+
+def problem_of(
+    model: FittedModel, observations: Observations, ranges: Array, encoder: ConfoundEncoder
 ) -> Problem:
-    """The problem of these answers (counted from 0), confound columns and weights."""
+    """The problem that the settings of `model` make of these observations."""
     span = ranges[:, 1] - ranges[:, 0]
     loading = span if model.loading_max == "item_range" else model.loading_max
-    observations = Observations(
-        work,
-        np.ascontiguousarray(design.T),  # in double precision: the bounds on R hold exactly
-        weights,
-        dtype=dtype,
-    )
     return Problem(
         observations,
         span,

@@ -10,15 +10,17 @@ from typing import Literal, overload
 
 import numpy as np
 
+from icqf.errors import InputError
 from icqf.solvers.admm import ADMMIteration
 from icqf.solvers.fast import FastIteration
-from icqf.solvers.finish import finish, score_tolerance
-from icqf.solvers.problem import Problem
+from icqf.solvers.finish import PlaceSolved, finish, score_tolerance
+from icqf.solvers.problem import Array, Problem
 from icqf.solvers.result import Factorization, Factors, Iterated
 from icqf.solvers.rows import Rows
 from icqf.solvers.start import Starts, begin
 
 _STILL = 20  # iterations without a move of the loadings, after which the certificate is asked all the same
+_SCORES = 1e-3  # how exactly scores are solved for loadings that a fit goes on from
 _MARGIN = 1.25  # iterations stop this much below the tolerance, so that the certificate rarely asks for more
 
 
@@ -41,6 +43,13 @@ class Begin:
 
 
 @dataclass(frozen=True)
+class Onward:
+    """Loadings (K, m) to go on from, with the scores that are best for them."""
+
+    loadings: Array
+
+
+@dataclass(frozen=True)
 class IterationProgress:
     """What a callback is told after each iteration."""
 
@@ -51,7 +60,7 @@ class IterationProgress:
     step: float
 
 
-Start = Factors | Begin
+Start = Factors | Begin | Onward
 Callback = Callable[[IterationProgress], object]
 FAST = Solver()
 
@@ -178,6 +187,14 @@ class Engine(ABC):
 
 
 def _iteration(problem: Problem, start: Start, solver: Solver, rows: Rows) -> ADMMIteration | FastIteration:
+    if solver.name == "admm" and not problem.observations.here:
+        raise InputError(
+            "solver='admm' needs all answers in memory; the answers of this fit are read in parts.",
+            remedy="Leave solver at 'fast'.",
+        )
+    if isinstance(start, Onward):
+        rows.apply(PlaceSolved(start.loadings, problem.terms, _SCORES))
+        return FastIteration(problem, start.loadings, rows)
     if isinstance(start, Begin):
         if solver.name == "fast" and problem.observations.n_bins == 1:
             return FastIteration(problem, begin(problem, rows, start.name, start.k, start.rng), rows)

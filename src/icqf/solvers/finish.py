@@ -90,6 +90,19 @@ class SolveScores:
 
 
 @dataclass(frozen=True)
+class PlaceSolved:
+    """Place the participants at the best scores for the loadings Q (K, m)."""
+
+    Q: Array
+    terms: Terms
+    tol: float
+
+    def __call__(self, block: Block, held: Held) -> tuple[Held, None]:
+        scores = scores_of_block(block, self.Q, self.terms, tol=self.tol).astype(block.X.dtype)
+        return replace(held, scores=scores, previous=None, multipliers=None), None
+
+
+@dataclass(frozen=True)
 class HighestConfoundPart:
     """Find the highest answer (m,) that confounds alone make, with loadings Q (c, m)."""
 

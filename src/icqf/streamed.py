@@ -1,0 +1,283 @@
+"""The statement of a problem whose answers are read in parts and kept in a file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import warnings
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from icqf.data.cohort import Cohort, Part
+from icqf.data.confounds import ConfoundEncoder
+from icqf.data.questionnaire import Questionnaire
+from icqf.data.rows import refuse_other_rows
+from icqf.data.validate import (
+    check_items,
+    check_ranges,
+    item_ranges,
+    item_weights,
+    named_answers,
+    numeric_table,
+    observed_rows,
+    unpacked,
+    warn_of_empty_rows,
+    weights_of,
+    working_matrix,
+)
+from icqf.errors import InputError
+from icqf.io.modelfile import StoredCodebook
+from icqf.solvers.scaling import weighed
+from icqf.solvers.stored_answers import MISSING, StoredAnswers, StoredObservations
+from icqf.stated import Array, StatedProblem, problem_of, warn_of_few_answers
+
+if TYPE_CHECKING:
+    from icqf.estimator import ICQF
+
+_TYPES = (np.dtype(np.int8), np.dtype(np.int16), np.dtype(np.float32))
+
+
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """What was found on the way through all parts."""
+
+    answers: StoredAnswers
+    items: list[str]
+    named: bool
+    ranges: Array
+    answered: Array
+    confounds: pd.DataFrame | None
+    weights: Array | None
+    codebook: StoredCodebook
+
+
+def state_cohort(model: ICQF, cohort: Cohort, *, confounds: Any, sample_weight: Any) -> StatedProblem:
+    """The problem that the settings of `model` make of answers that are read in parts; see `ICQF.state`.
+
+    The answers are checked part by part and kept in a file of the temporary folder, in the smallest type that
+    holds them, until nobody needs them any longer. An array of that kind that is in a file already is used
+    where it is.
+    """
+    read = _read(model, cohort, sample_weight)
+    n = len(read.answered)
+    if confounds is not None:
+        refuse_other_rows(read.answered, confounds=confounds)
+    else:
+        confounds = read.confounds
+    weights = read.weights
+    kept = read.answered if weights is None else read.answered & (weights > 0)
+    encoder = ConfoundEncoder(
+        ranges=model.confound_ranges,
+        intercept=model.intercept,
+        missing=model.missing_confounds,
+        smallest_category=model.smallest_category,
+    ).fit(confounds, weights=read.answered if weights is None else read.answered * weights)
+    design = encoder.transform(confounds, n_rows=n)
+    if not read.answered.all():
+        warn_of_empty_rows(range(n), read.answered, consequence="kept out of the fit")
+    if not kept.all():
+        design, weights = design[kept], None if weights is None else weights[kept]
+    check_items(read.answers, read.items)  # type: ignore[arg-type]
+    warn_of_few_answers(read.answers, read.items, design, encoder)
+    dtype = np.dtype("float32" if model.dtype == "auto" else model.dtype)
+    observations = StoredObservations(read.answers, np.ascontiguousarray(design.T), weights, dtype=dtype)
+    return StatedProblem(
+        weighed(
+            problem_of(model, observations, read.ranges, encoder), item_weights(model.item_weight, read.items)
+        ),
+        kept,
+        read.answered,
+        range(n),
+        tuple(read.items),
+        read.named,
+        read.ranges,
+        encoder,
+        codebook=read.codebook,
+    )
+
+
+def _read(model: ICQF, cohort: Cohort, sample_weight: Any) -> _Read:
+    """Read, check and keep the answers in the narrowest type that holds them."""
+    ranges = _undeclared(model, cohort)
+    for dtype in _TYPES:
+        spool = _Spool(model, cohort, ranges, dtype, sample_weight)
+        read = spool.run()
+        if read is not None:
+            return read
+    raise InputError("The answers cannot be kept as numbers.")
+
+
+def _undeclared(model: ICQF, cohort: Cohort) -> tuple[float, float] | None:
+    """The lowest and the highest answer of all, where ranges are declared neither here nor by the data."""
+    if model.item_range is not None:
+        return None
+    low, high = np.inf, -np.inf
+    for part in cohort.parts():
+        if isinstance(part.answers, Questionnaire):
+            return None
+        answers, _, _ = named_answers(model, numeric_table(part.answers))
+        low = min(low, float(np.fmin.reduce(answers, axis=None)))
+        high = max(high, float(np.fmax.reduce(answers, axis=None)))
+    return low, high
+
+
+class _Spool:
+    """One way through all parts: each is checked, and written in one type of number."""
+
+    def __init__(
+        self,
+        model: ICQF,
+        cohort: Cohort,
+        found: tuple[float, float] | None,
+        dtype: np.dtype[Any],
+        sample_weight: Any,
+    ) -> None:
+        self.model, self.cohort, self.found, self.dtype = model, cohort, found, dtype
+        self.weights = sample_weight
+        self.items: list[str] = []
+        self.named = False
+        self.ranges = np.empty((0, 2))
+        self.codebook = StoredCodebook()
+        self.n = 0
+        self._answered: list[Array] = []
+        self._confounds: list[pd.DataFrame] = []
+        self._weights: list[Array] = []
+
+    def run(self) -> _Read | None:
+        """What was read; None where this type of number does not hold it."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of an item that nobody of a part answered
+            place = self._in_place()
+            written = place if place is not None else self._written()
+        if written is None:
+            return None
+        answered = np.concatenate(self._answered)
+        return _Read(
+            written,
+            self.items,
+            self.named,
+            self.ranges,
+            answered,
+            pd.concat(self._confounds, ignore_index=True) if self._confounds else None,
+            self._all_weights(answered),
+            self.codebook,
+        )
+
+    def _in_place(self) -> StoredAnswers | None:
+        """The array in its own file, where it is already as it would be written."""
+        array = self.cohort.stored
+        if array is None or array.dtype != self.dtype or not array.flags.c_contiguous:
+            return None
+        for codes in self._parts():
+            if codes is None or self.ranges[:, 0].any() or not self._answered[-1].all():
+                self._begin_anew()
+                return None
+        if self.weights is not None and not (np.asarray(self.weights) > 0).all():
+            self._begin_anew()
+            return None
+        return StoredAnswers(str(array.filename), array.shape, array.dtype, int(array.offset))
+
+    def _begin_anew(self) -> None:
+        self.n, self._answered, self._confounds, self._weights = 0, [], [], []
+
+    def _written(self) -> StoredAnswers | None:
+        handle, path = tempfile.mkstemp(prefix="icqf-", suffix=".answers")  # which nobody else may read
+        rows = 0
+        try:
+            with os.fdopen(handle, "wb") as file:
+                for codes in self._parts():
+                    if codes is None:
+                        os.remove(path)
+                        return None
+                    codes.tofile(file)
+                    rows += len(codes)
+        except OSError as error:
+            _remove(path)
+            room = shutil.disk_usage(os.path.dirname(path)).free
+            raise InputError(
+                f"The answers could not be kept in the temporary folder {os.path.dirname(path)} "
+                f"({error.strerror}; {room / 1e9:.1f} GB are free).",
+                code="no-room",
+                remedy="Set TMPDIR to a folder with more room.",
+            ) from None
+        except BaseException:
+            _remove(path)
+            raise
+        answers = StoredAnswers(path, (rows, len(self.items)), self.dtype)
+        weakref.finalize(answers, _remove, path)
+        return answers
+
+    def _parts(self) -> Iterator[Array | None]:
+        """The answers of each part that take part, as they are written; None where the type is too narrow."""
+        for part in self.cohort.parts():
+            answers, known = self._answers(part)
+            rows = (
+                answers.index if isinstance(answers, pd.DataFrame) else range(self.n, self.n + len(answers))
+            )
+            plain = self._named(answers)
+            if self.n == 0:
+                self._learn_ranges(known, plain)
+            if known is None or not np.array_equal(known, self.ranges):
+                check_ranges(plain, self.ranges, self.items, list(rows))
+            work = working_matrix(plain, self.ranges, np.dtype(np.float64))
+            answered = observed_rows(plain)
+            self._answered.append(answered)
+            kept = answered & self._positive(len(answered))
+            self.n += len(answered)
+            yield self._coded(work if kept.all() else work[kept])
+
+    def _answers(self, part: Part) -> tuple[Any, Array | None]:
+        if isinstance(part.answers, Questionnaire) and self.n == 0:
+            own = part.answers
+            self.codebook = StoredCodebook(own.items, str(own.answers.index.name or ""), own.confound_entries)
+        X, confounds, weights, known = unpacked(part.answers, part.confounds)
+        if confounds is not None:
+            self._confounds.append(confounds)
+        if weights is not None:
+            self._weights.append(np.asarray(weights, dtype=float))
+        return numeric_table(X), None if known is None else known.to_numpy()
+
+    def _named(self, table: Any) -> Array:
+        plain, items, named = named_answers(self.model, table)
+        if self.n == 0:
+            self.items, self.named = items, named
+        elif items != self.items:
+            raise InputError("The parts of the table do not have the same items, in the same order.")
+        return plain
+
+    def _learn_ranges(self, known: Array | None, plain: Array) -> None:
+        if self.found is not None:
+            plain = np.broadcast_to(np.array(self.found)[:, None], (2, len(self.items)))
+        declared = known if self.model.item_range is None else self.model.item_range
+        self.ranges = item_ranges(declared, self.items, plain)
+
+    def _positive(self, rows: int) -> Array:
+        """Which participants of the part that comes next have a weight above 0."""
+        if self.weights is not None:
+            given = np.asarray(self.weights, dtype=float)[self.n : self.n + rows] > 0
+            return given if len(given) == rows else np.ones(rows, dtype=bool)  # the number is refused later
+        return self._weights[-1] > 0 if self._weights else np.ones(rows, dtype=bool)
+
+    def _all_weights(self, answered: Array) -> Array | None:
+        own = np.concatenate(self._weights) if self._weights else None
+        return weights_of(own if self.weights is None else self.weights, answered[:, None])
+
+    def _coded(self, work: Array) -> Array | None:
+        if self.dtype.kind == "f":
+            return work.astype(self.dtype)
+        if work.dtype.kind != "f":
+            return work.astype(self.dtype) if work.max(initial=0) <= np.iinfo(self.dtype).max else None
+        codes = np.where(np.isnan(work), MISSING, work).astype(self.dtype)
+        return codes if ((codes == work) | np.isnan(work)).all() else None
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(path)
