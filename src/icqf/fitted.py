@@ -98,18 +98,21 @@ class FittedModel(TransformerMixin, BaseEstimator):
         return scores
 
     def _transform_in_parts(self, cohort: Cohort, confounds: Any) -> Array:
-        found, first = [], 0
+        table, first, found = as_pandas(confounds), 0, []
         for part in cohort.parts():
-            beside = part.confounds
-            n = part.answers.n_participants if isinstance(part.answers, Questionnaire) else len(part.answers)
-            if confounds is not None:
-                beside = as_pandas(confounds).iloc[first : first + n]
-                first += n
-            found.append(np.asarray(self.transform(part.answers, confounds=beside)))
-        if confounds is not None and first != len(as_pandas(confounds)):
+            answers, beside = part.answers, part.confounds
+            n = answers.n_participants if isinstance(answers, Questionnaire) else len(answers)
+            if table is not None:
+                beside = pd.DataFrame(table).iloc[first : first + n]
+                if len(beside) == n and isinstance(answers, pd.DataFrame):
+                    beside = beside.set_axis(answers.index)
+            first += n
+            if table is None or len(beside) == n:
+                found.append(np.asarray(self.transform(answers, confounds=beside)))
+        if table is not None and first != len(table):
             raise InputError(
-                f"There are {first} participants but {len(as_pandas(confounds))} rows of confounds; give one "
-                "row per participant, in the same order."
+                f"There are {first} participants but {len(table)} rows of confounds; give one row per "
+                "participant, in the same order."
             )
         return np.concatenate(found)
 

@@ -90,8 +90,7 @@ def _from_a_sample(model: ICQF, problem: Problem, k: int, rng: np.random.Generat
 
     What is told of the starts is what became of them there.
     """
-    rows = np.sort(rng.choice(problem.n, min(problem.n, SAMPLE), replace=False))
-    sample = fit_from_starts(model, problem.of_rows(rows), k)
+    sample = fit_from_starts(model, in_memory(problem, rng), k)
     (found,) = run(
         problem,
         Onward(sample.factors.loadings),
@@ -104,6 +103,13 @@ def _from_a_sample(model: ICQF, problem: Problem, k: int, rng: np.random.Generat
     order, _ = aligned(found.factors.loadings[:k], sample.factors.loadings[:k])
     told = (replace(each, factors=tuple(np.take(each.factors, order))) for each in sample.starts)
     return replace(found, starts=tuple(told))
+
+
+def in_memory(problem: Problem, rng: np.random.Generator) -> Problem:
+    """The problem itself, or, where its answers stay in a file, that of some participants drawn at random."""
+    if problem.observations.here:
+        return problem
+    return problem.of_rows(np.sort(rng.choice(problem.n, min(problem.n, SAMPLE), replace=False)))
 
 
 def starts_table(starts: tuple[StartResult, ...], factors: Any) -> pd.DataFrame:

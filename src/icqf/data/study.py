@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from icqf.data.cohort import Cohort
 from icqf.data.direction import Directions
 from icqf.data.overview import Overview
 from icqf.data.questionnaire import Item, Questionnaire
@@ -34,6 +35,10 @@ class Study:
         The files that were read.
     n_rows : int or None
         Rows in the file of answers, empty ones included.
+    cohort : Cohort or None
+        All participants, where they are too many to be held at once and the questionnaire is of some.
+    cohort_rows : int
+        Rows of the cohort's file.
 
     Examples
     --------
@@ -51,6 +56,8 @@ class Study:
     notes: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
     n_rows: int | None = None
+    cohort: Cohort | None = None
+    cohort_rows: int = 0
 
     @cached_property
     def items(self) -> tuple[Item, ...]:

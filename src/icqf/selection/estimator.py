@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -33,6 +34,7 @@ from icqf.selection.run import as_table, first_candidates, run_search
 from icqf.selection.search import Plan
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Factorization
+from icqf.started import in_memory
 from icqf.stated import StatedProblem
 
 Array = NDArray[Any]
@@ -187,7 +189,8 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X, confounds, sample_weight
-            As for `ICQF.fit`.
+            As for `ICQF.fit`. Where the answers are read in parts, the choice rests on 20 000 participants
+            drawn at random; the final fit is of all of them.
         y : ignored
         groups : array (n,), optional
             Family or site: participants of one group are always hidden together. None: those of the
@@ -206,10 +209,12 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         model = self._estimator()
         stated = model.state(X, confounds=confounds, sample_weight=sample_weight)
-        problem = stated.problem
+        problem = in_memory(stated.problem, np.random.default_rng([seed, 4]))
+        if groups is not None and problem is not stated.problem:
+            raise InputError("groups cannot be used with answers that are read in parts.")
         together = group_codes(groups, stated.kept)
         self._warn_if_few(problem.n)
-        plan = self._plan(model, stated, together, seed)
+        plan = self._plan(model, replace(stated, problem=problem), together, seed)
         journal = None if self.checkpoint is None else SearchJournal(self.checkpoint, fingerprint(plan))
         ks = self._candidates(problem, seed)
         trials = run_search(

@@ -24,6 +24,7 @@ from icqf.io.readers.files import read_table
 from icqf.io.readers.questionnaires import assemble
 from icqf.io.readers.tables import Table, recognised_id, require_column
 from icqf.io.readers.visits import keep_visit
+from icqf.workflow.large import sample_of, sampled_study, stream_of
 from icqf.workflow.options import StudyOptions
 
 
@@ -46,7 +47,9 @@ def read_study(options: StudyOptions, *, labels: Sequence[str] = ()) -> Study:
     >>> read_study(options).questionnaire.answers.shape
     (600, 15)
     """
-    table, columns = study_columns(options, labels)
+    stream = stream_of(options)
+    sample = None if stream is None else sample_of(stream, seed=options.seed)
+    table, columns = study_columns(options, labels, answers=None if sample is None else sample.table)
     confounds = list(options.confounds)
     for name in labels:
         require_column(table, name, "a label")
@@ -60,7 +63,7 @@ def read_study(options: StudyOptions, *, labels: Sequence[str] = ()) -> Study:
         except InputError as error:
             raise error.at(questionnaire.source) from None
     beside = questionnaire.confounds
-    return Study(
+    study = Study(
         questionnaire.with_confounds(beside[confounds] if beside is not None and confounds else None),
         labels=None if beside is None or not labels else beside[list(labels)],
         name="study-labelled" if labels else "study",
@@ -68,6 +71,7 @@ def read_study(options: StudyOptions, *, labels: Sequence[str] = ()) -> Study:
         files=input_files(options),
         n_rows=len(table.frame),
     )
+    return study if stream is None or sample is None else sampled_study(study, stream, options, sample.n_rows)
 
 
 def check_study(options: StudyOptions) -> Findings:
@@ -81,7 +85,9 @@ def check_study(options: StudyOptions) -> Findings:
     >>> check_study(StudyOptions.of({"answers": answers, "codebook": codebook})).must_fix
     False
     """
-    table, columns = study_columns(options)
+    stream = stream_of(options)
+    sample = None if stream is None else sample_of(stream, seed=options.seed).table
+    table, columns = study_columns(options, answers=sample)
     return check_table(table, smallest_category=options.smallest_category, **columns)
 
 
@@ -133,10 +139,14 @@ def input_files(options: StudyOptions) -> tuple[Path, ...]:
     return tuple(path for path in files if path is not None)
 
 
-def study_columns(options: StudyOptions, labels: Sequence[str] = ()) -> tuple[Table, dict[str, Any]]:
-    """Return the table of answers, and what its columns are."""
+def study_columns(
+    options: StudyOptions, labels: Sequence[str] = (), *, answers: Table | None = None
+) -> tuple[Table, dict[str, Any]]:
+    """Return the table of answers (unless it is given, read here), and what its columns are."""
     texts = [name for name in (options.id, options.groups) if name]
-    table = keep_visit(read_table(options.answers, dictionary=options.dictionary, text=texts), options.visit)
+    if answers is None:
+        answers = read_table(options.answers, dictionary=options.dictionary, text=texts)
+    table = keep_visit(answers, options.visit)
     if options.participants is not None:
         beside = [*options.confounds, *(name for name in (options.groups, options.weights) if name), *labels]
         table = joined_by_id(table, read_table(options.participants, text=texts), beside, id=options.id)

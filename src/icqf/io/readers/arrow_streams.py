@@ -162,7 +162,7 @@ def _fragments(dataset: Any, source: str, folder: Path | None) -> Iterator[tuple
     """The parts of a dataset, each with its name for messages and with what it is, in words."""
     for fragment in dataset.get_fragments():
         path = Path(getattr(fragment, "path", "") or source)
-        place = path if folder is None else Path(folder.name, path.relative_to(folder.absolute()))
+        place = Path(path.name) if folder is None else Path(folder.name, path.relative_to(folder.absolute()))
         ending = path.suffix.lower()
         what = _WHAT["parquet"] if ending in PARQUET else _WHAT["ipc"] if ending in ARROW else "a dataset"
         yield fragment, place, what

@@ -1,0 +1,172 @@
+"""Studies whose files are too large to be held whole: a sample to look at, and all of them to fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from icqf.data.cohort import Cohort, Part
+from icqf.data.questionnaire import Questionnaire
+from icqf.data.study import Study
+from icqf.errors import InputError, counted
+from icqf.io.formats import ARROW, PARQUET, TEXT
+from icqf.io.readers.batches import Batch
+from icqf.io.readers.questionnaires import NO_IDS, read_questionnaire
+from icqf.io.readers.streams import Stream, open_stream
+from icqf.io.readers.tables import Table
+from icqf.workflow.options import StudyOptions
+
+LARGE = 50_000_000  # cells of a table from which on it is read in parts
+SAMPLE = 20_000  # participants to look at and to choose with
+_CELL_BYTES = 2  # of a cell and its separator in delimited text
+
+
+def stream_of(options: StudyOptions) -> Stream | None:
+    """The file of answers as a stream, where it is large; None where it is read whole."""
+    path = options.answers
+    texts = [name for name in (options.id, options.groups) if name]
+    if path.is_dir() or (path.is_file() and path.suffix.lower() in (*PARQUET, *ARROW)):
+        stream = open_stream(path, text=texts)
+        large = path.is_dir() or (stream.n_rows or 0) * len(stream.names) > LARGE
+    elif path.is_file() and path.suffix.lower() in TEXT and path.stat().st_size > LARGE * _CELL_BYTES:
+        stream = open_stream(path, text=texts)
+        large = True
+    else:
+        return None
+    if not large or stream.whole:
+        return None
+    for name in ("visit", "participants", "dictionary"):
+        if getattr(options, name):
+            raise InputError(
+                f"{stream.source}: {name} cannot be used with a table that is too large to be held whole.",
+                code="too-large",
+                remedy="Put what it says into the table or its codebook first.",
+                name=name,
+            )
+    return stream
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """Some participants of a stream, in the order of the file, and how many rows there are in all."""
+
+    table: Table
+    n_rows: int
+
+
+def sample_of(stream: Stream, *, size: int = SAMPLE, seed: int = 0) -> Sampled:
+    """Draw participants at random; whoever gave the lowest or the highest answer to an item is among them.
+
+    So nothing is out of the range of the sample that is not out of the declared range.
+    """
+    rng = np.random.default_rng(seed)
+    ends: dict[str, tuple[float, float]] = {}
+    drawn: list[tuple[Batch, np.ndarray, np.ndarray]] = []  # each with places of rows, and their lots
+    extreme: list[tuple[Batch, np.ndarray]] = []
+    n_rows, limit = 0, np.inf
+    for batch in stream.batches():
+        lots = rng.random(len(batch))
+        chosen = np.flatnonzero(lots < limit)
+        drawn.append((_rows(batch, chosen), np.arange(len(chosen)), lots[chosen]))
+        outer = _extremes(batch, ends)
+        if len(outer):
+            extreme.append((_rows(batch, outer), outer))
+        n_rows += len(batch)
+        together = np.concatenate([lots for _, _, lots in drawn])
+        if len(together) > size:
+            limit = float(np.partition(together, size)[size])
+    parts = [_rows(batch, places[lots < limit]) for batch, places, lots in drawn]
+    return Sampled(_joined([*parts, *(batch for batch, _ in extreme)]), n_rows)
+
+
+def _rows(batch: Batch, places: np.ndarray) -> Batch:
+    content = batch.content
+    kept = content.iloc[places] if isinstance(content, pd.DataFrame) else content.take(places)
+    return replace(batch, content=kept, rows=batch.rows[places])
+
+
+def _extremes(batch: Batch, ends: dict[str, tuple[float, float]]) -> np.ndarray:
+    """Places of rows with a lower or higher number in some column than any row before."""
+    found: set[int] = set()
+    for name, column in batch.frame.items():
+        if not pd.api.types.is_numeric_dtype(column.dtype):
+            continue
+        numbers = column.to_numpy(dtype=float, na_value=np.nan)
+        if np.isnan(numbers).all():
+            continue
+        at = int(np.nanargmin(numbers)), int(np.nanargmax(numbers))
+        low, high = ends.get(str(name), (np.inf, -np.inf))
+        lowest, highest = (float(numbers[place]) for place in at)
+        found |= {at[0]} if lowest < low else set()
+        found |= {at[1]} if highest > high else set()
+        ends[str(name)] = (min(low, lowest), max(high, highest))
+    return np.array(sorted(found), dtype=int)
+
+
+def _joined(parts: list[Batch]) -> Table:
+    """One table of several batches' rows, each row once, in the order of the file."""
+    first = parts[0].table()
+    frame = pd.concat([part.frame for part in parts], ignore_index=True)
+    places = np.concatenate([part.rows for part in parts])
+    sources = np.repeat([part.source for part in parts], [len(part) for part in parts])
+    where = pd.DataFrame({"source": sources, "row": places}).drop_duplicates()
+    order = where.sort_values(["source", "row"]).index
+    return replace(first, frame=frame.iloc[order].reset_index(drop=True), rows=places[order])
+
+
+def cohort_like(stream: Stream, sample: Questionnaire, options: StudyOptions) -> Cohort:
+    """All participants of a stream, with items, ranges and directions as they were found in a sample."""
+    known = sample.with_observed_ranges()
+    items = [item.name for item in known.items]
+    others = [name for name in (options.id or sample.answers.index.name, options.weights) if name]
+    wanted = [*items, *options.confounds, *(str(name) for name in others if name in stream.names)]
+
+    def parts() -> Iterator[Part]:
+        first = 1
+        for batch in stream.batches(list(dict.fromkeys(wanted))):
+            read = read_questionnaire(
+                batch.table(),
+                codebook=(*known.items, *known.confound_entries),
+                id=options.id,
+                items=items,
+                confounds=options.confounds,
+                weights=options.weights,
+                missing_codes=options.missing_codes,
+            )
+            yield Part(_numbered(read, first) if NO_IDS in read.notes else read)
+            first += read.n_participants
+
+    return Cohort(parts)
+
+
+def _numbered(part: Questionnaire, first: int) -> Questionnaire:
+    """The same participants, who have no ids, numbered from `first` on."""
+    index = pd.Index([str(first + at) for at in range(part.n_participants)], name=part.answers.index.name)
+
+    def under(table: Any) -> Any:
+        return None if table is None else table.set_axis(index, axis=0)
+
+    return replace(
+        part, answers=under(part.answers), confounds=under(part.confounds), weights=under(part.weights)
+    )
+
+
+def sampled_study(study: Study, stream: Stream, options: StudyOptions, n_rows: int) -> Study:
+    """The study of a sample, with all participants as its cohort."""
+    sample = study.questionnaire
+    note = (
+        f"The table has {counted(n_rows, 'row')}, too many to be held at once. Factors and scores are of all "
+        "of them; what is shown of participants, and the choice of the number of factors, rest on "
+        f"{counted(sample.n_participants, 'participant')} drawn at random."
+    )
+    return replace(
+        study,
+        questionnaire=replace(sample, notes=(*sample.notes, note)),
+        n_rows=None,
+        cohort=cohort_like(stream, sample, options),
+        cohort_rows=n_rows,
+    )
