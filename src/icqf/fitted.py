@@ -107,7 +107,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
                 if len(beside) == n and isinstance(answers, pd.DataFrame):
                     beside = beside.set_axis(answers.index)
             first += n
-            if table is None or len(beside) == n:
+            if beside is None or len(beside) == n:
                 found.append(np.asarray(self.transform(answers, confounds=beside)))
         if table is not None and first != len(table):
             raise InputError(
