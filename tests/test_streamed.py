@@ -11,7 +11,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from icqf import ICQF, ICQFCV
-from icqf.data.cohort import Cohort
+from icqf.data.parts import AnswersInParts
 from icqf.data.validate import EmptyRowsWarning, RangeWarning
 from icqf.errors import InputError
 from icqf.io.readers.streams import open_stream
@@ -46,8 +46,8 @@ def parquet(frame, tmp_path):
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    monkeypatch.setattr("icqf.io.cohorts.open_stream", partial(open_stream, batch_rows=128))
-    monkeypatch.setattr("icqf.data.cohort._ROWS", 128)
+    monkeypatch.setattr("icqf.io.parts.open_stream", partial(open_stream, batch_rows=128))
+    monkeypatch.setattr("icqf.data.parts._ROWS", 128)
     monkeypatch.setattr("icqf.solvers.observations._BLOCK_ROWS", 100)
 
 
@@ -218,5 +218,5 @@ def test_confounds_of_another_number_of_participants_are_refused(frame, parquet)
 
 
 def test_a_cohort_can_be_read_again(frame):
-    cohort = Cohort.of_array(np.asarray(frame[ITEMS].fillna(-1), dtype=np.int8))
-    assert [sum(len(part.answers) for part in cohort.parts()) for _ in range(2)] == [700, 700]
+    source = AnswersInParts.of_array(np.asarray(frame[ITEMS].fillna(-1), dtype=np.int8))
+    assert [sum(len(part.answers) for part in source.parts()) for _ in range(2)] == [700, 700]

@@ -17,15 +17,15 @@ from icqf.data.parameters import check_parameters, check_start, parameter_error
 from icqf.engines.base import Callback
 from icqf.errors import InputError, InputWarning, Worded
 from icqf.fitted import FittedModel
-from icqf.io.cohorts import cohort_of
 from icqf.io.modelfile import StoredModel
+from icqf.io.parts import in_parts
 from icqf.naming import default_names
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Certificate, Factorization
 from icqf.started import fit_from_starts, starts_table
 from icqf.stated import StatedProblem, state_problem
 from icqf.stored import description
-from icqf.streamed import state_cohort
+from icqf.streamed import state_in_parts
 from icqf.summary import FitStatistics
 
 Array = NDArray[Any]
@@ -288,9 +288,9 @@ class ICQF(FittedModel):
         (3, ('item1', 'item2'))
         """
         check_parameters(self)
-        cohort, confounds = cohort_of(X, confounds)
-        if cohort is not None:
-            return state_cohort(self, cohort, confounds=confounds, sample_weight=sample_weight)
+        source, confounds = in_parts(X, confounds)
+        if source is not None:
+            return state_in_parts(self, source, confounds=confounds, sample_weight=sample_weight)
         return state_problem(self, X, confounds=confounds, sample_weight=sample_weight)
 
     def solve(self, stated: StatedProblem) -> Factorization:

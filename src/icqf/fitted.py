@@ -14,15 +14,15 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from icqf.data.cohort import Cohort
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.frames import as_pandas, like
+from icqf.data.parts import AnswersInParts
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.data.rows import refuse_other_rows
 from icqf.data.validate import weights_of
 from icqf.errors import InputError
-from icqf.io.cohorts import cohort_of
 from icqf.io.modelfile import StoredCodebook, StoredModel, damage_refused, read_model, write_model
+from icqf.io.parts import in_parts
 from icqf.naming import checked_names
 from icqf.solvers.finish import score_tolerance, solve_scores_inside
 from icqf.solvers.problem import Problem
@@ -88,18 +88,18 @@ class FittedModel(TransformerMixin, BaseEstimator):
         array([[1.]])
         """
         check_is_fitted(self)
-        cohort, confounds = cohort_of(X, confounds)
-        if cohort is not None:
-            return self._transform_in_parts(cohort, confounds)
+        source, confounds = in_parts(X, confounds)
+        if source is not None:
+            return self._transform_in_parts(source, confounds)
         problem, filled = state_others(self, X, confounds)
         scores = np.full((len(filled), len(self.components_)), np.nan)
         if filled.any():
             scores[filled] = self.solve_scores(problem).T
         return scores
 
-    def _transform_in_parts(self, cohort: Cohort, confounds: Any) -> Array:
+    def _transform_in_parts(self, source: AnswersInParts, confounds: Any) -> Array:
         table, first, found = as_pandas(confounds), 0, []
-        for part in cohort.parts():
+        for part in source.parts():
             answers, beside = part.answers, part.confounds
             n = answers.n_participants if isinstance(answers, Questionnaire) else len(answers)
             if table is not None:

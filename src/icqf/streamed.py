@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from icqf.data.cohort import Cohort, Part
 from icqf.data.confounds import ConfoundEncoder
+from icqf.data.parts import AnswersInParts, SomeAnswers
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.rows import refuse_other_rows
 from icqf.data.validate import (
@@ -45,7 +45,7 @@ _TYPES = (np.dtype(np.int8), np.dtype(np.int16), np.dtype(np.float32))
 
 
 @dataclass(frozen=True, eq=False)
-class _Read:
+class _ReadInParts:
     """What was found on the way through all parts."""
 
     answers: StoredAnswers
@@ -58,14 +58,16 @@ class _Read:
     codebook: StoredCodebook
 
 
-def state_cohort(model: ICQF, cohort: Cohort, *, confounds: Any, sample_weight: Any) -> StatedProblem:
+def state_in_parts(
+    model: ICQF, source: AnswersInParts, *, confounds: Any, sample_weight: Any
+) -> StatedProblem:
     """The problem that the settings of `model` make of answers that are read in parts; see `ICQF.state`.
 
     The answers are checked part by part and kept in a file of the temporary folder, in the smallest type that
     holds them, until nobody needs them any longer. An array of that kind that is in a file already is used
     where it is.
     """
-    read = _read(model, cohort, sample_weight)
+    read = _read(model, source, sample_weight)
     n = len(read.answered)
     if confounds is not None:
         refuse_other_rows(read.answered, confounds=confounds)
@@ -103,23 +105,23 @@ def state_cohort(model: ICQF, cohort: Cohort, *, confounds: Any, sample_weight: 
     )
 
 
-def _read(model: ICQF, cohort: Cohort, sample_weight: Any) -> _Read:
+def _read(model: ICQF, source: AnswersInParts, sample_weight: Any) -> _ReadInParts:
     """Read, check and keep the answers in the narrowest type that holds them."""
-    ranges = _undeclared(model, cohort)
+    ranges = _undeclared(model, source)
     for dtype in _TYPES:
-        spool = _Spool(model, cohort, ranges, dtype, sample_weight)
+        spool = _Spool(model, source, ranges, dtype, sample_weight)
         read = spool.run()
         if read is not None:
             return read
     raise InputError("The answers cannot be kept as numbers.")
 
 
-def _undeclared(model: ICQF, cohort: Cohort) -> tuple[float, float] | None:
+def _undeclared(model: ICQF, source: AnswersInParts) -> tuple[float, float] | None:
     """The lowest and the highest answer of all, where ranges are declared neither here nor by the data."""
     if model.item_range is not None:
         return None
     low, high = np.inf, -np.inf
-    for part in cohort.parts():
+    for part in source.parts():
         if isinstance(part.answers, Questionnaire):
             return None
         answers, _, _ = named_answers(model, numeric_table(part.answers))
@@ -134,12 +136,12 @@ class _Spool:
     def __init__(
         self,
         model: ICQF,
-        cohort: Cohort,
+        source: AnswersInParts,
         found: tuple[float, float] | None,
         dtype: np.dtype[Any],
         sample_weight: Any,
     ) -> None:
-        self.model, self.cohort, self.found, self.dtype = model, cohort, found, dtype
+        self.model, self.source, self.found, self.dtype = model, source, found, dtype
         self.weights = sample_weight
         self.items: list[str] = []
         self.named = False
@@ -150,7 +152,7 @@ class _Spool:
         self._confounds: list[pd.DataFrame] = []
         self._weights: list[Array] = []
 
-    def run(self) -> _Read | None:
+    def run(self) -> _ReadInParts | None:
         """What was read; None where this type of number does not hold it."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # of an item that nobody of a part answered
@@ -159,7 +161,7 @@ class _Spool:
         if written is None:
             return None
         answered = np.concatenate(self._answered)
-        return _Read(
+        return _ReadInParts(
             written,
             self.items,
             self.named,
@@ -172,7 +174,7 @@ class _Spool:
 
     def _in_place(self) -> StoredAnswers | None:
         """The array in its own file, where it is already as it would be written."""
-        array = self.cohort.stored
+        array = self.source.stored
         if array is None or array.dtype != self.dtype or not array.flags.c_contiguous:
             return None
         for codes in self._parts():
@@ -216,7 +218,7 @@ class _Spool:
 
     def _parts(self) -> Iterator[Array | None]:
         """The answers of each part that take part, as they are written; None where the type is too narrow."""
-        for part in self.cohort.parts():
+        for part in self.source.parts():
             answers, known = self._answers(part)
             rows = (
                 answers.index if isinstance(answers, pd.DataFrame) else range(self.n, self.n + len(answers))
@@ -233,7 +235,7 @@ class _Spool:
             self.n += len(answered)
             yield self._coded(work if kept.all() else work[kept])
 
-    def _answers(self, part: Part) -> tuple[Any, Array | None]:
+    def _answers(self, part: SomeAnswers) -> tuple[Any, Array | None]:
         if isinstance(part.answers, Questionnaire) and self.n == 0:
             own = part.answers
             self.codebook = StoredCodebook(own.items, str(own.answers.index.name or ""), own.confound_entries)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from icqf.data.cohort import Cohort
 from icqf.data.direction import Directions
 from icqf.data.overview import Overview
+from icqf.data.parts import AnswersInParts
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.errors import InputError, counted
 
@@ -35,10 +35,10 @@ class Study:
         The files that were read.
     n_rows : int or None
         Rows in the file of answers, empty ones included.
-    cohort : Cohort or None
+    everyone : AnswersInParts or None
         All participants, where they are too many to be held at once and the questionnaire is of some.
-    cohort_rows : int
-        Rows of the cohort's file.
+    rows_of_everyone : int
+        Rows of the source's file.
 
     Examples
     --------
@@ -56,8 +56,8 @@ class Study:
     notes: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
     n_rows: int | None = None
-    cohort: Cohort | None = None
-    cohort_rows: int = 0
+    everyone: AnswersInParts | None = None
+    rows_of_everyone: int = 0
 
     @cached_property
     def items(self) -> tuple[Item, ...]:

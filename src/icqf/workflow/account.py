@@ -33,7 +33,7 @@ def account_of(fit: StudyFit, *, outputs: list[str]) -> dict[str, Any]:
     model, search = fit.model, fit.search
     return {
         **run_account(fit.options, fit.started, fit.seconds, fit.study.files),
-        "rows": _rows(fit) if fit.study.cohort is None else _rows_of_cohort(fit),
+        "rows": _rows(fit) if fit.study.everyone is None else _rows_of_everyone(fit),
         "items": fit.study.questionnaire.n_items,
         "analysed": fit.study.overview.to_dict(),
         "directions": fit.study.directions.to_dict(),
@@ -79,10 +79,10 @@ def shareable_options(options: StudyOptions) -> dict[str, Any]:
     }
 
 
-def _rows_of_cohort(fit: StudyFit) -> dict[str, Any]:
+def _rows_of_everyone(fit: StudyFit) -> dict[str, Any]:
     """Say how many rows came in and were fitted, where only some of them were held and shown."""
     return {
-        "in": fit.study.cohort_rows,
+        "in": fit.study.rows_of_everyone,
         "fitted": int(fit.model.n_participants_),
         "shown": fit.study.questionnaire.n_participants,
     }

@@ -118,9 +118,9 @@ def fit_study(
             search, (k,), (beta,) = None, options.n_components, options.beta
             model = model_of(options).set_params(n_components=k, beta=beta, callback=callback)
             values = model.fit_transform(study.questionnaire)
-        if study.cohort is not None:
+        if study.everyone is not None:
             chosen = {"n_components": len(model.components_), "beta": model.beta, "callback": callback}
-            model = model_of(options).set_params(**chosen).fit(study.cohort)
+            model = model_of(options).set_params(**chosen).fit(study.everyone)
             values = model.transform(study.questionnaire)
         if options.consensus:
             model = consensus(model, study.questionnaire, n_jobs=options.jobs, random_state=options.seed)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from icqf.data.cohort import Cohort, Part
+from icqf.data.parts import AnswersInParts, SomeAnswers
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.study import Study
 from icqf.errors import InputError, counted
@@ -118,14 +118,14 @@ def _joined(parts: list[Batch]) -> Table:
     return replace(first, frame=frame.iloc[order].reset_index(drop=True), rows=places[order])
 
 
-def cohort_like(stream: Stream, sample: Questionnaire, options: StudyOptions) -> Cohort:
+def everyone_like(stream: Stream, sample: Questionnaire, options: StudyOptions) -> AnswersInParts:
     """All participants of a stream, with items, ranges and directions as they were found in a sample."""
     known = sample.with_observed_ranges()
     items = [item.name for item in known.items]
     others = [name for name in (options.id or sample.answers.index.name, options.weights) if name]
     wanted = [*items, *options.confounds, *(str(name) for name in others if name in stream.names)]
 
-    def parts() -> Iterator[Part]:
+    def parts() -> Iterator[SomeAnswers]:
         first = 1
         for batch in stream.batches(list(dict.fromkeys(wanted))):
             read = read_questionnaire(
@@ -137,10 +137,10 @@ def cohort_like(stream: Stream, sample: Questionnaire, options: StudyOptions) ->
                 weights=options.weights,
                 missing_codes=options.missing_codes,
             )
-            yield Part(_numbered(read, first) if NO_IDS in read.notes else read)
+            yield SomeAnswers(_numbered(read, first) if NO_IDS in read.notes else read)
             first += read.n_participants
 
-    return Cohort(parts)
+    return AnswersInParts(parts)
 
 
 def _numbered(part: Questionnaire, first: int) -> Questionnaire:
@@ -156,7 +156,7 @@ def _numbered(part: Questionnaire, first: int) -> Questionnaire:
 
 
 def sampled_study(study: Study, stream: Stream, options: StudyOptions, n_rows: int) -> Study:
-    """The study of a sample, with all participants as its cohort."""
+    """The study of a sample, with all participants as its source."""
     sample = study.questionnaire
     note = (
         f"The table has {counted(n_rows, 'row')}, too many to be held at once. Factors and scores are of all "
@@ -167,6 +167,6 @@ def sampled_study(study: Study, stream: Stream, options: StudyOptions, n_rows: i
         study,
         questionnaire=replace(sample, notes=(*sample.notes, note)),
         n_rows=None,
-        cohort=cohort_like(stream, sample, options),
-        cohort_rows=n_rows,
+        everyone=everyone_like(stream, sample, options),
+        rows_of_everyone=n_rows,
     )

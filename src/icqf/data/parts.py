@@ -14,7 +14,7 @@ _ROWS = 32768
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class SomeAnswers:
     """Consecutive participants: their answers (a table, an array or a questionnaire) and their confounds."""
 
     answers: Any
@@ -22,7 +22,7 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Cohort:
+class AnswersInParts:
     """Answers that are read in parts, as often as they are needed.
 
     Parameters
@@ -35,23 +35,24 @@ class Cohort:
     Examples
     --------
     >>> import numpy as np
-    >>> cohort = Cohort(lambda: iter([Part(np.array([[0, 1], [2, 2]])), Part(np.array([[1, 0]]))]))
-    >>> sum(len(part.answers) for part in cohort.parts())
+    >>> parts = [SomeAnswers(np.array([[0, 1], [2, 2]])), SomeAnswers(np.array([[1, 0]]))]
+    >>> source = AnswersInParts(lambda: iter(parts))
+    >>> sum(len(part.answers) for part in source.parts())
     3
     """
 
-    parts: Callable[[], Iterator[Part]]
+    parts: Callable[[], Iterator[SomeAnswers]]
     stored: np.memmap[Any, Any] | None = None
 
     @classmethod
-    def of_array(cls, answers: np.memmap[Any, Any]) -> Cohort:
+    def of_array(cls, answers: np.memmap[Any, Any]) -> AnswersInParts:
         """The rows of an array in a file. In whole numbers, -1 is a missing answer."""
 
-        def parts() -> Iterator[Part]:
+        def parts() -> Iterator[SomeAnswers]:
             for start in range(0, len(answers), _ROWS):
                 part = np.asarray(answers[start : start + _ROWS])
                 if part.dtype.kind == "i" and (part == -1).any():
                     part = np.where(part == -1, np.nan, part)
-                yield Part(part)
+                yield SomeAnswers(part)
 
         return cls(parts, answers if isinstance(answers.base, mmap.mmap) else None)

@@ -9,30 +9,30 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from icqf.data.cohort import Cohort, Part
+from icqf.data.parts import AnswersInParts, SomeAnswers
 from icqf.errors import InputError, did_you_mean, listed
 from icqf.io.readers.streams import Stream, open_stream
 from icqf.io.readers.tables import recognised_id
 
 
-def cohort_of(X: Any, confounds: Any = None) -> tuple[Cohort | None, Any]:
+def in_parts(X: Any, confounds: Any = None) -> tuple[AnswersInParts | None, Any]:
     """What is to be read in parts, and the confounds that are still to be added; None for anything else.
 
     Files, folders and datasets of Arrow are read in parts, and so are arrays that are mapped from a file.
     Of a file, `confounds` may be the names of columns.
     """
-    if isinstance(X, Cohort):
+    if isinstance(X, AnswersInParts):
         return X, confounds
     if isinstance(X, np.memmap):
-        return Cohort.of_array(X), confounds
+        return AnswersInParts.of_array(X), confounds
     if isinstance(X, (str, os.PathLike)) or hasattr(X, "get_fragments"):
         names = [confounds] if isinstance(confounds, str) else confounds
         named = isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)
-        return open_cohort(open_stream(X), names if named else ()), None if named else confounds
+        return parts_of_stream(open_stream(X), names if named else ()), None if named else confounds
     return None, confounds
 
 
-def open_cohort(stream: Stream, confounds: Sequence[str] = ()) -> Cohort:
+def parts_of_stream(stream: Stream, confounds: Sequence[str] = ()) -> AnswersInParts:
     """The table of a stream: some columns are confounds, one may hold ids, and all others are items."""
     for name in confounds:
         if name not in stream.names:
@@ -45,10 +45,10 @@ def open_cohort(stream: Stream, confounds: Sequence[str] = ()) -> Cohort:
     if not items:
         raise InputError(f"{stream.source}: no column is left that could be an item.")
 
-    def parts() -> Iterator[Part]:
+    def parts() -> Iterator[SomeAnswers]:
         for batch in stream.batches([*items, *confounds]):
             answers = pd.DataFrame(batch.matrix(items), columns=items, index=batch.rows)
             beside = batch.frame[list(confounds)].set_axis(batch.rows) if confounds else None
-            yield Part(answers, beside)
+            yield SomeAnswers(answers, beside)
 
-    return Cohort(parts)
+    return AnswersInParts(parts)
