@@ -38,7 +38,7 @@ class Study:
     everyone : AnswersInParts or None
         All participants, where they are too many to be held at once and the questionnaire is of some.
     rows_of_everyone : int
-        Rows of the source's file.
+        Rows of their file.
 
     Examples
     --------
