@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo docs test quick oldest prereleases lint types bench torture clean
+.PHONY: demo docs dist test quick oldest prereleases lint types bench torture clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -28,6 +28,18 @@ docs: $(VENV)/.docs
 $(VENV)/.docs: $(VENV)/.base
 	$(BIN)/python -m pip install --quiet -e ".[docs]"
 	@touch $@
+
+# Wheel and sdist in dist/, checked as the package index would, and the demo from the wheel alone in an environment
+# that has nothing else and compiles nothing.
+dist:
+	rm -rf dist $(VENV)-dist
+	$(PYTHON) -m venv $(VENV)-dist
+	$(VENV)-dist/bin/python -m pip install --quiet build twine
+	$(VENV)-dist/bin/python -m build
+	$(VENV)-dist/bin/python -m twine check --strict dist/*
+	$(PYTHON) -m venv --clear $(VENV)-dist
+	$(VENV)-dist/bin/python -m pip install --quiet --only-binary :all: dist/*.whl
+	$(VENV)-dist/bin/icqf demo --out $(VENV)-dist/demo
 
 test: lint types
 	$(ENV) $(BIN)/python -m pytest -n $(WORKERS)
@@ -64,4 +76,4 @@ torture: $(VENV)/.dev
 	ICQF_TORTURE=long $(ENV) $(BIN)/python tests/hostile/torture.py
 
 clean:
-	rm -rf $(VENV) $(VENV)-oldest $(VENV)-prereleases build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-prereleases $(VENV)-dist build dist .pytest_cache .mypy_cache .ruff_cache
