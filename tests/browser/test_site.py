@@ -30,13 +30,17 @@ READ_ALOUD = (
     *(("examples/big_five.html", True), ("api.html", False), ("api/icqf.html", False)),
 )
 TITLES = "return [...document.querySelectorAll('#search-results a')].map((e) => e.textContent)"
-# Text that leaves the window and cannot be scrolled to.
+# Text that leaves the window and cannot be scrolled to, and cells whose words are cut into letters.
 OUTSIDE = """
 const wide = document.documentElement.scrollWidth > innerWidth ? ['the page is wider than the window'] : [];
 for (const e of document.querySelectorAll('.bd-article :is(h1, h2, h3, p, li, dt, img, pre, table)')) {
   const box = e.getBoundingClientRect();
   if (box.width && box.right > innerWidth + 1 && !e.closest('pre, .pst-scrollable-table-container'))
     wide.push('outside the window: ' + e.tagName + ' ' + (e.alt || e.textContent).trim().slice(0, 50));
+}
+for (const e of document.querySelectorAll('.bd-article :is(td, th)')) {
+  const words = e.textContent.trim();
+  if (words.length > 8 && e.getBoundingClientRect().width < 60) wide.push('squeezed: ' + words.slice(0, 50));
 }
 return wide;
 """
