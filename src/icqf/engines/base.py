@@ -21,7 +21,7 @@ from icqf.solvers.start import Starts, begin
 
 _STILL = 20  # iterations without a move of the loadings, after which the certificate is asked all the same
 _SCORES = 1e-3  # how exactly scores are solved for loadings that a fit goes on from
-_MARGIN = 1.25  # iterations stop this much below the tolerance, so that the certificate rarely asks for more
+MARGIN = 1.25  # iterations stop this much below the tolerance, so that the certificate rarely asks for more
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Engine(ABC):
         """Iterate, finish and certify; go on when the certificate does not hold yet."""
         with self.participants(problem) as rows:
             iteration = _iteration(problem, start, solver, rows)
-            threshold, done = tol / _MARGIN, 0
+            threshold, done = tol / MARGIN, 0
             patience = _STILL if problem.observations.n_bins > 1 else max_iter
             while True:
                 done, _ = _advance(iteration, threshold, max_iter, done, callback, patience=patience)

@@ -18,6 +18,10 @@ def engine_of(engine: str | Engine) -> Engine:
         return engine
     if engine == "local":
         return LOCAL
+    if engine == "torch":
+        from icqf.engines.torch import TORCH
+
+        return TORCH
     raise InputError(f"The engine {engine!r} is not to be had.", code="no-engine", engine=engine)
 
 

@@ -22,9 +22,9 @@ from icqf.solvers.observations import Block
 from icqf.solvers.problem import Array, Terms, half_square, half_square_from_sums
 
 _NONE = np.zeros(0, dtype=np.intp)
-_SCORE_SWEEPS = 1
-_PRESSING_ROUNDS = 2
-_PRESSING_SWEEPS = 1
+SCORE_SWEEPS = 1
+PRESSING_ROUNDS = 2
+PRESSING_SWEEPS = 1
 
 
 @lru_cache(maxsize=64)
@@ -190,7 +190,7 @@ def block_step(
         gram = unpack((block.observed() @ loadings.products).T, k)
         gradient = -(D @ loadings.columns).T
         terms.penalty.sweep_each(
-            after[:k], gradient, gram, terms.bounds.score, scale=1.0, sweeps=_SCORE_SWEEPS, xp=np
+            after[:k], gradient, gram, terms.bounds.score, scale=1.0, sweeps=SCORE_SWEEPS, xp=np
         )
     else:
         target = loadings.gram @ y
@@ -250,14 +250,14 @@ def _press(
     X, O = block.X[rows], block.observed()[rows]
     bound, sigma = _bound(terms).astype(A.dtype), np.asarray(terms.sigma, dtype=A.dtype)
     before = A.copy()
-    for _ in range(_PRESSING_ROUNDS):
+    for _ in range(PRESSING_ROUNDS):
         R = A.T @ loadings.Q
         pull = multipliers + sigma * (R - bound)
         active = pull > 0
         gradient = -(((X - R) * O - pull * active) @ loadings.columns).T
         gram = unpack(((O + sigma * active) @ loadings.products).T, k)
         terms.penalty.sweep_each(
-            A[:k], gradient, gram, terms.bounds.score, scale=1.0, sweeps=_PRESSING_SWEEPS, xp=np
+            A[:k], gradient, gram, terms.bounds.score, scale=1.0, sweeps=PRESSING_SWEEPS, xp=np
         )
     R = A.T @ loadings.Q
     pull = multipliers + sigma * (R - bound)
@@ -309,7 +309,7 @@ def rows_above(R: Array, bound: Array, *, known: Array = _NONE) -> tuple[Array, 
 
 def _sweep(W: Array, target: Array, loadings: Loadings, terms: Terms) -> None:
     """Sweeps over the scores, in place."""
-    terms.penalty.sweep(W, loadings.gram, target, terms.bounds.score, scale=1.0, sweeps=_SCORE_SWEEPS, xp=np)
+    terms.penalty.sweep(W, loadings.gram, target, terms.bounds.score, scale=1.0, sweeps=SCORE_SWEEPS, xp=np)
 
 
 def _sums(

@@ -6,7 +6,7 @@ import numpy as np
 
 from icqf.solvers.problem import Array, Problem
 
-_UNMOVED = 1e-6  # a scale this close to 1 is left alone
+UNMOVED = 1e-6  # a scale this close to 1 is left alone
 
 
 def share_with_intercept(problem: Problem, Q: Array, k: int) -> None:
@@ -44,4 +44,4 @@ def balance(problem: Problem, mass: Array, peak: Array, own: Array) -> Array | N
     if problem.bounds.score is not None:
         s = np.minimum(s, problem.bounds.score / np.where(used, peak, 1.0))
     s = np.where(used, s, 1.0)
-    return None if np.abs(s - 1).max() < _UNMOVED else s
+    return None if np.abs(s - 1).max() < UNMOVED else s

@@ -23,11 +23,11 @@ from icqf.solvers.problem import Array, Problem, Terms
 from icqf.solvers.result import Factors, Move, Trace
 from icqf.solvers.rows import Held, InTurn, Pass, Rescale, Rows
 
-_LOADING_SWEEPS = 3
-_EXACT_MOVES_EVERY = 3
-_PRESS_BELOW = 0.03  # the bounds on reconstructed answers wait until the loadings move less than this
-_MOMENTUM_CAP = 0.9
-_SHRINK, _GROW = 0.8, 1.01  # of the cap, when an iteration finds F higher or lower than the last
+LOADING_SWEEPS = 3
+EXACT_MOVES_EVERY = 3
+PRESS_BELOW = 0.03  # the bounds on reconstructed answers wait until the loadings move less than this
+MOMENTUM_CAP = 0.9
+SHRINK, GROW = 0.8, 1.01  # of the cap, when an iteration finds F higher or lower than the last
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class FastIteration:
         self._t = 1.0
         self._momentum = 0.0
         self._moved = math.inf
-        self._cap = _MOMENTUM_CAP
+        self._cap = MOMENTUM_CAP
         self._objective = math.inf
 
     def factors(self) -> Factors:
@@ -107,7 +107,7 @@ class FastIteration:
             problem.bounds.loading,
         )
         bounded = problem.bounds.reconstruction is not None
-        self._looks = bounded and (self._looks or self._moved < _PRESS_BELOW)
+        self._looks = bounded and (self._looks or self._moved < PRESS_BELOW)
         step_of_scores = Step(Loadings(y, self.k), self._terms, self._momentum, self._looks)
         sums = self.rows.apply(InTurn((*self._waiting, step_of_scores)))
         self._waiting = ()
@@ -119,7 +119,7 @@ class FastIteration:
         score_step = float((sums.step / score_unit).max())
         self._set_momentum(y, Q, sums.curvature, objective)
         self.Q_previous, self.Q = self.Q, Q
-        exact_moves = len(self.trace.step) % _EXACT_MOVES_EVERY == 0
+        exact_moves = len(self.trace.step) % EXACT_MOVES_EVERY == 0
         if exact_moves:
             share_with_intercept(problem, self.Q, self.k)
         if self._looks:
@@ -136,17 +136,17 @@ class FastIteration:
         P = (sums.P + sums.cross @ y).astype(y.dtype)
         Q = y.copy()
         if sums.active is None:
-            penalty.sweep(Q, S, P, top, scale=gamma, sweeps=_LOADING_SWEEPS, xp=np)
+            penalty.sweep(Q, S, P, top, scale=gamma, sweeps=LOADING_SWEEPS, xp=np)
         else:
             gram = S[:, :, None] + unpack(sums.active, len(y)).astype(y.dtype)
-            penalty.sweep_each(Q, S @ y - P, gram, top, scale=gamma, sweeps=_LOADING_SWEEPS, xp=np)
+            penalty.sweep_each(Q, S @ y - P, gram, top, scale=gamma, sweeps=LOADING_SWEEPS, xp=np)
         return Q
 
     def _set_momentum(self, y: Array, Q: Array, curvature: Array, objective: float) -> None:
         """Nesterov's sequence; restarted when the loadings turn back, held shorter when F has risen."""
         rose = objective > self._objective
         self._objective = objective
-        self._cap = _SHRINK * self._cap if rose else min(_MOMENTUM_CAP, _GROW * self._cap)
+        self._cap = SHRINK * self._cap if rose else min(MOMENTUM_CAP, GROW * self._cap)
         turned = curvature @ ((y - Q) * (Q - self.Q)).sum(axis=1) > 0
         if rose or turned:
             self._t, self._momentum = 1.0, 0.0

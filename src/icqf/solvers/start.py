@@ -15,8 +15,8 @@ from icqf.solvers.rows import Held, Rows, RowsHere
 from icqf.solvers.sweeps import cd_sweeps
 
 _VECTORS_AT_A_TIME = 8
-_SETTLE_SWEEPS = 8  # of the loadings (confounds included) for the scores of the start
-_REACH = 2.5  # a starting score this many times the factor's root mean square is put at the top
+SETTLE_SWEEPS = 8  # of the loadings (confounds included) for the scores of the start
+REACH = 2.5  # a starting score this many times the factor's root mean square is put at the top
 
 
 def item_means(problem: Problem, rows: Rows | None = None) -> Array:
@@ -363,7 +363,7 @@ def _settled(
         S[free, free].astype(problem.dtype),
         target.astype(problem.dtype),
         bounds.loading,
-        sweeps=_SETTLE_SWEEPS,
+        sweeps=SETTLE_SWEEPS,
     )
     return Q
 
@@ -373,7 +373,7 @@ def _scale(problem: Problem, rows: Rows, source: Source, Q: Array) -> Array:
     sizes: Sizes = rows.apply(Measure(source))
     if problem.bounds.score is not None:
         spread = np.sqrt(sizes.squares[0] / problem.size)
-        return np.where(spread > 0, problem.bounds.score / (_REACH * np.where(spread > 0, spread, 1.0)), 1.0)
+        return np.where(spread > 0, problem.bounds.score / (REACH * np.where(spread > 0, spread, 1.0)), 1.0)
     size_W, size_Q = sizes.sums[0], Q.sum(axis=1)
     both = (size_W > 0) & (size_Q > 0)
     scale = np.where(both, np.sqrt(problem.gamma * size_Q / np.where(both, size_W, 1.0)), 1.0)

@@ -17,11 +17,16 @@ _NARROW = 1e-2  # directions flatter than this share of the steepest do not set 
 
 def _limits(x: Any, hi: Any, xp: Any) -> tuple[Any, Any]:
     """0 and the upper bound as arrays; `hi` is a number, an array over columns or None (unbounded)."""
-    return xp.zeros((), dtype=x.dtype), xp.asarray(math.inf if hi is None else hi, dtype=x.dtype)
+    top = xp.asarray(math.inf if hi is None else hi, dtype=x.dtype, device=x.device)
+    return xp.zeros((), dtype=x.dtype, device=x.device), top
 
 
 def _diagonal(G: Any, xp: Any) -> Any:
-    return xp.sum(G * xp.eye(G.shape[-1], dtype=G.dtype), axis=-1)
+    return xp.sum(G * _eye(G, xp), axis=-1)
+
+
+def _eye(G: Any, xp: Any) -> Any:
+    return xp.eye(G.shape[-1], dtype=G.dtype, device=G.device)
 
 
 def cd_sweeps(x: Any, G: Any, P: Any, hi: Any, *, sweeps: int, xp: Any = None) -> Any:
@@ -31,7 +36,7 @@ def cd_sweeps(x: Any, G: Any, P: Any, hi: Any, *, sweeps: int, xp: Any = None) -
     """
     xp = xp or array_namespace(x, G, P)
     zero, top = _limits(x, hi, xp)
-    eye = xp.eye(G.shape[-1], dtype=G.dtype)
+    eye = _eye(G, xp)
     diagonal = _diagonal(G, xp)[..., None]
     diagonal = xp.where(diagonal > TINY, diagonal, xp.ones_like(diagonal))
     G, P = G * (1 - eye) / diagonal, P / diagonal  # x_r ← P_r − G_r x
@@ -51,7 +56,7 @@ def cd_sweeps_each(x: Any, gradient: Any, G: Any, hi: Any, *, sweeps: int, xp: A
     xp = xp or array_namespace(x, gradient, G)
     zero, top = _limits(x, hi, xp)
     k = x.shape[-2]
-    floor = xp.asarray(TINY, dtype=x.dtype)
+    floor = xp.asarray(TINY, dtype=x.dtype, device=x.device)
     rows = [(1 / xp.maximum(G[..., r, r, :], floor), G[..., r, :, :]) for r in range(k)]
     for _ in range(sweeps):
         for r, (step, G_r) in enumerate(rows):

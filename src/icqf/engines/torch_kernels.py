@@ -1,0 +1,168 @@
+"""Iterations of a batch on a CUDA device by two fused kernels, without asking the host in between."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import torch
+
+from icqf.engines.torch_batch import Batch, Tensor, factors_of
+from icqf.solvers.exact_moves import UNMOVED
+from icqf.solvers.fast import EXACT_MOVES_EVERY, GROW, LOADING_SWEEPS, MOMENTUM_CAP, SHRINK
+from icqf.solvers.penalties import L2
+from icqf.solvers.problem import Problem
+from icqf.solvers.result import Iterated, Trace
+from icqf.solvers.sweeps import TINY
+
+_MOST_ITEMS, _MOST_FACTORS = 256, 64  # confounds included; what a kernel's registers hold
+_CHECK_EVERY = 4  # iterations, after which those that have settled are left out
+_CHUNKS = 16  # parts that the participants of one problem are cut into, at most
+INTERPRETED = False  # whether kernels may run without a GPU, which tests of their arithmetic do
+
+
+@cache
+def _kernels() -> Any:
+    """The module of kernels; None where Triton is not installed."""
+    if find_spec("triton") is None:
+        return None
+    from icqf.engines import torch_triton
+
+    return torch_triton
+
+
+def usable(problem: Problem, k: int, device: torch.device) -> bool:
+    """Whether the kernels can iterate such a problem there: single precision, and no bound to press against."""
+    return (
+        (device.type == "cuda" or INTERPRETED)
+        and np.dtype(problem.dtype) == np.float32
+        and problem.bounds.reconstruction is None
+        and problem.m <= _MOST_ITEMS
+        and k + problem.c <= _MOST_FACTORS
+        and _kernels() is not None
+    )
+
+
+class KernelCourse:
+    """The state of a batch on the device; `run` iterates until all have settled.
+
+    Loadings are kept in tiles (B, KP, MP) of powers of two, zero where there is nothing.
+    """
+
+    def __init__(self, batch: Batch, W: Tensor, Q: Tensor, *, max_iter: int) -> None:
+        kernels = _kernels()
+        problem, B, device = batch.first, batch.size, W.device
+        self.batch, self.max_iter = batch, max_iter
+        self.k, self.c, self.m, self.n = batch.k, problem.c, problem.m, W.shape[2]
+        self.KP, self.MP = kernels.padded(self.k + self.c), kernels.padded(self.m)
+        self.size = self.KP * (self.MP + 2 * self.KP + 1) + kernels.SCALARS
+        self.tile_rows = 64 if self.MP <= 128 and self.KP <= 32 else 32
+        tiles = -(-self.n // self.tile_rows)
+        self.rows = self.tile_rows * -(-tiles // _CHUNKS)
+        self.chunks = -(-self.n // self.rows)
+        self.X = _smallest(batch.tables.X)
+        self.O = batch.tables.O.view(torch.uint8)
+        self.ks = torch.tensor(batch.ks, dtype=torch.int32, device=device)
+        self.W = W.contiguous()
+        self.Q = torch.zeros((B, self.KP, self.MP), device=device)
+        self.Q[:, : self.k + self.c, : self.m] = Q
+        self.V, self.Q_previous, self.Y = (torch.empty_like(each) for each in (self.W, self.Q, self.Q))
+        self.G = torch.empty((B, self.KP, self.KP), device=device)
+        self.scale = torch.ones((B, self.KP), device=device)
+        numbers: dict[str, Any] = {"dtype": torch.float64, "device": device}
+        self.momentum, self.t, self.cap, self.objective = (torch.empty(B, **numbers) for _ in range(4))
+        self.done, self.converged, self.n_iter = (
+            torch.zeros(B, dtype=torch.int32, device=device) for _ in range(3)
+        )
+        self.objectives, self.steps = (torch.zeros((B, max_iter), **numbers) for _ in range(2))
+        self.parts = torch.zeros((max(1, len(problem.partitions)), self.KP), device=device)
+        for p, partition in enumerate(problem.partitions):
+            self.parts[p, [self.k + column for column in partition]] = 1.0
+        self.sums = torch.zeros((B, self.chunks, self.size), device=device)
+        self.peaks = torch.zeros((B, self.chunks, 2 * self.KP), device=device)
+        self.begin()
+
+    def begin(self) -> None:
+        """Iterate from here as from a start."""
+        self.V.copy_(self.W)
+        self.Q_previous.copy_(self.Q)
+        self.Y.copy_(self.Q)
+        own = self.Q[:, : self.k]
+        self.G.zero_()
+        self.G[:, : self.k, : self.k] = own @ own.mT
+        self.scale.fill_(1.0)
+        self.momentum.zero_()
+        self.t.fill_(1.0)
+        self.cap.fill_(MOMENTUM_CAP)
+        self.objective.fill_(torch.inf)
+        self.done.zero_()
+        self.n_iter.zero_()
+
+    def loadings(self) -> Tensor:
+        """(B, K, m)"""
+        return self.Q[:, : self.k + self.c, : self.m]
+
+    def found(self) -> list[Iterated]:
+        """Where the iterations ended."""
+        W, Q = self.W.cpu().numpy(), self.loadings().cpu().numpy()
+        n_iter, converged = self.n_iter.tolist(), self.converged.tolist()
+        most = max(n_iter)
+        objective, step = self.objectives[:, :most].cpu().numpy(), self.steps[:, :most].cpu().numpy()
+        return [
+            Iterated(
+                factors_of(self.batch, b, W[b], Q[b], None),
+                Trace(objective[b, :done].tolist(), [0.0] * done, step[b, :done].tolist()),
+                bool(converged[b]),
+                done,
+            )
+            for b, done in enumerate(n_iter)
+        ]
+
+    def run(self, tol: float) -> None:
+        """Iterate until every problem has settled to `tol` or run out of iterations."""
+        alive = torch.arange(self.batch.size, dtype=torch.int32, device=self.W.device)
+        for at in range(self.max_iter):
+            self._iterate(alive, tol, exact_moves=at % EXACT_MOVES_EVERY == 0)
+            if at % _CHECK_EVERY == _CHECK_EVERY - 1:
+                alive = alive[self.done[alive] == 0]
+                if len(alive) == 0:
+                    break
+        self.W.mul_(self.scale[:, : self.k, None])
+        torch.minimum(self.W, self.batch.score_top[..., None], out=self.W)
+
+    def _iterate(self, alive: Tensor, tol: float, *, exact_moves: bool) -> None:
+        batch, problem, kernels = self.batch, self.batch.first, _kernels()
+        tables, B = batch.tables, len(alive)
+        ridge = problem.penalty.name == L2.name
+        shapes = {"KP": self.KP, "MP": self.MP, "SIZE": self.size, "TINY": TINY, "RIDGE": ridge}
+        kernels.scores_kernel[(B, self.chunks)](
+            self.X, self.O, tables.C, batch.weights, tables.x_of, tables.o_of, tables.c_of, self.ks, alive,
+            self.done, self.W, self.V, self.scale, self.momentum, batch.beta, batch.score_top, self.Y, self.G,
+            self.sums, self.peaks, self.n, self.m, self.k, self.c, self.rows,
+            BN=self.tile_rows, PRECISION=PRECISION, num_warps=WARPS, **shapes,
+        )  # fmt: skip
+        sums = self.sums[:B].sum(dim=1, dtype=torch.float64)
+        peaks = self.peaks[:B].amax(dim=1)
+        shares = problem.intercept is not None and problem.penalty_of_loadings.favours_intercept
+        kernels.loadings_kernel[(B,)](
+            sums, peaks, alive, self.done, self.Q, self.Q_previous, self.Y, self.G, self.scale, self.momentum,
+            self.t, self.cap, self.objective, batch.beta, batch.gamma, batch.score_top, batch.loading_top,
+            batch.span, self.parts, self.converged, self.n_iter, self.objectives, self.steps,
+            self.m, self.k, self.k + self.c, self.k + (problem.intercept or 0), self.max_iter, tol,
+            EXACT=exact_moves, PARTS=len(problem.partitions) if shares else 0,
+            SCORES_BOUNDED=problem.bounds.score is not None,
+            LOADINGS_BOUNDED=problem.bounds.loading is not None, SWEEPS=LOADING_SWEEPS, UNMOVED=UNMOVED,
+            SHRINK=SHRINK, GROW=GROW, CAP=MOMENTUM_CAP, PRECISION=PRECISION, num_warps=WARPS, **shapes,
+        )  # fmt: skip
+
+
+PRECISION = "tf32x3"
+WARPS = 8
+
+
+def _smallest(X: Tensor) -> Tensor:
+    """Answers as whole numbers of one byte where they are."""
+    whole = X.to(torch.int8)
+    return whole if bool((whole.to(X.dtype) == X).all()) else X

@@ -1,0 +1,249 @@
+"""Candidates compared on hidden answers, on the device: starts, fits and judging of all folds together.
+
+Only errors and iteration counts come back. The starts are those of `icqf.solvers.start` (NNDSVD), worked out
+for all folds and numbers of factors at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from array_api_compat import torch as xp
+
+from icqf.engines.torch_memory import device, in_batches, memory
+from icqf.engines.torch_batch import Array, Batch, Batchable, Tensor, kind, packed, torch_dtype
+from icqf.engines.torch_course import Course
+from icqf.engines.torch_kernels import KernelCourse, usable
+from icqf.engines.torch_step import summed_products
+from icqf.solvers.penalties import L1
+from icqf.solvers.problem import Problem
+from icqf.solvers.start import REACH, SETTLE_SWEEPS
+from icqf.solvers.sweeps import cd_sweeps
+
+_TABLES_AT_A_TIME = 2**31  # bytes of predicted answers that are judged together, on a GPU
+_KEPT = 6  # (k, n) numbers that a fit needs on the device, beside what the iterations take
+_TABLES = 8  # (n, m) numbers that a fit needs where its residuals are written out
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """What one fold's fits are judged by.
+
+    Attributes
+    ----------
+    hidden : bool array (n, m)
+        The answers that were hidden.
+    answers : array (n, m)
+        What they are, in the units that errors are counted in.
+    top : array (m,)
+        Predictions are cut there, and then become ``units * prediction + low``.
+    """
+
+    hidden: Array
+    answers: Array
+    top: Array
+    units: Array
+    low: Array
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Mean squared error and iterations of one fit."""
+
+    fold: int
+    k: int
+    beta: float
+    error: float
+    n_iter: int
+
+
+def batchable(problems: Sequence[Problem]) -> bool:
+    """Whether `searched` can fit these: tables of one kind with no bound on reconstructed answers."""
+    fits = Batchable()
+    wide = any(problem.m > problem.n for problem in problems)
+    alike = len({kind(problem) for problem in problems}) == 1
+    return not wide and alike and problems[0].bounds.reconstruction is None and all(map(fits, problems))
+
+
+def searched(
+    problems: Sequence[Problem],
+    judges: Sequence[Judge],
+    ks: Sequence[int],
+    betas: Sequence[float],
+    *,
+    tol: float,
+    max_iter: int,
+) -> list[Judged]:
+    """Fit every fold with every number of factors and every penalty, each penalty from where the last ended.
+
+    Parameters
+    ----------
+    problems : sequence of Problem
+        Of each fold, what its fits may see.
+    judges : sequence of Judge
+        Of each fold.
+    ks, betas
+        Numbers of factors, and penalties from weak to strong.
+    """
+    found: list[Judged] = []
+    starts = _Starts(problems, max(ks))
+    judging = _Judging(judges, problems)
+    pairs = [(fold, k) for k in sorted(ks, reverse=True) for fold in range(len(problems))]
+
+    def fit(part: Sequence[tuple[int, int]]) -> None:
+        found.extend(_fits(part, problems, starts, judging, betas, tol=tol, max_iter=max_iter))
+
+    in_batches(pairs, _fitting(problems[0], max(ks)), fit)
+    return found
+
+
+def _fitting(problem: Problem, k: int) -> int:
+    tables = 0 if usable(problem, k, device()) else _TABLES
+    numbers = problem.n * (tables * problem.m + _KEPT * (k + problem.c))
+    return max(1, memory() // (numbers * np.dtype(problem.dtype).itemsize))
+
+
+def _fits(
+    pairs: Sequence[tuple[int, int]],
+    problems: Sequence[Problem],
+    starts: _Starts,
+    judging: _Judging,
+    betas: Sequence[float],
+    *,
+    tol: float,
+    max_iter: int,
+) -> Iterator[Judged]:
+    folds, ks = [fold for fold, _ in pairs], [k for _, k in pairs]
+    batch = packed([problems[fold] for fold in folds], ks, device())
+    W, Q = starts.make(folds, ks, batch)
+    made = KernelCourse if usable(batch.first, batch.k, W.device) else Course
+    course: Any = made(batch, W, Q, max_iter=max_iter)
+    told = []
+    for at, beta in enumerate(betas):
+        course.batch = batch = replace(batch, beta=torch.full_like(batch.beta, beta))
+        if at:
+            course.begin()
+        course.run(tol)
+        told.append((judging.errors(folds, batch, course.W, course.loadings()), course.n_iter + 0))
+    # The device is asked when all of it is under way.
+    for beta, (errors, n_iter) in zip(betas, told, strict=True):
+        for fold, k, error, done in zip(folds, ks, errors.tolist(), n_iter.tolist(), strict=True):
+            yield Judged(fold, k, beta, error, done)
+
+
+class _Starts:
+    """NNDSVD starts of all folds, for every number of factors up to k.
+
+    Factor by factor they do not depend on that number; only the loadings that settle together do.
+    """
+
+    def __init__(self, problems: Sequence[Problem], k: int) -> None:
+        batch = packed(problems, [k] * len(problems), device())
+        weights, O, X = batch.weights, batch.tables.observed(), batch.tables.answers()
+        count = (O * weights.double()[..., None]).sum(dim=1)
+        total = (torch.where(O, X, 0.0) * weights.double()[..., None]).sum(dim=1)
+        means = (total / count.clamp(min=1e-300)).to(X.dtype)
+        filled = torch.where(O, X, means[:, None]).mT  # (F, m, n)
+        filled = torch.where(weights[:, None] > 0, filled, 0.0)
+        squares, right = torch.linalg.eigh(summed_products(filled * weights[:, None], filled).cpu())
+        singular = squares.flip(1).clamp(min=0).sqrt().to(X.device)[:, :k]
+        right = right.flip(2).to(X.device)[..., :k]
+        inverse = torch.where(singular > 1e-7 * singular[:, :1], 1 / singular, 0.0)
+        left = ((right * inverse[:, None]).to(X.dtype).mT @ filled).double()  # (F, k, n)
+        W, Q = _heavier_halves(left, right.mT, weights)
+        self.k, self.n_factors = k, singular.shape[1]
+        self.W, self.Q = _scaled(batch, W * singular[..., None], Q)
+        A = torch.cat([self.W, batch.tables.design()], dim=1)
+        weighted = A * weights[:, None]
+        self.S, self.P = summed_products(weighted, A), summed_products(weighted, filled)
+
+    def make(self, folds: Sequence[int], ks: Sequence[int], batch: Batch) -> tuple[Tensor, Tensor]:
+        """Scores (B, k, n) and loadings (B, K, m) of some folds with so many factors each."""
+        at = torch.tensor(folds, device=self.W.device)
+        k, c = batch.k, batch.first.c
+        used = torch.arange(k, device=at.device) < torch.tensor(ks, device=at.device)[:, None]
+        rows = torch.cat([torch.arange(k), torch.arange(self.k, self.k + c)]).to(at.device)
+        there = torch.cat([used, torch.ones((len(at), c), dtype=torch.bool, device=at.device)], dim=1)
+        W = torch.where(used[..., None], self.W[at][:, :k], 0.0)
+        Q = torch.zeros((len(at), k + c, batch.first.m), dtype=W.dtype, device=W.device)
+        Q[:, :k] = torch.where(used[..., None], self.Q[at][:, :k], 0.0)
+        S = torch.where(there[:, None] & there[..., None], self.S[at][:, rows][:, :, rows], 0.0).to(W.dtype)
+        linear = isinstance(batch.first.penalty, L1)
+        P = self.P[at][:, rows] - (batch.beta * batch.gamma * linear)[:, None, None]
+        P = torch.where(there[..., None], P, 0.0).to(W.dtype)
+        cd_sweeps(Q, S, P, batch.loading_top, sweeps=SETTLE_SWEEPS, xp=xp)
+        return W, Q
+
+
+def _heavier_halves(left: Tensor, right: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Of each singular pair (F, k, n) and (F, k, m), the heavier of its two signed halves."""
+    halves = [((sign * left).clamp(min=0), (sign * right).clamp(min=0)) for sign in (1.0, -1.0)]
+    first, second = (
+        ((u * u * weights[:, None].double()).sum(dim=2).sqrt() * v.norm(dim=2))[..., None] for u, v in halves
+    )
+    there = torch.maximum(first, second) > 0
+    u, v = (torch.where(there, torch.where(second > first, b, a), 0.0) for a, b in zip(*halves, strict=True))
+    return u, v
+
+
+def _scaled(batch: Batch, W: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
+    """Raw scores and loadings (float64) brought to scale and inside their bounds."""
+    weights, bounds = batch.weights.double(), batch.first.bounds
+    if bounds.score is not None:
+        spread = ((W * W * weights[:, None]).sum(dim=2) / weights.sum(dim=1, keepdim=True)).sqrt()
+        scale = batch.score_top.double() / (REACH * torch.where(spread > 0, spread, 1.0))
+        scale = torch.where(spread > 0, scale, 1.0)
+    else:
+        size_W, size_Q = (W * weights[:, None]).sum(dim=2), Q.sum(dim=2)
+        both = (size_W > 0) & (size_Q > 0)
+        scale = torch.sqrt(batch.gamma[:, None] * size_Q / torch.where(both, size_W, 1.0))
+        scale = torch.where(both & (scale > 0), scale, 1.0)
+    W = torch.minimum(W * scale[..., None], batch.score_top.double()[..., None])
+    Q = torch.minimum(Q / scale[..., None], batch.loading_top.double()[:, None])
+    return W.to(batch.weights.dtype), Q.to(batch.weights.dtype)
+
+
+class _Judging:
+    """Errors on hidden answers; each fold's are on the device once."""
+
+    def __init__(self, judges: Sequence[Judge], problems: Sequence[Problem]) -> None:
+        dtype = torch_dtype(problems[0].dtype)
+
+        def stacked(arrays: Sequence[Array], dtype: torch.dtype) -> Tensor:
+            alike = all(each is arrays[0] for each in arrays)
+            kept = np.stack(arrays[:1] if alike else arrays)
+            return torch.from_numpy(kept).to(device()).to(dtype)
+
+        self.hidden = stacked([judge.hidden for judge in judges], torch.bool)
+        self.answers = stacked([judge.answers for judge in judges], dtype)
+        self.top, self.units, self.low = (
+            stacked([getattr(judge, name) for judge in judges], dtype)[:, None]
+            for name in ("top", "units", "low")
+        )
+
+    def errors(self, folds: Sequence[int], batch: Batch, W: Tensor, Q: Tensor) -> Tensor:
+        """Mean squared error of each fit on the answers that were hidden from it (B,)."""
+        n, m = self.hidden.shape[1:]
+        together = max(1, (_TABLES_AT_A_TIME if W.is_cuda else 2**26) // (n * m * W.element_size()))
+        at = torch.tensor(folds, device=W.device)
+        C, weights = batch.tables.design(), batch.weights.double()
+        found = []
+        for part in torch.arange(len(folds), device=W.device).split(together):
+            fold = at[part]
+            predicted = torch.cat([W[part], C[part]], dim=1).mT @ Q[part]
+            torch.minimum(predicted, self._own(self.top, fold), out=predicted)
+            predicted *= self._own(self.units, fold)
+            predicted += self._own(self.low, fold)
+            predicted -= self._own(self.answers, fold)
+            hidden = self.hidden[fold]
+            squares = torch.where(hidden, predicted, 0.0).square_().sum(dim=2).double()
+            counted = (hidden.sum(dim=2) * weights[part]).sum(dim=1)
+            found.append((squares * weights[part]).sum(dim=1) / counted.clamp(min=1e-300))
+        return torch.cat(found)
+
+    def _own(self, values: Tensor, fold: Tensor) -> Tensor:
+        return values if len(values) == 1 else values[fold]

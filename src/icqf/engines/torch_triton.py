@@ -1,0 +1,248 @@
+"""Two kernels for a GPU: the participants' pass without a table of residuals, and the loadings' step.
+
+They do what `torch_step.advance` does where no bound on reconstructed answers is looked at. A problem that has
+settled costs nothing more, and the host is asked for nothing while iterations run. Triton comes with PyTorch's
+CUDA builds; this module is imported only where it is there.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+SCALARS = 16  # numbers beside the matrices in a program's partial sums: misfit, penalty, and room
+
+
+@triton.jit
+def scores_kernel(
+    X, O, C, weights, x_of, o_of, c_of, k_of, alive, done,
+    W, V, scale, momentum, beta, top, Y, G, sums, peaks,
+    n, m, k, c, rows,
+    RIDGE: tl.constexpr, BN: tl.constexpr, KP: tl.constexpr, MP: tl.constexpr, SIZE: tl.constexpr,
+    TINY: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Move the scores of some participants of one problem, and add up what its loadings need.
+
+    X, O (·, n, m) and C (·, c, n) are shared between problems; W and V (B, k, n) are scores and those before;
+    Y (B, KP, MP) and G (B, KP, KP) the loadings and their products. The scores' scale of the last exact move
+    is applied here.
+    """
+    slot, chunk = tl.program_id(0), tl.program_id(1)
+    b = tl.load(alive + slot).to(tl.int64)
+    if tl.load(done + b) != 0:
+        return
+    kk, mm = tl.arange(0, KP), tl.arange(0, MP)
+    own, confound, item = kk < k, (kk >= k) & (kk < k + c), mm < m
+    x_base = X + tl.load(x_of + b).to(tl.int64) * n * m
+    o_base = O + tl.load(o_of + b).to(tl.int64) * n * m
+    c_base = C + tl.load(c_of + b).to(tl.int64) * c * n
+    k_b = tl.load(k_of + b)
+    lam = tl.load(beta + b).to(tl.float32)
+    highest, forward = tl.load(top + b), tl.load(momentum + b).to(tl.float32)
+    s = tl.load(scale + b * KP + kk)
+    y_loadings = tl.load(Y + b * KP * MP + kk[:, None] * MP + mm[None, :])
+    gram = tl.load(G + b * KP * KP + kk[:, None] * KP + kk[None, :])
+
+    P = tl.zeros((KP, MP), dtype=tl.float32)
+    S = tl.zeros((KP, KP), dtype=tl.float32)
+    cross = tl.zeros((KP, KP), dtype=tl.float32)
+    mass = tl.zeros((KP,), dtype=tl.float32)
+    peak = tl.zeros((KP,), dtype=tl.float32)
+    step = tl.zeros((KP,), dtype=tl.float32)
+    misfit = tl.zeros((BN,), dtype=tl.float32)
+    penalty = tl.zeros((BN,), dtype=tl.float32)
+    for first in range(chunk * rows, tl.minimum(n, (chunk + 1) * rows), BN):
+        i = first + tl.arange(0, BN)
+        there = i < n
+        w_at = b * k * n + kk[None, :].to(tl.int64) * n + i[:, None]
+        w_mask = own[None, :] & there[:, None]
+        now = tl.load(W + w_at, mask=w_mask, other=0.0) * s[None, :]
+        now = tl.minimum(now, highest)
+        last = tl.load(V + w_at, mask=w_mask, other=0.0) * s[None, :]
+        y = tl.minimum(tl.maximum(now + forward * (now - last), 0.0), highest)
+        fixed = tl.load(
+            c_base + (kk[None, :] - k) * n + i[:, None], mask=confound[None, :] & there[:, None], other=0.0
+        )
+        weight = tl.load(weights + b * n + i, mask=there, other=0.0)
+        cell, cells = i[:, None].to(tl.int64) * m + mm[None, :], there[:, None] & item[None, :]
+        answer = tl.load(x_base + cell, mask=cells, other=0).to(tl.float32)
+        observed = tl.load(o_base + cell, mask=cells, other=0)
+
+        before = tl.where(own[None, :], y, fixed)
+        residual = answer - tl.dot(before, y_loadings, input_precision=PRECISION)
+        residual = tl.where(observed != 0, residual, 0.0)
+        misfit += weight * tl.sum(residual * residual, axis=1)
+        target = tl.dot(residual, tl.trans(y_loadings), input_precision=PRECISION)
+        target += tl.dot(y, gram, input_precision=PRECISION)
+        if RIDGE:
+            penalty += weight * 0.5 * tl.sum(y * y, axis=1)
+        else:
+            target -= lam
+            penalty += weight * tl.sum(y, axis=1)
+        x = y
+        for r in range(0, k_b):
+            row = tl.load(G + b * KP * KP + r * KP + kk)
+            bend = tl.load(G + b * KP * KP + r * KP + r)
+            if RIDGE:
+                bend += lam
+            bend = tl.where(bend > TINY, bend, 1.0)
+            here = kk[None, :] == r
+            best = tl.sum(tl.where(here, target, -row[None, :] * x), axis=1) / bend
+            best = tl.minimum(tl.maximum(best, 0.0), highest)
+            x = tl.where(here, best[:, None], x)
+        tl.store(W + w_at, x, mask=w_mask)
+        tl.store(V + w_at, now, mask=w_mask)
+
+        after = tl.where(own[None, :], x, fixed)
+        weighted = after * weight[:, None]
+        turned = tl.trans(weighted)
+        P += tl.dot(turned, residual, input_precision=PRECISION)
+        S += tl.dot(turned, after, input_precision=PRECISION)
+        cross += tl.dot(turned, before, input_precision=PRECISION)
+        counts = (weight > 0)[:, None] & own[None, :]
+        if RIDGE:
+            mass += tl.sum(tl.where(counts, weighted * x, 0.0), axis=0)
+        else:
+            mass += tl.sum(tl.where(counts, weighted, 0.0), axis=0)
+        peak = tl.maximum(peak, tl.max(tl.where(counts, x, 0.0), axis=0))
+        step = tl.maximum(step, tl.max(tl.where(counts, tl.abs(x - y), 0.0), axis=0))
+
+    at = (slot.to(tl.int64) * tl.num_programs(1) + chunk) * SIZE
+    tl.store(sums + at + kk[:, None] * MP + mm[None, :], P)
+    at += KP * MP
+    tl.store(sums + at + kk[:, None] * KP + kk[None, :], S)
+    at += KP * KP
+    tl.store(sums + at + kk[:, None] * KP + kk[None, :], cross)
+    at += KP * KP
+    tl.store(sums + at + kk, mass)
+    at += KP
+    tl.store(sums + at, 0.5 * tl.sum(misfit, axis=0))
+    tl.store(sums + at + 1, tl.sum(penalty, axis=0))
+    at = (slot * tl.num_programs(1) + chunk) * 2 * KP
+    tl.store(peaks + at + kk, peak)
+    tl.store(peaks + at + KP + kk, step)
+
+
+@triton.jit
+def loadings_kernel(
+    sums, peaks, alive, done, Q, Q_previous, Y, G, scale, momentum, t_of, cap_of, objective_of, beta, gamma, top,
+    loading_top, span, parts, converged, n_iter, trace_objective, trace_step,
+    m, k, K, intercept, max_iter, tol,
+    RIDGE: tl.constexpr, EXACT: tl.constexpr, PARTS: tl.constexpr, SCORES_BOUNDED: tl.constexpr,
+    LOADINGS_BOUNDED: tl.constexpr, SWEEPS: tl.constexpr, KP: tl.constexpr, MP: tl.constexpr,
+    SIZE: tl.constexpr, TINY: tl.constexpr, UNMOVED: tl.constexpr, SHRINK: tl.constexpr, GROW: tl.constexpr,
+    CAP: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Move the loadings of one problem, then its momentum and exact moves, and say whether it has settled."""
+    slot = tl.program_id(0)
+    b = tl.load(alive + slot).to(tl.int64)
+    if tl.load(done + b) != 0:
+        return
+    kk, mm = tl.arange(0, KP), tl.arange(0, MP)
+    own, item = kk < k, mm < m
+    tile = kk[:, None] * MP + mm[None, :]
+    at = sums + slot.to(tl.int64) * SIZE
+    S, cross, mass_at = at + KP * MP, at + KP * MP + KP * KP, at + KP * MP + 2 * KP * KP
+    y = tl.load(Y + b * KP * MP + tile)
+    old = tl.load(Q + b * KP * MP + tile)
+    highest = tl.load(loading_top + b * m + mm, mask=item, other=1.0)
+    lam, weight = tl.load(beta + b), tl.load(gamma + b)
+    strength = (lam * weight).to(tl.float32)
+
+    exact_pull = tl.load(at + tile)
+    for r in range(0, K):
+        column = tl.load(cross + kk * KP + r)
+        row = tl.load(Y + b * KP * MP + r * MP + mm).to(tl.float64)
+        exact_pull += column[:, None] * row[None, :]
+    pull = exact_pull.to(tl.float32)
+    if not RIDGE:
+        pull -= strength
+    x = y
+    for _ in tl.static_range(SWEEPS):
+        for r in range(0, K):
+            row = tl.load(S + r * KP + kk).to(tl.float32)
+            bend = tl.load(S + r * KP + r).to(tl.float32)
+            if RIDGE:
+                bend += strength
+            bend = tl.where(bend > TINY, bend, 1.0)
+            here = kk[:, None] == r
+            best = tl.sum(tl.where(here, pull, -row[:, None] * x), axis=0) / bend
+            best = tl.minimum(tl.maximum(best, 0.0), highest)
+            x = tl.where(here & item[None, :], best[None, :], x)
+
+    misfit, score_norm = tl.load(mass_at + KP), tl.load(mass_at + KP + 1)
+    fine = y.to(tl.float64)
+    norm = tl.sum(0.5 * fine * fine) if RIDGE else tl.sum(fine)
+    objective = misfit + lam * score_norm + lam * weight * norm
+    peak = tl.load(peaks + slot * 2 * KP + kk)
+    score_step = tl.load(peaks + slot * 2 * KP + KP + kk)
+    if not SCORES_BOUNDED:
+        score_step = score_step / tl.maximum(peak, 1e-12)
+    if LOADINGS_BOUNDED:
+        unit = tl.load(span + b * m + mm, mask=item, other=1.0)[None, :] + tl.zeros((KP, MP), tl.float32)
+    else:
+        unit = tl.maximum(tl.max(x, axis=1), 1e-12)[:, None] + tl.zeros((KP, MP), tl.float32)
+    moved = tl.max(tl.max(tl.abs(x - y) / unit, axis=1), axis=0)
+    score_moved = tl.max(score_step, axis=0)
+
+    rose = objective > tl.load(objective_of + b)
+    cap = tl.load(cap_of + b)
+    cap = tl.where(rose, SHRINK * cap, tl.minimum(CAP, GROW * cap))
+    curvature = tl.load(S + kk * KP + kk)
+    back = tl.sum((y - x) * (x - old), axis=1).to(tl.float64)
+    again = rose | (tl.sum(curvature * back, axis=0) > 0)
+    t = tl.load(t_of + b)
+    t_next = (1 + tl.sqrt(1 + 4 * t * t)) / 2
+    forward = tl.where(again, 0.0, tl.minimum(cap, (t - 1) / t_next))
+    tl.store(objective_of + b, objective)
+    tl.store(cap_of + b, cap)
+    tl.store(t_of + b, tl.where(again, 1.0, t_next))
+    tl.store(momentum + b, forward)
+
+    if EXACT:
+        for p in tl.static_range(PARTS):
+            among = tl.load(parts + p * KP + kk)
+            common = tl.min(tl.where(among[:, None] > 0, x, float("inf")), axis=0)
+            is_intercept = kk[:, None] == intercept
+            room = highest - tl.sum(tl.where(is_intercept, x, 0.0), axis=0)
+            common = tl.minimum(common, tl.maximum(room, 0.0))
+            x = tl.where(is_intercept, x + common[None, :], x - among[:, None] * common[None, :])
+            x = tl.where(item[None, :], x, 0.0)
+    s = tl.full((KP,), 1.0, tl.float64)
+    if EXACT or not SCORES_BOUNDED:
+        fine = x.to(tl.float64)
+        mass = tl.load(mass_at + kk)
+        used = own & (mass > 0) & (tl.sum(fine, axis=1) > 0)
+        mass = tl.where(used, mass, 1.0)
+        if RIDGE:
+            s = tl.sqrt(tl.sqrt(weight * tl.sum(fine * fine, axis=1) / mass))
+        else:
+            s = tl.sqrt(weight * tl.sum(fine, axis=1) / mass)
+        s = tl.maximum(s, tl.max(fine / highest[None, :].to(tl.float64), axis=1))
+        s = tl.minimum(s, tl.load(top + b).to(tl.float64) / tl.where(used, peak.to(tl.float64), 1.0))
+        s = tl.where(used, s, 1.0)
+        s = tl.where(tl.max(tl.abs(s - 1), axis=0) < UNMOVED, 1.0, s)
+        x = tl.minimum(x / s.to(tl.float32)[:, None], highest[None, :])
+        old = old / s.to(tl.float32)[:, None]
+    tl.store(scale + b * KP + kk, s.to(tl.float32))
+    tl.store(Q + b * KP * MP + tile, x)
+    tl.store(Q_previous + b * KP * MP + tile, old)
+    ahead = tl.minimum(tl.maximum(x + forward.to(tl.float32) * (x - old), 0.0), highest[None, :])
+    tl.store(Y + b * KP * MP + tile, ahead)
+    ahead = tl.where(own[:, None], ahead, 0.0)
+    gram = tl.dot(ahead, tl.trans(ahead), input_precision=PRECISION)
+    tl.store(G + b * KP * KP + kk[:, None] * KP + kk[None, :], gram)
+
+    count = tl.load(n_iter + b)
+    tl.store(trace_objective + b * max_iter + count, objective)
+    tl.store(trace_step + b * max_iter + count, moved.to(tl.float64))
+    count += 1
+    settled = (moved <= tol) & (score_moved <= 10 * tol)
+    tl.store(n_iter + b, count)
+    tl.store(converged + b, settled)
+    tl.store(done + b, settled | (count >= max_iter))
+
+
+def padded(size: int) -> int:
+    """The power of two, 16 at least, that holds so many: the shapes that kernels are built for."""
+    return max(16, triton.next_power_of_2(size))
