@@ -90,16 +90,33 @@ def third_party(nodes):
     return {name.split(".")[0] for name in names} - {"icqf", *sys.stdlib_module_names}
 
 
+def on_demand(path):
+    """Whether a module is imported only where an engine is asked for that needs what it imports."""
+    return path.parent.name == "engines" and path.stem.startswith("torch")
+
+
+def test_what_is_imported_on_demand_is_imported_inside_functions_alone():
+    own = {f"icqf.engines.{path.stem}" for path in FILES if on_demand(path)}
+    for path in FILES:
+        nodes = [] if on_demand(path) else parsed(path).body
+        imported = {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+        imported |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+        assert not imported & own, path
+
+
 def test_what_is_imported_is_declared_and_what_is_declared_is_imported():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     core, optional = (
         {re.split("[<>=]", line)[0].replace("-", "_") for line in lines}
-        for lines in (project["dependencies"], extras["io"] + extras["word"] + extras["examples"])
+        for lines in (
+            project["dependencies"],
+            extras["io"] + extras["word"] + extras["examples"] + extras["gpu"],
+        )
     )
     everywhere = third_party([node for path in FILES for node in ast.walk(parsed(path))])
-    at_once = third_party([node for path in FILES for node in parsed(path).body])
-    called = {"sklearn": "scikit_learn", "docx": "python_docx"}
+    at_once = third_party([node for path in FILES if not on_demand(path) for node in parsed(path).body])
+    called = {"sklearn": "scikit_learn", "docx": "python_docx", "triton": "torch"}  # which brings it along
     assert {called.get(name, name) for name in everywhere} - optional == core
     assert not at_once & optional
 

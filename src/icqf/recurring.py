@@ -82,6 +82,7 @@ def replication_chance(
         n_resamples=n_resamples,
         groups=group_codes(groups, stated.kept),
         n_jobs=n_jobs,
+        engine=model.engine,
         rng=rng,
     )
     model.replication_ = replication_table(agreement, model.get_feature_names_out())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, overload
 
 import numpy as np
 
+from icqf.engines.judging import Judge, Judged
 from icqf.errors import InputError
 from icqf.solvers.admm import ADMMIteration
 from icqf.solvers.fast import FastIteration
@@ -71,6 +72,34 @@ class Engine(ABC):
     @abstractmethod
     def participants(self, problem: Problem) -> AbstractContextManager[Rows]:
         """The participants of a problem, for as long as a fit takes."""
+
+    @property
+    def batches(self) -> bool:
+        """Whether it solves many problems at once, so that they are best given to it in one call."""
+        return False
+
+    def searched(
+        self,
+        problems: Sequence[Problem],
+        judges: Sequence[Judge],
+        ks: Sequence[int],
+        betas: Sequence[float],
+        *,
+        tol: float,
+        max_iter: int,
+    ) -> list[Judged] | None:
+        """Fits of every fold, number of factors and penalty, judged where they were made.
+
+        None where the engine does not compare such candidates itself.
+
+        Parameters
+        ----------
+        problems, judges : sequences
+            Of each fold: what its fits may see, and what they are judged by.
+        ks, betas : sequences
+            Numbers of factors, each from its NNDSVD start; and penalties, each from where the last ended.
+        """
+        return None
 
     @overload
     def run(

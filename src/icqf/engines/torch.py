@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from icqf.engines.base import FAST, MARGIN, Begin, Callback, Solver, Start
+from icqf.engines.judging import Judge, Judged
 from icqf.engines.local import Local
 from icqf.errors import InputError
 from icqf.solvers.finish import Finished, finish, score_tolerance
@@ -16,7 +17,7 @@ from icqf.solvers.result import Factorization, Factors
 from icqf.solvers.start import Starts
 
 try:
-    import torch  # noqa: F401
+    import torch
 except ImportError as error:
     raise InputError(
         "The engine 'torch' needs PyTorch, which is not installed.",
@@ -24,10 +25,11 @@ except ImportError as error:
         remedy="Install it with pip install 'icqf[gpu]', or use engine='local'.",
     ) from error
 
-from icqf.engines.torch_batch import Batchable, kind, packed, packed_multipliers, packed_starts
+from icqf.engines.torch_batch import Batchable, kind, packed, packed_multipliers, packed_starts, room
 from icqf.engines.torch_course import Course
 from icqf.engines.torch_kernels import KernelCourse, usable
 from icqf.engines.torch_memory import device, in_batches, memory
+from icqf.engines.torch_search import searchable, searched
 
 Pair = tuple[Problem, Factors]
 _TABLES, _TABLES_BOUNDED = 8, 14  # (n, m) numbers that one problem needs at a time while it is iterated
@@ -48,7 +50,28 @@ class Torch(Local):
     True
     """
 
-    def run(  # type: ignore[override]
+    @property
+    def batches(self) -> bool:
+        return True
+
+    def searched(
+        self,
+        problems: Sequence[Problem],
+        judges: Sequence[Judge],
+        ks: Sequence[int],
+        betas: Sequence[float],
+        *,
+        tol: float,
+        max_iter: int,
+    ) -> list[Judged] | None:
+        if not searchable(problems):
+            return None
+        try:
+            return searched(problems, judges, ks, betas, tol=tol, max_iter=max_iter)
+        except torch.OutOfMemoryError:
+            return None  # all folds' answers do not fit there together: fit by fit they may
+
+    def run(
         self,
         problems: Problem | Iterable[Problem],
         starts: Start | Iterable[Start],
@@ -81,10 +104,10 @@ class Torch(Local):
             if isinstance(start, Begin):
                 ready = shared.setdefault(id(problem), Starts(problem))
                 start = ready.make(start.name, start.k, start.rng)
-            groups.setdefault(kind(problem), []).append((at, (problem, start)))
+            # The problems of a batch all have room for the most factors of any.
+            place = (*kind(problem), room(len(start.loadings)))
+            groups.setdefault(place, []).append((at, (problem, start)))
         for group in groups.values():
-            # Problems of a batch have room for the most factors of any, so those of about as many go together.
-            group.sort(key=lambda each: len(each[1][1].scores))
 
             def solve(part: Sequence[tuple[int, Pair]]) -> None:
                 for (at, _), fit in zip(part, _solved([pair for _, pair in part], **settings), strict=True):

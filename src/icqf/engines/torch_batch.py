@@ -43,6 +43,11 @@ class Batchable:
         return self._dense[key]
 
 
+def room(size: int) -> int:
+    """The power of two, 16 at least, that holds so many factors or items: the shapes of kernels."""
+    return max(16, 1 << (size - 1).bit_length())
+
+
 def kind(problem: Problem) -> tuple[Any, ...]:
     """What problems of one batch have in common."""
     bounds = problem.bounds
@@ -85,7 +90,7 @@ class Tables:
 
 
 @dataclass
-class Batch:
+class ProblemBatch:
     """What is minimised by each of B problems; `k` is the number of factors of the largest."""
 
     problems: list[Problem]
@@ -110,7 +115,7 @@ class Batch:
     def size(self) -> int:
         return len(self.problems)
 
-    def take(self, at: Tensor) -> Batch:
+    def take(self, at: Tensor) -> ProblemBatch:
         """Some of the problems."""
         chosen = at.tolist()
         changed: dict[str, Any] = {
@@ -128,40 +133,41 @@ class Batch:
 
 
 class _Shared:
-    """Arrays that several problems share become one tensor: index by identity."""
+    """What several problems share is kept once: things by the identity of what they are made from."""
 
     def __init__(self) -> None:
-        self.places: dict[Any, int] = {}
-        self.made: list[Array] = []
-        self.alive: list[Any] = []  # an identity means something only as long as its object lives
+        self.owners: list[
+            tuple[Any, ...]
+        ] = []  # an identity means something only as long as its object lives
+        self._places: dict[Any, int] = {}
 
-    def place(self, owners: tuple[Any, ...], make: Callable[[], Array]) -> int:
+    def place(self, *owners: Any) -> int:
+        """Where the thing made from these is kept."""
         key = tuple(id(owner) for owner in owners)
-        if key not in self.places:
-            self.places[key] = len(self.made)
-            self.made.append(make())
-            self.alive.append(owners)
-        return self.places[key]
+        if key not in self._places:
+            self._places[key] = len(self.owners)
+            self.owners.append(owners)
+        return self._places[key]
 
 
-def packed(problems: Sequence[Problem], ks: Sequence[int], device: torch.device) -> Batch:
+def packed(problems: Sequence[Problem], ks: Sequence[int], device: torch.device) -> ProblemBatch:
     """Problems of one kind as a batch on a device, with room for the largest number of factors."""
     n = max(problem.n for problem in problems)
     first = problems[0]
     dtype = torch_dtype(first.dtype)
     tables, masks, designs, weights = _Shared(), _Shared(), _Shared(), _Shared()
-    x_of, o_of, c_of, w_of = [], [], [], []
-    for problem in problems:
-        seen = problem.observations
-        x_of.append(tables.place((seen.answers, seen.scale), lambda seen=seen: _answers(seen)))
-        o_of.append(masks.place((seen.answers, seen.hidden), lambda seen=seen: seen.observed))
-        c_of.append(designs.place((seen.design,), lambda seen=seen: seen.design.T))
-        w_of.append(weights.place((seen,), lambda seen=seen: _weights(seen)))
+    seen = [problem.observations for problem in problems]
+    x_of = [tables.place(each.answers, each.scale) for each in seen]
+    o_of = [masks.place(each.answers, each.hidden) for each in seen]
+    c_of = [designs.place(each.design) for each in seen]
+    w_of = [weights.place(each) for each in seen]
 
-    def stacked(shared: _Shared, dtype: torch.dtype) -> Tensor:
-        shape = (len(shared.made), n, *shared.made[0].shape[1:])
-        together = torch.zeros(shape, dtype=dtype, device=device)
-        for at, each in enumerate(shared.made):
+    def stacked(of: list[int], make: Callable[[Observations], Array], dtype: torch.dtype) -> Tensor:
+        """One array (n, ...) for each place, of whichever problem has it."""
+        first_with = {at: b for b, at in reversed(list(enumerate(of)))}
+        made = [make(seen[first_with[at]]) for at in range(len(first_with))]
+        together = torch.zeros((len(made), n, *made[0].shape[1:]), dtype=dtype, device=device)
+        for at, each in enumerate(made):
             together[at, : len(each)] = _on(each, device)
         return together
 
@@ -174,26 +180,26 @@ def packed(problems: Sequence[Problem], ks: Sequence[int], device: torch.device)
     def rows(values: Sequence[Array | None]) -> Tensor:
         """One row of m numbers for each problem; those of problems that share it are copied once."""
         once = _Shared()
-        of = [once.place((value,), lambda value=value: value) for value in values]
+        of = [once.place(value) for value in values]
         endless = np.full(first.m, np.inf)
-        table = np.stack([endless if each is None else each for each in once.made])
+        table = np.stack([endless if each is None else each for (each,) in once.owners])
         return _on(table, device).to(dtype)[places(of)]
 
     bounded = first.bounds.reconstruction is not None
     top = np.inf if first.bounds.score is None else 1.0
-    return Batch(
+    return ProblemBatch(
         list(problems),
         list(ks),
         max(ks),
         Tables(
-            stacked(tables, dtype),
-            stacked(masks, torch.bool),
-            stacked(designs, dtype).mT.contiguous(),
+            stacked(x_of, _answers, dtype),
+            stacked(o_of, lambda each: each.observed, torch.bool),
+            stacked(c_of, lambda each: each.design.T, dtype).mT.contiguous(),
             places(x_of),
             places(o_of),
             places(c_of),
         ),
-        stacked(weights, dtype)[places(w_of)],
+        stacked(w_of, _weights, dtype)[places(w_of)],
         beta=numbers([problem.penalty.beta for problem in problems]),
         gamma=numbers([problem.gamma for problem in problems]),
         sigma=numbers([problem.terms.sigma for problem in problems]),
@@ -221,7 +227,7 @@ def torch_dtype(dtype: Any) -> torch.dtype:
     return torch.float64 if np.dtype(dtype) == np.float64 else torch.float32
 
 
-def packed_starts(batch: Batch, starts: Sequence[Factors]) -> tuple[Tensor, Tensor]:
+def packed_starts(batch: ProblemBatch, starts: Sequence[Factors]) -> tuple[Tensor, Tensor]:
     """Scores (B, k, n) and loadings (B, k + c, m) of the starts; factors that a problem lacks are zero."""
     device, dtype = batch.weights.device, batch.weights.dtype
     c, n, m = batch.first.c, batch.weights.shape[1], batch.first.m
@@ -238,7 +244,7 @@ def packed_starts(batch: Batch, starts: Sequence[Factors]) -> tuple[Tensor, Tens
     return W, Q
 
 
-def packed_multipliers(batch: Batch, starts: Sequence[Factors]) -> tuple[Tensor, ...]:
+def packed_multipliers(batch: ProblemBatch, starts: Sequence[Factors]) -> tuple[Tensor, ...]:
     """Who presses in each problem (B, s), padded with n, and their multipliers (B, s, m); or nothing."""
     known = [start.multipliers for start in starts]
     most = max(0 if each is None else len(each.rows) for each in known)
@@ -246,10 +252,10 @@ def packed_multipliers(batch: Batch, starts: Sequence[Factors]) -> tuple[Tensor,
         return ()
     n, device = batch.weights.shape[1], batch.weights.device
     once = _Shared()
-    of = torch.tensor([once.place((each,), lambda: np.zeros(0)) for each in known], device=device)
-    rows = np.full((len(once.made), most), n)
-    values = np.zeros((len(once.made), most, batch.first.m), dtype=batch.first.dtype)
-    for at, (each,) in enumerate(once.alive):
+    of = torch.tensor([once.place(each) for each in known], device=device)
+    rows = np.full((len(once.owners), most), n)
+    values = np.zeros((len(once.owners), most, batch.first.m), dtype=batch.first.dtype)
+    for at, (each,) in enumerate(once.owners):
         if each is not None:
             rows[at, : len(each.rows)], values[at, : len(each.rows)] = each.rows, each.values
     pressing, multipliers = _on(rows, device)[of], _on(values, device)[of]
@@ -257,7 +263,7 @@ def packed_multipliers(batch: Batch, starts: Sequence[Factors]) -> tuple[Tensor,
     return torch.where(there, pressing, n), torch.where(there[..., None], multipliers, 0.0)
 
 
-def factors_of(batch: Batch, b: int, W: Array, Q: Array, multipliers: Multipliers | None) -> Factors:
+def factors_of(batch: ProblemBatch, b: int, W: Array, Q: Array, multipliers: Multipliers | None) -> Factors:
     """One problem's own factors (k, n), (k + c, m) from those of the batch."""
     k, n = batch.ks[b], batch.problems[b].n
     loadings = np.concatenate([Q[:k], Q[batch.k :]])

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from icqf.engines.base import Callback, IterationProgress
-from icqf.engines.torch_batch import Array, Batch, Tensor, factors_of
+from icqf.engines.torch_batch import Array, ProblemBatch, Tensor, factors_of
 from icqf.engines.torch_step import State, advance
 from icqf.solvers.block_step import Multipliers
 from icqf.solvers.fast import EXACT_MOVES_EVERY
@@ -20,10 +20,12 @@ _COMPACT_BELOW = 0.75  # the rest of a batch goes on alone once so few are left
 class Course:
     """Scores W (B, k, n) and loadings Q (B, K, m) of a batch, and how they came about.
 
-    `pressing` (B, s) and `multipliers` (B, s, m), where known, are those of the bounds that are active.
+    `pressed`, where it is known, tells who presses at the start and with which multipliers.
     """
 
-    def __init__(self, batch: Batch, W: Tensor, Q: Tensor, *, max_iter: int, pressed: tuple[Tensor, ...] = ()) -> None:
+    def __init__(
+        self, batch: ProblemBatch, W: Tensor, Q: Tensor, *, max_iter: int, pressed: tuple[Tensor, ...] = ()
+    ) -> None:
         self.batch, self.max_iter = batch, max_iter
         self.W, self.Q, self.pressed = W, Q, pressed
         self.multipliers: list[Multipliers | None] = [None] * batch.size
@@ -97,7 +99,9 @@ class Course:
 
     def factors(self, b: int) -> Factors:
         """One problem's own factors."""
-        return factors_of(self.batch, b, self.W[b].cpu().numpy(), self.Q[b].cpu().numpy(), self.multipliers[b])
+        return factors_of(
+            self.batch, b, self.W[b].cpu().numpy(), self.Q[b].cpu().numpy(), self.multipliers[b]
+        )
 
     def found(self) -> list[Iterated]:
         """Where the iterations ended."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from icqf.engines.torch_batch import Batch, Tensor, factors_of
+from icqf.engines.torch_batch import ProblemBatch, Tensor, factors_of, room
 from icqf.solvers.exact_moves import UNMOVED
 from icqf.solvers.fast import EXACT_MOVES_EVERY, GROW, LOADING_SWEEPS, MOMENTUM_CAP, SHRINK
 from icqf.solvers.penalties import L2
@@ -18,6 +18,8 @@ from icqf.solvers.result import Iterated, Trace
 from icqf.solvers.sweeps import TINY
 
 _MOST_ITEMS, _MOST_FACTORS = 256, 64  # confounds included; what a kernel's registers hold
+_PRECISION = "tf32x3"  # products of single precision on the matrix units, each number in two parts
+_ROWS, _WARPS = 64, 4  # participants that a program works on at a time, and its warps: measured on an H200
 _CHECK_EVERY = 4  # iterations, after which those that have settled are left out
 _CHUNKS = 16  # parts that the participants of one problem are cut into, at most
 INTERPRETED = False  # whether kernels may run without a GPU, which tests of their arithmetic do
@@ -34,7 +36,7 @@ def _kernels() -> Any:
 
 
 def usable(problem: Problem, k: int, device: torch.device) -> bool:
-    """Whether the kernels can iterate such a problem there: single precision, and no bound to press against."""
+    """Whether the kernels can iterate such a problem there: in single precision, and with no bound on R."""
     return (
         (device.type == "cuda" or INTERPRETED)
         and np.dtype(problem.dtype) == np.float32
@@ -51,14 +53,14 @@ class KernelCourse:
     Loadings are kept in tiles (B, KP, MP) of powers of two, zero where there is nothing.
     """
 
-    def __init__(self, batch: Batch, W: Tensor, Q: Tensor, *, max_iter: int) -> None:
+    def __init__(self, batch: ProblemBatch, W: Tensor, Q: Tensor, *, max_iter: int) -> None:
         kernels = _kernels()
         problem, B, device = batch.first, batch.size, W.device
         self.batch, self.max_iter = batch, max_iter
         self.k, self.c, self.m, self.n = batch.k, problem.c, problem.m, W.shape[2]
-        self.KP, self.MP = kernels.padded(self.k + self.c), kernels.padded(self.m)
+        self.KP, self.MP = room(self.k + self.c), room(self.m)
         self.size = self.KP * (self.MP + 2 * self.KP + 1) + kernels.SCALARS
-        self.tile_rows = 64 if self.MP <= 128 and self.KP <= 32 else 32
+        self.tile_rows = _ROWS if self.MP <= 128 and self.KP <= 32 else 32
         tiles = -(-self.n // self.tile_rows)
         self.rows = self.tile_rows * -(-tiles // _CHUNKS)
         self.chunks = -(-self.n // self.rows)
@@ -141,7 +143,7 @@ class KernelCourse:
             self.X, self.O, tables.C, batch.weights, tables.x_of, tables.o_of, tables.c_of, self.ks, alive,
             self.done, self.W, self.V, self.scale, self.momentum, batch.beta, batch.score_top, self.Y, self.G,
             self.sums, self.peaks, self.n, self.m, self.k, self.c, self.rows,
-            BN=self.tile_rows, PRECISION=PRECISION, num_warps=WARPS, **shapes,
+            BN=self.tile_rows, PRECISION=_PRECISION, num_warps=_WARPS, **shapes,
         )  # fmt: skip
         sums = self.sums[:B].sum(dim=1, dtype=torch.float64)
         peaks = self.peaks[:B].amax(dim=1)
@@ -154,12 +156,8 @@ class KernelCourse:
             EXACT=exact_moves, PARTS=len(problem.partitions) if shares else 0,
             SCORES_BOUNDED=problem.bounds.score is not None,
             LOADINGS_BOUNDED=problem.bounds.loading is not None, SWEEPS=LOADING_SWEEPS, UNMOVED=UNMOVED,
-            SHRINK=SHRINK, GROW=GROW, CAP=MOMENTUM_CAP, PRECISION=PRECISION, num_warps=WARPS, **shapes,
+            SHRINK=SHRINK, GROW=GROW, CAP=MOMENTUM_CAP, PRECISION=_PRECISION, num_warps=_WARPS, **shapes,
         )  # fmt: skip
-
-
-PRECISION = "tf32x3"
-WARPS = 8
 
 
 def _smallest(X: Tensor) -> Tensor:

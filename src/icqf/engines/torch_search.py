@@ -7,17 +7,18 @@ for all folds and numbers of factors at once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from array_api_compat import torch as xp
 
-from icqf.engines.torch_memory import device, in_batches, memory
-from icqf.engines.torch_batch import Array, Batch, Batchable, Tensor, kind, packed, torch_dtype
+from icqf.engines.judging import Judge, Judged
+from icqf.engines.torch_batch import Array, Batchable, ProblemBatch, Tensor, kind, packed, room, torch_dtype
 from icqf.engines.torch_course import Course
 from icqf.engines.torch_kernels import KernelCourse, usable
+from icqf.engines.torch_memory import device, in_batches, memory
 from icqf.engines.torch_step import summed_products
 from icqf.solvers.penalties import L1
 from icqf.solvers.problem import Problem
@@ -29,39 +30,7 @@ _KEPT = 6  # (k, n) numbers that a fit needs on the device, beside what the iter
 _TABLES = 8  # (n, m) numbers that a fit needs where its residuals are written out
 
 
-@dataclass(frozen=True, eq=False)
-class Judge:
-    """What one fold's fits are judged by.
-
-    Attributes
-    ----------
-    hidden : bool array (n, m)
-        The answers that were hidden.
-    answers : array (n, m)
-        What they are, in the units that errors are counted in.
-    top : array (m,)
-        Predictions are cut there, and then become ``units * prediction + low``.
-    """
-
-    hidden: Array
-    answers: Array
-    top: Array
-    units: Array
-    low: Array
-
-
-@dataclass(frozen=True)
-class Judged:
-    """Mean squared error and iterations of one fit."""
-
-    fold: int
-    k: int
-    beta: float
-    error: float
-    n_iter: int
-
-
-def batchable(problems: Sequence[Problem]) -> bool:
+def searchable(problems: Sequence[Problem]) -> bool:
     """Whether `searched` can fit these: tables of one kind with no bound on reconstructed answers."""
     fits = Batchable()
     wide = any(problem.m > problem.n for problem in problems)
@@ -92,12 +61,16 @@ def searched(
     found: list[Judged] = []
     starts = _Starts(problems, max(ks))
     judging = _Judging(judges, problems)
-    pairs = [(fold, k) for k in sorted(ks, reverse=True) for fold in range(len(problems))]
+    groups: dict[int, list[int]] = {}
+    for k in sorted(ks, reverse=True):
+        groups.setdefault(room(k + problems[0].c), []).append(k)
 
     def fit(part: Sequence[tuple[int, int]]) -> None:
         found.extend(_fits(part, problems, starts, judging, betas, tol=tol, max_iter=max_iter))
 
-    in_batches(pairs, _fitting(problems[0], max(ks)), fit)
+    for some in groups.values():
+        pairs = [(fold, k) for k in some for fold in range(len(problems))]
+        in_batches(pairs, _fitting(problems[0], max(some)), fit)
     return found
 
 
@@ -161,7 +134,7 @@ class _Starts:
         weighted = A * weights[:, None]
         self.S, self.P = summed_products(weighted, A), summed_products(weighted, filled)
 
-    def make(self, folds: Sequence[int], ks: Sequence[int], batch: Batch) -> tuple[Tensor, Tensor]:
+    def make(self, folds: Sequence[int], ks: Sequence[int], batch: ProblemBatch) -> tuple[Tensor, Tensor]:
         """Scores (B, k, n) and loadings (B, K, m) of some folds with so many factors each."""
         at = torch.tensor(folds, device=self.W.device)
         k, c = batch.k, batch.first.c
@@ -190,7 +163,7 @@ def _heavier_halves(left: Tensor, right: Tensor, weights: Tensor) -> tuple[Tenso
     return u, v
 
 
-def _scaled(batch: Batch, W: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
+def _scaled(batch: ProblemBatch, W: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
     """Raw scores and loadings (float64) brought to scale and inside their bounds."""
     weights, bounds = batch.weights.double(), batch.first.bounds
     if bounds.score is not None:
@@ -220,12 +193,13 @@ class _Judging:
 
         self.hidden = stacked([judge.hidden for judge in judges], torch.bool)
         self.answers = stacked([judge.answers for judge in judges], dtype)
-        self.top, self.units, self.low = (
+        self.top, self.units, self.low, scale = (
             stacked([getattr(judge, name) for judge in judges], dtype)[:, None]
-            for name in ("top", "units", "low")
+            for name in ("top", "units", "low", "scale")
         )
+        self.answers = self.answers * scale
 
-    def errors(self, folds: Sequence[int], batch: Batch, W: Tensor, Q: Tensor) -> Tensor:
+    def errors(self, folds: Sequence[int], batch: ProblemBatch, W: Tensor, Q: Tensor) -> Tensor:
         """Mean squared error of each fit on the answers that were hidden from it (B,)."""
         n, m = self.hidden.shape[1:]
         together = max(1, (_TABLES_AT_A_TIME if W.is_cuda else 2**26) // (n * m * W.element_size()))

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from array_api_compat import torch as xp
 
-from icqf.engines.torch_batch import Batch, Tensor
+from icqf.engines.torch_batch import ProblemBatch, Tensor
 from icqf.solvers.block_step import PRESSING_ROUNDS, PRESSING_SWEEPS, SCORE_SWEEPS
 from icqf.solvers.exact_moves import UNMOVED
 from icqf.solvers.fast import GROW, LOADING_SWEEPS, MOMENTUM_CAP, PRESS_BELOW, SHRINK
@@ -42,7 +42,9 @@ class State:
     multipliers: Tensor  # (B, s, m)
 
     @classmethod
-    def at(cls, W: Tensor, Q: Tensor, pressing: Tensor | None = None, multipliers: Tensor | None = None) -> State:
+    def at(
+        cls, W: Tensor, Q: Tensor, pressing: Tensor | None = None, multipliers: Tensor | None = None
+    ) -> State:
         """The beginning."""
         B, device = len(W), W.device
 
@@ -85,7 +87,7 @@ class _Sums:
     excess: Tensor  # (B,)
 
 
-def advance(batch: Batch, state: State, *, exact_moves: bool) -> tuple[State, Moves]:
+def advance(batch: ProblemBatch, state: State, *, exact_moves: bool) -> tuple[State, Moves]:
     """One iteration of all problems."""
     momentum = state.momentum.to(state.Q.dtype)[:, None, None]
     y = _into_box(state.Q + momentum * (state.Q - state.Q_previous), batch.loading_top[:, None])
@@ -124,7 +126,7 @@ def _into_box(x: Tensor, top: Tensor) -> Tensor:
     return torch.minimum(x.clamp_(min=0), top, out=x)
 
 
-def _norm(batch: Batch, x: Tensor) -> Tensor:
+def _norm(batch: ProblemBatch, x: Tensor) -> Tensor:
     """The penalty's norm, added up over the last dimension."""
     return 0.5 * (x * x).sum(dim=-1) if batch.first.penalty.name == L2.name else x.sum(dim=-1)
 
@@ -135,7 +137,9 @@ def summed_products(a: Tensor, b: Tensor) -> Tensor:
     return sum((part.double() for part in parts[1:]), parts[0].double())
 
 
-def _sweep(batch: Batch, x: Tensor, G: Tensor, P: Tensor, top: Tensor, strength: Tensor, sweeps: int) -> None:
+def _sweep(
+    batch: ProblemBatch, x: Tensor, G: Tensor, P: Tensor, top: Tensor, strength: Tensor, sweeps: int
+) -> None:
     """Coordinate sweeps with one Gram matrix per problem, in place; `strength` (B,) multiplies the norm."""
     strength = strength.to(x.dtype)[:, None, None]
     if batch.first.penalty.name == L2.name:
@@ -146,7 +150,7 @@ def _sweep(batch: Batch, x: Tensor, G: Tensor, P: Tensor, top: Tensor, strength:
 
 
 def _sweep_each(
-    batch: Batch, x: Tensor, gradient: Tensor, G: Tensor, top: Tensor, strength: Tensor, sweeps: int
+    batch: ProblemBatch, x: Tensor, gradient: Tensor, G: Tensor, top: Tensor, strength: Tensor, sweeps: int
 ) -> None:
     """The same with one Gram matrix for each column, G (B, k, k, columns)."""
     strength = strength.to(x.dtype)[:, None, None]
@@ -160,7 +164,7 @@ def _sweep_each(
 
 
 def _score_step(
-    batch: Batch, state: State, y: Tensor, momentum: Tensor, *, look: bool
+    batch: ProblemBatch, state: State, y: Tensor, momentum: Tensor, *, look: bool
 ) -> tuple[Tensor, Tensor, Tensor, _Sums]:
     """Move all scores, and add up what the loadings need."""
     k, n = batch.k, state.W.shape[2]
@@ -210,7 +214,7 @@ def _score_step(
     return W, pressing, multipliers, _added(sums, theirs)
 
 
-def _mass(batch: Batch, W: Tensor, weighted: Tensor) -> Tensor:
+def _mass(batch: ProblemBatch, W: Tensor, weighted: Tensor) -> Tensor:
     if batch.first.penalty.name == L2.name:
         return (W.double() * weighted.double()).sum(dim=2)
     return weighted.sum(dim=2, dtype=torch.float64)
@@ -244,13 +248,13 @@ def _listed(marks: Tensor) -> Tensor:
 def _multipliers_of(state: State, pressing: Tensor, n: int) -> Tensor:
     """Λ (B, s, m) of those who press now; zero for those who did not before."""
     B, old = state.pressing.shape
-    values = torch.cat([state.multipliers, torch.zeros_like(state.multipliers[:, :1])], dim=1) if old else None
-    if values is None:
+    if old == 0:
         return torch.zeros((*pressing.shape, state.Q.shape[2]), dtype=state.Q.dtype, device=state.Q.device)
     place = torch.full((B, n + 1), old, dtype=torch.long, device=pressing.device)
     place.scatter_(1, state.pressing, torch.arange(old, device=pressing.device).expand(B, -1))
     place[:, n] = old
     found = place.gather(1, pressing)
+    values = torch.cat([state.multipliers, torch.zeros_like(state.multipliers[:, :1])], dim=1)
     return values.gather(1, found[..., None].expand(-1, -1, values.shape[2]))
 
 
@@ -263,7 +267,7 @@ def _of_rows(values: Tensor, pressing: Tensor, B: int) -> Tensor:
 
 
 def _press(
-    batch: Batch, W: Tensor, y: Tensor, pressing: Tensor, multipliers: Tensor
+    batch: ProblemBatch, W: Tensor, y: Tensor, pressing: Tensor, multipliers: Tensor
 ) -> tuple[Tensor, _Sums]:
     """Move those who press, under the augmented Lagrangian; all scores, and the sums of those who press."""
     k, n = batch.k, W.shape[2]
@@ -306,7 +310,7 @@ def _press(
     return padded[..., :n].contiguous(), sums
 
 
-def _no_sums(batch: Batch, y: Tensor) -> _Sums:
+def _no_sums(batch: ProblemBatch, y: Tensor) -> _Sums:
     B, K, m = y.shape
     none: dict[str, Any] = {"dtype": torch.float64, "device": y.device}
     by_factor = torch.zeros((B, batch.k), dtype=y.dtype, device=y.device)
@@ -332,7 +336,7 @@ def _unpacked(packed: Tensor, k: int) -> Tensor:
 
 
 def _updated_multipliers(
-    batch: Batch, W: Tensor, Q: Tensor, pressing: Tensor, multipliers: Tensor
+    batch: ProblemBatch, W: Tensor, Q: Tensor, pressing: Tensor, multipliers: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Λ ← max(0, Λ + σ(R − b)) at new loadings; participants who no longer press are let go."""
     if batch.range_top is None or pressing.shape[1] == 0:
@@ -348,7 +352,7 @@ def _updated_multipliers(
 # --- the loadings --------------------------------------------------------------------------------------
 
 
-def _loading_step(batch: Batch, y: Tensor, sums: _Sums) -> Tensor:
+def _loading_step(batch: ProblemBatch, y: Tensor, sums: _Sums) -> Tensor:
     S, P, strength = sums.S.to(y.dtype), sums.P.to(y.dtype), batch.beta * batch.gamma
     Q = y.clone()
     if sums.active is None:
@@ -360,7 +364,7 @@ def _loading_step(batch: Batch, y: Tensor, sums: _Sums) -> Tensor:
     return Q
 
 
-def _units(batch: Batch, peak: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
+def _units(batch: ProblemBatch, peak: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
     bounds = batch.first.bounds
     scores = peak.clamp(min=1e-12) if bounds.score is None else torch.ones_like(peak)
     if bounds.loading is not None:
@@ -382,7 +386,7 @@ def _momentum(
     return momentum, torch.where(again, 1.0, t), cap
 
 
-def share_with_intercept(batch: Batch, Q: Tensor) -> None:
+def share_with_intercept(batch: ProblemBatch, Q: Tensor) -> None:
     """Move what all columns of a partition have in common to the intercept, in place."""
     problem = batch.first
     if problem.intercept is None or not problem.penalty_of_loadings.favours_intercept:
@@ -396,7 +400,7 @@ def share_with_intercept(batch: Batch, Q: Tensor) -> None:
         Q[:, intercept] += common
 
 
-def balance(batch: Batch, mass: Tensor, peak: Tensor, own: Tensor) -> Tensor:
+def balance(batch: ProblemBatch, mass: Tensor, peak: Tensor, own: Tensor) -> Tensor:
     """The scales s (B, k) that bring W·s and Q/s to their least penalty; 1 where nothing would move."""
     own, gamma = own.double(), batch.gamma[:, None]
     used = (mass > 0) & (own.sum(dim=2) > 0)

@@ -1,8 +1,8 @@
 """Two kernels for a GPU: the participants' pass without a table of residuals, and the loadings' step.
 
-They do what `torch_step.advance` does where no bound on reconstructed answers is looked at. A problem that has
-settled costs nothing more, and the host is asked for nothing while iterations run. Triton comes with PyTorch's
-CUDA builds; this module is imported only where it is there.
+They do what `torch_step.advance` does where no bound on reconstructed answers is looked at. A problem that
+has settled costs nothing more, and the host is asked for nothing while iterations run. Triton comes with
+PyTorch's CUDA builds; this module is imported only where it is there.
 """
 
 from __future__ import annotations
@@ -125,8 +125,8 @@ def scores_kernel(
 
 @triton.jit
 def loadings_kernel(
-    sums, peaks, alive, done, Q, Q_previous, Y, G, scale, momentum, t_of, cap_of, objective_of, beta, gamma, top,
-    loading_top, span, parts, converged, n_iter, trace_objective, trace_step,
+    sums, peaks, alive, done, Q, Q_previous, Y, G, scale, momentum, t_of, cap_of, objective_of, beta, gamma,
+    top, loading_top, span, parts, converged, n_iter, trace_objective, trace_step,
     m, k, K, intercept, max_iter, tol,
     RIDGE: tl.constexpr, EXACT: tl.constexpr, PARTS: tl.constexpr, SCORES_BOUNDED: tl.constexpr,
     LOADINGS_BOUNDED: tl.constexpr, SWEEPS: tl.constexpr, KP: tl.constexpr, MP: tl.constexpr,
@@ -241,8 +241,3 @@ def loadings_kernel(
     tl.store(n_iter + b, count)
     tl.store(converged + b, settled)
     tl.store(done + b, settled | (count >= max_iter))
-
-
-def padded(size: int) -> int:
-    """The power of two, 16 at least, that holds so many: the shapes that kernels are built for."""
-    return max(16, triton.next_power_of_2(size))

@@ -57,7 +57,13 @@ def interval_table(
     inner, problem = model.model_, model.problem_of(statement)
     loadings = np.concatenate([inner.components_, inner.confound_components_])
     drawn = bootstrap(
-        problem, inner.solve_scores(problem), loadings, n_resamples=n_resamples, n_jobs=n_jobs, rng=rng
+        problem,
+        inner.solve_scores(problem),
+        loadings,
+        n_resamples=n_resamples,
+        n_jobs=n_jobs,
+        engine=inner.engine,
+        rng=rng,
     )
     top = np.ptp(inner.item_range_.to_numpy(), axis=1)
     low, high = drawn.interval(loadings, top)

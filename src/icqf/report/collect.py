@@ -137,7 +137,7 @@ def build_report(
         bootstrap_rng, hidden_rng, parallel_rng = (
             np.random.default_rng([random_state, part]) for part in range(3)
         )
-        options: dict[str, Any] = {"groups": groups, "n_jobs": n_jobs}
+        options: dict[str, Any] = {"groups": groups, "n_jobs": n_jobs, "engine": model.engine}
         resamples = hidden = rival = measured = None
         parallel, curve = None, None
         if n_bootstrap:

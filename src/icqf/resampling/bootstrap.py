@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from icqf.engines.choice import run
+from icqf.engines.base import Engine
+from icqf.engines.choice import engine_of, run
 from icqf.jobs.parallel import in_parallel, on_one_thread, pieces
 from icqf.resampling import tolerances
 from icqf.resampling.dealing import drawn_counts
@@ -85,6 +86,7 @@ def bootstrap(
     n_resamples: int = 100,
     groups: Array | None = None,
     n_jobs: int | None = None,
+    engine: str | Engine = "local",
     rng: np.random.Generator,
 ) -> Resamples:
     """Fit resampled participants, each time from the fitted model on.
@@ -106,12 +108,15 @@ def bootstrap(
         Families or sites: whole groups are drawn.
     n_jobs : int, optional
         Processes; the result does not depend on it.
+    engine : str or Engine
+        Where the fits run, as for `ICQF`; one that solves many at once is given all of them.
     rng : Generator
     """
     loadings = problem.scaled_loadings(loadings)
+    n_jobs = 1 if engine_of(engine).batches else n_jobs
     whole = on_one_thread(settled, problem, Factors(scores, loadings))
     counts = [drawn_counts(problem.n, groups, rng) for _ in range(n_resamples)]
-    tasks = [(problem, whole, part) for part in pieces(counts, n_jobs)]
+    tasks = [(problem, whole, part, engine) for part in pieces(counts, n_jobs)]
     k = len(scores)
     every, agreement = [], []
     for refit in (refit for part in in_parallel(refits, tasks, n_jobs=n_jobs) for refit in part):
@@ -127,14 +132,18 @@ def settled(problem: Problem, start: Factors) -> Factors:
     return run(problem, start, tol=tolerances.SETTLE, max_iter=tolerances.MAX_ITER, exact=False)[0].factors
 
 
-def refits(problem: Problem, start: Factors, draws: Sequence[Array]) -> list[Array]:
+def refits(
+    problem: Problem, start: Factors, draws: Sequence[Array], engine: str | Engine = "local"
+) -> list[Array]:
     """Loadings (K, m) of each resample, from the fitted model on."""
+    together = engine_of(engine).batches
     found = run(
-        (problem.drawn(counts) for counts in draws),
-        (_drawn_start(start, counts) for counts in draws),
+        (problem.counted(counts) if together else problem.drawn(counts) for counts in draws),
+        (start if together else _drawn_start(start, counts) for counts in draws),
         tol=tolerances.RESAMPLE,
         max_iter=tolerances.MAX_ITER,
         exact=False,
+        engine=engine,
     )
     return [fit.factors.loadings.astype(np.float64) for fit in found]
 

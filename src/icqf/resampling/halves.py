@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from icqf.engines.choice import run
+from icqf.engines.base import Engine
+from icqf.engines.choice import engine_of, run
 from icqf.jobs.parallel import in_parallel
 from icqf.resampling import tolerances
 from icqf.resampling.matching import aligned
@@ -29,6 +31,7 @@ def stability_curve(
     tol: float = tolerances.RESAMPLE,
     max_iter: int = tolerances.MAX_ITER,
     n_jobs: int | None = None,
+    engine: str | Engine = "local",
 ) -> pd.DataFrame:
     """How well the factors of two halves of the participants agree, for each (k, beta).
 
@@ -50,8 +53,11 @@ def stability_curve(
         n_components, beta, agreement (mean), low and high (the 10th and 90th percentile), and the mean
         of each start.
     """
-    tasks = [(problem, half, tuple(candidates), tol, max_iter) for half in halves]
-    values = np.stack(in_parallel(_agreements, tasks, n_jobs=n_jobs))  # (divisions, candidates, starts)
+    together = engine_of(engine).batches
+    parts = [halves] if together else [[half] for half in halves]
+    tasks = [(problem, part, tuple(candidates), tol, max_iter, engine) for part in parts]
+    found = in_parallel(_agreements, tasks, n_jobs=1 if together else n_jobs)
+    values = np.concatenate(found)  # (divisions, candidates, starts)
     rows = []
     for at, (k, beta) in enumerate(candidates):
         mine = values[:, at]
@@ -63,18 +69,26 @@ def stability_curve(
     return pd.DataFrame(rows)
 
 
-def _agreements(problem: Problem, half_of: Array, candidates: Candidates, tol: float, max_iter: int) -> Array:
-    """Agreement (candidates, starts) between the two halves: one batch of fits for all of them."""
+def _agreements(
+    problem: Problem,
+    divisions: Sequence[Array],
+    candidates: Candidates,
+    tol: float,
+    max_iter: int,
+    engine: str | Engine,
+) -> Array:
+    """Agreement (divisions, candidates, starts) between the two halves: one batch of fits for all of them."""
     problems, starts = [], []
-    for half in (0, 1):
+    for half, half_of in product((0, 1), divisions):
         part = problem.of_rows(np.flatnonzero(half_of == half)).without_reconstruction_bound()
         shared = Starts(part)
         for k, beta in candidates:
             own = shared.with_beta(beta)
             problems += [own.problem] * len(STARTS)
             starts += [own.make(name, k) for name in STARTS]
-    found = [fit.factors.loadings for fit in run(problems, starts, tol=tol, max_iter=max_iter, exact=False)]
+    fits = run(problems, starts, tol=tol, max_iter=max_iter, exact=False, engine=engine)
+    found = [fit.factors.loadings for fit in fits]
     pairs = zip(found[: len(found) // 2], found[len(found) // 2 :], strict=True)
-    ks = [k for k, _ in candidates for _ in STARTS]
+    ks = [k for _ in divisions for k, _ in candidates for _ in STARTS]
     agreement = [aligned(a[:k], b[:k])[1] for (a, b), k in zip(pairs, ks, strict=True)]
-    return np.reshape(agreement, (len(candidates), len(STARTS)))
+    return np.reshape(agreement, (len(divisions), len(candidates), len(STARTS)))

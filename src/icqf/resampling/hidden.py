@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icqf.engines.choice import run
+from icqf.engines.base import Engine
+from icqf.engines.choice import engine_of, run
+from icqf.engines.judging import Judge
 from icqf.errors import InputError
 from icqf.jobs.parallel import in_parallel, pieces
 from icqf.resampling import tolerances
@@ -73,6 +75,7 @@ class HeldOut:
 
     def __init__(self, problem: Problem, mask: Array, *, given: Array | None = None) -> None:
         self.mask = mask
+        self._problem = problem
         visible = problem.hide(mask)
         self._low: Array | None = None  # (m,), the lowest visible answer in the units of `problem`
         if given is not None:
@@ -100,6 +103,18 @@ class HeldOut:
             predicted[part] = R[self._rows[part] - first, self._items[part]]
         top = self.visible.span.astype(A.dtype)[self._items]
         return self._error(np.minimum(predicted, top), A.dtype)
+
+    def judge(self) -> Judge:
+        """What an engine needs to know to work out errors itself."""
+        problem, ones = self._problem, np.ones(self.visible.m)
+        return Judge(
+            hidden=self.mask & problem.observations.observed,
+            answers=problem.answers,
+            scale=ones if problem.scaling is None else problem.scaling.scale,
+            top=self.visible.span,
+            units=ones if self._units is None else self._units,
+            low=np.zeros_like(ones) if self._low is None else self._low,
+        )
 
     def error_of_means(self) -> HiddenError:
         """Of each item's mean over the visible answers."""
@@ -187,6 +202,7 @@ def predict_hidden(
     n_splits: int = 10,
     groups: Array | None = None,
     n_jobs: int | None = None,
+    engine: str | Engine = "local",
     rng: np.random.Generator,
 ) -> HiddenFit:
     """Hide each fold's answers in turn, fit the rest afresh, and predict what was hidden.
@@ -196,8 +212,9 @@ def predict_hidden(
     """
     folds = folds_of(problem, groups=groups, n_splits=n_splits, rng=rng)
     seeds = [int(seed) for seed in rng.integers(0, 2**31, n_splits)]
+    n_jobs = 1 if engine_of(engine).batches else n_jobs
     tasks = [
-        (problem, folds, part, [seeds[fold] for fold in part], k, init)
+        (problem, folds, part, [seeds[fold] for fold in part], k, init, engine)
         for part in pieces(range(n_splits), n_jobs)
     ]
     sse, sst = np.sum(
@@ -207,7 +224,13 @@ def predict_hidden(
 
 
 def _predicted(
-    problem: Problem, folds: Folds, part: Sequence[int], seeds: Sequence[int], k: int, init: str
+    problem: Problem,
+    folds: Folds,
+    part: Sequence[int],
+    seeds: Sequence[int],
+    k: int,
+    init: str,
+    engine: str | Engine,
 ) -> list[tuple[Array, Array]]:
     """Squared errors by item of the model and of the means, for some folds, one at a time in memory."""
 
@@ -224,6 +247,7 @@ def _predicted(
         tol=tolerances.SEARCH,
         max_iter=tolerances.MAX_ITER,
         exact=False,
+        engine=engine,
     )
     return [
         (each.error(fit.factors).squares, each.error_of_means().squares)

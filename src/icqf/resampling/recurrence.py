@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icqf.engines.choice import run
+from icqf.engines.base import Engine
+from icqf.engines.choice import engine_of, run
 from icqf.jobs.parallel import in_parallel, pieces
 from icqf.resampling import tolerances
 from icqf.resampling.dealing import drawn_counts
@@ -29,6 +30,7 @@ def recurrence(
     tol: float = tolerances.RESAMPLE,
     max_iter: int = tolerances.MAX_ITER,
     n_jobs: int | None = None,
+    engine: str | Engine = "local",
     rng: np.random.Generator,
 ) -> list[Array]:
     """Agreement of each factor of some models with its counterpart in fits to resampled participants.
@@ -54,7 +56,8 @@ def recurrence(
         Correlation of each factor's loadings with those of its counterpart, one array per model.
     """
     draws = [drawn_counts(problem.n, groups, rng) for _ in range(n_resamples)]
-    tasks = [(problem, tuple(models), part, tol, max_iter) for part in pieces(draws, n_jobs)]
+    n_jobs = 1 if engine_of(engine).batches else n_jobs
+    tasks = [(problem, tuple(models), part, tol, max_iter, engine) for part in pieces(draws, n_jobs)]
     found = [each for part in in_parallel(_agreements, tasks, n_jobs=n_jobs) for each in part]
     return [np.stack([each[at] for each in found]) for at in range(len(models))]
 
@@ -65,22 +68,24 @@ def _agreements(
     draws: Sequence[Array],
     tol: float,
     max_iter: int,
+    engine: str | Engine,
 ) -> list[list[Array]]:
     """For each draw and model, the correlation (k,) of each factor with its counterpart."""
-    return [_of_draw(problem, models, counts, tol, max_iter) for counts in draws]
-
-
-def _of_draw(
-    problem: Problem, models: Sequence[tuple[float, Array]], counts: Array, tol: float, max_iter: int
-) -> list[Array]:
+    together = engine_of(engine).batches
     candidates = [(len(loadings), beta) for beta, loadings in models]
-    fits = best_fits(problem.drawn(counts), candidates, tol=tol, max_iter=max_iter)
-    agreements = []
-    for (_, loadings), fit in zip(models, fits, strict=True):
-        found = fit[: len(loadings)]
-        order, _ = aligned(loadings, found)
-        agreements.append(np.diag(correlations(loadings, found[order])))
-    return agreements
+    found: list[list[Array]] = []
+    for part in [draws] if together else [[counts] for counts in draws]:
+        resamples = [problem.counted(counts) if together else problem.drawn(counts) for counts in part]
+        found += _best_fits(resamples, candidates, tol=tol, max_iter=max_iter, engine=engine)
+    return [
+        [_agreement(loadings, fit[: len(loadings)]) for (_, loadings), fit in zip(models, fits, strict=True)]
+        for fits in found
+    ]
+
+
+def _agreement(loadings: Array, found: Array) -> Array:
+    order, _ = aligned(loadings, found)
+    return np.diag(correlations(loadings, found[order]))
 
 
 def best_fits(
@@ -89,17 +94,33 @@ def best_fits(
     *,
     tol: float = tolerances.RESAMPLE,
     max_iter: int = tolerances.MAX_ITER,
+    engine: str | Engine = "local",
 ) -> list[Array]:
     """Loadings (k + c, m) of each (k, beta): from two starts, the fit with the better objective."""
-    shared = Starts(problem.without_reconstruction_bound())
+    return _best_fits([problem], candidates, tol=tol, max_iter=max_iter, engine=engine)[0]
+
+
+def _best_fits(
+    resamples: Sequence[Problem],
+    candidates: Sequence[tuple[int, float]],
+    *,
+    tol: float,
+    max_iter: int,
+    engine: str | Engine,
+) -> list[list[Array]]:
+    """The same for several problems, as one batch."""
     problems, starts = [], []
-    for k, beta in candidates:
-        own = shared.with_beta(beta)
-        problems += [own.problem] * len(STARTS)
-        starts += [own.make(name, k) for name in STARTS]
-    fits = run(problems, starts, tol=tol, max_iter=max_iter, exact=False)
-    best = []
-    for at in range(0, len(fits), len(STARTS)):
-        mine = fits[at : at + len(STARTS)]
-        best.append(min(mine, key=lambda fit: fit.trace.objective[-1]).factors.loadings.astype(float))
-    return best
+    for problem in resamples:
+        shared = Starts(problem.without_reconstruction_bound())
+        for k, beta in candidates:
+            own = shared.with_beta(beta)
+            problems += [own.problem] * len(STARTS)
+            starts += [own.make(name, k) for name in STARTS]
+    fits = run(problems, starts, tol=tol, max_iter=max_iter, exact=False, engine=engine)
+    best = [
+        min(fits[at : at + len(STARTS)], key=lambda fit: fit.trace.objective[-1]).factors.loadings.astype(
+            float
+        )
+        for at in range(0, len(fits), len(STARTS))
+    ]
+    return [best[at : at + len(candidates)] for at in range(0, len(best), len(candidates))]

@@ -283,6 +283,9 @@ class ICQFCV(TransformerMixin, BaseEstimator):
             model.set_params(engine=self.engine)
         return model
 
+    def _engine(self) -> Any:
+        return self._estimator().engine
+
     def _plan(self, model: ICQF, stated: StatedProblem, groups: Array | None, seed: int) -> Plan:
         problem = stated.problem
         folds = tuple(
@@ -351,6 +354,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
             tol=self.search_tol,
             max_iter=max_iter,
             n_jobs=self.n_jobs,
+            engine=self._engine(),
         )
 
     def _replicable(self, problem: Problem, groups: Array | None, seed: int) -> pd.DataFrame:
@@ -363,6 +367,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
             n_resamples=self.n_resamples,
             groups=groups,
             n_jobs=self.n_jobs,
+            engine=self._engine(),
             rng=np.random.default_rng([seed, 3]),
         )
 

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from icqf.chance import CURVE, ChanceCurve
+from icqf.engines.base import Engine
 from icqf.resampling.recurrence import best_fits, recurrence
 from icqf.solvers.problem import Problem
 
@@ -24,6 +25,7 @@ def replicable_curve(
     n_resamples: int,
     groups: Array | None = None,
     n_jobs: int | None = None,
+    engine: str | Engine = "local",
     rng: np.random.Generator,
 ) -> pd.DataFrame:
     """Fit each (k, beta) to all participants and to resamples, and say what a second study would find.
@@ -43,9 +45,11 @@ def replicable_curve(
     DataFrame
         As `replicable_table`, with ``beta``.
     """
-    fits = best_fits(problem, candidates)
+    fits = best_fits(problem, candidates, engine=engine)
     models = [(beta, loadings[:k]) for (k, beta), loadings in zip(candidates, fits, strict=True)]
-    found = recurrence(problem, models, n_resamples=n_resamples, groups=groups, n_jobs=n_jobs, rng=rng)
+    found = recurrence(
+        problem, models, n_resamples=n_resamples, groups=groups, n_jobs=n_jobs, engine=engine, rng=rng
+    )
     table = replicable_table([k for k, _ in candidates], found)
     table.insert(1, "beta", [beta for _, beta in candidates])
     return table

@@ -12,6 +12,7 @@ import pandas as pd
 from joblib import delayed, effective_n_jobs
 
 from icqf.baselines.retention import parallel_analysis
+from icqf.engines.choice import engine_of
 from icqf.errors import InputError, counted
 from icqf.jobs.parallel import Progress, ended_quietly, on_one_thread, started
 from icqf.selection.journal import SearchJournal
@@ -67,6 +68,8 @@ def _run(
     wanted = {(k, beta) for k in ks for plan in plans for beta in plan.betas}
     earlier = [*(journal.trials if journal else ()), *before]
     known = {_key(trial): trial for trial in earlier if (trial.n_components, trial.beta) in wanted}
+    if engine_of(plans[0].engine).batches:
+        n_jobs = 1
     jobs, n_folds = effective_n_jobs(n_jobs), len(plans[0].every_fold)
     pieces = max(1, -(-_TASKS_PER_JOB * jobs // n_folds)) if jobs > 1 else 1
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icqf.engines.choice import run
+from icqf.engines.choice import engine_of, run
 from icqf.resampling.folds import Folds
 from icqf.resampling.hidden import HeldOut
 from icqf.selection.growth import Growth
@@ -77,7 +77,12 @@ class Plan:
 
 
 def tasks(plan: Plan, ks: Sequence[int], *, pieces: int) -> list[Task]:
-    """All folds of all repeats, each cut into `pieces` of about equal cost, the costliest first."""
+    """All folds of all repeats, each cut into `pieces` of about equal cost, the costliest first.
+
+    An engine that solves many problems at once is given all of them.
+    """
+    if engine_of(plan.engine).batches:
+        return [Task(tuple(plan.every_fold), tuple(sorted(ks)))]
     groups = [tuple(sorted(ks))[at::pieces] for at in range(min(pieces, len(ks)))]
     return [Task((fold,), group) for group in groups for fold in plan.every_fold]
 
@@ -88,9 +93,30 @@ def run_task(plan: Plan, task: Task) -> list[Trial]:
         HeldOut(plan.problem, plan.folds[repeat].mask(fold, plan.problem), given=plan.given)
         for repeat, fold in task.folds
     ]
+    if plan.init == "nndsvd" and not plan.thorough:
+        trials = _judged_together(plan, task, held_out)
+        if trials is not None:
+            return trials
     first = min(plan.betas)
     grown = [Growth(each.visible.with_beta(first), tol=plan.tol) for each in held_out if plan.thorough]
     return [trial for k in task.ks for trial in _trials(plan, task, held_out, grown, k)]
+
+
+def _judged_together(plan: Plan, task: Task, held_out: Sequence[HeldOut]) -> list[Trial] | None:
+    """The trials of a task by an engine that compares candidates itself; None where it does not."""
+    clock = time.perf_counter()
+    problems, judges = [each.visible for each in held_out], [each.judge() for each in held_out]
+    found = engine_of(plan.engine).searched(
+        problems, judges, task.ks, sorted(plan.betas), tol=plan.tol, max_iter=plan.max_iter
+    )
+    if found is None:
+        return None
+    seconds = (time.perf_counter() - clock) / len(found)
+    hidden = [int(np.count_nonzero(judge.hidden)) for judge in judges]
+    return [
+        Trial(*task.folds[each.fold], each.k, each.beta, each.error, hidden[each.fold], each.n_iter, seconds)
+        for each in found
+    ]
 
 
 def _trials(
@@ -104,12 +130,13 @@ def _trials(
         for each, place in zip(held_out, task.folds, strict=True)
     ]
     found: list[tuple[float, list[Iterated]]] = []
+    settings: dict[str, Any] = {"tol": plan.tol, "max_iter": plan.max_iter, "engine": plan.engine}
     for beta in sorted(plan.betas):
         problems = [each.visible.with_beta(beta) for each in held_out]
-        fits = run(problems, factors, tol=plan.tol, max_iter=plan.max_iter, exact=False)
+        fits = run(problems, factors, exact=False, **settings)
         if grown and not found:
             starts = [growth.start(k) for growth in grown]
-            others = run(problems, starts, tol=plan.tol, max_iter=plan.max_iter, exact=False)
+            others = run(problems, starts, exact=False, **settings)
             fits = [min(both, key=_reached) for both in zip(fits, others, strict=True)]
         factors = [fit.factors for fit in fits]
         found.append((beta, fits))

@@ -140,6 +140,14 @@ class Problem:
             weights *= self.weights[rows]
         return replace(self, observations=replace(self.observations.take(rows), weights=weights))
 
+    def counted(self, counts: Array) -> Problem:
+        """The same resample among all participants, those never drawn with weight 0.
+
+        Resamples that share their answers are what an engine of batches takes.
+        """
+        weights = counts.astype(float) if self.weights is None else counts * self.weights
+        return replace(self, observations=replace(self.observations, weights=weights))
+
     def with_beta(self, beta: float) -> Problem:
         """The same problem with another strength of the penalty."""
         loadings = self.loading_penalty

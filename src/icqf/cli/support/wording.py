@@ -176,6 +176,8 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "not-named": _with("Name them after reading, with icqf report."),
     "no-factors": _with("Give the names with --names, one for each factor."),
     "no-report": _with("Fit again without --no-report."),
+    "missing-torch": _with("Install it with pip install 'icqf[gpu]', or leave out --engine torch."),
+    "gpu-memory": _with("Free memory on it, or leave out --engine torch."),
     "no-items": _with("Name the items with --items, or describe them with --codebook."),
     "too-many-items": _with("Name the items to reverse after --reverse, or declare them with --codebook."),
     "all-zero": _with("Lower --beta."),
