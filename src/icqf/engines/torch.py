@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from icqf.engines.base import FAST, MARGIN, Begin, Callback, Solver, Start
+from icqf.engines.base import FAST, MARGIN, Begin, Callback, Onward, Solver, Start
 from icqf.engines.judging import Judge, Judged
 from icqf.engines.local import Local
 from icqf.errors import InputError
@@ -98,7 +98,7 @@ class Torch(Local):
         groups: dict[Any, list[tuple[int, Pair]]] = {}
         shared: dict[int, Starts] = {}
         for at, (problem, start) in enumerate(zip(problems, starts, strict=True)):
-            if solver.name != "fast" or not batchable(problem):
+            if solver.name != "fast" or isinstance(start, Onward) or not batchable(problem):
                 (found[at],) = super().run(problem, start, solver=solver, **settings)
                 continue
             if isinstance(start, Begin):
