@@ -275,7 +275,7 @@ def test_clone_and_parameters(found):
     assert copy.set_params(estimator__tol=1e-2, betas=[0.3]) is copy
     assert copy.estimator.tol == 1e-2 and found.estimator.tol == 1e-3 and copy.betas == [0.3]
     own, inner = set(ICQFCV().get_params()), set(ICQF().get_params())
-    assert own & inner == {"n_components", "callback", "random_state"}
+    assert own & inner == {"n_components", "engine", "callback", "random_state"}
 
 
 @pytest.mark.parametrize(
