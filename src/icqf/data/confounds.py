@@ -313,10 +313,11 @@ class ConfoundEncoder:
 
 def _refuse_stray_text(name: str, known: pd.Series) -> None:
     """Refuse a column that would be numbers but for a few texts: as categories it would mean nothing."""
+    different = [value.strip().replace(",", ".") for value in known.unique() if isinstance(value, str)]
+    if not pd.to_numeric(pd.Series(different, dtype=object), errors="coerce").notna().any():
+        return
     texts = known.astype(object).map(lambda value: value.strip() if isinstance(value, str) else None)
     written = texts.notna()
-    if not written.any():
-        return
     right = pd.to_numeric(texts, errors="coerce").notna() | ~written
     meant = pd.to_numeric(texts.str.replace(",", "."), errors="coerce").notna() | ~written
     if right.all() or meant.mean() < _MOSTLY:
