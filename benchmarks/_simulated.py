@@ -14,12 +14,19 @@ ROWS = 65_536
 
 
 def parts(n: int, m: int, k: int, *, missing: float = 0.02, seed: int = 0) -> Iterator[np.ndarray]:
-    """Answers (B, m) as int8, -1 where missing: k factors, each with a sixth of the items, and noise."""
+    """Answers (B, m) as int8, -1 where missing.
+
+    Each item belongs to one of k factors, and one item in ten to a second one, as in a questionnaire with
+    scales; most participants have a factor a little or not at all.
+    """
     rng = np.random.default_rng(seed)
-    Q = TOP * rng.uniform(0.3, 1.0, (k, m)) * (rng.random((k, m)) < 1 / 6)
+    first, second = rng.integers(0, k, m), rng.integers(0, k, m)
+    Q = np.zeros((k, m))
+    Q[second, np.arange(m)] = TOP * rng.uniform(0.2, 0.4, m) * (rng.random(m) < 0.1)
+    Q[first, np.arange(m)] = TOP * rng.uniform(0.4, 0.9, m)
     for start in range(0, n, ROWS):
         rows = min(ROWS, n - start)
-        W = np.maximum(rng.random((rows, k), dtype=np.float32) * 1.6 - 0.6, 0)
+        W = np.maximum(rng.random((rows, k), dtype=np.float32) * 1.5 - 0.5, 0) ** 2
         X = W @ Q.astype(np.float32) + 0.5 * rng.standard_normal((rows, m), dtype=np.float32)
         codes = np.rint(np.clip(X, 0, TOP)).astype(np.int8)
         codes[rng.random((rows, m), dtype=np.float32) < missing] = -1

@@ -1,8 +1,8 @@
 """A fit to 10 000 000 participants x 100 items from a Parquet file, against 100 000 in memory.
 
-The file is made first (a gigabyte of answers, about two minutes). Each fit runs in a process of its own, whose
-highest memory is measured; iterations are timed one by one, and both sides use all processors. Say another
-number of participants on the command line to try it: ``python benchmarks/bench_stream.py 1000000``.
+The file is made first (a gigabyte of answers, about two minutes). Each fit runs in a process of its own,
+whose highest memory is measured; iterations are timed one by one, and both sides use all processors. Say
+another number of participants on the command line to try it: ``python benchmarks/bench_stream.py 1000000``.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ def main() -> None:
         read = measured(str(path))
     for name, found in (("in memory", held), ("from Parquet", read)):
         print(
-            f"{name}: {found['n']} participants, {found['seconds']:.1f} s, {found['iterations']} iterations of "
-            f"{found['iteration'] * 1e3:.0f} ms, converged {found['converged']}, "
+            f"{name}: {found['n']} participants, {found['seconds']:.1f} s, {found['iterations']} iterations "
+            f"of {found['iteration'] * 1e3:.0f} ms, converged {found['converged']}, "
             f"at most {found['gigabytes']:.2f} GB"
         )
     per_row = read["iteration"] / read["n"] / (held["iteration"] / held["n"])
