@@ -68,6 +68,7 @@ def build_report(
     random_state: int = 0,
     other_models: Sequence[ICQF] = (),
     overview: Overview | None = None,
+    sampled: bool = False,
 ) -> Report:
     """Collect everything a report says about a fitted model.
 
@@ -102,6 +103,8 @@ def build_report(
         Fits of the same answers with other numbers of factors, to look at beside this one.
     overview : Overview, optional
         What was analysed, where more is known of it than the questionnaire says.
+    sampled : bool
+        Whether the questionnaire is of some of the participants that the model was fitted to.
 
     Examples
     --------
@@ -124,7 +127,7 @@ def build_report(
         answers, k = questionnaire.keyed_answers(), len(model.components_)
         stated = model.state(questionnaire, sample_weight=sample_weight)
         problem, kept = stated.problem, stated.kept
-        if problem.n != model.n_participants_:
+        if problem.n != model.n_participants_ and not (sampled and problem.n < model.n_participants_):
             raise InputError(
                 f"The model was fitted to {counted(model.n_participants_, 'participant')}, but {problem.n} "
                 "of these have answers; give the questionnaire (and sample_weight) that it was fitted to."

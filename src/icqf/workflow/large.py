@@ -160,7 +160,7 @@ def sampled_study(study: Study, stream: Stream, options: StudyOptions, n_rows: i
     sample = study.questionnaire
     note = (
         f"The table has {counted(n_rows, 'row')}, too many to be held at once. Factors and scores are of all "
-        "of them; what is shown of participants, and the choice of the number of factors, rest on "
+        "of them; what is shown of participants, intervals, and the choice of the number of factors rest on "
         f"{counted(sample.n_participants, 'participant')} drawn at random."
     )
     return replace(

@@ -96,6 +96,7 @@ def _report(fit: StudyFit) -> Report:
             n_jobs=options.jobs,
             random_state=options.seed,
             overview=fit.study.overview,
+            sampled=fit.study.everyone is not None,
         )
 
 
