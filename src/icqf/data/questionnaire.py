@@ -274,6 +274,10 @@ class Questionnaire(Draft):
             raise InputError("The confounds are not for the same participants, in order, as the answers.")
         return self._derived(confounds=confounds)
 
+    def with_notes(self, notes: Iterable[str]) -> Questionnaire:
+        """Return the questionnaire with further notes after its own."""
+        return self._derived(notes=(*self.notes, *notes))
+
     def keyed_answers(self) -> pd.DataFrame:
         """Return the answers with every reverse-keyed item reversed: ``min + max - answer``."""
         reverse_keyed = [item.name for item in self.items if item.reverse]
@@ -282,6 +286,10 @@ class Questionnaire(Draft):
         low, high = self.ranges().loc[reverse_keyed].to_numpy().T
         # Rounding may lead out of the range: 0.1 + 0.7 - 0.7 is below 0.1.
         reversed_ = np.clip(low + high - self.answers[reverse_keyed].to_numpy(), low, high)
+        if (self.answers.dtypes == np.float64).all():  # one copy, where columns of their own take several
+            keyed = self.answers.to_numpy(copy=True)
+            keyed[:, self.answers.columns.get_indexer(pd.Index(reverse_keyed))] = reversed_
+            return pd.DataFrame(keyed, index=self.answers.index, columns=self.answers.columns, copy=False)
         return self.answers.assign(**dict(zip(reverse_keyed, reversed_.T, strict=True)))
 
     def select(self, items: Iterable[str]) -> Questionnaire:

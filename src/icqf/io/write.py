@@ -6,11 +6,13 @@ import errno
 import io
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pandas as pd
@@ -88,15 +90,105 @@ def write_table(
     ...     file.read_text()
     "id,Worry\\n'=P1,0.25\\n"
     """
-    path, frame = Path(path), as_pandas(frame)
-    format = format or path.suffix.lower().lstrip(".")
-    require_writer(path, format)
-    with new_file(path) as place:
-        if format == "csv":
-            place.write_text(csv_text(frame, decimals=decimals), encoding="utf-8", newline="")
-        else:
-            writers = {"parquet": _write_parquet, "xlsx": _write_xlsx, "sav": _write_sav}
-            writers[format](_flat(frame), place)
+    with table_writer(path, format=format, decimals=decimals) as writer:
+        writer.add(writer.rendered(as_pandas(frame)))
+
+
+class TableWriter:
+    """A table that is written part by part; see `table_writer`.
+
+    Parameters
+    ----------
+    place : path or file
+        Where to write; an open file for CSV.
+    format, decimals
+        As in `write_table`.
+    """
+
+    def __init__(self, place: Path | IO[bytes], format: str, decimals: int | None) -> None:
+        self._place, self._format, self._decimals = place, format, decimals
+        self._file = place.open("wb") if isinstance(place, Path) else place
+        self._parquet: Any = None
+        self._frames: list[pd.DataFrame] = []
+        self._begun = False
+
+    def rendered(self, frame: pd.DataFrame) -> Any:
+        """A part as it is written; may be called in several threads at once."""
+        if self._format == "csv":
+            head, body = _csv_parts(frame, decimals=self._decimals)
+            return head.encode(), body.encode()
+        if self._format == "parquet":
+            import pyarrow as pa
+
+            return pa.Table.from_pandas(_flat(frame), preserve_index=False)
+        return frame
+
+    def add(self, part: Any) -> None:
+        """Write the next part, as `rendered` gave it."""
+        if self._format == "csv":
+            head, body = part
+            self._file.write(body if self._begun else head + body)
+        elif self._format == "parquet":
+            import pyarrow.parquet as pq
+
+            if self._parquet is None:
+                self._parquet = pq.ParquetWriter(self._file, part.schema)
+            self._parquet.write_table(part)
+        else:  # these formats are written whole
+            self._frames.append(part)
+        self._begun = True
+
+    def end(self) -> None:
+        """Write what is left to write after the last part."""
+        if self._parquet is not None:
+            self._parquet.close()
+        if isinstance(self._place, Path):
+            self._file.close()
+            if self._frames:
+                writers = {"xlsx": _write_xlsx, "sav": _write_sav}
+                writers[self._format](_flat(pd.concat(self._frames)), self._place)
+
+    def give_up(self) -> None:
+        """Let go of a file that will not be finished."""
+        with suppress(OSError, ValueError):
+            if self._parquet is not None:
+                self._parquet.close()  # it would write on when it is collected
+        with suppress(OSError):
+            if isinstance(self._place, Path):
+                self._file.close()
+
+
+@contextmanager
+def table_writer(
+    path: str | os.PathLike[str], *, format: str | None = None, decimals: int | None = None
+) -> Iterator[TableWriter]:
+    """Give a writer for a table that comes part by part; the file is there, whole, when all went well.
+
+    CSV and Parquet files are never held in memory. The parameters are those of `write_table`.
+
+    Examples
+    --------
+    >>> import pandas as pd, pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "scores.csv")
+    ...     with table_writer(file) as writer:
+    ...         for name in ("P1", "P2"):
+    ...             index = pd.Index([name], name="id")
+    ...             writer.add(writer.rendered(pd.DataFrame({"Worry": [0.25]}, index=index)))
+    ...     file.read_text()
+    'id,Worry\\nP1,0.25\\nP2,0.25\\n'
+    """
+    target = Path(path)
+    ending = format or target.suffix.lower().lstrip(".")
+    require_writer(target, ending)
+    with new_file(target) as place:
+        writer = TableWriter(place, ending, decimals)
+        try:
+            yield writer
+            writer.end()
+        except BaseException:
+            writer.give_up()
+            raise
 
 
 def require_writer(path: Path, format: str) -> None:
@@ -119,15 +211,20 @@ def csv_text(frame: pd.DataFrame, *, decimals: int | None = None) -> str:
     >>> csv_text(pd.DataFrame({"Worry": [0.25, None]}, index=pd.Index(["P1", "P2"], name="id")))
     'id,Worry\\nP1,0.25\\nP2,\\n'
     """
+    return "".join(_csv_parts(frame, decimals=decimals))
+
+
+def _csv_parts(frame: pd.DataFrame, *, decimals: int | None) -> tuple[str, str]:
+    """The line of names, and the lines of cells."""
     # Column by column, or many digits at once: several times as fast as DataFrame.to_csv.
     table = _flat(frame)
     n_texts, rows = _decimal_rows(table, decimals) if decimals else (table.shape[1], None)
     columns = [_csv_cells(table.iloc[:, j], decimals) for j in range(n_texts)]
-    head = ",".join(_quoted(str(harmless(name))) for name in table.columns)
+    head = ",".join(_quoted(str(harmless(name))) for name in table.columns) + "\n"
     starts = columns[0] if len(columns) == 1 else list(map(",".join, zip(*columns, strict=True)))
     if rows is None:
-        return "\n".join([head, *starts, ""])
-    return "".join(chain([head, "\n"], chain.from_iterable(zip(starts, rows, strict=True))))
+        return head, "\n".join([*starts, ""])
+    return head, "".join(chain.from_iterable(zip(starts, rows, strict=True)))
 
 
 def _flat(frame: pd.DataFrame) -> pd.DataFrame:
@@ -192,12 +289,6 @@ def _any_odd(cells: list[str]) -> bool:
 
 def _quoted(cell: str) -> str:
     return '"' + cell.replace('"', '""') + '"' if NEEDS_QUOTES.search(cell) else cell
-
-
-def _write_parquet(table: pd.DataFrame, path: Path) -> None:
-    content = io.BytesIO()  # so that a full disk meets one plain write
-    table.to_parquet(content, engine="pyarrow", index=False)
-    path.write_bytes(content.getvalue())
 
 
 def _write_xlsx(table: pd.DataFrame, path: Path) -> None:

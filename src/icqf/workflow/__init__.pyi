@@ -27,7 +27,9 @@ from .read import read_study as read_study
 from .results import write_results as write_results
 from .rules import rules_of_study as rules_of_study
 from .score import Scored as Scored
+from .score import ScoresWritten as ScoresWritten
 from .score import score_file as score_file
+from .score import write_scores as write_scores
 from .short_forms import shorten_study as shorten_study
 from .short_forms import write_short_form as write_short_form
 from .visits import LongitudinalOptions as LongitudinalOptions

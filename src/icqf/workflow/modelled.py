@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,7 @@ class ModelledAnswers:
 
 def read_for_model(
     model: str | os.PathLike[str],
-    answers: str | os.PathLike[str],
+    answers: str | os.PathLike[str] | Table,
     *,
     codebook: str | os.PathLike[str] | None = None,
     dictionary: str | os.PathLike[str] | None = None,
@@ -66,7 +66,7 @@ def read_for_model(
     ----------
     model : path
         A model file. The ranges, directions and missing codes of its items are used.
-    answers : path
+    answers : path or Table
         A table with the model's items and confounds.
     codebook : path, optional
         Directions, missing codes and labels, for a model file that holds none, or instead of those it holds.
@@ -93,21 +93,20 @@ def read_for_model(
     confounds = [column.name for column in fitted.confound_encoder_.columns]
     further = [name for name in beside if name not in confounds]
     texts = [name for name in (id, fitted.codebook_.id, groups, *further) if name]
-    table = keep_visit(read_table(answers, dictionary=dictionary, text=texts), visit)
+    whole = answers if isinstance(answers, Table) else read_table(answers, dictionary=dictionary, text=texts)
+    table = keep_visit(whole, visit)
     questionnaire = answers_for(
         fitted, table, given=given, id=id, groups=groups, missing_codes=missing_codes, beside=beside
     )
     found = questionnaire.confounds
     if found is not None and further:
         questionnaire = questionnaire.with_confounds(found[confounds] if confounds else None)
-    notes = [note for note in questionnaire.notes if not note.startswith(NOT_IN_CODEBOOK)]
-    if codebook is None and not fitted.codebook_.items:
-        notes.insert(0, DIRECTIONS_UNKNOWN)
-    files = tuple(Path(path) for path in (model, answers, codebook, dictionary) if path is not None)
+    paths = (model, None if isinstance(answers, Table) else answers, codebook, dictionary)
+    files = tuple(Path(path) for path in paths if path is not None)
     return ModelledAnswers(
         fitted,
         questionnaire,
-        tuple(notes),
+        model_notes(fitted, questionnaire.notes, given),
         None if not beside or found is None else found[list(beside)],
         files,
     )
@@ -122,14 +121,15 @@ def answers_for(
     groups: str | None = None,
     missing_codes: Iterable[float | str] = (),
     beside: Sequence[str] = (),
+    items: tuple[Item, ...] | None = None,
 ) -> Questionnaire:
     """Return the answers of a table to a model's items, with the ranges, directions and codes of the fit.
 
     Entries of a codebook that are `given` come before those of the model; columns `beside` the model's
-    confounds stand among the confounds.
+    confounds stand among the confounds. `items` are the `known_items`, where these are at hand.
     """
     known = model.codebook_
-    items = known_items(model, given)
+    items = known_items(model, given) if items is None else items
     if id is None:
         id = known.id if known.id in table.frame.columns else table.id
     categories = {column.name: column.categories for column in model.confound_encoder_.columns}
@@ -151,7 +151,13 @@ def answers_for(
         groups=groups,
         missing_codes=missing_codes,
     )
-    return replace(read, notes=(*read.notes, *_other_directions(known.items, given)))
+    return read.with_notes(_other_directions(known.items, given))
+
+
+def model_notes(model: ICQF, notes: Iterable[str], given: Sequence[Item]) -> tuple[str, ...]:
+    """What to say of answers that were read for a model, with the entries of a codebook that were given."""
+    said = [note for note in notes if not note.startswith(NOT_IN_CODEBOOK)]
+    return tuple(said if given or model.codebook_.items else [DIRECTIONS_UNKNOWN, *said])
 
 
 def _other_directions(known: Iterable[Item], given: Iterable[Item]) -> list[str]:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from typing import IO, Any, Protocol, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -21,14 +25,20 @@ from icqf.io.codebook import read_codebook
 from icqf.io.readers.confounds import as_the_model_knows
 from icqf.io.readers.files import read_table
 from icqf.io.readers.questionnaires import NOT_IN_CODEBOOK
+from icqf.io.readers.tables import Table
+from icqf.io.write import TableWriter, table_writer
 from icqf.workflow.modelled import (
     DIRECTIONS_UNKNOWN,
     known_items,
     read_for_model,
     require_model_columns,
 )
+from icqf.workflow.modelled_batches import FaultyBatch, ModelledBatches, fits_in_memory, in_batches
+from icqf.workflow.named import DECIMALS
 from icqf.workflow.visits import visit_rows
 
+Task = TypeVar("Task")
+Done = TypeVar("Done")
 ROWS_AT_A_TIME = 16384
 
 
@@ -95,40 +105,224 @@ def score_file(
     >>> scored.scores.shape
     (600, 2)
     """
-    if is_longitudinal(model):
-        if visit:
-            raise parameter_error("visit", " has no meaning for a model of repeated visits; leave it out.")
-        given = () if codebook is None else read_codebook(codebook)
-        return _score_visits(model, answers, given, dictionary, id, missing_codes, begin)
-    read = read_for_model(
-        model,
-        answers,
-        codebook=codebook,
-        dictionary=dictionary,
-        id=id,
-        missing_codes=missing_codes,
-        visit=visit,
-    )
-    if begin is not None:
-        begin()
-    scores = transform_in_threads(read.model, read.questionnaire)
-    silent = int(scores.iloc[:, 0].isna().sum()) if scores.shape[1] else 0
-    return Scored(scores, read.notes, silent)
+    frames = _Frames()
+    asked = _Asked(model, answers, codebook, dictionary, id, tuple(missing_codes), visit)
+    done = _score(asked, lambda: nullcontext(frames.anew()), begin)
+    return Scored(pd.concat(frames.parts), done.notes, done.n_silent)
 
 
-def _score_visits(
+@dataclass(frozen=True)
+class ScoresWritten:
+    """What `write_scores` wrote, and what was done to the data on the way.
+
+    Examples
+    --------
+    >>> from icqf.workflow import ScoresWritten
+    >>> ScoresWritten(n_participants=600, n_silent=2, notes=()).n_participants
+    600
+    """
+
+    n_participants: int
+    n_silent: int
+    notes: tuple[str, ...]
+
+
+def write_scores(
     model: str | os.PathLike[str],
     answers: str | os.PathLike[str],
-    given: tuple[Item, ...],
-    dictionary: str | os.PathLike[str] | None,
-    id: str | None,
-    missing_codes: Iterable[float | str],
-    begin: Callable[[], object] | None,
-) -> Scored:
+    out: str | os.PathLike[str] | IO[bytes],
+    *,
+    format: str | None = None,
+    codebook: str | os.PathLike[str] | None = None,
+    dictionary: str | os.PathLike[str] | None = None,
+    id: str | None = None,
+    missing_codes: Iterable[float | str] = (),
+    visit: Visit = None,
+    begin: Callable[[], object] | None = None,
+) -> ScoresWritten:
+    """Score the participants of a file of any size with the model of another, and write their scores.
+
+    Parquet files, folders of Parquet files with the same columns, Arrow files and plain delimited text are
+    read, scored and written batch by batch; other files are read whole.
+
+    Parameters
+    ----------
+    model, answers
+        As in `score_file`; a folder of Parquet files is one table.
+    out : path or binary file
+        The table to write, which is there when all participants have been scored. An open file gets CSV.
+    format : {"csv", "parquet", "xlsx", "sav"}, optional
+        None: by the ending of `out`. CSV and Parquet are written batch by batch.
+    codebook, dictionary, id, missing_codes, visit
+        As in `score_file`.
+    begin : callable, optional
+        Called when the first participants have been read and before they are scored.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import demo_paths, load_demo
+    >>> from icqf.workflow import write_scores
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     folder = pathlib.Path(name)
+    ...     ICQF(2).fit(load_demo()).save(folder / "model.icqf")
+    ...     done = write_scores(folder / "model.icqf", demo_paths().answers, folder / "scores.csv")
+    ...     written = (folder / "scores.csv").read_text().splitlines()
+    >>> done.n_participants, written[0]
+    (600, 'child_id,factor1,factor2')
+    """
+
+    def opened() -> AbstractContextManager[Sink]:
+        if isinstance(out, (str, os.PathLike)):
+            return table_writer(out, format=format, decimals=DECIMALS)
+        out.seek(0)
+        out.truncate()
+        return nullcontext(TableWriter(out, "csv", DECIMALS))
+
+    asked = _Asked(model, answers, codebook, dictionary, id, tuple(missing_codes), visit)
+    return _score(asked, opened, begin)
+
+
+class Sink(Protocol):
+    """What takes scores, part by part."""
+
+    def rendered(self, frame: pd.DataFrame) -> Any:
+        """A part in the form it is taken in; called in several threads."""
+        ...
+
+    def add(self, part: Any) -> None:
+        """Take the next part."""
+        ...
+
+
+class _Frames:
+    """A sink that keeps the scores in memory."""
+
+    def anew(self) -> _Frames:
+        self.parts: list[pd.DataFrame] = []
+        return self
+
+    def rendered(self, frame: pd.DataFrame) -> pd.DataFrame:
+        return frame
+
+    def add(self, part: pd.DataFrame) -> None:
+        self.parts.append(part)
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """The files, and how the answers are read."""
+
+    model: str | os.PathLike[str]
+    answers: str | os.PathLike[str]
+    codebook: str | os.PathLike[str] | None
+    dictionary: str | os.PathLike[str] | None
+    id: str | None
+    missing_codes: tuple[float | str, ...]
+    visit: Visit
+
+
+Opened = Callable[[], AbstractContextManager[Sink]]
+Begin = Callable[[], object] | None
+
+
+def _score(asked: _Asked, opened: Opened, begin: Begin) -> ScoresWritten:
+    """Score a file batch by batch where its format allows that, and whole where it must be."""
+    given = () if asked.codebook is None else read_codebook(asked.codebook)
+    if is_longitudinal(asked.model):
+        if asked.visit:
+            raise parameter_error("visit", " has no meaning for a model of repeated visits; leave it out.")
+        scored = _score_visits(asked, given, begin)
+        with opened() as sink:
+            sink.add(sink.rendered(scored.scores))
+        return ScoresWritten(len(scored.scores), scored.n_silent, scored.notes)
+    fitted = ICQF.load(asked.model)
+    found = in_batches(
+        fitted,
+        asked.answers,
+        batch_rows=ROWS_AT_A_TIME,
+        given=given,
+        dictionary=asked.dictionary,
+        id=asked.id,
+        missing_codes=asked.missing_codes,
+        visit=asked.visit,
+    )
+    if isinstance(found, ModelledBatches):
+        try:
+            done = _scored(fitted, found.questionnaires(), opened, begin)
+        except FaultyBatch as faulty:
+            # What is wrong is said of the whole table: how many answers, and which visits tell rows apart.
+            if not fits_in_memory(asked.answers, found.stream):
+                raise faulty.fault from None
+        else:
+            found.warn()
+            return replace(done, notes=found.notes)
+    read = read_for_model(
+        asked.model,
+        found if isinstance(found, Table) else asked.answers,
+        codebook=asked.codebook,
+        dictionary=asked.dictionary,
+        id=asked.id,
+        missing_codes=asked.missing_codes,
+        visit=asked.visit,
+    )
+    whole = read.questionnaire
+    # All that can be said about the confounds is said here, once for all participants.
+    fitted.confound_encoder_.transform(whole.confounds, n_rows=whole.n_participants)
+    starts = range(0, whole.n_participants, ROWS_AT_A_TIME)
+    ends = (min(start + ROWS_AT_A_TIME, whole.n_participants) for start in starts)
+    parts = (whole.take(np.arange(start, end)) for start, end in zip(starts, ends, strict=True))
+    return replace(_scored(fitted, parts, opened, begin), notes=read.notes)
+
+
+def _scored(
+    model: ICQF, questionnaires: Iterator[Questionnaire], opened: Opened, begin: Begin
+) -> ScoresWritten:
+    """Score participants batch by batch, in as many threads as there are processors, into a sink."""
+    first = list(islice(questionnaires, 1))
+    if begin is not None:
+        begin()
+    names = model.get_feature_names_out()
+    n_participants = n_silent = 0
+    with opened() as sink:
+
+        def work(read: Questionnaire) -> tuple[Any, int, int]:
+            scores = np.asarray(model.transform(read))
+            silent = int(np.isnan(scores[:, 0]).sum()) if scores.shape[1] else 0
+            frame = pd.DataFrame(scores, index=read.answers.index, columns=names)
+            return sink.rendered(frame), len(scores), silent
+
+        for part, n, silent in _in_threads(work, chain(first, questionnaires)):
+            sink.add(part)
+            n_participants, n_silent = n_participants + n, n_silent + silent
+    return ScoresWritten(n_participants, n_silent, ())
+
+
+def _in_threads(work: Callable[[Task], Done], tasks: Iterator[Task]) -> Iterator[Done]:
+    """Do the tasks in threads, in order, and take only a few more tasks than there are threads."""
+    threads = os.cpu_count() or 1
+    waiting: deque[Future[Done]] = deque()
+    with (
+        warnings.catch_warnings(),
+        # Without the limit every thread would start threads of its own for its small products.
+        threadpool_limits(1, user_api="blas"),
+        ThreadPoolExecutor(threads) as pool,
+    ):
+        warnings.simplefilter("ignore", UserWarning)
+        for task in tasks:
+            waiting.append(pool.submit(work, task))
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _score_visits(asked: _Asked, given: tuple[Item, ...], begin: Begin) -> Scored:
     """Score participants by all their visits in the file, with a longitudinal model."""
-    fitted = LongitudinalICQF.load(model)
-    participant, confounds = id or fitted.participant, list(fitted.confounds)
-    table = read_table(answers, dictionary=dictionary, text=[participant])
+    fitted = LongitudinalICQF.load(asked.model)
+    participant, confounds = asked.id or fitted.participant, list(fitted.confounds)
+    table = read_table(asked.answers, dictionary=asked.dictionary, text=[participant])
     require_model_columns(table, [participant], "participant column")
     require_model_columns(table, [fitted.age], "age column")
     require_model_columns(table, fitted.items_, "item")
@@ -137,7 +331,12 @@ def _score_visits(
     table = as_the_model_knows(table, categories, (*given, *table.items, *fitted.codebook_.confounds))
     items = known_items(fitted, given)
     visits = visit_rows(
-        table, participant, fitted.age, codebook=items, confounds=confounds, missing_codes=missing_codes
+        table,
+        participant,
+        fitted.age,
+        codebook=items,
+        confounds=confounds,
+        missing_codes=asked.missing_codes,
     )
     if begin is not None:
         begin()
@@ -148,24 +347,6 @@ def _score_visits(
     if not given and not fitted.codebook_.items:
         notes.insert(0, DIRECTIONS_UNKNOWN)
     return Scored(scores, tuple(notes), int(scores.iloc[:, 0].isna().sum()))
-
-
-def transform_in_threads(model: ICQF, questionnaire: Questionnaire) -> pd.DataFrame:
-    """Return the scores (n, k); participants are independent, so every processor takes some of them."""
-    answers = questionnaire.answers
-    # All that can be said about the confounds is said here, once for all participants.
-    model.confound_encoder_.transform(questionnaire.confounds, n_rows=len(answers))
-
-    def scores_of(start: int) -> np.ndarray:
-        rows = np.arange(start, min(start + ROWS_AT_A_TIME, len(answers)))
-        return np.asarray(model.transform(questionnaire.take(rows)))
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        # Without the limit every thread would start threads of its own for its small products.
-        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
-            parts = list(pool.map(scores_of, range(0, len(answers), ROWS_AT_A_TIME)))
-    return pd.DataFrame(np.concatenate(parts), index=answers.index, columns=model.get_feature_names_out())
 
 
 def model_items(model: str | os.PathLike[str]) -> tuple[ICQF, tuple[Item, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import click
@@ -12,6 +13,8 @@ from icqf.cli.support.many import ManyCommand
 from icqf.cli.support.options import FILE, modelled_options, modelled_options_of
 from icqf.cli.support.terminal import echo, write_data
 from icqf.io.formats import WRITABLE
+
+_AT_A_TIME = 2**20
 
 
 @click.command(
@@ -53,22 +56,29 @@ def command(
     from icqf.workflow.battery_scores import score_battery
     from icqf.workflow.named import DECIMALS
     from icqf.workflow.places import refuse_table
-    from icqf.workflow.score import score_file
+    from icqf.workflow.score import ScoresWritten, write_scores
 
     def begin() -> None:
         if out is not None:
             refuse_table(out, force=force, format=form)
 
     asked = modelled_options_of(ctx)
-    if is_battery_model(asked["model"]):
-        done = score_battery(**asked, participants=participants, begin=begin)
-    else:
-        done = score_file(**asked, begin=begin)
-    say(done.notes, quiet=quiet)
-    if out is None:
-        write_data(csv_text(done.scores, decimals=DECIMALS))
-        return
-    write_table(done.scores, out, format=form, decimals=DECIMALS)
+    with TemporaryFile() as spool:
+        if is_battery_model(asked["model"]):
+            scored = score_battery(**asked, participants=participants, begin=begin)
+            done = ScoresWritten(len(scored.scores), scored.n_silent, scored.notes)
+            if out is None:
+                spool.write(csv_text(scored.scores, decimals=DECIMALS).encode())
+            else:
+                write_table(scored.scores, out, format=form, decimals=DECIMALS)
+        else:
+            done = write_scores(**asked, out=spool if out is None else out, format=form, begin=begin)
+        say(done.notes, quiet=quiet)
+        if out is None:
+            spool.seek(0)
+            while lines := spool.readlines(_AT_A_TIME):
+                write_data(b"".join(lines).decode())
+            return
     if not quiet:
         silent = f" ({done.n_silent} answered nothing and have empty scores)" if done.n_silent else ""
-        echo(f"Scores of {len(done.scores)} participants{silent} are in {out}.", err=True)
+        echo(f"Scores of {done.n_participants} participants{silent} are in {out}.", err=True)

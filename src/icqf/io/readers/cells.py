@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from icqf.data.scales import is_number, number
 from icqf.data.wordings import plain
 from icqf.errors import InputError, counted, listed
 from icqf.io.readers.tables import Table
+from icqf.io.readers.tallies import CELLS, CODES, Counts, Tally
 from icqf.io.readers.texts import StrayText, stray_faults
 
 Fault = Callable[[InputError], None]
@@ -35,13 +37,14 @@ def item_numbers(
     parsed: dict[str, np.ndarray] = {}
     flags, translated, strays, silent = [], [], [], 0
     chosen = tuple(items)
+    kinds = dict(zip(table.frame.columns, table.frame.dtypes, strict=True))
     for item in chosen:
-        column = table.frame[item.name]
-        if pd.api.types.is_bool_dtype(column.dtype):
+        kind = kinds[item.name]
+        if pd.api.types.is_bool_dtype(kind):
             flags.append(item.name)
-        elif not pd.api.types.is_numeric_dtype(column.dtype):
+        elif not pd.api.types.is_numeric_dtype(kind):
             words = shared | {str(code) for code in item.missing_codes if not is_number(code)}
-            read = _text_to_numbers(column, item, words, table.rows)
+            read = _text_to_numbers(table.frame[item.name], item, words, table.rows)
             parsed[item.name] = read.values
             silent += read.silent
             translated += [item.name] if read.translated else []
@@ -50,18 +53,51 @@ def item_numbers(
         fault(each)
     names = [item.name for item in chosen]
     values = table.frame[names].assign(**parsed).to_numpy(dtype=float, na_value=np.nan, copy=True)
-    notes = []
-    if flags:
-        notes.append(f"True and false were read as 1 and 0 in {listed(flags)}.")
-    if translated:
-        notes.append(f"Answers in words were read as the numbers of their labels in {listed(translated)}.")
+    place = {name: at for at, name in enumerate(names)}
     numbers = [name for name in parsed if name not in translated]
-    if numbers:
-        notes.append(f"Numbers stored as text were read as numbers in {listed(numbers)}.")
+    findings = (
+        (flags, flag_words, None),
+        (translated, label_words, None),
+        (numbers, number_words, (CELLS, 1)),
+    )
+    notes: list[str] = [
+        Tally((CELLS, at), {(place[name], name): 1 for name in found}, say, unless)
+        for at, (found, say, unless) in enumerate(findings)
+        if found
+    ]
     if silent:
-        notes.append(f"{counted(silent, 'cell')} with a text declared as missing code: read as missing.")
+        notes.append(Tally((CELLS, len(findings)), {(): silent}, silent_words))
     ranged = {item.name: _labelled_range(item) for item in chosen if item.name in translated}
     return values, tuple(ranged.get(item.name, item) for item in chosen), notes
+
+
+def flag_words(counts: Counts) -> str:
+    """Say which items were true or false."""
+    return f"True and false were read as 1 and 0 in {listed(name for _, name in counts)}."
+
+
+def label_words(counts: Counts) -> str:
+    """Say which items were answered in words."""
+    names = listed(name for _, name in counts)
+    return f"Answers in words were read as the numbers of their labels in {names}."
+
+
+def number_words(counts: Counts) -> str:
+    """Say which items were numbers in quotation marks, or among texts."""
+    return f"Numbers stored as text were read as numbers in {listed(name for _, name in counts)}."
+
+
+def silent_words(counts: Counts) -> str:
+    """Say how many texts meant no answer."""
+    return f"{counted(sum(counts.values()), 'cell')} with a text declared as missing code: read as missing."
+
+
+def code_words(code: float, counts: Counts) -> str:
+    """Say how many answers a missing code took the place of, in how many items."""
+    return (
+        f"{number(code)} was read as missing in {counted(sum(counts.values()), 'answer')} of "
+        f"{counted(len(counts), 'item')}."
+    )
 
 
 @dataclass(frozen=True)
@@ -81,7 +117,7 @@ def _text_to_numbers(column: pd.Series, item: Item, words: set[str], rows: np.nd
     places, found = pd.factorize(column)
     different = [str(text).strip() for text in found]
     numbers = np.array(pd.to_numeric(pd.Series(different, dtype=object), errors="coerce"), dtype=float)
-    silent_words = {plain(word) for word in words} | {word.strip() for word in words}
+    meaning_nothing = {plain(word) for word in words} | {word.strip() for word in words}
     exact = {text: value for value, text in item.labels}
     alike = _alike(item)
     counts = np.bincount(places[places >= 0], minlength=len(different))
@@ -92,7 +128,7 @@ def _text_to_numbers(column: pd.Series, item: Item, words: set[str], rows: np.nd
         if text == "":
             continue
         form = plain(text)
-        if text in silent_words or (form and form in silent_words):
+        if text in meaning_nothing or (form and form in meaning_nothing):
             numbers[at] = np.nan
             silent += int(counts[at])
         elif not np.isnan(numbers[at]):
@@ -152,19 +188,17 @@ def without_codes(
         for code in item.missing_codes:
             if is_number(code):
                 where.setdefault(float(code), []).append(j)
-    notes = []
-    for code, columns in where.items():
-        counts = []
+    notes: list[str] = []
+    for at, (code, columns) in enumerate(where.items()):
+        counts = {}
         for j in columns:
             if lowest[j] <= code <= highest[j]:
                 hits = np.flatnonzero(values[:, j] == code)
                 values[hits, j] = np.nan
-                counts.append(len(hits))
-        if any(counts):
-            notes.append(
-                f"{number(code)} was read as missing in {counted(sum(counts), 'answer')} of "
-                f"{counted(sum(count > 0 for count in counts), 'item')}."
-            )
+                if len(hits):
+                    counts[(j,)] = len(hits)
+        if counts:
+            notes.append(Tally((CODES, at), counts, partial(code_words, code)))
     for code, count in kept_as_answer.items():
         notes.append(
             f"{number(code)} is an answer, not a missing code, in {counted(count, 'item')} whose declared "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -13,6 +14,7 @@ from icqf.data.wordings import plain
 from icqf.errors import InputError, counted, listed
 from icqf.io.codebook import merged
 from icqf.io.readers.tables import Table
+from icqf.io.readers.tallies import CONFOUNDS, Counts, Tally
 
 MOST_SHOWN = 8
 Categories = tuple[Any, ...] | None
@@ -38,7 +40,7 @@ def confounds_of(
         column, gaps = _without_codes(frame[name], item)
         frame[name] = column
         if gaps:
-            notes.append(f"Confound {name!r}: {gaps} missing codes were read as missing.")
+            notes.append(gap_words(name, {(): gaps}))
         named = _named(column, dict(item.labels))
         if named is not None:
             frame[name] = named
@@ -48,6 +50,16 @@ def confounds_of(
                 f"{listed(text for _, text in sorted(item.labels) if text in found)}."
             )
     return frame, tuple(known), notes
+
+
+def gap_words(name: str, counts: Counts) -> str:
+    """Say how many values of a confound were missing codes."""
+    return f"Confound {name!r}: {sum(counts.values())} missing codes were read as missing."
+
+
+def translation_words(name: str, counts: Counts) -> str:
+    """Say which values of a confound were taken for which of the model's."""
+    return f"Confound {name!r}: {'; '.join(text for _, text in counts)}, as the labels say."
 
 
 def _without_codes(column: pd.Series, item: Item) -> tuple[pd.Series, int]:
@@ -103,7 +115,7 @@ def as_the_model_knows(table: Table, known: Mapping[str, Categories], entries: I
     entries = list(entries)
     columns: dict[str, pd.Series] = {}
     notes: list[str] = []
-    for name, categories in known.items():
+    for at, (name, categories) in enumerate(known.items()):
         said = [item for item in entries if item.name == name]
         column = table.frame[name]
         gaps = 0
@@ -111,23 +123,25 @@ def as_the_model_knows(table: Table, known: Mapping[str, Categories], entries: I
             column, more = _without_codes(column, item)
             gaps += more
         if gaps:
-            notes.append(f"Confound {name!r}: {gaps} missing codes were read as missing.")
+            notes.append(Tally((CONFOUNDS, at, 0), {(): gaps}, partial(gap_words, name)))
         labels = dict(next((item.labels for item in said if item.labels), ()))
         columns[name], translated = _translated(column, categories, labels, name, table.source)
         if translated:
-            notes.append(f"Confound {name!r}: {'; '.join(translated)}, as the labels say.")
+            counts = dict.fromkeys(translated.items(), 1)
+            notes.append(Tally((CONFOUNDS, at, 1), counts, partial(translation_words, name)))
     items = tuple(item for item in table.items if item.name not in known)
     return replace(table, frame=table.frame.assign(**columns), items=items, notes=(*table.notes, *notes))
 
 
 def _translated(
     column: pd.Series, categories: Categories, labels: Mapping[float, str], name: str, source: str
-) -> tuple[pd.Series, list[str]]:
+) -> tuple[pd.Series, dict[str, str]]:
+    """The column in the model's categories, and what each value was taken for where that is another."""
     if categories is None and pd.api.types.is_numeric_dtype(column.dtype):
-        return column, []
+        return column, {}
     numbers = {plain(text): value for value, text in labels.items()}
     found: dict[Hashable, Any] = {}
-    unknown, said = [], []
+    unknown, said = [], {}
     for value in sorted(column.dropna().unique(), key=str):
         if categories is None:
             other = numbers.get(plain(value), value) if isinstance(value, str) else value
@@ -136,12 +150,12 @@ def _translated(
         if other is None:
             unknown.append(value)
         elif not (_same(other, value) or (isinstance(value, str) and plain(value) == plain(other))):
-            said.append(f"{number(value)} is {number(other)}")
+            said[str(value)] = f"{number(value)} is {number(other)}"
         found[value] = other
     if unknown and categories is not None:
         raise _unknown(name, unknown, categories, int(column.isin(unknown).sum()), source)
     if all(_same(value, other) and type(value) is type(other) for value, other in found.items()):
-        return column, []
+        return column, {}
     return column.map(found), said
 
 

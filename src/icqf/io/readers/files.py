@@ -100,13 +100,17 @@ def with_id(table: Table) -> Table:
     return replace(table, id=str(first.name) if numbers_participants(first) else None)
 
 
+def sidecar_of(path: Path) -> Path | None:
+    """The JSON file beside a ``.tsv`` that describes its columns, if there is one."""
+    sidecar = path.with_suffix(".json")
+    return sidecar if path.suffix.lower() == ".tsv" and sidecar.is_file() else None
+
+
 def _described(table: Table, path: Path, dictionary: str | os.PathLike[str] | None) -> Table:
-    sidecar = Path(dictionary) if dictionary is not None else path.with_suffix(".json")
-    if dictionary is None and not (path.suffix.lower() == ".tsv" and sidecar.is_file()):
+    told = Path(dictionary) if dictionary is not None else sidecar_of(path)
+    if told is None:
         return table
-    if sidecar.suffix.lower() == ".json":
-        return apply_sidecar(table, sidecar)
-    return apply_dictionary(table, sidecar)
+    return apply_sidecar(table, told) if told.suffix.lower() == ".json" else apply_dictionary(table, told)
 
 
 def _read_columns(path: Path, read: Callable[[Path], pd.DataFrame], what: str) -> Table:

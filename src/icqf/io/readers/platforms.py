@@ -136,6 +136,18 @@ def recognised_export(table: Table) -> Table:
     return table
 
 
+def may_be_export(names: Sequence[str]) -> bool:
+    """Whether a table may be an export of a survey program, by the names of its columns.
+
+    Examples
+    --------
+    >>> may_be_export(["Timestamp", "I am calm"]), may_be_export(["id", "q1"])
+    (True, False)
+    """
+    own = sum(name in QUALTRICS for name in names)
+    return own >= FEWEST_OF_ITS_OWN or (bool(names) and names[0].lower() == GOOGLE_FORMS[0])
+
+
 def _said(program: str) -> str:
     return f"The file is an export of {program}; the columns that it adds are no items."
 

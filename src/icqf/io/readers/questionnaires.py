@@ -21,6 +21,7 @@ from icqf.io.readers.cells import Fault, item_numbers, raise_fault, without_code
 from icqf.io.readers.confounds import confounds_of
 from icqf.io.readers.files import read_table
 from icqf.io.readers.tables import Table, item_columns, no_items, recognised_id, require_column
+from icqf.io.readers.tallies import EMPTY, Counts, Tally
 from icqf.io.readers.texts import text_families, words_fault, words_note
 from icqf.io.readers.visits import keep_visit, repeated_rows
 
@@ -232,16 +233,31 @@ def _without_empty_rows(table: Table, identity: str | None) -> tuple[Table, list
     empty = table.frame.isna().all(axis=1).to_numpy()
     if not empty.any():
         return table, []
-    first = table.rows[int(np.flatnonzero(empty)[0])]
-    note = f"Left out {counted(int(empty.sum()), 'empty row')} (the first is row {first})."
-    return table.take(~empty), [note]
+    first = int(table.rows[int(np.flatnonzero(empty)[0])])
+    return table.take(~empty), [Tally((EMPTY,), {(first,): int(empty.sum())}, empty_words)]
 
 
-def _stripped(column: pd.Series) -> list[str]:
-    """The cells as text without blanks around it; at once where all are text without any blank."""
+def empty_words(counts: Counts) -> str:
+    """Say how many rows were empty, and which was the first."""
+    (first,) = next(iter(counts))
+    return f"Left out {counted(sum(counts.values()), 'empty row')} (the first is row {first})."
+
+
+def id_texts(column: pd.Series) -> list[str]:
+    """Return ids as text without blanks around it; numbers without a needless ``.0``, empty cells as nothing.
+
+    Examples
+    --------
+    >>> id_texts(pd.Series([7.0, 12.0, None])), id_texts(pd.Series(["007 ", "012"]))
+    (['7', '12', ''], ['007', '012'])
+    """
+    if pd.api.types.is_float_dtype(column.dtype):
+        known = column.dropna()
+        if bool(((known % 1 == 0) & (known.abs() < 2**53)).all()):  # beyond, a number is not whole for sure
+            column = column.astype("Int64")
     cells = column.tolist()
     try:
-        words = " ".join(cells).split()
+        words = " ".join(cells).split()  # at once where all are text without any blank
     except TypeError:  # numbers, or empty cells
         words = []
     if len(words) == len(cells):
@@ -251,14 +267,10 @@ def _stripped(column: pd.Series) -> list[str]:
 
 def _ids(table: Table, identity: str | None, fault: Fault) -> tuple[pd.Index, list[str]]:
     if identity is None:
-        numbered = pd.Index([str(i) for i in range(1, len(table.frame) + 1)], name="participant")
+        numbers = range(table.first, table.first + len(table.frame))
+        numbered = pd.Index([str(i) for i in numbers], name="participant")
         return numbered, [NO_IDS]
-    column = table.frame[identity]
-    if pd.api.types.is_float_dtype(column.dtype):
-        known = column.dropna()
-        if bool(((known % 1 == 0) & (known.abs() < 2**53)).all()):  # beyond, a number is not whole for sure
-            column = column.astype("Int64")
-    texts: pd.Series = pd.Series(_stripped(column), dtype=object)
+    texts: pd.Series = pd.Series(id_texts(table.frame[identity]), dtype=object)
     blank = np.flatnonzero(texts == "")
     if blank.size:
         row = table.rows[blank[0]]

@@ -65,6 +65,9 @@ class Table:
         Columns that the program added which collected the answers, such as times; never items.
     notes : tuple of str
         What was done while reading.
+    first : int
+        The number of the first participant, where these are numbered and not named; a part of a table may
+        begin later than with 1.
 
     Examples
     --------
@@ -84,6 +87,7 @@ class Table:
     structural: pd.DataFrame | None = None
     metadata: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    first: int = 1
 
     @property
     def described(self) -> dict[str, Item]:
@@ -260,6 +264,8 @@ def refuse_second_header(frame: pd.DataFrame, rows: np.ndarray, source: str) -> 
         return
     again = np.flatnonzero(frame[texts[0]].isin([texts[0]]))
     for column in texts[1:]:
+        if not len(again):
+            return
         again = again[frame[column].iloc[again].isin([column]).to_numpy()]
     if len(again):
         row = rows[int(again[0])]

@@ -42,8 +42,11 @@ def keep_visit(table: Table, visit: Visit) -> Table:
     0  a   3
     """
     pairs = visit_pairs(visit)
-    if not pairs:
-        return table
+    return without_visit(table, pairs, *rows_of_visit(table, pairs)) if pairs else table
+
+
+def rows_of_visit(table: Table, pairs: Sequence[tuple[str, str]]) -> tuple[np.ndarray, str]:
+    """Return which rows are of the visit that pairs of column and value tell, and a note; refuse none."""
     kept = np.ones(len(table.frame), dtype=bool)
     for column, value in pairs:
         require_column(table, column, "the visit")
@@ -60,12 +63,16 @@ def keep_visit(table: Table, visit: Visit) -> Table:
     said = " and ".join(f"{column} = {_shown(value)}" for column, value in pairs)
     if not kept.any():
         raise InputError(f"{table.source}: no row has {said} at once.", code="no-visit")
-    note = f"Kept {int(kept.sum())} of {counted(len(kept), 'row')}: those with {said}."
-    rest = replace(table, frame=table.frame.drop(columns=[column for column, _ in pairs]))
+    return kept, f"Kept {int(kept.sum())} of {counted(len(kept), 'row')}: those with {said}."
+
+
+def without_visit(table: Table, pairs: Sequence[tuple[str, str]], kept: np.ndarray, note: str) -> Table:
+    """Return the table with the rows of a visit, and without the columns that told it."""
+    told = {column for column, _ in pairs}
+    rest = replace(table, frame=table.frame.drop(columns=list(told)))
     if rest.structural is not None:
-        rest = replace(rest, structural=rest.structural.drop(columns=[column for column, _ in pairs]))
+        rest = replace(rest, structural=rest.structural.drop(columns=list(told)))
     if rest.candidates is not None:
-        told = {column for column, _ in pairs}
         rest = replace(rest, candidates=tuple(name for name in rest.candidates if name not in told))
     return replace(rest.take(kept), notes=(*table.notes, note))
 
