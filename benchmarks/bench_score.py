@@ -11,8 +11,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -20,28 +18,16 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pandas as pd
 
-from _measure import report, run_script
+from _measure import best_of_each, report, run_script
 from icqf.datasets import demo_paths
 from icqf.datasets.demo import simulate
-from icqf.io import write_table
 from icqf.workflow.fit import fit_study
 from icqf.workflow.options import StudyOptions
-from icqf.workflow.results import DECIMALS, write_results
-from icqf.workflow.score import score_file
+from icqf.workflow.results import write_results
+from icqf.workflow.score import write_scores
 
 PARTICIPANTS = 100_000
 LIMIT = 5.0
-
-
-def best_of_each(*works: Callable[[], object], times: int = 5) -> list[float]:
-    """Shortest time of each of several works, done in turn."""
-    spent: list[list[float]] = [[] for _ in works]
-    for _ in range(times):
-        for work, times_of_work in zip(works, spent, strict=True):
-            start = time.perf_counter()
-            work()
-            times_of_work.append(time.perf_counter() - start)
-    return [min(times_of_work) for times_of_work in spent]
 
 
 def main() -> None:
@@ -60,7 +46,7 @@ def main() -> None:
         command = [sys.executable, "-m", "icqf", "score", str(model), str(table), "--out", str(out)]
         read, job, whole = best_of_each(
             lambda: [pd.read_csv(table) for _ in range(5)],
-            lambda: write_table(score_file(model, table).scores, out, decimals=DECIMALS),
+            lambda: write_scores(model, table, out),
             lambda: subprocess.run([*command, "--force", "--quiet"], check=True),
         )
         read /= 5

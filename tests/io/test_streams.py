@@ -151,6 +151,16 @@ def test_an_index_that_pandas_kept_is_what_it_is_when_read_whole(tmp_path, index
     assert got.equals(plain(whole))
 
 
+def test_a_folder_may_be_named_from_where_one_is(tmp_path, monkeypatch):
+    stored(tmp_path, "folder")
+    monkeypatch.chdir(tmp_path)
+    stream = open_stream("cohort")
+    assert stream.n_rows == 30 and stream.source == "cohort"
+    assert [batch.source for batch in stream.batches()] == ["cohort/part-0.parquet", "cohort/part-1.parquet"]
+    monkeypatch.chdir(tmp_path / "cohort")
+    assert open_stream(".").source == "cohort"
+
+
 def test_folders_that_name_a_site_add_its_column(tmp_path):
     for site in ("A", "B"):
         (tmp_path / "cohort" / f"site={site}").mkdir(parents=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,7 @@ from icqf.data.study import Study
 from icqf.errors import InputError, counted
 from icqf.io.formats import ARROW, PARQUET, TEXT
 from icqf.io.readers.batches import Batch
-from icqf.io.readers.questionnaires import NO_IDS, read_questionnaire
+from icqf.io.readers.questionnaires import read_questionnaire
 from icqf.io.readers.streams import Stream, open_stream
 from icqf.io.readers.tables import Table
 from icqf.workflow.options import StudyOptions
@@ -129,7 +128,7 @@ def everyone_like(stream: Stream, sample: Questionnaire, options: StudyOptions) 
         first = 1
         for batch in stream.batches(list(dict.fromkeys(wanted))):
             read = read_questionnaire(
-                batch.table(),
+                replace(batch.table(), first=first),
                 codebook=(*known.items, *known.confound_entries),
                 id=options.id,
                 items=items,
@@ -137,22 +136,10 @@ def everyone_like(stream: Stream, sample: Questionnaire, options: StudyOptions) 
                 weights=options.weights,
                 missing_codes=options.missing_codes,
             )
-            yield SomeAnswers(_numbered(read, first) if NO_IDS in read.notes else read)
+            yield SomeAnswers(read)
             first += read.n_participants
 
     return AnswersInParts(parts)
-
-
-def _numbered(part: Questionnaire, first: int) -> Questionnaire:
-    """The same participants, who have no ids, numbered from `first` on."""
-    index = pd.Index([str(first + at) for at in range(part.n_participants)], name=part.answers.index.name)
-
-    def under(table: Any) -> Any:
-        return None if table is None else table.set_axis(index, axis=0)
-
-    return replace(
-        part, answers=under(part.answers), confounds=under(part.confounds), weights=under(part.weights)
-    )
 
 
 def sampled_study(study: Study, stream: Stream, options: StudyOptions, n_rows: int) -> Study:

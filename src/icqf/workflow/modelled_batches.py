@@ -69,7 +69,8 @@ class ModelledBatches:
         """Give out the batches, from the beginning; a fault in one is raised as a `FaultyBatch`."""
         self._check_names()
         kept, visit_note = self._visit()
-        notes, ids = [], []
+        notes: tuple[str, ...] = ()
+        ids: list[np.ndarray] = []
         identity: str | None = None
         flags: frozenset[str] | None = None
         at = done = 0
@@ -87,14 +88,14 @@ class ModelledBatches:
                     continue
             read = self._read(table, batch)
             flags = self._same_flags(table, flags)
-            notes.append(read.notes)
+            notes = join_notes([notes, read.notes])
             if NO_IDS not in read.notes:
                 ids.append(pd.util.hash_array(read.answers.index.to_numpy(dtype=object)))
             done += len(read.answers)
             if len(read.answers):
                 yield read
         self._refuse_repeated(ids, identity)
-        self.notes = model_notes(self.model, join_notes(notes), self.given)
+        self.notes = model_notes(self.model, notes, self.given)
 
     @cached_property
     def _items(self) -> tuple[Item, ...]:

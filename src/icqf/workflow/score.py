@@ -106,7 +106,7 @@ def score_file(
     (600, 2)
     """
     frames = _Frames()
-    asked = _Asked(model, answers, codebook, dictionary, id, tuple(missing_codes), visit)
+    asked = _ToScore(model, answers, codebook, dictionary, id, tuple(missing_codes), visit)
     done = _score(asked, lambda: nullcontext(frames.anew()), begin)
     return Scored(pd.concat(frames.parts), done.notes, done.n_silent)
 
@@ -180,7 +180,7 @@ def write_scores(
         out.truncate()
         return nullcontext(TableWriter(out, "csv", DECIMALS))
 
-    asked = _Asked(model, answers, codebook, dictionary, id, tuple(missing_codes), visit)
+    asked = _ToScore(model, answers, codebook, dictionary, id, tuple(missing_codes), visit)
     return _score(asked, opened, begin)
 
 
@@ -211,7 +211,7 @@ class _Frames:
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
+class _ToScore:
     """The files, and how the answers are read."""
 
     model: str | os.PathLike[str]
@@ -227,7 +227,7 @@ Opened = Callable[[], AbstractContextManager[Sink]]
 Begin = Callable[[], object] | None
 
 
-def _score(asked: _Asked, opened: Opened, begin: Begin) -> ScoresWritten:
+def _score(asked: _ToScore, opened: Opened, begin: Begin) -> ScoresWritten:
     """Score a file batch by batch where its format allows that, and whole where it must be."""
     given = () if asked.codebook is None else read_codebook(asked.codebook)
     if is_longitudinal(asked.model):
@@ -318,7 +318,7 @@ def _in_threads(work: Callable[[Task], Done], tasks: Iterator[Task]) -> Iterator
             yield waiting.popleft().result()
 
 
-def _score_visits(asked: _Asked, given: tuple[Item, ...], begin: Begin) -> Scored:
+def _score_visits(asked: _ToScore, given: tuple[Item, ...], begin: Begin) -> Scored:
     """Score participants by all their visits in the file, with a longitudinal model."""
     fitted = LongitudinalICQF.load(asked.model)
     participant, confounds = asked.id or fitted.participant, list(fitted.confounds)

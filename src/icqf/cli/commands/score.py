@@ -25,7 +25,8 @@ _AT_A_TIME = 2**20
     epilog="""\b
 Examples:
   icqf score results/model.icqf new.csv --out scores.csv
-  icqf score results/model.icqf new.sav > scores.csv""",
+  icqf score results/model.icqf new.sav > scores.csv
+  icqf score results/model.icqf cohort.parquet --out scores.parquet""",
 )
 @modelled_options
 @click.option("--out", type=FILE, help="Table to write.  [default: CSV on standard output]")
@@ -47,6 +48,9 @@ def command(
 
     The table needs the model's items and confounds, under the same names. Ranges, directions and missing
     codes are those of the fit. Participants who answered nothing are kept, with empty scores.
+
+    CSV, Parquet and Arrow files may be of any size: they are read, scored and written batch by batch. A
+    folder of Parquet files with the same columns is one table.
 
     With the model of a battery (icqf meta), ANSWERS is a folder with files of any of its instruments, or a
     table with their items; instruments that are not there are missing.

@@ -63,6 +63,7 @@ class ArrowStream:
 def open_arrow(path: Path, batch_rows: int) -> ArrowStream:
     """Open a Parquet or Arrow file, or a folder of Parquet files with the same columns."""
     require_package("pyarrow", "pyarrow", path)
+    path = path.absolute()  # datasets name their files as they were given
     if path.is_dir():
         files = _files_in(path)
     else:
@@ -162,7 +163,7 @@ def _fragments(dataset: Any, source: str, folder: Path | None) -> Iterator[tuple
     """The parts of a dataset, each with its name for messages and with what it is, in words."""
     for fragment in dataset.get_fragments():
         path = Path(getattr(fragment, "path", "") or source)
-        place = Path(path.name) if folder is None else Path(folder.name, path.relative_to(folder.absolute()))
+        place = Path(path.name) if folder is None else Path(folder.name, path.relative_to(folder))
         ending = path.suffix.lower()
         what = _WHAT["parquet"] if ending in PARQUET else _WHAT["ipc"] if ending in ARROW else "a dataset"
         yield fragment, place, what
