@@ -14,7 +14,7 @@ from icqf.datasets import load_help
 from icqf.plotting import cv_curve
 
 study = load_help()
-search = ICQFCV(ICQF(), n_components=range(1, 7), betas=[0.1, 0.5], n_splits=5, random_state=0).fit(study)
+search = ICQFCV(ICQF(), n_components=range(1, 6), betas=[0.1], n_splits=5, random_state=0).fit(study)
 model = search.best_estimator_
 print(f"{study.n_participants} patients, {study.n_items} items: {search.choice_}\n")
 

@@ -26,8 +26,8 @@ KINDS = (
     ),
 )
 READ_ALOUD = (
-    *(("index.html", False), ("index.html", True), ("faq.html", False), ("results/stability.html", False)),
-    *(("examples/big_five.html", True), ("api.html", False), ("api/icqf.html", False)),
+    *(("index.html", False), ("faq.html", True), ("results/stability.html", False)),
+    *(("examples/big_five.html", True), ("api/icqf.html", False)),
 )
 TITLES = "return [...document.querySelectorAll('#search-results a')].map((e) => e.textContent)"
 # Text that leaves the window and cannot be scrolled to, and cells whose words are cut into letters.
