@@ -318,3 +318,22 @@ def test_consensus_averages_and_says_so(run, usual, results, tmp_path):
     assert again.exit_code == 0
     for name in ("model.icqf", "scores.csv"):
         assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "average" / name).read_bytes()
+
+
+def test_progress_is_kept_in_a_file(run, files, tmp_path):
+    asked = (
+        files / "answers.csv",
+        "--codebook",
+        files / "items.csv",
+        "--n-components",
+        "1-2",
+        "--n-splits",
+        "3",
+    )
+    kept = tmp_path / "progress.json"
+    done = run("fit", *asked, "--beta", "0.1", "--out", tmp_path / "results", "--progress", kept, "--quiet")
+    assert done.exit_code == 0 and done.stderr == ""
+    last = json.loads(kept.read_text())
+    assert last == {"what": "Writing the report, tables and figures", "text": "", "done": 0, "total": 0}
+    wrong = run("fit", *asked, "--out", tmp_path / "again", "--progress", tmp_path / "no" / "p.json")
+    assert wrong.exit_code == 2 and "there is no folder" in wrong.stderr

@@ -85,7 +85,7 @@ def test_compare_notices_an_item_reversed_in_one_study_only(run, results, usual,
     words[2] = tmp_path / "unreversed.csv"
     run("fit", *words, "--out", tmp_path / "two")
     result = run("compare", results / "model.icqf", tmp_path / "two" / "model.icqf")
-    assert result.exit_code == 0 and "reversed in one study and not in the other: q03" in result.stderr
+    assert result.exit_code == 0 and "Note: Reversed in one study and not in the other: q03" in result.stderr
 
 
 def test_compare_refuses_what_shares_no_items(run, results, usual, tmp_path):

@@ -43,6 +43,7 @@ def check(
     faults: Iterable[InputError] = (),
     *,
     smallest_category: int = SMALLEST_CATEGORY,
+    missing_confounds: str = "error",
     n_rows: int | None = None,
 ) -> Findings:
     """Look for what would spoil a fit.
@@ -60,6 +61,8 @@ def check(
         What was wrong with the table already when it was read.
     smallest_category : int
         Fewest participants in a category of a confound, as in `icqf.ICQF`.
+    missing_confounds : {"error", "mean"}
+        What a fit does about a missing confound, as in `icqf.ICQF`.
     n_rows : int, optional
         Rows of the file that was read; as many as there are participants by default.
 
@@ -81,7 +84,7 @@ def check(
     numbers = _Numbers.of(draft)
     for look in (_codes, _few, _items, _copies, _widths, _directions, _straight_lines, _twins, _missing):
         found.extend(look(draft, numbers))
-    found.extend(_confounds(draft, smallest_category))
+    found.extend(_confounds(draft, smallest_category, filled=missing_confounds == "mean"))
     found.extend(Finding("note", "reading", note) for note in draft.notes)
     found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     return Findings(tuple(found), Overview.of(draft, n_rows=n_rows))
@@ -375,7 +378,7 @@ def _missing(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
         yield Finding("warning", "missing-by-participant", text, row=str(gaps[0]))
 
 
-def _confounds(draft: Draft, smallest_category: int) -> Iterator[Finding]:
+def _confounds(draft: Draft, smallest_category: int, *, filled: bool) -> Iterator[Finding]:
     if draft.confounds is None:
         return
     answered = draft.answers.notna().any(axis=1).to_numpy()
@@ -384,11 +387,11 @@ def _confounds(draft: Draft, smallest_category: int) -> Iterator[Finding]:
         gaps = draft.confounds.index[column.isna()]
         if len(gaps):
             text = (
-                f"Confound {str(name)!r} is missing for {counted(len(gaps), 'participant')}: "
-                f"{listed(gaps)}. Fill it "
-                "in, or leave them out."
+                f"Confound {str(name)!r} is missing for {counted(len(gaps), 'participant')}: {listed(gaps)}. "
             )
-            yield Finding("error", "confound-gaps", text, str(name), str(gaps[0]))
+            text += "The sample mean is used for them." if filled else "Fill it in, or leave them out."
+            kind = ("note", "confound-filled") if filled else ("error", "confound-gaps")
+            yield Finding(*kind, text, str(name), str(gaps[0]))
         if column.nunique() == 1:
             yield Finding(
                 "warning",

@@ -9,10 +9,11 @@ from typing import Any
 
 import pandas as pd
 
-from icqf.data.overview import Overview
+from icqf.data.overview import Overview, unsaid
 from icqf.errors import InputError
 
 SEVERITIES = ("error", "warning", "note")
+TITLES = {"error": "Must be fixed", "warning": "Worth a look", "note": "For your information"}
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,25 @@ class Findings:
     def must_fix(self) -> bool:
         """Whether anything must be fixed before a fit."""
         return any(finding.severity == "error" for finding in self)
+
+    @property
+    def shown(self) -> tuple[Finding, ...]:
+        """The findings without notes of the reader that the overview says already."""
+        if self.overview is None:
+            return self.findings
+        fresh = set(unsaid([each.sentence for each in self.of("reading")], self.overview))
+        return tuple(each for each in self if each.code != "reading" or each.sentence in fresh)
+
+    @property
+    def verdict(self) -> str:
+        """Whether a fit is possible, in one sentence."""
+        if self.must_fix:
+            return "Fix what must be fixed before fitting."
+        if any(not finding.fields["reversed"] for finding in self.of("looks-reversed")):
+            return "Before a fit, decide about the items that look reversed."
+        if any(finding.severity == "warning" for finding in self):
+            return "A fit is possible; look at the points above first."
+        return "Nothing stands in the way of a fit."
 
     def of(self, code: str) -> tuple[Finding, ...]:
         """Return the findings of one kind."""

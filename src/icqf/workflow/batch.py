@@ -23,9 +23,10 @@ from icqf.plotting.batteries import battery_overview
 from icqf.report.document import Document, Grid, Picture, Section, write_document
 from icqf.workflow.account import shareable_options
 from icqf.workflow.battery import InstrumentFile, find_instruments, folder_name
+from icqf.workflow.contents import ACCOUNT
 from icqf.workflow.fit import StudyFit, fit_study
 from icqf.workflow.options import StudyOptions
-from icqf.workflow.places import ACCOUNT, refuse_existing
+from icqf.workflow.places import refuse_existing
 from icqf.workflow.read import input_files
 from icqf.workflow.results import write_results
 

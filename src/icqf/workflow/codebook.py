@@ -2,14 +2,50 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 from icqf.data.direction import remark_on, remarks_on_ends
 from icqf.data.keying import MOST_ITEMS, find_reversed
+from icqf.data.parameters import Visit
 from icqf.errors import InputError, listed
+from icqf.io.readers.files import read_table
 from icqf.io.readers.questionnaires import assemble
 from icqf.io.readers.tables import Table
-from icqf.io.suggestion import SuggestedCodebook
+from icqf.io.readers.visits import keep_visit
+from icqf.io.suggestion import SuggestedCodebook, suggest_codebook
+
+
+def guess_codebook(
+    answers: str | os.PathLike[str],
+    *,
+    dictionary: str | os.PathLike[str] | None = None,
+    visit: Visit = None,
+    directions: bool = False,
+) -> SuggestedCodebook:
+    """Guess a first codebook of a file, for its user to confirm.
+
+    Parameters
+    ----------
+    answers : path
+        The table of answers.
+    dictionary : path, optional
+        REDCap data dictionary (CSV) or BIDS sidecar (JSON).
+    visit : pair or mapping of column to value, optional
+        The visit to keep of a file with several rows per participant.
+    directions : bool
+        Whether items that run against the others are declared reversed.
+
+    Examples
+    --------
+    >>> from icqf.datasets import demo_paths
+    >>> from icqf.workflow import guess_codebook
+    >>> len(guess_codebook(demo_paths().answers).items)
+    119
+    """
+    table = keep_visit(read_table(answers, dictionary=dictionary), visit)
+    guess = suggest_codebook(table)
+    return suggest_directions(table, guess) if directions else guess
 
 
 def suggest_directions(table: Table, guess: SuggestedCodebook) -> SuggestedCodebook:

@@ -59,11 +59,8 @@ def run_demo(
     results = folder / "results"
     if folder.is_dir():
         refuse_existing(results, force=True)
-    answers, codebook = _write_files(data, folder, force=force)
-    extra = {"groups": "family"} if data == "children" else {}
-    options = StudyOptions.of(
-        {"answers": answers, "codebook": codebook, "confounds": ["age", "sex"], **SEARCH, **extra}
-    )
+    answers, codebook = write_demo_files(data, folder, force=force)
+    options = StudyOptions.of({**demo_values(data, answers, codebook), **SEARCH})
     study = read_study(options)
     if begin is not None:
         begin(study)
@@ -71,7 +68,14 @@ def run_demo(
     return fit, write_results(fit, results, force=True)
 
 
-def _write_files(data: str, folder: Path, *, force: bool) -> tuple[Path, Path]:
+def demo_values(data: str, answers: Path, codebook: Path) -> dict[str, Any]:
+    """Return the options of the demo's study, as plain values."""
+    extra = {"groups": "family"} if data == "children" else {}
+    return {"answers": answers, "codebook": codebook, "confounds": ["age", "sex"], **extra}
+
+
+def write_demo_files(data: str, folder: Path, *, force: bool) -> tuple[Path, Path]:
+    """Write the answers and the codebook of the demo's study into a folder."""
     if data == "children":
         texts = {path.name: path.read_text(encoding="utf-8") for path in demo_paths()}
     else:

@@ -18,6 +18,7 @@ from icqf.data.study import Study
 from icqf.data.validate import EmptyRowsWarning
 from icqf.errors import InputError, InputWarning, concerns_users, counted
 from icqf.estimator import ICQF
+from icqf.jobs.parallel import Progress
 from icqf.naming import refuse_swapped
 from icqf.recurring import replication_chance
 from icqf.selection.estimator import FEWEST, ICQFCV
@@ -122,10 +123,13 @@ def fit_study(
             chosen = {"n_components": len(model.components_), "beta": model.beta, "callback": callback}
             model = model_of(options).set_params(**chosen).fit(study.everyone)
             values = model.transform(study.questionnaire)
+        tell = callback or (lambda _: None)
         if options.consensus:
+            tell(Progress(0, 0, what="Averaging over resampled participants"))
             model = consensus(model, study.questionnaire, n_jobs=options.jobs, random_state=options.seed)
             values = model.transform(study.questionnaire)
         if options.bootstrap and model.replication_ is None and model.n_participants_ >= FEWEST:
+            tell(Progress(0, 0, what="Asking whether another study would find the factors again"))
             replication_chance(
                 model,
                 study.questionnaire,
@@ -136,6 +140,8 @@ def fit_study(
     scores = pd.DataFrame(
         values, index=study.questionnaire.answers.index, columns=model.get_feature_names_out()
     )
+    if options.all_rules and callback is not None:
+        callback(Progress(0, 0, what="Asking the rules of factor analysis"))
     rules = rules_of_study(study, search=search, seed=options.seed) if options.all_rules else None
     seconds = time.perf_counter() - clock
     return StudyFit(options, study, model, scores, search, said(caught), started, seconds, rules)

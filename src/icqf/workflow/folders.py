@@ -10,7 +10,8 @@ from typing import Any
 
 from icqf.io.atomic import new_folder
 from icqf.io.provenance import fingerprint_of, versions
-from icqf.workflow.places import ACCOUNT, files_in, refuse_existing
+from icqf.workflow.contents import ACCOUNT, files_in
+from icqf.workflow.places import refuse_existing
 
 
 def write_folder(

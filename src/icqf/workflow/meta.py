@@ -29,9 +29,10 @@ from icqf.report.meta import meta_page
 from icqf.selection.estimator import ICQFCV
 from icqf.workflow.account import anonymous, run_account
 from icqf.workflow.battery import InstrumentFile, find_instruments
+from icqf.workflow.contents import ACCOUNT
 from icqf.workflow.fit import model_of, said, searcher
 from icqf.workflow.options import StudyOptions
-from icqf.workflow.places import ACCOUNT, refuse_existing
+from icqf.workflow.places import refuse_existing
 from icqf.workflow.results import DECIMALS
 
 Callback = Callable[[Progress], object]

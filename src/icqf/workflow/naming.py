@@ -20,8 +20,8 @@ from icqf.io.readers.files import read_table
 from icqf.io.write import csv_text, write_table
 from icqf.naming import checked_names, default_names, refuse_swapped, shown_names
 from icqf.report import Report, from_json, renamed
+from icqf.workflow.contents import ACCOUNT, files_in
 from icqf.workflow.named import DECIMALS, FIGURES, factors_table, suggestions, write_named
-from icqf.workflow.places import ACCOUNT, files_in
 
 _NAMED = ("factor", "name", "top_items")
 

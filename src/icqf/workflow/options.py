@@ -196,7 +196,7 @@ class StudyOptions:
                 fault = InputError(f"There is no option {name!r}.{did_you_mean(name, names)}")
                 raise fault.at(where) if where else fault
             try:
-                taken = _taken(name, value, {**_KINDS, **cls.kinds()}, {**_TAKE, **cls.takers()})
+                taken = _taken(name, value, {**KINDS, **cls.kinds()}, {**_TAKE, **cls.takers()})
             except InputError as error:
                 raise (error.at(where) if where else error) from None
             plain[name] = folder / taken if isinstance(taken, Path) and folder is not None else taken
@@ -350,7 +350,7 @@ def _ranges(value: Any) -> tuple[tuple[str, float, float], ...]:
 
 
 FILES = ("answers", "codebook", "dictionary", "participants")
-_KINDS: dict[str, Kind] = PARAMETERS | {
+KINDS: dict[str, Kind] = PARAMETERS | {
     "item_weight": OneOf(ITEM_WEIGHTS),
     "bootstrap": Number(least=0, whole=True),
     "jobs": Number(least=-1, whole=True),

@@ -12,8 +12,8 @@ from icqf.errors import InputError, listed
 from icqf.io.atomic import FULL, no_room, recover
 from icqf.io.formats import WRITABLE
 from icqf.io.write import require_writer
+from icqf.workflow.contents import ACCOUNT, files_in
 
-ACCOUNT = "provenance.json"
 _LEAST = 2**18  # bytes of a small study's results
 _EACH = 100  # bytes of each participant's scores, and of each item's loadings
 _EACH_IN_REPORT = 1000  # bytes of each item in the report
@@ -55,11 +55,6 @@ def _refuse_content(folder: Path, *, force: bool) -> None:
             code="exists",
             remedy="Choose another one, or give force=True to replace them.",
         )
-
-
-def files_in(folder: Path) -> list[str]:
-    """The files of a folder of results and of folders in it, by their place in it."""
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
 
 
 def _own_files(folder: Path) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from icqf.data.check import check
 from icqf.data.disclosure import SMALLEST_CATEGORY
 from icqf.data.findings import Findings
 from icqf.data.frames import as_pandas
-from icqf.data.questionnaire import Item, Questionnaire
+from icqf.data.questionnaire import Draft, Item, Questionnaire
 from icqf.data.scales import refuse_wide_range
 from icqf.data.study import Study
 from icqf.errors import InputError, did_you_mean, listed
@@ -88,7 +88,12 @@ def check_study(options: StudyOptions) -> Findings:
     stream = stream_of(options)
     sample = None if stream is None else sample_of(stream, seed=options.seed).table
     table, columns = study_columns(options, answers=sample)
-    return check_table(table, smallest_category=options.smallest_category, **columns)
+    return check_table(
+        table,
+        smallest_category=options.smallest_category,
+        missing_confounds=options.missing_confounds,
+        **columns,
+    )
 
 
 def check_table(
@@ -96,6 +101,7 @@ def check_table(
     *,
     dictionary: str | os.PathLike[str] | None = None,
     smallest_category: int = SMALLEST_CATEGORY,
+    missing_confounds: str = "error",
     **columns: Any,
 ) -> Findings:
     """Look for what would spoil a fit of a table; a file that cannot be read at all raises `InputError`.
@@ -104,8 +110,9 @@ def check_table(
     ----------
     source : Table, table of pandas, polars or another library, or path
         What to look at. The other parameters are those of `icqf.io.read_questionnaire`.
-    smallest_category : int
-        Fewest participants in a category of a confound, as in `icqf.ICQF`.
+    smallest_category, missing_confounds
+        Fewest participants in a category of a confound, and what is done about a missing one, as in
+        `icqf.ICQF`.
 
     Examples
     --------
@@ -125,9 +132,20 @@ def check_table(
         texts = [name for name in (columns.get("id"), columns.get("groups")) if name]
         table = read_table(source, dictionary=dictionary, text=texts)
     table = keep_visit(table, columns.pop("visit", None))
+    draft, faults = drafted(table, columns)
+    return check(
+        draft,
+        faults,
+        smallest_category=smallest_category,
+        missing_confounds=missing_confounds,
+        n_rows=len(table.frame),
+    )
+
+
+def drafted(table: Table, columns: Mapping[str, Any]) -> tuple[Draft, list[InputError]]:
+    """Return the answers of a table as they were found, and what was wrong with them when they were read."""
     faults: list[InputError] = []
-    draft = assemble(table, **columns, fault=faults.append)
-    return check(draft, faults, smallest_category=smallest_category, n_rows=len(table.frame))
+    return assemble(table, **columns, fault=faults.append), faults
 
 
 def input_files(options: StudyOptions) -> tuple[Path, ...]:

@@ -8,15 +8,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 from icqf.io.write import write_table
+from icqf.jobs.parallel import Progress
 from icqf.report import Report, build_report
 from icqf.workflow.account import account_of
-from icqf.workflow.fit import StudyFit
+from icqf.workflow.fit import Callback, StudyFit
 from icqf.workflow.folders import write_folder
 from icqf.workflow.named import DECIMALS, write_named
 from icqf.workflow.rules import write_rules
 
 
-def write_results(fit: StudyFit, folder: str | os.PathLike[str], *, force: bool = False) -> list[str]:
+def write_results(
+    fit: StudyFit,
+    folder: str | os.PathLike[str],
+    *,
+    force: bool = False,
+    callback: Callback | None = None,
+) -> list[str]:
     """Write everything a fit gives into `folder`, which afterwards holds all of it or is as it was.
 
     Parameters
@@ -28,6 +35,8 @@ def write_results(fit: StudyFit, folder: str | os.PathLike[str], *, force: bool 
         something is refused.
     force : bool
         Whether to replace earlier results.
+    callback : callable, optional
+        Told that the results are being written, which takes a few seconds.
 
     Returns
     -------
@@ -47,6 +56,10 @@ def write_results(fit: StudyFit, folder: str | os.PathLike[str], *, force: bool 
     (True, True)
     """
     target = Path(folder)
+
+    if callback is not None:
+        report = "Writing the report, tables and figures" if fit.options.report else "Writing the tables"
+        callback(Progress(0, 0, what=report))
 
     def write(place: Path) -> None:
         for writer in WRITERS:

@@ -45,33 +45,25 @@ def command(ctx: click.Context, as_json: bool, **_: Any) -> None:
 
 def listing(findings: Any) -> str:
     """Return what will be analysed, the findings in three parts, and a last line that sums up."""
-    from icqf.data.overview import unsaid
+    from icqf.data.findings import TITLES
 
-    titles = {"error": "Must be fixed:", "warning": "Worth a look:", "note": "For your information:"}
     parts = [str(findings.overview)]
-    notes = [finding.sentence for finding in findings if finding.code == "reading"]
-    shown = set(unsaid(notes, findings.overview))
     reversed_ = [finding for finding in findings.of("looks-reversed") if not finding.fields["reversed"]]
     together = reversed_ if len(reversed_) > 1 else []  # one cause, one point
-    for severity, title in titles.items():
+    for severity, title in TITLES.items():
         lines = []
-        for finding in findings:
-            if finding.severity != severity or (finding.code == "reading" and finding.sentence not in shown):
+        for finding in findings.shown:
+            if finding.severity != severity:
                 continue
             if not any(finding is other for other in together):
                 lines.append(f"  - {worded(finding)}")
             elif finding is together[0]:
                 lines.append(f"  - {_all_reversed(together)}")
         if lines:
-            parts.append("\n".join([title, *lines]))
-    if findings.must_fix:
-        verdict = "Fix what must be fixed before fitting."
-    elif reversed_:
-        verdict = "Before a fit, decide about the items that look reversed; --reverse auto reverses them all."
-    elif any(finding.severity == "warning" for finding in findings):
-        verdict = "A fit is possible; look at the points above first."
-    else:
-        verdict = "Nothing stands in the way of a fit."
+            parts.append("\n".join([f"{title}:", *lines]))
+    verdict = findings.verdict
+    if reversed_ and not findings.must_fix:
+        verdict = verdict.removesuffix(".") + "; --reverse auto reverses them all."
     return "\n\n".join([*parts, verdict])
 
 

@@ -45,18 +45,15 @@ def command(
     the column "remark" says what to confirm. With --suggest, items that run against the others are declared
     reversed.
     """
-    from icqf.io import format_codebook, read_table, suggest_codebook
+    from icqf.io import format_codebook
     from icqf.io.atomic import write_bytes
-    from icqf.io.readers.visits import keep_visit
-    from icqf.workflow.codebook import suggest_directions
+    from icqf.workflow.codebook import guess_codebook
     from icqf.workflow.places import refuse_file
 
     form = form or ("toml" if out is not None and out.suffix.lower() == ".toml" else "csv")
     if out is not None:
         refuse_file(out, force=force)
-    table = keep_visit(read_table(answers, dictionary=dictionary), visit)
-    guess = suggest_codebook(table)
-    guess = suggest_directions(table, guess) if suggest else guess
+    guess = guess_codebook(answers, dictionary=dictionary, visit=visit, directions=suggest)
     text = format_codebook(guess.items, format=form, remarks=guess.remarks)
     say(guess.notes)
     if out is None:

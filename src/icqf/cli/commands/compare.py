@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from icqf.cli.support.job import say
 from icqf.cli.support.options import FILE
 from icqf.cli.support.terminal import echo
 
@@ -34,19 +35,14 @@ Example:
 def command(first: Path, second: Path, method: str, similarity: str, out: Path | None, force: bool) -> None:
     """Pair the factors of two models by their loadings on the items they share."""
     from icqf.io import write_table
-    from icqf.resampling.matching import match_factors
+    from icqf.workflow.compare import compare_models
     from icqf.workflow.places import refuse_table
-    from icqf.workflow.score import model_items
 
     if out is not None:
         refuse_table(out, force=force)
-    (a, items_a), (b, items_b) = model_items(first), model_items(second)
-    match = match_factors(a, b, method=method, similarity=similarity)  # type: ignore[arg-type]
-    keyed_a, keyed_b = ({item.name for item in items if item.reverse} for items in (items_a, items_b))
-    shared = [name for name in a.loadings_.index if name in keyed_a ^ keyed_b and name in b.loadings_.index]
-    if shared:
-        echo(f"Note: reversed in one study and not in the other: {', '.join(map(str, shared))}.", err=True)
-    echo(match)
+    pair = compare_models(first, second, method=method, similarity=similarity)  # type: ignore[arg-type]
+    say(pair.notes)
+    echo(pair.match)
     if out is not None:
-        write_table(match.pairs, out)
+        write_table(pair.match.pairs, out)
         echo(f"The pairs are in {out}.", err=True)

@@ -31,17 +31,26 @@ Examples:
 @click.option("--resume", is_flag=True, help="Continue an interrupted run.")
 @click.option("--top", type=click.IntRange(1), default=5, help="Items shown for each factor.")
 @click.option("--dry-run", is_flag=True, help="Show what would be analysed, and stop there.")
+@click.option("--progress", type=FILE, help="File to keep the progress in, as JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
 @click.pass_context
 def command(
-    ctx: click.Context, out: Path, force: bool, resume: bool, top: int, dry_run: bool, quiet: bool, **_: Any
+    ctx: click.Context,
+    out: Path,
+    force: bool,
+    resume: bool,
+    top: int,
+    dry_run: bool,
+    progress: Path | None,
+    quiet: bool,
+    **_: Any,
 ) -> None:
     """Factorize ANSWERS and write scores, loadings, the model and where all of it comes from.
 
     The number of factors and the penalty are chosen by cross-validation unless both are given.
     """
     from icqf.workflow.fit import fit_study
-    from icqf.workflow.places import refuse_results
+    from icqf.workflow.places import refuse_file, refuse_results
     from icqf.workflow.read import read_study
     from icqf.workflow.results import write_results
 
@@ -51,11 +60,13 @@ def command(
         return
     study = read_study(options)
     refuse_results(out, study.questionnaire, format=options.format, force=force)
+    if progress is not None:
+        refuse_file(progress, force=True)
     journal = journal_for(out, options, resume=resume)
     announce(study, quiet=quiet)
-    with job(ctx, journal, quiet=quiet) as meter:
+    with job(ctx, journal, quiet=quiet, progress=progress) as meter:
         fit = fit_study(options, study=study, checkpoint=journal, callback=meter)
-        names = write_results(fit, out, force=force)
+        names = write_results(fit, out, force=force, callback=meter)
     if quiet:
         return
     say(fit.warnings)

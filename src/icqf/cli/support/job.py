@@ -104,9 +104,10 @@ def job(
     quiet: bool,
     what: str = "Cross-validation",
     unit: str = "fits",
+    progress: Path | None = None,
 ) -> Iterator[Meter]:
     """Run the work inside; an interrupt says how to continue, and success removes the journal."""
-    meter = Meter(quiet=quiet, what=what, unit=unit)
+    meter = Meter(quiet=quiet, what=what, unit=unit, file=progress)
     began_here = journal is not None and not journal.exists()
     try:
         try:

@@ -12,6 +12,7 @@ import click
 from icqf.cli.support.many import ManyOption, NamesOption
 from icqf.data.parameters import BETAS, choices_of
 from icqf.io.formats import WRITABLE
+from icqf.workflow.explained import EXPLAINED
 from icqf.workflow.options import ITEM_WEIGHTS, StudyOptions, read_config
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -51,9 +52,9 @@ _columns = [
         "--smallest-category",
         type=int,
         default=StudyOptions.smallest_category,
-        help="Fewest participants in a category of a confound; 1 allows all.",
+        help=EXPLAINED["smallest_category"],
     ),
-    click.option("--groups", metavar="COLUMN", help="Column of families or sites, which folds never split."),
+    click.option("--groups", metavar="COLUMN", help=EXPLAINED["groups"]),
     click.option("--items", cls=ManyOption, help="Items to keep, by name or pattern such as 'q0*'."),
     click.option("--subscales", cls=ManyOption, help="Items to keep, by the codebook's subscale."),
     click.option("--missing-codes", cls=ManyOption, metavar="VALUE", help="Values that mean no answer."),
@@ -74,19 +75,18 @@ _candidates = [
         "--n-components",
         cls=ManyOption,
         metavar="K",
-        help="Number of factors; several, or a range such as 2-16, are compared.  [default: auto]",
+        help=EXPLAINED["n_components"] + "  [default: auto]",
     ),
     click.option(
         "--beta",
         cls=ManyOption,
         metavar="NUMBER",
-        help="Penalty; several are compared. If none is given, more follow while the strongest is best."
-        f"  [default: {' '.join(f'{beta:g}' for beta in BETAS)}]",
+        help=EXPLAINED["beta"] + f"  [default: {' '.join(f'{beta:g}' for beta in BETAS)}]",
     ),
     click.option(
         "--thorough",
         is_flag=True,
-        help="Compare fits from two starts: for many factors or noisy answers; takes half as long again.",
+        help=EXPLAINED["thorough"],
     ),
 ]
 
@@ -95,18 +95,16 @@ _model = [
         "--rule",
         type=click.Choice(choices_of("rule")),
         default=StudyOptions.rule,
-        help="How cross-validation chooses.",
+        help=EXPLAINED["rule"],
     ),
-    click.option(
-        "--n-splits", type=int, default=StudyOptions.n_splits, help="Number of folds of cross-validation."
-    ),
+    click.option("--n-splits", type=int, default=StudyOptions.n_splits, help=EXPLAINED["n_splits"]),
     click.option(
         "--n-repeats",
         type=int,
         default=StudyOptions.n_repeats,
-        help="Number of repeats, each with new folds.",
+        help=EXPLAINED["n_repeats"],
     ),
-    click.option("--weights", metavar="COLUMN", help="Column of survey weights."),
+    click.option("--weights", metavar="COLUMN", help=EXPLAINED["weights"]),
     click.option(
         "--confound-ranges", cls=ManyOption, metavar="NAME=LOW:HIGH", help="Known ranges, such as age=5:21."
     ),
@@ -114,37 +112,35 @@ _model = [
         "--missing-confounds",
         type=click.Choice(choices_of("missing_confounds")),
         default=StudyOptions.missing_confounds,
-        help="Refuse a missing confound, or use the sample mean.",
+        help=EXPLAINED["missing_confounds"],
     ),
     click.option(
         "--item-weight",
         type=click.Choice(ITEM_WEIGHTS),
         default=StudyOptions.item_weight,
-        help="How items of different ranges count: alike by range, by variance, or point for point.",
+        help=EXPLAINED["item_weight"],
     ),
     click.option(
         "--intercept/--no-intercept",
         default=StudyOptions.intercept,
-        help="Column of ones beside the confounds.",
+        help=EXPLAINED["intercept"],
     ),
     click.option(
         "--n-init",
         metavar="NUMBER|auto",
         default=StudyOptions.n_init,
-        help="Number of starts; the best one is kept.",
+        help=EXPLAINED["n_init"],
     ),
     click.option(
         "--penalty",
         type=click.Choice(choices_of("penalty")),
         default=StudyOptions.penalty,
-        help="Kind of penalty.",
+        help=EXPLAINED["penalty"],
     ),
-    click.option(
-        "--tol", type=float, default=StudyOptions.tol, help="Tolerance at which a fit counts as settled."
-    ),
-    click.option("--max-iter", type=int, default=StudyOptions.max_iter, help="Maximum number of iterations."),
-    click.option("--seed", type=int, default=StudyOptions.seed, help="Seed of all random numbers."),
-    click.option("--jobs", type=int, default=StudyOptions.jobs, help="Processes; -1 uses all processors."),
+    click.option("--tol", type=float, default=StudyOptions.tol, help=EXPLAINED["tol"]),
+    click.option("--max-iter", type=int, default=StudyOptions.max_iter, help=EXPLAINED["max_iter"]),
+    click.option("--seed", type=int, default=StudyOptions.seed, help=EXPLAINED["seed"]),
+    click.option("--jobs", type=int, default=StudyOptions.jobs, help=EXPLAINED["jobs"]),
 ]
 
 _engine = [
@@ -157,32 +153,30 @@ _engine = [
 ]
 
 _average = [
-    click.option(
-        "--consensus", is_flag=True, help="Average the loadings over fits to resampled participants."
-    ),
+    click.option("--consensus", is_flag=True, help=EXPLAINED["consensus"]),
 ]
 
 _table_format = [
     click.option(
-        "--format", type=click.Choice(WRITABLE), default=StudyOptions.format, help="Format of the tables."
+        "--format", type=click.Choice(WRITABLE), default=StudyOptions.format, help=EXPLAINED["format"]
     )
 ]
 
 _report = [
-    click.option("--report/--no-report", default=StudyOptions.report, help="Write report.html."),
+    click.option("--report/--no-report", default=StudyOptions.report, help=EXPLAINED["report"]),
     click.option(
         "--figures/--no-figures",
         default=StudyOptions.figures,
-        help="Also write the report's figures and tables as files for a paper.",
+        help=EXPLAINED["figures"],
     ),
     click.option("--names", cls=NamesOption, help="Names of the factors, in their order."),
     click.option(
         "--bootstrap",
         type=click.IntRange(0),
         default=StudyOptions.bootstrap,
-        help="Resamples behind the report's intervals.",
+        help=EXPLAINED["bootstrap"],
     ),
-    click.option("--with-participants", is_flag=True, help="Include the participants' scores in the report."),
+    click.option("--with-participants", is_flag=True, help=EXPLAINED["with_participants"]),
 ]
 
 
@@ -190,7 +184,7 @@ _rules = [
     click.option(
         "--all-rules",
         is_flag=True,
-        help="Also show what seven rules of factor analysis say (seconds to minutes).",
+        help=EXPLAINED["all_rules"],
     )
 ]
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 import time
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import click
 
 from icqf.cli.support.terminal import escaped
+from icqf.io.atomic import write_bytes
 
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_DRAWINGS = 0.1
@@ -28,10 +31,20 @@ class Meter:
         What is being done.
     unit : str
         What is counted.
+    file : Path, optional
+        A file that holds the latest progress as JSON, for other programs: what is done, a text, done and
+        total (0 where nothing is counted).
     """
 
-    def __init__(self, *, quiet: bool = False, what: str = "Cross-validation", unit: str = "fits") -> None:
-        self.quiet, self.what, self.unit = quiet, what, unit
+    def __init__(
+        self,
+        *,
+        quiet: bool = False,
+        what: str = "Cross-validation",
+        unit: str = "fits",
+        file: Path | None = None,
+    ) -> None:
+        self.quiet, self.what, self.unit, self.file = quiet, what, unit, file
         self.done, self.total = 0, 0
         self.drawn = not quiet and sys.stderr.isatty()
         self._stage = self._doing = ""
@@ -55,15 +68,22 @@ class Meter:
                 self._stage, self._doing, self.total = progress.stage, progress.what, 0
                 self._began = time.monotonic()
             self._search(int(progress.done), int(progress.total), str(progress.best or ""))
-        elif self.drawn and self._due(SECONDS_BETWEEN_DRAWINGS):
-            self._draw(f"Fitting: iteration {progress.iteration}")
+        elif (self.drawn or self.file) and self._due(SECONDS_BETWEEN_DRAWINGS):
+            self._write("Fitting", f"iteration {progress.iteration}")
+            if self.drawn:
+                self._draw(f"Fitting: iteration {progress.iteration}")
 
     def _search(self, done: int, total: int, best: str) -> None:
+        if not total:  # nothing to count: it is said what is being done
+            self._write(self._doing, "")
+            if self.drawn:
+                self._draw(f"{self._doing} …")
+            return
         if not self.total:
             self._found = done
         self.done, self.total = done, total
-        every = SECONDS_BETWEEN_DRAWINGS if self.drawn else SECONDS_BETWEEN_LINES
-        if self.quiet or not (self._due(every) or done == total):
+        drawn = self.drawn or self.file is not None
+        if not (self._due(SECONDS_BETWEEN_DRAWINGS if drawn else SECONDS_BETWEEN_LINES) or done == total):
             return
         spent = time.monotonic() - self._began
         left = spent / max(done - self._found, 1) * (total - done)
@@ -72,13 +92,22 @@ class Meter:
         said = f"; best{'' if done == total else ' so far'}: {best}" if best else ""
         text = f"{done} of {total} {self.unit}{when}{said}"
         what = self._doing or self.what
+        self._write(what, text, done, total)
+        if self.quiet:
+            return
         if self._stage:  # it may be the name of a file
             what = f"{escaped(self._stage)}: {what[:1].lower()}{what[1:]}"
         if self.drawn:
             full = BAR * done // max(total, 1)
             self._draw(f"{what} [{'#' * full:<{BAR}}] {text}")
-        else:
+        elif self.file is None:
             click.echo(f"{what}: {text}", err=True)
+
+    def _write(self, what: str, text: str, done: int = 0, total: int = 0) -> None:
+        """Put the progress into the file, which is whole whenever it is read."""
+        if self.file is not None:
+            content = {"what": what, "text": text, "done": done, "total": total}
+            write_bytes(self.file, json.dumps(content).encode())
 
     def _due(self, seconds: float) -> bool:
         now = time.monotonic()

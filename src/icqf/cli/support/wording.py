@@ -199,5 +199,7 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "no-id": _with("Name it with --id."),
     "no-age": _with("Name it with --age."),
     "longitudinal-model": _with("Use it with icqf score."),
+    "other-machines": _with("Leave --host out, or add --allow-other-machines if that is what you want."),
+    "port": _with("Name another one with --port."),
     "too-few": _with("Give --n-components and --beta to try more."),
 }

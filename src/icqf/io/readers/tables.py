@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,11 +15,10 @@ import pandas as pd
 from icqf.data.items import FEWEST_NUMBERED, MOST_ANSWERS, Columns, LeftOut, recognise, sentences
 from icqf.data.questionnaire import Item
 from icqf.errors import InputError, did_you_mean, listed
-from icqf.io.formats import READABLE
+from icqf.io.formats import READABLE, largest_file
 
 Result = TypeVar("Result")
 
-LARGEST = 2**30
 # In their order: what names a participant beyond doubt comes first, what may name a study comes last.
 ID_NAMES = (
     *("record_id", "participant_id", "subject_id", "subjectkey", "src_subject_id", "child_id", "person_id"),
@@ -134,15 +132,6 @@ def require_content(path: Path) -> None:
         )
     if path.stat().st_size == 0:
         raise InputError(f"{path.name}: the file is empty.")
-
-
-def largest_file() -> int:
-    """Bytes of the largest file that is read: 1 GB, or an eighth of the memory where that is less."""
-    try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return LARGEST
-    return min(LARGEST, memory // 8)
 
 
 def recognised_id(columns: Iterable[object]) -> str | None:

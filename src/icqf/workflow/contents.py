@@ -1,0 +1,12 @@
+"""What a folder of results holds. Nothing heavy is imported with this module."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ACCOUNT = "provenance.json"
+
+
+def files_in(folder: Path) -> list[str]:
+    """The files of a folder of results and of folders in it, by their place in it."""
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())

@@ -1,0 +1,143 @@
+"""What can be done about a finding: changes of the options, for whoever would rather press than type."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from icqf.data.findings import Finding, Findings
+from icqf.data.scales import number
+from icqf.errors import counted, short
+from icqf.workflow.options import StudyOptions
+
+_CODES = ("outside-range", "suspicious-code", "far-answer", "text")
+_NEEDLESS = ("empty-item", "constant-item", "nearly-empty", "copied-item", "wide-range", "few-answers")
+_OF_CONFOUNDS = (
+    *("confound-gaps", "constant-confound", "many-categories", "missing-confound", "small-category"),
+    *("lone-confound", "confound-categories", "stray-text", "id-confound"),
+)
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """One thing to do about a finding.
+
+    Parameters
+    ----------
+    label : str
+        What it does, as it stands on a button.
+    changes : mapping
+        Options, and the values they get.
+    codebook : bool
+        Whether a suggested codebook is needed as well, for its user to confirm.
+
+    Examples
+    --------
+    >>> from icqf.workflow import Remedy, StudyOptions
+    >>> remedy = Remedy("Read 999 as missing", {"missing_codes": (999.0,)})
+    >>> remedy.applied(StudyOptions.of({"answers": "answers.csv"})).missing_codes
+    (999.0,)
+    """
+
+    label: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    codebook: bool = False
+
+    @property
+    def key(self) -> str:
+        """A short name by which a page can ask for this remedy."""
+        return hashlib.sha256(f"{self.label}{dict(self.changes)!r}".encode()).hexdigest()[:16]
+
+    def applied(self, options: StudyOptions) -> StudyOptions:
+        """Return the options with the changes."""
+        return replace(options, **self.changes)
+
+
+def remedies_of(finding: Finding, findings: Findings, options: StudyOptions) -> tuple[Remedy, ...]:
+    """Return what can be done about a finding by changing the options; empty where nothing can.
+
+    Parameters
+    ----------
+    finding : Finding
+    findings : Findings
+        All that was found, with the overview of what will be analysed.
+    options : StudyOptions
+        The options with which it was found.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from icqf.workflow import StudyOptions, check_table, remedies_of
+    >>> found = check_table(pd.DataFrame({"q1": [0, 1, 2, 999], "q2": [1, 0, 2, 1]}))
+    >>> (finding,) = found.of("suspicious-code")
+    >>> [remedy.label for remedy in remedies_of(finding, found, StudyOptions.of({"answers": "a.csv"}))]
+    ['Read 999 as missing', 'Leave q1 out']
+    """
+    fields = finding.fields
+    items = () if findings.overview is None else findings.overview.items
+    if finding.item is not None and finding.item in options.confounds:
+        return tuple(_about_confound(finding, options))
+    offered: list[Remedy] = []
+    if finding.code in _CODES and "value" in fields and not fields.get("answer"):
+        value = fields["value"]
+        codes = tuple(dict.fromkeys([*options.missing_codes, value]))
+        offered.append(Remedy(f"Read {number(value)} as missing", {"missing_codes": codes}))
+    if finding.code == "looks-reversed" and not fields["reversed"]:
+        offered.append(_reversing([fields["item"]], options))
+    if finding.code == "two-ends":
+        offered += [_reversing(fields[end], options) for end in ("one", "other")]
+    if finding.code == "duplicate-id" and fields.get("visit"):
+        shown = " and ".join(f"{column} {value}" for column, value in fields["visit"])
+        offered.append(Remedy(f"Keep the visit with {shown}", {"visit": tuple(fields["visit"])}))
+    if finding.code == "text-answers" and not fields["codebook"]:
+        does = f"Use the order {fields['order']}" if fields["labels"] else "List the words in a codebook"
+        offered.append(Remedy(does, codebook=True))
+    named = tuple(fields.get("items", ())) or ((finding.item,) if finding.item else ())
+    alone = finding.code in _CODES and ("item" in fields or "items" in fields)  # not one of many
+    if (alone or finding.code in _NEEDLESS) and named and set(named) < set(items):
+        offered.append(_without(named, items))
+    return tuple(offered)
+
+
+def reversing_all(findings: Findings, options: StudyOptions) -> Remedy | None:
+    """Return the remedy for all items that look reversed; None where there are fewer than two.
+
+    Examples
+    --------
+    >>> from icqf.datasets import demo_paths
+    >>> from icqf.workflow import StudyOptions, check_study, reversing_all
+    >>> options = StudyOptions.of({"answers": demo_paths().answers})
+    >>> reversing_all(check_study(options), options).label
+    'Reverse q004, q006'
+    """
+    names = [
+        finding.fields["item"]
+        for finding in findings.of("looks-reversed")
+        if not finding.fields["reversed"] and finding.fields["item"] not in options.reverse
+    ]
+    return _reversing(names, options) if len(names) > 1 else None
+
+
+def _reversing(names: Iterable[str], options: StudyOptions) -> Remedy:
+    names = list(names)
+    shown = ", ".join(map(short, names)) if len(names) <= 4 else f"all {counted(len(names), 'item')}"
+    return Remedy(f"Reverse {shown}", {"reverse": tuple(dict.fromkeys([*options.reverse, *names]))})
+
+
+def _without(names: Iterable[str], items: Iterable[str]) -> Remedy:
+    names = list(names)
+    shown = short(names[0]) if len(names) == 1 else counted(len(names), "item")
+    kept = tuple(name for name in items if name not in names)
+    return Remedy(f"Leave {shown} out", {"items": kept, "subscales": ()})
+
+
+def _about_confound(finding: Finding, options: StudyOptions) -> Iterable[Remedy]:
+    if finding.code in ("confound-gaps", "missing-confound"):
+        yield Remedy("Use the sample mean where it is missing", {"missing_confounds": "mean"})
+    if finding.code in (*_OF_CONFOUNDS, "suspicious-code"):
+        others = tuple(name for name in options.confounds if name != finding.item)
+        ranges = tuple(each for each in options.confound_ranges if each[0] != finding.item)
+        label = f"Do without the confound {short(str(finding.item))}"
+        yield Remedy(label, {"confounds": others, "confound_ranges": ranges})

@@ -1,0 +1,74 @@
+"""Remedies of findings: each does away with what it is offered for."""
+
+import pandas as pd
+import pytest
+
+from icqf.workflow import StudyOptions, check_study, look_at_study, remedies_of, reversing_all
+from small_study import table
+
+
+def study(tmp_path, frame, **options):
+    path = tmp_path / "answers.csv"
+    frame.to_csv(path, index=False)
+    return StudyOptions.of({"answers": path, **options})
+
+
+def offered(options):
+    findings = check_study(options)
+    return {
+        (finding.code, remedy.label): remedy
+        for finding in findings
+        for remedy in remedies_of(finding, findings, options)
+    }
+
+
+def frames():
+    plain = table()
+    visits = pd.concat([plain.assign(wave=1), plain.assign(wave=2)])
+    few = plain.assign(site=["a"] * 75 + ["b"] * 5, age=plain["age"].mask(plain.index < 3))
+    return {
+        "codes": plain.replace({"9": "999"}),
+        "text": plain.replace({"9": "n/a"}),
+        "reversed": plain.replace({"9": ""}).assign(q08=lambda f: 3 - pd.to_numeric(f["q08"])),
+        "copied": plain.replace({"9": ""}).assign(q13=plain["q01"]),
+        "visits": visits,
+        "confounds": few,
+    }
+
+
+@pytest.mark.parametrize("name", frames())
+def test_a_remedy_does_away_with_its_finding(name, tmp_path):
+    confounds = ["age", "site"] if name == "confounds" else []
+    options = study(tmp_path, frames()[name], confounds=confounds, missing_codes=[9])
+    found = offered(options)
+    assert found
+    for key, remedy in found.items():
+        changed = remedy.applied(options)
+        assert changed != options and key not in offered(changed), key
+        assert StudyOptions.of(changed.to_dict()) == changed  # a config.toml holds it
+
+
+def test_all_items_that_look_reversed_are_reversed_at_once(tmp_path):
+    options = study(tmp_path, frames()["reversed"])
+    together = reversing_all(check_study(options), options)
+    assert together.label == "Reverse q03, q08"
+    changed = together.applied(options)
+    assert (
+        not check_study(changed).of("looks-reversed") and reversing_all(check_study(changed), changed) is None
+    )
+
+
+def test_the_last_item_is_never_left_out(tmp_path):
+    options = study(tmp_path, table()[["record_id", "q01"]].assign(q01=1), items=["q01"])
+    assert not [label for _, label in offered(options) if label.startswith("Leave")]
+
+
+def test_a_look_reads_once_and_says_what_the_check_says(tmp_path):
+    options = study(tmp_path, frames()["codes"])
+    said = []
+    look = look_at_study(options, callback=said.append)
+    assert [finding.sentence for finding in look.findings] == [each.sentence for each in check_study(options)]
+    assert said == ["Reading the file", "Looking for what would spoil a fit", "Describing the items"]
+    assert {item.name for item in look.items} == set(look.findings.overview.items)
+    assert {item.name for item in look.others} == {"age", "sex", "weight"}
+    assert all((item.min, item.max, item.missing_codes) == (0, 3, (999.0,)) for item in look.items)
