@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo docs dist test quick oldest prereleases lint types bench torture clean
+.PHONY: demo app docs dist test quick oldest prereleases lint types bench torture clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -18,8 +18,15 @@ $(VENV)/.dev: $(VENV)/.base
 	$(BIN)/python -m pip install --quiet -e ".[dev]"
 	@touch $@
 
+$(VENV)/.app: $(VENV)/.base
+	$(BIN)/python -m pip install --quiet -e ".[app,io]"
+	@touch $@
+
 demo: $(VENV)/.base
 	$(BIN)/icqf demo
+
+app: $(VENV)/.app
+	$(BIN)/icqf app
 
 # The documentation site, in build/site; a broken link, a missing anchor or picture, or an orphan page fails.
 docs: $(VENV)/.docs

@@ -91,12 +91,12 @@ def third_party(nodes):
 
 
 def on_demand(path):
-    """Whether a module is imported only where an engine is asked for that needs what it imports."""
-    return path.parent.name == "engines" and path.stem.startswith("torch")
+    """Whether a module is imported only where an engine or the app is asked for that needs it."""
+    return path.parent.name == "app" or (path.parent.name == "engines" and path.stem.startswith("torch"))
 
 
 def test_what_is_imported_on_demand_is_imported_inside_functions_alone():
-    own = {f"icqf.engines.{path.stem}" for path in FILES if on_demand(path)}
+    own = {f"icqf.{path.parent.name}.{path.stem}" for path in FILES if on_demand(path)}
     for path in FILES:
         nodes = [] if on_demand(path) else parsed(path).body
         imported = {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
@@ -111,7 +111,7 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported():
         {re.split("[<>=]", line)[0].replace("-", "_") for line in lines}
         for lines in (
             project["dependencies"],
-            extras["io"] + extras["word"] + extras["examples"] + extras["gpu"],
+            extras["io"] + extras["word"] + extras["app"] + extras["examples"] + extras["gpu"],
         )
     )
     everywhere = third_party([node for path in FILES for node in ast.walk(parsed(path))])

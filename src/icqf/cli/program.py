@@ -23,7 +23,7 @@ from icqf.errors import InputError, concerns_users, did_you_mean
 from icqf.io.atomic import FULL
 
 COMMANDS = (
-    *("demo", "check", "codebook", "fit", "select", "report", "plot", "score", "show", "compare"),
+    *("demo", "app", "check", "codebook", "fit", "select", "report", "plot", "score", "show", "compare"),
     *("longitudinal", "shortform", "invariance", "plan", "batch", "meta", "stability", "diagnosis"),
     "reproduce",
 )

@@ -1,0 +1,221 @@
+"""Check: what will be analysed, what was found with its remedies, the roles of columns, and the codebook."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from starlette.responses import JSONResponse, Response
+
+from icqf.app import process
+from icqf.app.looks import PATIENCE, Look
+from icqf.app.pages import Asked, command, of_run, page, shown, to
+from icqf.app.runs import DATA, Run
+from icqf.data.findings import TITLES, Finding, Findings
+from icqf.data.scales import number
+from icqf.errors import InputError
+from icqf.io.atomic import write_bytes
+from icqf.io.codebook import format_codebook
+from icqf.io.entries import item_of
+from icqf.workflow.look import StudyLook
+from icqf.workflow.options import StudyOptions
+from icqf.workflow.remedies import Remedy, remedies_of, reversing_all
+
+ROWS = 60  # of the codebook on one page
+COLUMNS = ("wording", "min", "max", "subscale", "missing", "labels")
+
+
+@page
+def check(asked: Asked) -> Response:
+    """What will be analysed and what was found; while the file is read, how far that is."""
+    run = asked.the_run
+    look = asked.top.desk.look_at(run)
+    if not look.ready(PATIENCE):
+        return shown(asked, "waiting.html", step="check", said=look.said, poll=of_run(run, "look"))
+    options = run.options
+    findings = _findings(look)
+    found: StudyLook | None = None if look.future.exception() else look.future.result()
+    points = _points(findings, options)
+    return shown(asked, "check.html", step="check", points=points, **_shared(run, options, found))
+
+
+@page
+def look(asked: Asked) -> Response:
+    """How far the look at the files is, for the page that waits for it."""
+    found = asked.top.desk.look_at(asked.the_run)
+    return JSONResponse({"ready": found.ready(), "text": found.said})
+
+
+@page
+def remedy(asked: Asked) -> Response:
+    """Do what was chosen about a finding."""
+    run = asked.the_run
+    process.require_idle(run)
+    options = run.options
+    findings = _findings(asked.top.desk.look_at(run))
+    offered = {each.key: each for point in _points(findings, options) for each in point["remedies"]}
+    chosen = offered.get(asked.text("remedy"))
+    if chosen is None:
+        raise InputError("The settings were changed in another tab.", remedy="Look at the findings again.")
+    changed = chosen.applied(options)
+    if chosen.codebook:
+        changed = replace(changed, codebook=_guessed(asked, run, options))
+    run.save(changed)
+    return to(of_run(run, "check"))
+
+
+@page
+def columns(asked: Asked) -> Response:
+    """Take the roles of the columns, and values that mean no answer."""
+    run = asked.the_run
+    process.require_idle(run)
+    plain = run.options.to_dict()
+    given = {
+        **{name: asked.text(name) for name in ("id", "groups", "weights")},
+        "confounds": asked.texts("confounds"),
+        "missing_codes": asked.listed("missing_codes"),
+        "confound_ranges": asked.listed("confound_ranges"),
+    }
+    kept = {name: value for name, value in plain.items() if name not in given}
+    ranges = [each for each in given["confound_ranges"] if each.split("=")[0] in given["confounds"]]
+    run.save(StudyOptions.of(kept | {k: v for k, v in given.items() if v} | {"confound_ranges": ranges}))
+    return to(of_run(run, "check"))
+
+
+@page
+def codebook(asked: Asked) -> Response:
+    """Show a part of the codebook to edit."""
+    run = asked.the_run
+    rows = _grid(asked.top.desk.look_at(run).future.result())
+    return _codebook_page(asked, run, rows)
+
+
+@page
+def save_codebook(asked: Asked) -> Response:
+    """Write the codebook as it was edited; the fit then follows it alone."""
+    run = asked.the_run
+    process.require_idle(run)
+    rows = _grid(asked.top.desk.look_at(run).future.result())
+    known = {row["name"]: row for row in rows}
+    for at, name in enumerate(asked.texts("name")):
+        if name in known:
+            known[name].update(
+                {column: asked.text(f"{column}-{at}") for column in COLUMNS},
+                use=f"use-{at}" in asked.form,
+                reverse=f"reverse-{at}" in asked.form,
+            )
+    try:
+        items = [item_of(_entry(row), f"Item {row['name']!r}") for row in rows if row["use"]]
+        if not items:
+            raise InputError("No item is left.", remedy="Keep at least one row ticked.")
+    except InputError as error:
+        return _codebook_page(asked, run, rows, fault=str(error))
+    path = run.folder / DATA / "codebook-edited.csv"
+    path.parent.mkdir(exist_ok=True)
+    write_bytes(path, format_codebook(items).encode())
+    run.save(replace(run.options, codebook=path, items=(), subscales=(), reverse=()))
+    ahead = asked.text("ahead")
+    return to(of_run(run, f"codebook?from={ahead}") if ahead.isdigit() else of_run(run, "check"))
+
+
+def _codebook_page(asked: Asked, run: Run, rows: list[dict[str, Any]], *, fault: str = "") -> Response:
+    sought = asked.request.query_params.get("find", "").strip().lower()
+    chosen = [row for row in rows if sought in f"{row['name']} {row['wording']}".lower()]
+    given = asked.request.query_params.get("from", "0")
+    first = int(given) if given.isdigit() and int(given) < len(chosen) else 0
+    return shown(
+        asked,
+        "codebook.html",
+        step="check",
+        rows=chosen[first : first + ROWS],
+        first=first,
+        ahead=first + ROWS if first + ROWS < len(chosen) else "",
+        before=max(first - ROWS, 0) if first else "",
+        n=len(chosen),
+        find=sought,
+        fault=fault,
+        fixed=run.done or process.is_running(run),
+        code=400 if fault else 200,
+    )
+
+
+def _grid(look: StudyLook) -> list[dict[str, Any]]:
+    """The codebook as it is edited: a row for each item, then one for each column that is left out."""
+    rows = []
+    for use, items in ((True, look.items), (False, look.others)):
+        for item in items:
+            rows.append(
+                {
+                    "name": item.name,
+                    "use": use,
+                    "wording": item.wording,
+                    "min": "" if item.min is None else number(item.min),
+                    "max": "" if item.max is None else number(item.max),
+                    "reverse": item.reverse,
+                    "subscale": item.subscale,
+                    "missing": "; ".join(map(number, item.missing_codes)),
+                    "labels": "; ".join(f"{number(value)}={text}" for value, text in item.labels),
+                    "remark": look.remarks.get(item.name, ""),
+                }
+            )
+    return rows
+
+
+def _entry(row: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {column: row[column] for column in COLUMNS}
+    return {"name": row["name"], **kept, "direction": "reverse" if row["reverse"] else ""}
+
+
+def _guessed(asked: Asked, run: Run, options: StudyOptions) -> Any:
+    """Write the codebook that is suggested for the answers; return its place."""
+    from icqf.workflow.codebook import guess_codebook
+
+    guess = asked.top.desk.do(
+        lambda: guess_codebook(options.answers, dictionary=options.dictionary, visit=options.visit)
+    )
+    path = run.folder / DATA / "codebook-suggested.csv"
+    write_bytes(path, format_codebook(guess.items, remarks=guess.remarks).encode())
+    return path
+
+
+def _points(findings: Findings, options: StudyOptions) -> list[dict[str, Any]]:
+    """The findings as the page shows them, each with its remedies."""
+    together = reversing_all(findings, options)
+    points = []
+    for finding in findings.shown:
+        remedies: tuple[Remedy, ...] = remedies_of(finding, findings, options)
+        if together is not None and finding.code == "looks-reversed":
+            remedies, together = (together, *remedies), None
+        said = finding.message if remedies else finding.sentence
+        points.append({"severity": finding.severity, "said": said, "remedies": remedies})
+    return points
+
+
+def _shared(run: Run, options: StudyOptions, look: StudyLook | None) -> dict[str, Any]:
+    """What the page of findings shows besides them."""
+    overview = None if look is None else look.findings.overview
+    items = set() if look is None else {item.name for item in look.items}
+    return {
+        "titles": TITLES,
+        "overview": overview,
+        "verdict": "" if look is None else look.findings.verdict,
+        "blocked": look is None or look.findings.must_fix,
+        "options": options,
+        "columns": () if look is None else look.columns,
+        "others": () if look is None else tuple(name for name in look.columns if name not in items),
+        "codes": ", ".join(number(code) for code in options.missing_codes),
+        "ranges": ", ".join(f"{name}={low:g}:{high:g}" for name, low, high in options.confound_ranges),
+        "fixed": run.done or process.is_running(run),
+        "command": command("check", "--config", run.config),
+        "config": run.config.read_text(encoding="utf-8"),
+    }
+
+
+def _findings(look: Look) -> Findings:
+    """What was found, also where the file could not be read."""
+    try:
+        found: Findings = look.future.result().findings
+    except InputError as error:
+        return Findings((Finding.of(error),))
+    return found

@@ -1,0 +1,156 @@
+"""Fit: the options with their usual values, progress, and an end before its time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.responses import JSONResponse, Response
+
+from icqf.app import process
+from icqf.app.pages import Asked, command, of_run, page, shown, to
+from icqf.app.runs import Run
+from icqf.data.parameters import Flag, OneOf
+from icqf.errors import InputError
+from icqf.workflow.explained import EXPLAINED
+from icqf.workflow.options import KINDS, StudyOptions
+
+# What the form calls the options, in its order; those of the second list are folded.
+USUAL = {"n_components": "Number of factors", "beta": "Penalty β"}
+ADVANCED = {
+    "rule": "Rule of the choice",
+    "n_splits": "Folds",
+    "n_repeats": "Repeats",
+    "thorough": "Two starts",
+    "item_weight": "Weight of items",
+    "penalty": "Kind of penalty",
+    "intercept": "Intercept",
+    "missing_confounds": "Missing confounds",
+    "smallest_category": "Smallest category",
+    "n_init": "Starts",
+    "tol": "Tolerance",
+    "max_iter": "Iterations",
+    "bootstrap": "Resamples",
+    "consensus": "Consensus",
+    "all_rules": "All rules",
+    "with_participants": "Participants in the report",
+    "figures": "Figures",
+    "format": "Tables",
+    "jobs": "Processes",
+    "seed": "Seed",
+}
+
+
+@page
+def fit(asked: Asked) -> Response:
+    """The options of a run that is not fitted yet, or how far its fit is."""
+    run = asked.the_run
+    state = process.status(run)
+    if state == "running":
+        places = {"poll": of_run(run, "progress"), "after": f"/runs/{run.id}"}
+        return shown(asked, "running.html", step="fit", **(_progress(run) | places))
+    return _form(asked, run, _values(run.options))
+
+
+@page
+def begin(asked: Asked) -> Response:
+    """Take the options, and begin the fit."""
+    run = asked.the_run
+    process.require_idle(run)
+    given = {name: _given(asked, name) for name in (*USUAL, *ADVANCED)}
+    try:
+        options = StudyOptions.of(run.options.to_dict() | given)
+    except InputError as error:
+        return _form(asked, run, given, fault=_said(error))
+    run.save(options)
+    process.start(run)
+    return to(of_run(run, "fit"))
+
+
+@page
+def resume(asked: Asked) -> Response:
+    """Go on with a fit that was stopped."""
+    process.start(asked.the_run)
+    return to(of_run(asked.the_run, "fit"))
+
+
+@page
+def cancel(asked: Asked) -> Response:
+    """End the fit, with every process that it started."""
+    process.stop(asked.the_run)
+    return to(of_run(asked.the_run, "fit"))
+
+
+@page
+def progress(asked: Asked) -> Response:
+    """How far the fit is, for the page that shows it."""
+    run = asked.the_run
+    return JSONResponse({"ready": process.status(run) != "running", **_progress(run)})
+
+
+def _progress(run: Run) -> dict[str, Any]:
+    found = process.progress(run)
+    said = f"{found['what']}: {found['text']}" if found["text"] else f"{found['what']} …"
+    return {"text": said, "what": found["what"], "done": found["done"], "total": found["total"]}
+
+
+def _form(asked: Asked, run: Run, values: dict[str, Any], *, fault: str = "") -> Response:
+    state = process.status(run)
+    return shown(
+        asked,
+        "fit.html",
+        step="fit",
+        usual=[_field(name, label, values) for name, label in USUAL.items()],
+        advanced=[_field(name, label, values) for name, label in ADVANCED.items()],
+        fault=fault,
+        refusal=process.refusal(run) if state == "failed" else "",
+        said=process.said(run) if state == "stopped" else "",
+        fixed=run.done,
+        command=command("fit", "--config", run.config, "--out", "results"),
+        config=run.config.read_text(encoding="utf-8"),
+        code=400 if fault else 200,
+    )
+
+
+def _values(options: StudyOptions) -> dict[str, Any]:
+    plain = options.to_dict()
+    return {name: plain[name] for name in (*USUAL, *ADVANCED)}
+
+
+def _field(name: str, label: str, values: dict[str, Any]) -> dict[str, Any]:
+    """An option as the form shows it: its kind decides between a tick, a list and a line."""
+    kind, value = KINDS[name], values[name]
+    shape = "tick" if isinstance(kind, Flag) else "list" if isinstance(kind, OneOf) else "line"
+    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+    return {
+        "name": name,
+        "label": label,
+        "about": EXPLAINED[name],
+        "shape": shape,
+        "value": text,
+        "choices": kind.choices if isinstance(kind, OneOf) else (),
+    }
+
+
+def _given(asked: Asked, name: str) -> Any:
+    """An option as it was filled in, in the type that the table of options asks for."""
+    kind = KINDS[name]
+    if isinstance(kind, Flag):
+        return name in asked.form
+    text = asked.text(name)
+    if name in USUAL:
+        return [part.strip() for part in text.split(",") if part.strip()] or ["auto"]
+    if isinstance(kind, OneOf):
+        return text
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _said(error: InputError) -> str:
+    """The sentence about an option, under the name that the form gives it."""
+    name = str(error.fields.get("name", ""))
+    label = (USUAL | ADVANCED).get(name)
+    return f"{label}{error.fields['complaint']}" if label and "complaint" in error.fields else str(error)

@@ -1,0 +1,177 @@
+"""What every page shares: templates, forms, and an error that is said on the page where it happened."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData, UploadFile
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from icqf.app.guard import limit_sentence
+from icqf.app.looks import Desk
+from icqf.app.process import status
+from icqf.app.runs import Run, Runs
+from icqf.errors import InputError
+
+STEPS = {"check": "Check", "fit": "Fit", "results": "Results", "score": "Score", "compare": "Compare"}
+STATUS = {
+    "ready": "not fitted yet",
+    "running": "being fitted",
+    "done": "done",
+    "stopped": "stopped",
+    "failed": "refused",
+}
+_MOST_FIELDS = 20_000
+_MOST_FILES = 8
+SEE_OTHER = 303
+
+
+@dataclass
+class Desktop:
+    """What the pages of one app share."""
+
+    runs: Runs
+    limit: int
+    settled: bool = False  # whether the folder of runs stays as it is
+    desk: Desk = field(default_factory=Desk)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request, as the pages see it."""
+
+    top: Desktop
+    request: Request
+    form: FormData
+    run: Run | None
+
+    @property
+    def the_run(self) -> Run:
+        """The run of the address; an error where there is none."""
+        if self.run is None:
+            raise NoRun
+        return self.run
+
+    def text(self, name: str, default: str = "") -> str:
+        """Return a field of the form as text without blanks around it."""
+        value = self.form.get(name, default)
+        return value.strip() if isinstance(value, str) else default
+
+    def listed(self, name: str) -> list[str]:
+        """Return the parts of a field between commas."""
+        return [part.strip() for part in self.text(name).split(",") if part.strip()]
+
+    def texts(self, name: str) -> list[str]:
+        """Return all values of a field."""
+        return [value for value in self.form.getlist(name) if isinstance(value, str)]
+
+    def file(self, name: str) -> UploadFile | None:
+        """Return a file of the form; None where none was chosen."""
+        value = self.form.get(name)
+        return value if isinstance(value, UploadFile) and value.filename else None
+
+
+class NoRun(Exception):
+    """An address of a run that is not there."""
+
+
+Handler = Callable[[Asked], Response]
+
+
+def page(handler: Handler) -> Callable[[Request], Any]:
+    """Make an endpoint of a handler, which runs in a thread and may raise `InputError`."""
+
+    @wraps(handler)
+    async def endpoint(request: Request) -> Response:
+        top: Desktop = request.app.state.top
+        form = FormData()
+        if request.method == "POST":
+            form = await request.form(max_fields=_MOST_FIELDS, max_files=_MOST_FILES)
+        asked = Asked(top, request, form, top.runs.get(request.path_params.get("run", "")))
+        try:
+            return await run_in_threadpool(_answered, handler, asked)
+        finally:
+            await form.close()
+
+    return endpoint
+
+
+def _answered(handler: Handler, asked: Asked) -> Response:
+    try:
+        return handler(asked)
+    except NoRun:
+        said = "There is no such run in this folder. It may have been removed."
+        return shown(asked, "fault.html", title="No such run", said=said, back="/history", code=404)
+    except InputError as error:
+        back = asked.request.headers.get("referer") or "/"
+        return shown(asked, "fault.html", title="This cannot be done", said=str(error), back=back, code=400)
+
+
+def shown(asked: Asked, template: str, *, code: int = 200, **values: Any) -> HTMLResponse:
+    """Render a page."""
+    run, top = asked.run, asked.top
+    state = None if run is None else status(run)
+    found = TEMPLATES.get_template(template).render(
+        {
+            "run": run,
+            "state": state,
+            "steps": STEPS.items(),
+            "step": "",
+            "limit": top.limit,
+            "limit_sentence": limit_sentence(top.limit),
+            "folder": top.runs.folder,
+            **values,
+        }
+    )
+    return HTMLResponse(found, code)
+
+
+def to(address: str) -> RedirectResponse:
+    """Send the browser to another page after something was done."""
+    return RedirectResponse(address, SEE_OTHER)
+
+
+def of_run(run: Run, step: str) -> str:
+    """Return the address of a step of a run."""
+    return f"/runs/{run.id}/{step}"
+
+
+def command(*words: str | Path) -> str:
+    """Return a command as it is typed."""
+    return shlex.join(["icqf", *map(str, words)])
+
+
+def _size(n: int) -> str:
+    return f"{n / 2**20:.1f} MB" if n >= 2**20 else f"{max(n / 2**10, 0.1):.1f} kB"
+
+
+def _when(text: str) -> str:
+    try:
+        return datetime.fromisoformat(text).astimezone().strftime("%d %b %Y, %H:%M")
+    except ValueError:
+        return ""
+
+
+def _templates() -> Environment:
+    found = Environment(
+        loader=PackageLoader("icqf.app"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    more: Mapping[str, Any] = {"size": _size, "when": _when, "status_words": STATUS.get}
+    found.filters.update(more)
+    return found
+
+
+TEMPLATES = _templates()

@@ -1,0 +1,184 @@
+"""Fits in processes of their own: begun, watched by a file, and ended with all that they started.
+
+The process holds a lock on a file of its run for as long as it lives, whoever started it. A server that is
+started again finds it by that lock, and a process that was given the same number since is never ended.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from icqf.app.runs import CONFIG, RESULTS, Run
+from icqf.errors import InputError
+
+LOCK = "fit.lock"
+PROGRESS = "progress.json"
+LOG = "log.txt"
+JOURNAL = f"{RESULTS}.journal"
+_SECONDS_TO_END = 10.0
+_MOST_LOG = 20_000
+_REFUSED = "Error: "  # how the command begins the sentence with which it refuses something
+_STARTING = threading.Lock()
+_CHILDREN: dict[Path, subprocess.Popen[bytes]] = {}  # of this server; a process that ended must be waited for
+
+
+def status(run: Run) -> str:
+    """Return "ready", "running", "done", "stopped" (it can be continued) or "failed"."""
+    if is_running(run):
+        return "running"
+    if run.done:
+        return "done"
+    if not (run.folder / LOG).exists():
+        return "ready"
+    return "failed" if _REFUSED in said(run) else "stopped"
+
+
+def start(run: Run) -> None:
+    """Begin the fit of a run, or go on with one that was stopped."""
+    with _STARTING:
+        if is_running(run) or run.done:
+            return
+        words = ["fit", "--config", CONFIG, "--out", RESULTS, "--progress", PROGRESS]
+        words += ["--resume"] if (run.folder / JOURNAL).exists() else []
+        (run.folder / PROGRESS).unlink(missing_ok=True)
+        lock = os.open(run.folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        log = os.open(run.folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            if not _lock(lock):  # another server has begun it
+                return
+            os.truncate(lock, 0)
+            child = subprocess.Popen(
+                [sys.executable, "-P", "-m", "icqf", *words],  # -P: nothing is imported from the run's folder
+                cwd=run.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=os.environ | {"NO_COLOR": "1"},
+                **_apart(lock),
+            )
+            os.write(lock, str(child.pid).encode())
+            _CHILDREN[run.folder] = child
+        finally:
+            os.close(lock)
+            os.close(log)
+
+
+def stop(run: Run) -> None:
+    """End the fit and every process that it started; what is finished of a search is kept."""
+    pid = _pid(run)
+    if pid is None or not is_running(run):
+        return
+    _end(pid, signal.SIGTERM)
+    until = time.monotonic() + _SECONDS_TO_END
+    while is_running(run) and time.monotonic() < until:
+        time.sleep(0.05)
+    if is_running(run):
+        _end(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+        until = time.monotonic() + _SECONDS_TO_END
+        while is_running(run) and time.monotonic() < until:
+            time.sleep(0.05)
+
+
+def is_running(run: Run) -> bool:
+    """Whether the fit's process lives: whether somebody holds its lock."""
+    child = _CHILDREN.get(run.folder)
+    if child is not None and child.poll() is not None:
+        del _CHILDREN[run.folder]
+        child = None
+    try:
+        fcntl: Any = importlib.import_module("fcntl")
+        lock = os.open(run.folder / LOCK, os.O_RDWR)
+    except ImportError:  # not on Windows, where only this server's own processes are known
+        return child is not None
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def progress(run: Run) -> dict[str, Any]:
+    """Return how far the fit is: what is done, in words, and numbers done and in all (0: not counted)."""
+    try:
+        found = json.loads((run.folder / PROGRESS).read_text(encoding="utf-8"))
+        return {
+            "what": str(found["what"]),
+            "text": str(found["text"]),
+            "done": int(found["done"]),
+            "total": int(found["total"]),
+        }
+    except (OSError, ValueError, KeyError, TypeError):
+        return {"what": "Reading the file", "text": "", "done": 0, "total": 0}
+
+
+def said(run: Run) -> str:
+    """Return what the command wrote while it ran, its last part where that is long."""
+    with suppress(OSError):
+        return (run.folder / LOG).read_text(encoding="utf-8", errors="replace")[-_MOST_LOG:].strip()
+    return ""
+
+
+def refusal(run: Run) -> str:
+    """Return the sentence with which the command ended a fit that it refused; else all it wrote."""
+    text = said(run)
+    return text.rpartition(_REFUSED)[2] if _REFUSED in text else text
+
+
+def require_idle(run: Run) -> None:
+    """Refuse to change a run while it is fitted, or when it is done."""
+    if run.done or is_running(run):
+        raise InputError(
+            "This run is being fitted or done, so its settings stay as they are.",
+            code="fixed",
+            remedy="Make a new run from it to change them.",
+        )
+
+
+def _pid(run: Run) -> int | None:
+    try:
+        return int((run.folder / LOCK).read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
+
+
+def _apart(lock: int) -> dict[str, Any]:
+    """How a process is begun in a group of its own, so that the end of the server is not its end."""
+    if os.name == "nt":
+        return {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
+    return {"start_new_session": True, "umask": 0o077, "pass_fds": (lock,)}
+
+
+def _lock(descriptor: int) -> bool:
+    """Take the lock; another server's look at it holds it for a moment only."""
+    try:
+        fcntl: Any = importlib.import_module("fcntl")
+    except ImportError:
+        return True
+    for _ in range(50):
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def _end(pid: int, number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(pid, number)
+        else:
+            os.kill(pid, number)

@@ -1,0 +1,275 @@
+"""The app's server: on this machine alone unless asked otherwise, with a token of its own."""
+
+from __future__ import annotations
+
+import importlib
+import ipaddress
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from icqf.app.guard import START, Guard, TooLarge, too_large
+from icqf.app.pages import Desktop
+from icqf.app.runs import Runs
+from icqf.errors import InputError
+from icqf.io.formats import largest_file
+from icqf.report.templating import environment, file_of
+
+HOST = "127.0.0.1"
+PORT = 8765
+_SECRET = ".icqf-app"
+_STATIC = {"app.js": "text/javascript", "app.css": "text/css"}
+
+
+# Every page: how it is asked for, where, and the module and function that answer. A module is imported when
+# one of its pages is first asked for, so that the app starts at once.
+PAGES = (
+    ("GET", "", "opening", "home"),
+    ("POST", "open", "opening", "open_files"),
+    ("POST", "demo", "opening", "open_demo"),
+    ("GET", "history", "opening", "history"),
+    ("POST", "folder", "opening", "choose_folder"),
+    ("GET", "runs/{run}", "opening", "resume"),
+    ("POST", "runs/{run}/again", "opening", "again"),
+    ("GET", "runs/{run}/remove", "opening", "removal"),
+    ("POST", "runs/{run}/remove", "opening", "remove"),
+    ("GET", "runs/{run}/check", "checking", "check"),
+    ("GET", "runs/{run}/look", "checking", "look"),
+    ("POST", "runs/{run}/remedy", "checking", "remedy"),
+    ("POST", "runs/{run}/columns", "checking", "columns"),
+    ("GET", "runs/{run}/codebook", "checking", "codebook"),
+    ("POST", "runs/{run}/codebook", "checking", "save_codebook"),
+    ("GET", "runs/{run}/fit", "fitting", "fit"),
+    ("POST", "runs/{run}/fit", "fitting", "begin"),
+    ("POST", "runs/{run}/continue", "fitting", "resume"),
+    ("POST", "runs/{run}/cancel", "fitting", "cancel"),
+    ("GET", "runs/{run}/progress", "fitting", "progress"),
+    ("GET", "runs/{run}/results", "showing", "results"),
+    ("POST", "runs/{run}/names", "showing", "names"),
+    ("POST", "runs/{run}/number", "showing", "another_number"),
+    ("GET", "runs/{run}/report", "showing", "report"),
+    ("GET", "runs/{run}/all.zip", "showing", "everything"),
+    ("GET", "runs/{run}/files/{kind}/{name:path}", "showing", "file"),
+    ("GET", "runs/{run}/score", "scoring", "score"),
+    ("POST", "runs/{run}/score", "scoring", "score_file"),
+    ("GET", "runs/{run}/compare", "scoring", "compare"),
+    ("POST", "runs/{run}/compare", "scoring", "compare_models"),
+    ("GET", "compare", "scoring", "compare"),
+    ("POST", "compare", "scoring", "compare_models"),
+)
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the app is: what to bind, which port, and the address to open."""
+
+    host: str
+    port: int
+    token: str
+
+    @property
+    def url(self) -> str:
+        """The address to open, with its token."""
+        shown = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{shown}:{self.port}{START}?token={self.token}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address.
+
+    Examples
+    --------
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def make_app(
+    runs: Runs,
+    *,
+    hosts: tuple[str, ...],
+    token: str,
+    cookie: str,
+    limit: int | None = None,
+    settled: bool = False,
+) -> Any:
+    """Return the app behind its guard."""
+    most = largest_file() if limit is None else limit
+    inner = Starlette(
+        routes=[
+            *(Route(f"/{path}", _later(*where), methods=[method]) for method, path, *where in PAGES),
+            Route("/static/{name}", _static),
+        ],
+        exception_handlers={Exception: _broken, TooLarge: lambda *_: too_large(most)},
+    )
+    inner.state.top = Desktop(runs, most, settled)
+    session = _session(runs.folder)
+    return Guard(inner, hosts=hosts, token=token, session=session, cookie=cookie, limit=most)
+
+
+def serve(
+    folder: Path,
+    *,
+    host: str = HOST,
+    port: int | None = None,
+    other_machines: bool = False,
+    limit: int | None = None,
+    begin: Callable[[Address], object] | None = None,
+) -> None:
+    """Run the app until it is ended.
+
+    Parameters
+    ----------
+    folder : Path
+        Where runs are kept.
+    host, port
+        The address to bind; without a port, the usual one or another that is free.
+    other_machines : bool
+        Whether an address that other machines reach is allowed.
+    limit : int, optional
+        Bytes of the largest file that is taken.
+    begin : callable, optional
+        Told the address once the app answers there.
+    """
+    if not is_loopback(host) and not other_machines:
+        raise InputError(
+            f"{host}: other machines would reach the app, and participants' answers with it.",
+            code="other-machines",
+            remedy="Leave host out.",
+        )
+    os.umask(0o077)  # whatever is written from here on is its user's alone
+    runs = Runs(folder)
+    place = _bound(host, port)
+    address = Address(host, place.getsockname()[1], secrets.token_urlsafe(32))
+    app = make_app(
+        runs,
+        hosts=_hosts(address),
+        token=address.token,
+        cookie=f"icqf-{address.port}",
+        limit=limit,
+        settled=other_machines,
+    )
+    config = uvicorn.Config(
+        app, log_level="warning", ws="none", lifespan="off", server_header=False, access_log=False
+    )
+    server = uvicorn.Server(config)
+    if begin is not None:
+        threading.Thread(target=_when_ready, args=(server, begin, address), daemon=True).start()
+    app.app.state.top.desk.begin(_import_pages)
+    server.run(sockets=[place])
+
+
+def _when_ready(server: uvicorn.Server, begin: Callable[[Address], object], address: Address) -> None:
+    waited = threading.Event()
+    while not server.started and not server.should_exit:
+        waited.wait(0.01)
+    begin(address)
+
+
+def _hosts(address: Address) -> tuple[str, ...]:
+    """What the Host of a request may be."""
+    names = {address.host, *(("localhost", "127.0.0.1", "[::1]") if is_loopback(address.host) else ())}
+    if address.host in ("0.0.0.0", "::"):
+        names |= {"localhost", "127.0.0.1", socket.gethostname().lower(), *_own_addresses()}
+    shown = {f"[{name}]" if ":" in name and not name.startswith("[") else name for name in names}
+    return tuple(f"{name}:{address.port}" for name in shown)
+
+
+def _own_addresses() -> set[str]:
+    try:
+        return {str(each[4][0]) for each in socket.getaddrinfo(socket.gethostname(), None)}
+    except OSError:
+        return set()
+
+
+def _bound(host: str, port: int | None) -> socket.socket:
+    """A socket at the address; the usual port may be taken by another app, a port that was named may not."""
+    kind = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for each in (PORT, 0) if port is None else (port,):
+        place = socket.socket(kind, socket.SOCK_STREAM)
+        if os.name != "nt":  # where it would let two programs share a port
+            place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            place.bind((host, each))
+        except (OSError, OverflowError) as error:
+            place.close()
+            reason = getattr(error, "strerror", None) or error
+        else:
+            return place
+    raise InputError(
+        f"The app cannot listen at {host}, port {port if port is not None else PORT} ({reason}).",
+        code="port",
+        remedy="Name another port.",
+    )
+
+
+def _session(folder: Path) -> str:
+    """The secret of the cookie, kept with the runs: a tab goes on when the app is started again."""
+    path = folder / _SECRET
+    try:
+        found = path.read_text(encoding="ascii").strip()
+        if len(found) >= 32 and not path.is_symlink() and path.stat().st_mode & 0o077 == 0:
+            return found
+    except (OSError, UnicodeDecodeError):
+        pass
+    path.unlink(missing_ok=True)
+    secret = secrets.token_urlsafe(32)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as out:
+        out.write(secret)
+    return secret
+
+
+async def _static(request: Request) -> Response:
+    """The style and the script, from the package."""
+    name = request.path_params["name"]
+    if name == "report.css":  # the report's own, so that both look alike
+        return Response(file_of(environment(), "style.css"), media_type="text/css")
+    if name not in _STATIC:
+        return Response("There is no such file.", 404)
+    text = (Path(__file__).parent / "static" / name).read_text(encoding="utf-8")
+    return Response(text, media_type=_STATIC[name])
+
+
+def _import_pages() -> None:
+    """Import what the first check and the first results need, before they are asked for."""
+    for name in ("app.checking", "app.showing", "app.scoring", "workflow.curve", "workflow.score"):
+        importlib.import_module(f"icqf.{name}")
+
+
+def _later(module: str, name: str) -> Callable[[Request], Awaitable[Response]]:
+    """A page whose module is imported when it is first asked for."""
+
+    async def endpoint(request: Request) -> Response:
+        found = await run_in_threadpool(importlib.import_module, f"icqf.app.{module}")
+        answer: Response = await getattr(found, name)(request)
+        return answer
+
+    return endpoint
+
+
+async def _broken(request: Request, error: Exception) -> Response:
+    """What is shown when the app itself is at fault; what happened stands in the terminal."""
+    return HTMLResponse(
+        "<!DOCTYPE html><html lang=en><title>icqf</title><main><h1>The app itself has a fault</h1>"
+        "<p>The window in which icqf app was started says what. Your runs are as they were. "
+        "<a href=/>Go on</a></p></main></html>",
+        500,
+    )

@@ -1,0 +1,67 @@
+"""``icqf app``: the whole analysis in a browser, on this machine."""
+
+from __future__ import annotations
+
+import webbrowser
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import click
+
+from icqf.cli.support.options import FILE
+from icqf.cli.support.terminal import echo
+from icqf.errors import InputError
+
+_NEEDED = {"starlette": "starlette", "uvicorn": "uvicorn", "python_multipart": "python-multipart"}
+
+
+@click.command(
+    "app",
+    short_help="The whole analysis in a browser, on this machine.",
+    context_settings={"show_default": True},
+    epilog="""\b
+Examples:
+  icqf app
+  icqf app --folder ~/studies/runs --no-open""",
+)
+@click.option("--folder", type=FILE, default=Path("~/icqf-runs"), help="Folder in which runs are kept.")
+@click.option(
+    "--port", type=click.IntRange(1, 65535), help="Port.  [default: 8765, or another one that is free]"
+)
+@click.option("--open/--no-open", "opens", default=True, help="Open the browser.")
+@click.option(
+    "--limit", type=click.IntRange(1), metavar="MB", help="Largest file that is taken.  [default: by memory]"
+)
+@click.option("--host", default="127.0.0.1", help="Address to listen at.")
+@click.option(
+    "--allow-other-machines",
+    is_flag=True,
+    help="Allow a --host that other machines reach: answers then travel unencrypted.",
+)
+def command(
+    folder: Path, port: int | None, opens: bool, limit: int | None, host: str, allow_other_machines: bool
+) -> None:
+    """Open a questionnaire's answers, check, fit, read and score them, in the browser.
+
+    The app listens on this machine only, and no data leave it. Every run is a folder with a config.toml that
+    icqf fit repeats. The app ends with Ctrl-C; a fit that is under way goes on.
+    """
+    absent = [package for module, package in _NEEDED.items() if find_spec(module) is None]
+    if absent:
+        raise InputError(f"The app needs {', '.join(absent)}; pip install 'icqf[app]'.")
+    from icqf.app.server import serve
+
+    def begin(address: Any) -> None:
+        echo(f"The app is at\n  {address.url}\nRuns are kept in {folder.expanduser()}. End it with Ctrl-C.")
+        if allow_other_machines:
+            echo(
+                "Warning: other machines can reach this app. Whoever has the address with its token sees and "
+                "changes everything in it, and nothing is encrypted on the way.",
+                err=True,
+            )
+        if opens:
+            webbrowser.open(address.url)
+
+    most = None if limit is None else limit * 2**20
+    serve(folder, host=host, port=port, other_machines=allow_other_machines, limit=most, begin=begin)

@@ -1,0 +1,261 @@
+"""The app answers its own pages on this machine, and nobody else."""
+
+import re
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from icqf.app.runs import Runs, safe_name
+from icqf.app.server import is_loopback
+from icqf.cli.program import cli
+from icqf.io.formats import READABLE
+from small_study import table
+
+SCRIPT = "<script>alert('x')</script>"
+
+
+def everything_under(folder):
+    return [folder, *folder.rglob("*")]
+
+
+# --- who may speak with it --------------------------------------------------------------------------------
+
+
+def test_it_listens_on_this_machine_only(server):
+    table_of_sockets = Path("/proc/net/tcp")
+    if not table_of_sockets.exists():
+        pytest.skip("only Linux lists its sockets in a file")
+    bound = re.findall(rf"([0-9A-F]{{8}}):{server.port:04X} 00000000:0000 0A", table_of_sockets.read_text())
+    assert bound == ["0100007F"]
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::", "example.org"])
+def test_an_address_that_others_reach_is_refused(host, tmp_path):
+    assert not is_loopback(host)
+    done = CliRunner().invoke(cli, ["app", "--folder", str(tmp_path), "--host", host, "--no-open"])
+    assert done.exit_code == 2
+    assert "other machines would reach the app" in done.stderr and "--allow-other-machines" in done.stderr
+
+
+def test_with_the_flag_it_warns(tmp_path):
+    from app_server import Server
+
+    found = Server(tmp_path, "--host", "0.0.0.0", "--allow-other-machines")
+    try:
+        assert found.get("/").status == 200
+        answer = found.post("/folder", {"folder": "/"})  # nobody else chooses where files are written
+        assert answer.status == 400 and "chosen where the app is started" in answer.text
+    finally:
+        found.end()
+
+
+def test_nobody_is_let_in_without_the_token(server):
+    for path in ("/", "/history", "/static/app.js", "/compare"):
+        answer = server.ask("GET", path)
+        assert answer.status == 403 and "address that icqf app printed" in answer.text
+    for token in ("", "x", server.token[:-1], server.token + "x"):
+        answer = server.ask("GET", f"/start?token={token}")
+        assert answer.status == 403 and answer.getheader("set-cookie") is None
+
+
+def test_the_token_is_long_and_another_each_time(server, tmp_path):
+    from app_server import Server
+
+    other = Server(tmp_path)
+    other.end()
+    assert len(server.token) >= 32 and other.token != server.token
+    assert other.cookie != server.cookie.replace(str(server.port), str(other.port))
+
+
+def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(server):
+    given = server.ask("GET", f"/start?token={server.token}").getheader("set-cookie").lower()
+    assert "httponly" in given and "samesite=strict" in given
+    assert server.token not in given
+    assert server.get("/", Cookie="icqf-1=x").status == 403
+    assert server.get("/", Cookie=server.cookie.partition("=")[0] + "=").status == 403
+
+
+@pytest.mark.parametrize("host", ["evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "", None])
+def test_a_name_that_points_here_is_refused(server, host):
+    shown = None if host is None else host.format(port=server.port)
+    assert server.get("/", Host=shown).status in (400, 421)
+
+
+def test_localhost_is_an_address_of_its_own(server):
+    host = f"localhost:{server.port}"
+    assert server.get("/", Host=host).status == 200
+    assert server.post("/demo", Host=host, Origin=f"http://{server.host}").status == 403
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": None},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Cookie": None},
+    ],
+    ids=str,
+)
+def test_forms_of_other_pages_change_nothing(server, headers):
+    before = sorted(server.folder.iterdir())
+    assert server.post("/demo", **headers).status == 403
+    assert sorted(server.folder.iterdir()) == before
+
+
+def test_other_sites_read_nothing(server):
+    assert server.get("/", Origin="http://evil.example").status == 403
+    assert server.get("/", **{"Sec-Fetch-Site": "cross-site"}).status == 403
+    answer = server.get("/")
+    assert answer.getheader("access-control-allow-origin") is None
+    assert answer.getheader("cross-origin-resource-policy") == "same-origin"
+
+
+def test_there_is_no_websocket(server):
+    key = {"Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="}
+    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", **key}
+    for origin in (f"http://{server.host}", "http://evil.example"):
+        assert server.get("/", Origin=origin, **upgrade).status != 101
+
+
+def test_nothing_is_changed_by_following_a_link(server, done):
+    for path in ("demo", "open", f"runs/{done}/cancel", f"runs/{done}/again", f"runs/{done}/names"):
+        assert server.get(f"/{path}").status == 405
+
+
+# --- what pages may do ------------------------------------------------------------------------------------
+
+
+def test_pages_load_nothing_from_elsewhere_and_run_no_inline_script(server, done):
+    steps = ("check", "fit", "results", "score", "compare", "codebook", "remove")
+    for path in ("/", "/history", "/compare", *(f"/runs/{done}/{step}" for step in steps)):
+        answer = server.page(path)
+        policy = answer.getheader("content-security-policy")
+        assert answer.status == 200, answer.text
+        assert "default-src 'none'" in policy and "script-src 'self';" in policy and "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy and answer.getheader("cache-control") == "no-store"
+        assert not re.search(r"(?:src|href|action)=[\"']?(?:https?:|//)", answer.text)
+        assert not re.search(r"<script(?! src=)|<style|\sstyle=|\son\w+=", answer.text)
+
+
+def test_the_report_is_shut_in(server, done):
+    answer = server.get(f"/runs/{done}/report")
+    policy = answer.getheader("content-security-policy")
+    assert answer.status == 200 and policy.startswith("sandbox allow-scripts allow-downloads;")
+    assert "allow-same-origin" not in policy and "frame-ancestors 'self'" in policy
+    assert 'sandbox="allow-scripts allow-downloads"' in server.page(f"/runs/{done}/results").text
+
+
+def test_names_of_files_items_and_factors_are_text(server):
+    study = table().rename(columns={"q01": SCRIPT, "age": "<img src=x onerror=alert(1)>"})
+    run = server.opened(f"{SCRIPT}.csv", study.to_csv(index=False).encode())
+    for step in ("check", "codebook", "fit"):
+        text = server.page(f"/runs/{run}/{step}").text
+        assert "<script>alert" not in text and "<img src=x" not in text
+    assert "&lt;script&gt;alert" in server.page(f"/runs/{run}/check").text
+
+
+# --- files ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "../../../../tmp/evil.csv",
+            "..\\..\\evil.csv",
+            "/etc/passwd.csv",
+            "C:\\x\\evil.csv",
+            "..",
+            "....csv",
+        ),
+        *(
+            "\x00evil.csv",
+            "CON.csv",
+            "evil\n.csv",
+            "\u202evsc.exe",
+            ".bashrc",
+            "-rf.csv",
+            "a" * 4000 + ".csv",
+        ),
+        *("~/x.csv", "$(id).csv", "%2e%2e%2fevil.csv", " .csv", "é名.csv"),
+    ],
+)
+def test_a_files_name_stays_in_its_folder(name, tmp_path):
+    kept = safe_name(name, otherwise="answers")
+    assert (tmp_path / kept).resolve().parent == tmp_path.resolve()
+    assert kept and not kept.startswith(".") and len(kept) < 120 and kept.isprintable()
+    run = Runs(tmp_path).begin(name)
+    with open(__file__, "rb") as stream:
+        path = run.add(name, stream)
+    assert path.parent == run.folder / "data" and run.folder.parent == tmp_path
+
+
+def test_paths_in_addresses_reach_nothing_outside_a_run(server, done):
+    (server.folder / "secret.txt").write_text("secret")
+    places = (
+        "..%2f..%2fsecret.txt",
+        "../../secret.txt",
+        "%2e%2e/%2e%2e/secret.txt",
+        "/etc/passwd",
+        "..\\secret",
+    )
+    for place in places:
+        for kind in ("results", "scores", "..", "data"):
+            answer = server.get(f"/runs/{done}/files/{kind}/{place}")
+            assert answer.status in (400, 404) and "secret" not in answer.text.replace("secret.txt", "")
+    for run in ("..", "%2e%2e", ".", "%2e", f"..%2f{server.folder.name}", "nobody"):
+        assert server.get(f"/runs/{run}/check").status == 404
+    (server.folder / "link").symlink_to(server.folder / done)
+    assert server.get("/runs/link/check").status == 404
+    (server.folder / "link").unlink()
+
+
+def test_a_file_that_is_too_large_is_refused_with_a_sentence(server):
+    before = sorted(server.folder.iterdir())
+    answer = server.post("/open", files={"answers": ("big.csv", b"0,1\n" * 2**20)})
+    assert answer.status == 413 and "files of at most 2 MB" in answer.text
+    line = socket.create_connection(("127.0.0.1", server.port), 20)
+    head = (
+        *("POST /open HTTP/1.1", f"Host: {server.host}", f"Origin: http://{server.host}"),
+        *(f"Cookie: {server.cookie}", "Content-Type: multipart/form-data; boundary=x"),
+        *("Transfer-Encoding: chunked", "\r\n"),
+    )
+    line.sendall("\r\n".join(head).encode())
+    start = b'--x\r\nContent-Disposition: form-data; name="answers"; filename="a.csv"\r\n\r\n'
+    try:
+        for part in (start, *([b"0,1\n" * 2**14] * 40)):  # its length is not said beforehand
+            line.sendall(b"%x\r\n%s\r\n" % (len(part), part))
+    except OSError:
+        pass
+    assert b" 413 " in line.recv(2**16).partition(b"\r\n")[0]
+    line.close()
+    assert sorted(server.folder.iterdir()) == before
+
+
+def test_a_file_of_another_kind_leaves_nothing_behind(server):
+    before = sorted(server.folder.iterdir())
+    answer = server.post("/open", files={"answers": ("evil.exe", b"MZ")})
+    assert answer.status == 400 and READABLE[0] in answer.text
+    assert server.post("/open", files={}).status == 400
+    assert sorted(server.folder.iterdir()) == before
+
+
+def test_files_are_their_users_alone(server, done):
+    for path in everything_under(server.folder / done):
+        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
+    assert stat.S_IMODE((server.folder / ".icqf-app").stat().st_mode) == 0o600
+
+
+def test_a_removed_run_is_gone(server):
+    run = server.opened()
+    server.page(f"/runs/{run}/check")
+    assert "cannot be undone" in server.get(f"/runs/{run}/remove").text
+    assert (server.folder / run).exists()
+    assert server.post(f"/runs/{run}/remove").status == 303
+    assert not (server.folder / run).exists() and server.get(f"/runs/{run}").status == 404
