@@ -258,3 +258,11 @@ def test_any_number_is_a_double_with_nan_for_missing(tmp_path):
     (batch,) = open_stream(tmp_path / "a.parquet").batches()
     expected = [[0.5, 1.0, np.nan], [np.nan, 0.0, np.nan]]
     np.testing.assert_array_equal(batch.matrix(["q1", "q2", "q3"]), expected)
+
+
+def test_columns_that_another_program_changed_are_read_as_they_are(tmp_path):
+    answers = pa.Table.from_pandas(ANSWERS, preserve_index=False)
+    words = answers["q1"].cast(pa.string()).dictionary_encode()  # pandas noted Int8 for them
+    pq.write_table(answers.set_column(1, "q1", words), tmp_path / "a.parquet")
+    frame, _ = joined(open_stream(tmp_path / "a.parquet", batch_rows=8))
+    assert frame["q1"].tolist() == ["0", "1", None] * 10

@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from icqf.data.parameters import Visit, parameter_error
 from icqf.data.questionnaire import Item, Questionnaire
+from icqf.errors import InputError
 from icqf.estimator import ICQF
 from icqf.extensions.longitudinal import LongitudinalICQF
 from icqf.extensions.visit_file import is_longitudinal
@@ -250,7 +251,7 @@ def _score(asked: _ToScore, opened: Opened, begin: Begin) -> ScoresWritten:
     )
     if isinstance(found, ModelledBatches):
         try:
-            done = _scored(fitted, found.questionnaires(), opened, begin)
+            done = _scored(fitted, found.questionnaires(), opened, begin, found.stream.source)
         except FaultyBatch as faulty:
             # What is wrong is said of the whole table: how many answers, and which visits tell rows apart.
             if not fits_in_memory(asked.answers, found.stream):
@@ -273,14 +274,20 @@ def _score(asked: _ToScore, opened: Opened, begin: Begin) -> ScoresWritten:
     starts = range(0, whole.n_participants, ROWS_AT_A_TIME)
     ends = (min(start + ROWS_AT_A_TIME, whole.n_participants) for start in starts)
     parts = (whole.take(np.arange(start, end)) for start, end in zip(starts, ends, strict=True))
-    return replace(_scored(fitted, parts, opened, begin), notes=read.notes)
+    return replace(_scored(fitted, parts, opened, begin, whole.source), notes=read.notes)
 
 
 def _scored(
-    model: ICQF, questionnaires: Iterator[Questionnaire], opened: Opened, begin: Begin
+    model: ICQF, questionnaires: Iterator[Questionnaire], opened: Opened, begin: Begin, source: str
 ) -> ScoresWritten:
     """Score participants batch by batch, in as many threads as there are processors, into a sink."""
     first = list(islice(questionnaires, 1))
+    if not first:
+        raise InputError(
+            f"{source}: there is no row of answers in the table.",
+            code="no-rows",
+            remedy="Give a table with one row per participant.",
+        )
     if begin is not None:
         begin()
     names = model.get_feature_names_out()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pandas as pd
 
 from icqf.data.scales import number
 from icqf.errors import InputError
-from icqf.io.readers.tables import Table, recognised_id
+from icqf.io.readers.tables import Table, guarded, recognised_id
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +51,9 @@ class Batch:
     @cached_property
     def frame(self) -> pd.DataFrame:
         """The cells as pandas has them, numbered from 0."""
-        return self.content if isinstance(self.content, pd.DataFrame) else arrow_frame(self.content)
+        if isinstance(self.content, pd.DataFrame):
+            return self.content
+        return guarded(partial(arrow_frame, self.content), Path(self.source), "a table")
 
     def table(self) -> Table:
         """These rows as the readers of whole files give them."""
@@ -131,5 +134,8 @@ def arrow_frame(batch: Any) -> pd.DataFrame:
     import pyarrow as pa
 
     table = pa.Table.from_batches([batch])
-    frame: pd.DataFrame = table.to_pandas()
+    try:
+        frame: pd.DataFrame = table.to_pandas()
+    except (TypeError, NotImplementedError):  # what pandas noted of the columns is not of these columns
+        frame = table.to_pandas(ignore_metadata=True)
     return frame.reset_index(drop=True).set_axis(table.column_names, axis=1)
