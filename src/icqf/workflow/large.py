@@ -57,12 +57,12 @@ class Sampled:
     n_rows: int
 
 
-def sample_of(stream: Stream, *, size: int = SAMPLE, seed: int = 0) -> Sampled:
+def sample_of(stream: Stream, *, size: int | None = None, seed: int = 0) -> Sampled:
     """Draw participants at random; whoever gave the lowest or the highest answer to an item is among them.
 
     So nothing is out of the range of the sample that is not out of the declared range.
     """
-    rng = np.random.default_rng(seed)
+    rng, size = np.random.default_rng(seed), size or SAMPLE
     ends: dict[str, tuple[float, float]] = {}
     drawn: list[tuple[Batch, np.ndarray, np.ndarray]] = []  # each with places of rows, and their lots
     extreme: list[tuple[Batch, np.ndarray]] = []
