@@ -102,7 +102,18 @@ def test_the_results_say_what_is_of_everybody(frame, tmp_path):
     account = json.loads((tmp_path / "results" / "provenance.json").read_text())
     assert account["rows"]["in"] == account["rows"]["fitted"] == 900
     assert account["rows"]["shown"] == fit.study.questionnaire.n_participants
+    scores = pd.read_parquet(tmp_path / "results" / "scores.parquet").set_index("record_id")
+    assert list(scores.index) == list(frame["record_id"])
+    shown = fit.scores.index
+    np.testing.assert_allclose(scores.loc[shown].to_numpy(), fit.scores.to_numpy(), atol=1e-6)
     assert "drawn at random" in (tmp_path / "results" / "report.html").read_text()
+
+
+def test_an_id_that_stands_twice_far_apart_is_found(frame, tmp_path):
+    frame.loc[800, "record_id"] = "P0002"
+    path = written(frame, tmp_path)
+    with pytest.raises(InputError, match=r"'P0002' in column 'record_id' stands twice .*row 3.*row 801"):
+        fit_study(options(path, reverse=["q04"]))
 
 
 def test_what_cannot_be_done_in_parts_is_said_at_once(frame, tmp_path):

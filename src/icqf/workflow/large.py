@@ -14,7 +14,8 @@ from icqf.data.study import Study
 from icqf.errors import InputError, counted
 from icqf.io.formats import ARROW, PARQUET, TEXT
 from icqf.io.readers.batches import Batch
-from icqf.io.readers.questionnaires import read_questionnaire
+from icqf.io.readers.questionnaires import NO_IDS, read_questionnaire
+from icqf.io.readers.repeats import hashed_ids, repeated_id
 from icqf.io.readers.streams import Stream, open_stream
 from icqf.io.readers.tables import Table
 from icqf.workflow.options import StudyOptions
@@ -125,7 +126,7 @@ def everyone_like(stream: Stream, sample: Questionnaire, options: StudyOptions) 
     wanted = [*items, *options.confounds, *(str(name) for name in others if name in stream.names)]
 
     def parts() -> Iterator[SomeAnswers]:
-        first = 1
+        first, ids = 1, []
         for batch in stream.batches(list(dict.fromkeys(wanted))):
             read = read_questionnaire(
                 replace(batch.table(), first=first),
@@ -136,8 +137,13 @@ def everyone_like(stream: Stream, sample: Questionnaire, options: StudyOptions) 
                 weights=options.weights,
                 missing_codes=options.missing_codes,
             )
-            yield SomeAnswers(read)
             first += read.n_participants
+            if NO_IDS not in read.notes:
+                ids.append(hashed_ids(read.answers.index))
+            yield SomeAnswers(read)
+        fault = repeated_id(stream, ids, str(sample.answers.index.name))
+        if fault is not None:
+            raise fault
 
     return AnswersInParts(parts)
 

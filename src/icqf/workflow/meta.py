@@ -31,9 +31,9 @@ from icqf.workflow.account import anonymous, run_account
 from icqf.workflow.battery import InstrumentFile, find_instruments
 from icqf.workflow.contents import ACCOUNT
 from icqf.workflow.fit import model_of, said, searcher
+from icqf.workflow.named import DECIMALS
 from icqf.workflow.options import StudyOptions
 from icqf.workflow.places import refuse_existing
-from icqf.workflow.results import DECIMALS
 
 Callback = Callable[[Progress], object]
 Studies = dict[str, tuple[StudyOptions, Study]]

@@ -20,7 +20,8 @@ from icqf.io.formats import TEXT
 from icqf.io.readers.batches import Batch
 from icqf.io.readers.files import sidecar_of, with_id
 from icqf.io.readers.platforms import may_be_export
-from icqf.io.readers.questionnaires import NO_IDS, id_texts
+from icqf.io.readers.questionnaires import NO_IDS
+from icqf.io.readers.repeats import hashed_ids, repeated_id
 from icqf.io.readers.streams import Stream, WholeStream, open_stream
 from icqf.io.readers.tables import Table, largest_file, names_of_ids, require_column
 from icqf.io.readers.tallies import join_notes
@@ -90,7 +91,7 @@ class ModelledBatches:
             flags = self._same_flags(table, flags)
             notes = join_notes([notes, read.notes])
             if NO_IDS not in read.notes:
-                ids.append(pd.util.hash_array(read.answers.index.to_numpy(dtype=object)))
+                ids.append(hashed_ids(read.answers.index))
             done += len(read.answers)
             if len(read.answers):
                 yield read
@@ -181,36 +182,13 @@ class ModelledBatches:
         return here
 
     def _refuse_repeated(self, ids: list[np.ndarray], identity: str | None) -> None:
-        """Refuse an id that stands in two batches, after a second look at the ids that may."""
-        every = np.sort(np.concatenate(ids)) if ids else np.empty(0, dtype=np.uint64)
-        suspects = np.unique(every[1:][every[1:] == every[:-1]])
-        if not len(suspects):
-            return
+        """Refuse an id that stands in two batches."""
         known = self.model.codebook_.id
-        name = self.id or (known if known in self.stream.names else identity)
-        seen: dict[str, str] = {}
-        first: tuple[str, str, str] | None = None
-        again = 0
-        for batch in self.stream.batches([str(name)]):
-            texts = np.array(id_texts(batch.frame[str(name)]), dtype=object)
-            maybe = np.isin(pd.util.hash_array(texts), suspects)
-            for place in np.flatnonzero(maybe):
-                text, where = texts[place], f"{batch.source}, row {batch.rows[place]}"
-                if text in seen:
-                    again += 1
-                    first = first or (text, seen[text], where)
-                seen.setdefault(text, where)
-        if first is not None:
-            more = f", and {again - 1} more rows repeat an id" if again > 1 else ""
-            raise FaultyBatch(
-                InputError(
-                    f"{self.stream.source}: the id {first[0]!r} in column {name!r} stands twice ({first[1]}, "
-                    f"and {first[2]}){more}.",
-                    code="duplicate-id",
-                    remedy="Keep one row per participant.",
-                    participant=first[0],
-                )
-            )
+        fault = repeated_id(
+            self.stream, ids, str(self.id or (known if known in self.stream.names else identity))
+        )
+        if fault is not None:
+            raise FaultyBatch(fault)
 
 
 def in_batches(

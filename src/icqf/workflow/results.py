@@ -15,6 +15,7 @@ from icqf.workflow.fit import Callback, StudyFit
 from icqf.workflow.folders import write_folder
 from icqf.workflow.named import DECIMALS, write_named
 from icqf.workflow.rules import write_rules
+from icqf.workflow.score import write_scores
 
 
 def write_results(
@@ -70,7 +71,8 @@ def write_results(
 
 def _tables(fit: StudyFit, place: Path, folder: Path) -> None:
     form = fit.options.format
-    write_table(fit.scores, place / f"scores.{form}", decimals=DECIMALS)
+    if fit.study.everyone is None:
+        write_table(fit.scores, place / f"scores.{form}", decimals=DECIMALS)
     confounds = fit.model.confound_loadings_.rename_axis("item")
     write_table(confounds, place / f"confound_loadings.{form}", decimals=DECIMALS)
     if fit.search is not None:
@@ -113,5 +115,25 @@ def _report(fit: StudyFit) -> Report:
         )
 
 
+def _scores_of_everyone(fit: StudyFit, place: Path, folder: Path) -> None:
+    """Scores of participants who are too many to be held, from their file into a Parquet file, in batches."""
+    if fit.study.everyone is None:
+        return
+    options = fit.options
+    write_scores(
+        place / "model.icqf",
+        options.answers,
+        place / "scores.parquet",
+        id=options.id,
+        missing_codes=options.missing_codes,
+    )
+
+
 # What is written; a further output is one more function of (fit, place, folder).
-WRITERS: list[Callable[[StudyFit, Path, Path], None]] = [_tables, _rules, _named, _config]
+WRITERS: list[Callable[[StudyFit, Path, Path], None]] = [
+    _tables,
+    _rules,
+    _named,
+    _scores_of_everyone,
+    _config,
+]

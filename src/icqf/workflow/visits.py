@@ -29,9 +29,9 @@ from icqf.io.write import write_table
 from icqf.workflow.account import anonymous, run_account
 from icqf.workflow.fit import said
 from icqf.workflow.folders import write_folder
+from icqf.workflow.named import DECIMALS
 from icqf.workflow.options import StudyOptions, penalties
 from icqf.workflow.read import input_files, study_columns
-from icqf.workflow.results import DECIMALS
 from icqf.workflow.visit_page import visit_figures, visit_page
 
 ROW = "row of the file"
