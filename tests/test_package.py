@@ -1,6 +1,7 @@
 """The wheel and the sdist: what is in them, and what the package index would show."""
 
 import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -78,3 +79,18 @@ def test_one_address_everywhere():
         r"^repository-code: \"?([^\"\n]+)", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE
     )
     assert settings["address"] == (cited[1] if cited else "")
+
+
+def test_the_container_starts_a_command_that_there_is():
+    from icqf.cli.program import cli
+
+    lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    starts = [json.loads(line.removeprefix("CMD ")) for line in lines if line.startswith("CMD ")]
+    (name, *words) = starts[-1]
+    command = cli.get_command(None, name)
+    given = command.make_context(name, words).params
+    assert (given["host"], given["allow_other_machines"], given["opens"]) == ("0.0.0.0", True, False)
+    assert f"EXPOSE {given['port']}" in lines and f"VOLUME {given['folder']}" in lines
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (extras,) = re.findall(r"whl\)\[(.+?)\]", "\n".join(lines))
+    assert set(extras.split(",")) <= set(project["optional-dependencies"])
