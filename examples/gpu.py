@@ -23,6 +23,7 @@ for engine, style in (("local", "o-"), ("torch", "x")):
     errors = search.errors_.set_index("n_components")["error"]
     print(f"{engine}: {search.n_components_} factors, error {errors.min():.3f}")
     axes.plot(errors.index, errors, style, label=engine, markersize=9)
+axes.set_xticks(errors.index)
 axes.set_xlabel("number of factors")
 axes.set_ylabel("squared error of hidden answers")
 axes.legend(title="engine", frameon=False)
