@@ -124,14 +124,14 @@ def _ceiling(problem: Problem) -> None:
         course = KernelCourse(batch, *packed_starts(batch, [start] * 150), max_iter=_PASSES)
         seconds, _, _ = timed(3, lambda course=course: (course.begin(), course.run(0.0)))
         n, m, K = problem.n, problem.m, k + problem.c
-        once = 150 * (4 * 4 * k * n + 4 * n) + course.sums.numel() * 8  # scores in and out, weights, sums
-        shared = 150 * n * m * 2  # answers and masks of one byte each, which the cache may hold
+        once = 150 * (4 * 9 * k * n + 4 * 3 * n) + course.sums.numel() * 8  # scores in and out, weights, sums
+        shared = 150 * n * course.MP * 2  # answers of one byte, in both passes, which the cache may hold
         flops = 150 * n * (2 * 3 * m * K + 2 * 3 * K * K)
         moved, read = _PASSES * once / seconds, _PASSES * (once + shared) / seconds
         print(f"\nOne pass of 150 problems at {n} × {m}, k = {k}: {seconds / _PASSES * 1000:.2f} ms")
         print(f"  a copy: {bandwidth / 1e12:.2f} TB/s")
         print(f"  scores, weights and sums: {moved / 1e12:.2f} TB/s = {moved / bandwidth:.0%}")
-        print(f"  with answers and masks, mostly from cache: {read / 1e12:.2f} TB/s = {read / bandwidth:.0%}")
+        print(f"  with answers, mostly from cache: {read / 1e12:.2f} TB/s = {read / bandwidth:.0%}")
         print(f"  arithmetic {_PASSES * flops / seconds / 1e12:.1f} TFLOP/s in single precision")
 
 

@@ -20,6 +20,7 @@ from icqf.solvers.sweeps import TINY
 _MOST_ITEMS, _MOST_FACTORS = 256, 64  # confounds included; what a kernel's registers hold
 _PRECISION = "tf32x3"  # products of single precision on the matrix units, each number in two parts
 _ROWS, _WARPS = 64, 4  # participants that a program works on at a time, and its warps: measured on an H200
+_ITEMS, _ITEMS_OF_PRODUCTS = 32, 64  # items at a time, likewise
 _CHECK_EVERY = 4  # iterations, after which those that have settled are left out
 _CHUNKS = 16  # parts that the participants of one problem are cut into, at most
 INTERPRETED = False  # whether kernels may run without a GPU, which tests of their arithmetic do
@@ -64,13 +65,13 @@ class KernelCourse:
         tiles = -(-self.n // self.tile_rows)
         self.rows = self.tile_rows * -(-tiles // _CHUNKS)
         self.chunks = -(-self.n // self.rows)
-        self.X = _smallest(batch.tables.X)
-        self.O = batch.tables.O.view(torch.uint8)
+        self.answers, self.table_of = _coded(batch, self.MP)
         self.ks = torch.tensor(batch.ks, dtype=torch.int32, device=device)
         self.W = W.contiguous()
         self.Q = torch.zeros((B, self.KP, self.MP), device=device)
         self.Q[:, : self.k + self.c, : self.m] = Q
-        self.V, self.Q_previous, self.Y = (torch.empty_like(each) for each in (self.W, self.Q, self.Q))
+        self.V, self.U = torch.empty_like(self.W), torch.empty_like(self.W)
+        self.Q_previous, self.Y = torch.empty_like(self.Q), torch.empty_like(self.Q)
         self.G = torch.empty((B, self.KP, self.KP), device=device)
         self.scale = torch.ones((B, self.KP), device=device)
         numbers: dict[str, Any] = {"dtype": torch.float64, "device": device}
@@ -137,13 +138,18 @@ class KernelCourse:
     def _iterate(self, alive: Tensor, tol: float, *, exact_moves: bool) -> None:
         batch, problem, kernels = self.batch, self.batch.first, _kernels()
         tables, B = batch.tables, len(alive)
-        ridge = problem.penalty.name == L2.name
-        shapes = {"KP": self.KP, "MP": self.MP, "SIZE": self.size, "TINY": TINY, "RIDGE": ridge}
+        shapes = {"KP": self.KP, "MP": self.MP, "SIZE": self.size, "PRECISION": _PRECISION}
+        penalty = {"RIDGE": problem.penalty.name == L2.name, "TINY": TINY}
+        shared = (self.answers, tables.C, batch.weights, self.table_of, tables.c_of)
         kernels.scores_kernel[(B, self.chunks)](
-            self.X, self.O, tables.C, batch.weights, tables.x_of, tables.o_of, tables.c_of, self.ks, alive,
-            self.done, self.W, self.V, self.scale, self.momentum, batch.beta, batch.score_top, self.Y, self.G,
-            self.sums, self.peaks, self.n, self.m, self.k, self.c, self.rows,
-            BN=self.tile_rows, PRECISION=_PRECISION, num_warps=_WARPS, **shapes,
+            *shared, self.ks, alive, self.done, self.W, self.V, self.U, self.scale, self.momentum, batch.beta,
+            batch.score_top, self.Y, self.G, self.sums, self.peaks, self.n, self.k, self.c, self.rows,
+            BN=self.tile_rows, BM=min(_ITEMS, self.MP), num_warps=_WARPS, **penalty, **shapes,
+        )  # fmt: skip
+        width = min(_ITEMS_OF_PRODUCTS, self.MP)
+        kernels.products_kernel[(B, self.chunks, self.MP // width)](
+            *shared, alive, self.done, self.W, self.U, self.Y, self.sums, self.n, self.k, self.c, self.rows,
+            BN=self.tile_rows, BM=width, num_warps=_WARPS, **shapes,
         )  # fmt: skip
         sums = self.sums[:B].sum(dim=1, dtype=torch.float64)
         peaks = self.peaks[:B].amax(dim=1)
@@ -156,11 +162,21 @@ class KernelCourse:
             EXACT=exact_moves, PARTS=len(problem.partitions) if shares else 0,
             SCORES_BOUNDED=problem.bounds.score is not None,
             LOADINGS_BOUNDED=problem.bounds.loading is not None, SWEEPS=LOADING_SWEEPS, UNMOVED=UNMOVED,
-            SHRINK=SHRINK, GROW=GROW, CAP=MOMENTUM_CAP, PRECISION=_PRECISION, num_warps=_WARPS, **shapes,
+            SHRINK=SHRINK, GROW=GROW, CAP=MOMENTUM_CAP, num_warps=_WARPS, **penalty, **shapes,
         )  # fmt: skip
 
 
-def _smallest(X: Tensor) -> Tensor:
-    """Answers as whole numbers of one byte where they are."""
-    whole = X.to(torch.int8)
-    return whole if bool((whole.to(X.dtype) == X).all()) else X
+def _coded(batch: ProblemBatch, width: int) -> tuple[Tensor, Tensor]:
+    """Tables of answers (tables, n, width), -1 where there is none, and which of them each problem has.
+
+    Answers that are whole numbers take one byte each.
+    """
+    tables = batch.tables
+    pairs = torch.stack([tables.x_of, tables.o_of], dim=1)
+    kept, table_of = torch.unique(pairs, dim=0, return_inverse=True)
+    whole = tables.X.to(torch.int8)
+    X = whole if bool((whole.to(tables.X.dtype) == tables.X).all()) else tables.X
+    coded = torch.full((len(kept), X.shape[1], width), -1, dtype=X.dtype, device=X.device)
+    for at, (x, o) in enumerate(kept.tolist()):
+        coded[at, :, : X.shape[2]] = torch.where(tables.O[o], X[x], -1)
+    return coded, table_of.to(torch.int32)

@@ -66,7 +66,7 @@ def searched(
         groups.setdefault(room(k + problems[0].c), []).append(k)
 
     def fit(part: Sequence[tuple[int, int]]) -> None:
-        found.extend(_fits(part, problems, starts, judging, betas, tol=tol, max_iter=max_iter))
+        found.extend(_fits(part, starts, judging, betas, tol=tol, max_iter=max_iter))
 
     for some in groups.values():
         pairs = [(fold, k) for k in some for fold in range(len(problems))]
@@ -82,7 +82,6 @@ def _fitting(problem: Problem, k: int) -> int:
 
 def _fits(
     pairs: Sequence[tuple[int, int]],
-    problems: Sequence[Problem],
     starts: _Starts,
     judging: _Judging,
     betas: Sequence[float],
@@ -91,14 +90,15 @@ def _fits(
     max_iter: int,
 ) -> Iterator[Judged]:
     folds, ks = [fold for fold, _ in pairs], [k for _, k in pairs]
-    batch = packed([problems[fold] for fold in folds], ks, device())
-    W, Q = starts.make(folds, ks, batch)
+    at = torch.tensor(folds, device=device())
+    batch = replace(starts.batch.take(at), ks=ks, k=max(ks))
+    W, Q = starts.make(at, batch)
     made = KernelCourse if usable(batch.first, batch.k, W.device) else Course
     course: Any = made(batch, W, Q, max_iter=max_iter)
-    told = []
-    for at, beta in enumerate(betas):
+    told: list[tuple[Tensor, Any]] = []
+    for beta in betas:
         course.batch = batch = replace(batch, beta=torch.full_like(batch.beta, beta))
-        if at:
+        if told:
             course.begin()
         course.run(tol)
         told.append((judging.errors(folds, batch, course.W, course.loadings()), course.n_iter + 0))
@@ -115,7 +115,7 @@ class _Starts:
     """
 
     def __init__(self, problems: Sequence[Problem], k: int) -> None:
-        batch = packed(problems, [k] * len(problems), device())
+        self.batch = batch = packed(problems, [k] * len(problems), device())
         weights, O, X = batch.weights, batch.tables.observed(), batch.tables.answers()
         count = (O * weights.double()[..., None]).sum(dim=1)
         total = (torch.where(O, X, 0.0) * weights.double()[..., None]).sum(dim=1)
@@ -134,11 +134,10 @@ class _Starts:
         weighted = A * weights[:, None]
         self.S, self.P = summed_products(weighted, A), summed_products(weighted, filled)
 
-    def make(self, folds: Sequence[int], ks: Sequence[int], batch: ProblemBatch) -> tuple[Tensor, Tensor]:
-        """Scores (B, k, n) and loadings (B, K, m) of some folds with so many factors each."""
-        at = torch.tensor(folds, device=self.W.device)
+    def make(self, at: Tensor, batch: ProblemBatch) -> tuple[Tensor, Tensor]:
+        """Scores (B, k, n) and loadings (B, K, m) of the folds `at`, which a batch has."""
         k, c = batch.k, batch.first.c
-        used = torch.arange(k, device=at.device) < torch.tensor(ks, device=at.device)[:, None]
+        used = torch.arange(k, device=at.device) < torch.tensor(batch.ks, device=at.device)[:, None]
         rows = torch.cat([torch.arange(k), torch.arange(self.k, self.k + c)]).to(at.device)
         there = torch.cat([used, torch.ones((len(at), c), dtype=torch.bool, device=at.device)], dim=1)
         W = torch.where(used[..., None], self.W[at][:, :k], 0.0)

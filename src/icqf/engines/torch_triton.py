@@ -1,4 +1,4 @@
-"""Two kernels for a GPU: the participants' pass without a table of residuals, and the loadings' step.
+"""Three kernels for a GPU: the participants' two passes without a table of residuals, and the loadings' step.
 
 They do what `torch_step.advance` does where no bound on reconstructed answers is looked at. A problem that
 has settled costs nothing more, and the host is asked for nothing while iterations run. Triton comes with
@@ -15,35 +15,34 @@ SCALARS = 16  # numbers beside the matrices in a program's partial sums: misfit,
 
 @triton.jit
 def scores_kernel(
-    X, O, C, weights, x_of, o_of, c_of, k_of, alive, done,
-    W, V, scale, momentum, beta, top, Y, G, sums, peaks,
-    n, m, k, c, rows,
-    RIDGE: tl.constexpr, BN: tl.constexpr, KP: tl.constexpr, MP: tl.constexpr, SIZE: tl.constexpr,
-    TINY: tl.constexpr, PRECISION: tl.constexpr,
+    answers, C, weights, table_of, c_of, k_of, alive, done,
+    W, V, U, scale, momentum, beta, top, Y, G, sums, peaks,
+    n, k, c, rows,
+    RIDGE: tl.constexpr, BN: tl.constexpr, BM: tl.constexpr, KP: tl.constexpr, MP: tl.constexpr,
+    SIZE: tl.constexpr, TINY: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Move the scores of some participants of one problem, and add up what its loadings need.
+    """Move the scores of some participants of one problem, and add up their products with each other.
 
-    X, O (·, n, m) and C (·, c, n) are shared between problems; W and V (B, k, n) are scores and those before;
-    Y (B, KP, MP) and G (B, KP, KP) the loadings and their products. The scores' scale of the last exact move
-    is applied here.
+    `answers` (tables, n, MP), negative where there is none, and C (designs, c, n) are shared by problems; W
+    (B, k, n) are scores, V those before and U those extrapolated; Y (B, KP, MP) are loadings and G their
+    products. The scores' scale of the last exact move is applied here. Items are taken BM at a time, so that
+    little is held.
     """
     slot, chunk = tl.program_id(0), tl.program_id(1)
     b = tl.load(alive + slot).to(tl.int64)
     if tl.load(done + b) != 0:
         return
-    kk, mm = tl.arange(0, KP), tl.arange(0, MP)
-    own, confound, item = kk < k, (kk >= k) & (kk < k + c), mm < m
-    x_base = X + tl.load(x_of + b).to(tl.int64) * n * m
-    o_base = O + tl.load(o_of + b).to(tl.int64) * n * m
-    c_base = C + tl.load(c_of + b).to(tl.int64) * c * n
+    kk = tl.arange(0, KP)
+    own, confound = kk < k, (kk >= k) & (kk < k + c)
+    table = answers + tl.load(table_of + b).to(tl.int64) * n * MP
+    design = C + tl.load(c_of + b).to(tl.int64) * c * n
+    W_b, V_b, U_b = W + b * k * n, V + b * k * n, U + b * k * n
     k_b = tl.load(k_of + b)
     lam = tl.load(beta + b).to(tl.float32)
     highest, forward = tl.load(top + b), tl.load(momentum + b).to(tl.float32)
     s = tl.load(scale + b * KP + kk)
-    y_loadings = tl.load(Y + b * KP * MP + kk[:, None] * MP + mm[None, :])
     gram = tl.load(G + b * KP * KP + kk[:, None] * KP + kk[None, :])
 
-    P = tl.zeros((KP, MP), dtype=tl.float32)
     S = tl.zeros((KP, KP), dtype=tl.float32)
     cross = tl.zeros((KP, KP), dtype=tl.float32)
     mass = tl.zeros((KP,), dtype=tl.float32)
@@ -54,26 +53,27 @@ def scores_kernel(
     for first in range(chunk * rows, tl.minimum(n, (chunk + 1) * rows), BN):
         i = first + tl.arange(0, BN)
         there = i < n
-        w_at = b * k * n + kk[None, :].to(tl.int64) * n + i[:, None]
+        w_at = kk[None, :] * n + i[:, None]
         w_mask = own[None, :] & there[:, None]
-        now = tl.load(W + w_at, mask=w_mask, other=0.0) * s[None, :]
+        now = tl.load(W_b + w_at, mask=w_mask, other=0.0) * s[None, :]
         now = tl.minimum(now, highest)
-        last = tl.load(V + w_at, mask=w_mask, other=0.0) * s[None, :]
+        last = tl.load(V_b + w_at, mask=w_mask, other=0.0) * s[None, :]
         y = tl.minimum(tl.maximum(now + forward * (now - last), 0.0), highest)
         fixed = tl.load(
-            c_base + (kk[None, :] - k) * n + i[:, None], mask=confound[None, :] & there[:, None], other=0.0
+            design + (kk[None, :] - k) * n + i[:, None], mask=confound[None, :] & there[:, None], other=0.0
         )
         weight = tl.load(weights + b * n + i, mask=there, other=0.0)
-        cell, cells = i[:, None].to(tl.int64) * m + mm[None, :], there[:, None] & item[None, :]
-        answer = tl.load(x_base + cell, mask=cells, other=0).to(tl.float32)
-        observed = tl.load(o_base + cell, mask=cells, other=0)
-
         before = tl.where(own[None, :], y, fixed)
-        residual = answer - tl.dot(before, y_loadings, input_precision=PRECISION)
-        residual = tl.where(observed != 0, residual, 0.0)
-        misfit += weight * tl.sum(residual * residual, axis=1)
-        target = tl.dot(residual, tl.trans(y_loadings), input_precision=PRECISION)
-        target += tl.dot(y, gram, input_precision=PRECISION)
+        target = tl.dot(y, gram, input_precision=PRECISION)
+        for item in range(0, MP, BM):
+            mm = item + tl.arange(0, BM)
+            loadings = tl.load(Y + b * KP * MP + kk[:, None] * MP + mm[None, :])
+            cell = i[:, None] * MP + mm[None, :]
+            answer = tl.load(table + cell, mask=there[:, None], other=-1).to(tl.float32)
+            residual = answer - tl.dot(before, loadings, input_precision=PRECISION)
+            residual = tl.where(answer >= 0, residual, 0.0)
+            misfit += weight * tl.sum(residual * residual, axis=1)
+            target += tl.dot(residual, tl.trans(loadings), input_precision=PRECISION)
         if RIDGE:
             penalty += weight * 0.5 * tl.sum(y * y, axis=1)
         else:
@@ -90,13 +90,13 @@ def scores_kernel(
             best = tl.sum(tl.where(here, target, -row[None, :] * x), axis=1) / bend
             best = tl.minimum(tl.maximum(best, 0.0), highest)
             x = tl.where(here, best[:, None], x)
-        tl.store(W + w_at, x, mask=w_mask)
-        tl.store(V + w_at, now, mask=w_mask)
+        tl.store(W_b + w_at, x, mask=w_mask)
+        tl.store(V_b + w_at, now, mask=w_mask)
+        tl.store(U_b + w_at, y, mask=w_mask)
 
         after = tl.where(own[None, :], x, fixed)
         weighted = after * weight[:, None]
         turned = tl.trans(weighted)
-        P += tl.dot(turned, residual, input_precision=PRECISION)
         S += tl.dot(turned, after, input_precision=PRECISION)
         cross += tl.dot(turned, before, input_precision=PRECISION)
         counts = (weight > 0)[:, None] & own[None, :]
@@ -107,9 +107,7 @@ def scores_kernel(
         peak = tl.maximum(peak, tl.max(tl.where(counts, x, 0.0), axis=0))
         step = tl.maximum(step, tl.max(tl.where(counts, tl.abs(x - y), 0.0), axis=0))
 
-    at = (slot.to(tl.int64) * tl.num_programs(1) + chunk) * SIZE
-    tl.store(sums + at + kk[:, None] * MP + mm[None, :], P)
-    at += KP * MP
+    at = (slot.to(tl.int64) * tl.num_programs(1) + chunk) * SIZE + KP * MP
     tl.store(sums + at + kk[:, None] * KP + kk[None, :], S)
     at += KP * KP
     tl.store(sums + at + kk[:, None] * KP + kk[None, :], cross)
@@ -121,6 +119,48 @@ def scores_kernel(
     at = (slot * tl.num_programs(1) + chunk) * 2 * KP
     tl.store(peaks + at + kk, peak)
     tl.store(peaks + at + KP + kk, step)
+
+
+@triton.jit
+def products_kernel(
+    answers, C, weights, table_of, c_of, alive, done, W, U, Y, sums,
+    n, k, c, rows,
+    BN: tl.constexpr, BM: tl.constexpr, KP: tl.constexpr, MP: tl.constexpr, SIZE: tl.constexpr,
+    PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Add up the products of some participants' moved scores with their residuals at some items.
+
+    Working the residuals out a second time costs less than keeping them while the scores move.
+    """
+    slot, chunk, part = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    b = tl.load(alive + slot).to(tl.int64)
+    if tl.load(done + b) != 0:
+        return
+    kk, mm = tl.arange(0, KP), part * BM + tl.arange(0, BM)
+    own, confound = kk < k, (kk >= k) & (kk < k + c)
+    table = answers + tl.load(table_of + b).to(tl.int64) * n * MP
+    design = C + tl.load(c_of + b).to(tl.int64) * c * n
+    loadings = tl.load(Y + b * KP * MP + kk[:, None] * MP + mm[None, :])
+    W_b, U_b = W + b * k * n, U + b * k * n
+    P = tl.zeros((KP, BM), dtype=tl.float32)
+    for first in range(chunk * rows, tl.minimum(n, (chunk + 1) * rows), BN):
+        i = first + tl.arange(0, BN)
+        there = i < n
+        w_at = kk[None, :] * n + i[:, None]
+        w_mask = own[None, :] & there[:, None]
+        fixed = tl.load(
+            design + (kk[None, :] - k) * n + i[:, None], mask=confound[None, :] & there[:, None], other=0.0
+        )
+        before = fixed + tl.load(U_b + w_at, mask=w_mask, other=0.0)
+        weight = tl.load(weights + b * n + i, mask=there, other=0.0)
+        weighted = (fixed + tl.load(W_b + w_at, mask=w_mask, other=0.0)) * weight[:, None]
+        cell = i[:, None] * MP + mm[None, :]
+        answer = tl.load(table + cell, mask=there[:, None], other=-1).to(tl.float32)
+        residual = answer - tl.dot(before, loadings, input_precision=PRECISION)
+        residual = tl.where(answer >= 0, residual, 0.0)
+        P += tl.dot(tl.trans(weighted), residual, input_precision=PRECISION)
+    at = (slot.to(tl.int64) * tl.num_programs(1) + chunk) * SIZE
+    tl.store(sums + at + kk[:, None] * MP + mm[None, :], P)
 
 
 @triton.jit

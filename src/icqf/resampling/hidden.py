@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import tee
 from typing import Any
 
@@ -87,21 +88,26 @@ class HeldOut:
             self._units = problem.scaling.scale / visible.scaling.scale
         self.visible = visible.without_reconstruction_bound()
         self.starts = Starts(self.visible)
-        self._rows, self._items, answers = problem.observations.cells(mask)
+
+    @cached_property
+    def _cells(self) -> tuple[Array, Array, Array]:
+        """Participant, item and answer of each hidden answer, in the problem's units."""
+        problem = self._problem
+        rows, items, answers = problem.observations.cells(self.mask)
         if problem.scaling is not None:
-            answers = answers * problem.scaling.scale[self._items]
-        self._answers = answers.astype(problem.dtype)
-        self._weights = None if problem.weights is None else problem.weights[self._rows]
+            answers = answers * problem.scaling.scale[items]
+        return rows, items, answers.astype(problem.dtype)
 
     def error(self, factors: Factors) -> HiddenError:
         """Of predictions [W, C]Q, clipped to the range."""
         A, Q = self.visible.with_confounds(factors.scores), factors.loadings
-        predicted = np.empty(len(self._rows), dtype=A.dtype)
+        rows, items, _ = self._cells
+        predicted = np.empty(len(rows), dtype=A.dtype)
         for first in range(0, self.visible.n, _ROWS):
-            part = slice(*np.searchsorted(self._rows, (first, first + _ROWS)))
+            part = slice(*np.searchsorted(rows, (first, first + _ROWS)))
             R = A[:, first : first + _ROWS].T @ Q
-            predicted[part] = R[self._rows[part] - first, self._items[part]]
-        top = self.visible.span.astype(A.dtype)[self._items]
+            predicted[part] = R[rows[part] - first, items[part]]
+        top = self.visible.span.astype(A.dtype)[items]
         return self._error(np.minimum(predicted, top), A.dtype)
 
     def judge(self) -> Judge:
@@ -118,21 +124,23 @@ class HeldOut:
 
     def error_of_means(self) -> HiddenError:
         """Of each item's mean over the visible answers."""
-        return self._error(item_means(self.visible)[self._items], np.float64)
+        return self._error(item_means(self.visible)[self._cells[1]], np.float64)
 
     def _error(self, predicted: Array, dtype: Any) -> HiddenError:
+        rows, items, answers = self._cells
         if self._units is not None:
-            predicted = predicted * self._units.astype(dtype)[self._items]
+            predicted = predicted * self._units.astype(dtype)[items]
         if self._low is not None:
-            predicted = predicted + self._low.astype(dtype)[self._items]
-        squares = (self._answers - predicted) ** 2
-        if self._weights is not None:
-            squares = squares * self._weights
+            predicted = predicted + self._low.astype(dtype)[items]
+        squares, weights = (answers - predicted) ** 2, self._problem.weights
+        if weights is not None:
+            weights = weights[rows]
+            squares = squares * weights
         m = self.visible.m
         return HiddenError(
-            np.bincount(self._items, weights=squares, minlength=m),
-            np.bincount(self._items, weights=self._weights, minlength=m),
-            len(self._items),
+            np.bincount(items, weights=squares, minlength=m),
+            np.bincount(items, weights=weights, minlength=m),
+            len(items),
         )
 
 

@@ -93,7 +93,7 @@ def run_task(plan: Plan, task: Task) -> list[Trial]:
         HeldOut(plan.problem, plan.folds[repeat].mask(fold, plan.problem), given=plan.given)
         for repeat, fold in task.folds
     ]
-    if plan.init == "nndsvd" and not plan.thorough:
+    if engine_of(plan.engine).batches and plan.init == "nndsvd" and not plan.thorough:
         trials = _judged_together(plan, task, held_out)
         if trials is not None:
             return trials
