@@ -219,6 +219,24 @@ class ConfoundEncoder:
             parts.append(np.ones((len(frame), 1)))
         return np.concatenate(parts, axis=1)
 
+    def outside(self, confounds: pd.DataFrame) -> Array:
+        """Which participants (n,) have a number outside the range of the fit, of which `transform` warns.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from icqf.data.confounds import ConfoundEncoder
+        >>> encoder = ConfoundEncoder().fit(pd.DataFrame({"age": [6.0, 12.0, 17.0]}))
+        >>> encoder.outside(pd.DataFrame({"age": [5.0, 6.5, None]}))
+        array([ True, False, False])
+        """
+        found = np.zeros(len(confounds), dtype=bool)
+        for column in self.columns:
+            if column.categories is None:
+                x = _numbers_now(column, confounds[column.name])
+                found |= (x < column.low) | (x > column.high)
+        return found
+
     def _encode(self, column: _Column, values: pd.Series) -> Array:
         gaps = values.isna().to_numpy()
         if gaps.any() and self.missing == "error":
@@ -235,9 +253,7 @@ class ConfoundEncoder:
             )
         if column.categories is not None:
             return self._indicators(column, values, gaps)
-        numbers = _as_numbers(
-            values, f"Confound {column.name!r} was numeric when the model was fitted, but now holds"
-        )
+        numbers = _numbers_now(column, values)
         if np.isinf(numbers).any():
             row = values.index[int(np.flatnonzero(np.isinf(numbers))[0])]
             raise InputError(f"Confound {column.name!r} is infinite in row {row!r}; correct it.")
@@ -309,6 +325,13 @@ class ConfoundEncoder:
             for column in stored["columns"]
         )
         return encoder
+
+
+def _numbers_now(column: _Column, values: pd.Series) -> Array:
+    """The numbers of new participants; missing ones are NaN."""
+    return _as_numbers(
+        values, f"Confound {column.name!r} was numeric when the model was fitted, but now holds"
+    )
 
 
 def _refuse_stray_text(name: str, known: pd.Series) -> None:

@@ -149,8 +149,8 @@ class ModelledBatches:
                 missing_codes=self.missing_codes,
                 items=self._items,
             )
-            with warnings.catch_warnings(record=True) as said:
-                warnings.simplefilter("always")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
                 self.model.confound_encoder_.transform(read.confounds, n_rows=len(read.answers))
         except InputError as fault:
             after = batch.rows[-1] if len(batch) else 0
@@ -162,8 +162,9 @@ class ModelledBatches:
                     **fault.fields,
                 )
             ) from fault
-        if said and read.confounds is not None:
-            self.doubtful.append(read.confounds)
+        if read.confounds is not None:
+            outside = self.model.confound_encoder_.outside(read.confounds)
+            self.doubtful += [read.confounds[outside]] if outside.any() else []
         return read
 
     def _same_flags(self, table: Table, flags: frozenset[str] | None) -> frozenset[str]:
