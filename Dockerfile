@@ -3,7 +3,7 @@
 #   docker build -t icqf .
 #   docker run --rm -p 127.0.0.1:8765:8765 -v icqf-runs:/runs icqf
 #
-# and open the address that it prints, with 127.0.0.1 in place of 0.0.0.0. Any other command works as well:
+# and open the address that it prints. Any other command works as well:
 # docker run --rm -v "$PWD:/data" -w /data icqf check answers.csv
 FROM python:3.13-slim AS build
 WORKDIR /source

@@ -97,7 +97,7 @@ class Server:
             if "data-poll" not in answer.text:
                 return answer
             assert time.monotonic() < until, answer.text
-            time.sleep(0.05)
+            time.sleep(0.15)
 
     def fitted(self, run, **options):
         """Begin a fit and wait for its end."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from app_server import Server
 from icqf.app.runs import Runs, safe_name
 from icqf.app.server import is_loopback
 from icqf.cli.program import cli
@@ -40,12 +41,13 @@ def test_an_address_that_others_reach_is_refused(host, tmp_path):
     assert "other machines would reach the app" in done.stderr and "--allow-other-machines" in done.stderr
 
 
-def test_with_the_flag_it_warns(tmp_path):
-    from app_server import Server
-
+def test_with_the_flag_it_warns_and_every_start_has_its_own_token(server, tmp_path):
     found = Server(tmp_path, "--host", "0.0.0.0", "--allow-other-machines")
     try:
-        assert found.get("/").status == 200
+        assert "Warning: other machines can reach this app." in found.said
+        assert len(server.token) >= 32 and found.token != server.token
+        assert found.cookie.partition("=")[2] != server.cookie.partition("=")[2]
+        assert found.get("/history").status == 200
         answer = found.post("/folder", {"folder": "/"})  # nobody else chooses where files are written
         assert answer.status == 400 and "chosen where the app is started" in answer.text
     finally:
@@ -59,15 +61,6 @@ def test_nobody_is_let_in_without_the_token(server):
     for token in ("", "x", server.token[:-1], server.token + "x"):
         answer = server.ask("GET", f"/start?token={token}")
         assert answer.status == 403 and answer.getheader("set-cookie") is None
-
-
-def test_the_token_is_long_and_another_each_time(server, tmp_path):
-    from app_server import Server
-
-    other = Server(tmp_path)
-    other.end()
-    assert len(server.token) >= 32 and other.token != server.token
-    assert other.cookie != server.cookie.replace(str(server.port), str(other.port))
 
 
 def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(server):

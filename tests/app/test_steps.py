@@ -108,6 +108,25 @@ def test_a_file_that_cannot_be_read_says_so(server):
     assert server.get(f"/runs/{run}/codebook").status == 400
 
 
+def test_confounds_come_from_a_table_of_participants_and_settings_are_forgotten(server):
+    study = table().replace({"9": ""})
+    people = study[["record_id", "age", "sex"]].assign(site="<i>a</i>").to_csv(index=False).encode()
+    answers = study.drop(columns=["age", "sex"]).to_csv(index=False).encode()
+    run = server.opened(content=answers, participants=("people.csv", people))
+    ticks = re.findall(r'name="confounds" value="([^"]*)"', server.page(f"/runs/{run}/check").text)
+    assert ticks == ["weight", "age", "sex", "site"]
+    server.post(f"/runs/{run}/columns", {"confounds": "age", "confound_ranges": "age=5:21", "groups": "site"})
+    found = options_of(server, run)
+    assert (found.confounds, found.confound_ranges, found.groups) == (("age",), (("age", 5.0, 21.0),), "site")
+    assert "Go on to the fit" in server.page(f"/runs/{run}/check").text
+    server.post(f"/runs/{run}/columns", {"confounds": "nobody"})
+    page = server.page(f"/runs/{run}/check").text
+    assert "Must be fixed" in page and "Forget all settings" in page
+    server.post(f"/runs/{run}/reset")
+    assert options_of(server, run).confounds == () and options_of(server, run).participants is not None
+    assert "Go on to the fit" in server.page(f"/runs/{run}/check").text
+
+
 # --- fit --------------------------------------------------------------------------------------------------
 
 
@@ -252,16 +271,16 @@ def test_all_files_come_in_one_archive(server, done):
 # --- start ------------------------------------------------------------------------------------------------
 
 
-def test_a_folder_is_chosen_on_the_page(tmp_path):
-    found = Server(tmp_path / "one")
+def test_a_folder_is_chosen_on_the_page(server, tmp_path):
+    before = sorted(server.folder.iterdir())
+    assert server.post("/folder", {"folder": str(tmp_path / "two")}).status == 303
     try:
-        assert found.post("/folder", {"folder": str(tmp_path / "two")}).status == 303
-        found.ask("POST", "/demo", Cookie=found.cookie, Origin=f"http://{found.host}")
-        assert len(list(Runs(tmp_path / "two"))) == 1 and len(list(Runs(tmp_path / "one"))) == 0
-        for wrong in ("", "two", f"{tmp_path}/one/.icqf-app"):
-            assert found.post("/folder", {"folder": wrong}).status == 400
+        assert server.post("/demo").status == 303 and len(list(Runs(tmp_path / "two"))) == 1
+        for wrong in ("", "two", f"{server.folder}/.icqf-app"):
+            assert server.post("/folder", {"folder": wrong}).status == 400
     finally:
-        found.end()
+        server.post("/folder", {"folder": str(server.folder)})
+    assert sorted(server.folder.iterdir()) == before
 
 
 def test_a_port_that_is_taken_is_said(server, tmp_path):

@@ -49,7 +49,7 @@ class Tab:
             return next((each for each in found if text in each.text), None)
 
         faults = [StaleElementReferenceException]
-        return WebDriverWait(self.browser, 60, 0.05, ignored_exceptions=faults).until(there)
+        return WebDriverWait(self.browser, 60, 0.15, ignored_exceptions=faults).until(there)
 
     def press(self, text, selector="button, a.button"):
         button = self.wait(selector, text)
@@ -72,15 +72,19 @@ class Tab:
         self.press("Open and check")
         self.wait("#analysed")
 
-    def fit(self, k="2", beta="0.1"):
+    def fit(self):
         """Fit with quick settings; ends at the results."""
+        self.begin()
+        self.wait("iframe.report")
+
+    def begin(self, k="2", beta="0.1"):
+        """Begin a fit with quick settings."""
         self.press("Go on to the fit")
         self.unfold()
         for name, value in (("n_components", k), ("beta", beta), ("bootstrap", "0")):
             self.fill(name, value)
         self.press("Figures", "label")
         self.press("Begin the fit")
-        self.wait("iframe.report")
 
     @property
     def text(self):
@@ -149,7 +153,7 @@ def test_the_demo_from_the_first_page_to_names(tab, axe):
     tab.wait("h1", "Fitting")
     tab.wait("iframe.report")
     assert "8 factors behind 119 items, from 600 participants" in tab.text
-    look_around("results", dark=(True,))
+    look_around("results")
     tab.browser.switch_to.frame(tab.wait("iframe.report"))
     assert "Factors behind demo_answers.csv" in tab.browser.find_element("tag name", "h1").text
     tab.browser.switch_to.default_content()
@@ -274,36 +278,38 @@ def test_two_tabs_and_a_file_that_is_too_large(tab, browser, server, tmp_path):
     other.press("Open and check")
     said = other.wait("#too-large", "large.csv has 4.0 MB")
     assert "at most 2 MB" in said.text and browser.current_url == f"http://{server.host}/"
+    other.press("Try the demo")
+    other.wait("#analysed")
     tab.look()
+    assert "12: q01–q12" in tab.text
     run = tab.run.name
-    tab.fit()
     other.look()
+    assert "119: q001–q119" in other.text and other.run.name != run
     browser.get(f"http://{server.host}/runs/{run}/check")
-    assert "This run is fitted, so its settings stay as they are." in other.text
+    other.wait("input[value='age']").click()
+    other.press("Apply and check again")
+    other.wait(".plain", "Confounds")
     tab.look()
-    assert tab.browser.current_url.endswith("results")
+    browser.refresh()
+    tab.wait(".plain", "Confounds")
 
 
 def test_the_page_goes_on_when_the_app_is_started_again(browser, tmp_path):
-    first = Server(tmp_path)
+    first = Server(tmp_path / "runs")
     home = browser.current_window_handle
     tab = Tab(browser, first)
-    tab.press("Try the demo")
-    tab.wait("#analysed")
-    tab.press("Go on to the fit")
-    tab.unfold()
-    for name, value in (("n_components", "7-8"), ("beta", "0.5"), ("bootstrap", "0"), ("n_splits", "4")):
-        tab.fill(name, value)
-    tab.press("Figures", "label")
-    tab.press("Begin the fit")
+    table().to_csv(tmp_path / "answers.csv", index=False)
+    codebook().to_csv(tmp_path / "items.csv", index=False)
+    tab.open(answers=tmp_path / "answers.csv", codebook=tmp_path / "items.csv")
+    tab.begin()
     tab.wait("h1", "Fitting")
     first.process.kill()
     first.end()
     tab.wait("#busy", "The app does not answer. Start it again with icqf app")
-    second = Server(tmp_path, port=first.port)
+    second = Server(tmp_path / "runs", port=first.port)
     try:
         tab.wait("iframe.report")
-        assert "8 factors behind 119 items" in tab.text
+        assert "2 factors behind 12 items" in tab.text
     finally:
         browser.close()
         browser.switch_to.window(home)

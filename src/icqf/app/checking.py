@@ -19,7 +19,7 @@ from icqf.io.atomic import write_bytes
 from icqf.io.codebook import format_codebook
 from icqf.io.entries import item_of
 from icqf.workflow.look import StudyLook
-from icqf.workflow.options import StudyOptions
+from icqf.workflow.options import FILES, StudyOptions
 from icqf.workflow.remedies import Remedy, remedies_of, reversing_all
 
 ROWS = 60  # of the codebook on one page
@@ -32,7 +32,8 @@ def check(asked: Asked) -> Response:
     run = asked.the_run
     look = asked.top.desk.look_at(run)
     if not look.ready(PATIENCE):
-        return shown(asked, "waiting.html", step="check", said=look.said, poll=of_run(run, "look"))
+        values: dict[str, Any] = {"said": look.said, "what": look.words, "poll": of_run(run, "look")}
+        return shown(asked, "waiting.html", step="check", **values)
     options = run.options
     findings = _findings(look)
     found: StudyLook | None = None if look.future.exception() else look.future.result()
@@ -44,7 +45,7 @@ def check(asked: Asked) -> Response:
 def look(asked: Asked) -> Response:
     """How far the look at the files is, for the page that waits for it."""
     found = asked.top.desk.look_at(asked.the_run)
-    return JSONResponse({"ready": found.ready(), "text": found.said})
+    return JSONResponse({"ready": found.ready(), "text": found.said, "what": found.words})
 
 
 @page
@@ -80,6 +81,16 @@ def columns(asked: Asked) -> Response:
     kept = {name: value for name, value in plain.items() if name not in given}
     ranges = [each for each in given["confound_ranges"] if each.split("=")[0] in given["confounds"]]
     run.save(StudyOptions.of(kept | {k: v for k, v in given.items() if v} | {"confound_ranges": ranges}))
+    return to(of_run(run, "check"))
+
+
+@page
+def reset(asked: Asked) -> Response:
+    """Begin again with the files alone."""
+    run = asked.the_run
+    process.require_idle(run)
+    options = run.options
+    run.save(StudyOptions(**{name: getattr(options, name) for name in FILES}))
     return to(of_run(run, "check"))
 
 
@@ -195,15 +206,17 @@ def _points(findings: Findings, options: StudyOptions) -> list[dict[str, Any]]:
 def _shared(run: Run, options: StudyOptions, look: StudyLook | None) -> dict[str, Any]:
     """What the page of findings shows besides them."""
     overview = None if look is None else look.findings.overview
-    items = set() if look is None else {item.name for item in look.items}
+    used = set() if look is None else {item.name for item in look.items}
+    used |= set() if overview is None else {overview.id}
     return {
         "titles": TITLES,
         "overview": overview,
         "verdict": "" if look is None else look.findings.verdict,
         "blocked": look is None or look.findings.must_fix,
         "options": options,
-        "columns": () if look is None else look.columns,
-        "others": () if look is None else tuple(name for name in look.columns if name not in items),
+        "columns": () if look is None else (*look.columns, *look.beside),
+        "others": () if look is None else [name for name in look.columns if name not in used],
+        "beside": () if look is None else look.beside,
         "codes": ", ".join(number(code) for code in options.missing_codes),
         "ranges": ", ".join(f"{name}={low:g}:{high:g}" for name, low, high in options.confound_ranges),
         "fixed": run.done or process.is_running(run),

@@ -22,6 +22,9 @@ _LATEST = 5
 @page
 def home(asked: Asked) -> Response:
     """The first page: open a file, or go on with an earlier run."""
+    if asked.top.ahead is not None:
+        asked.top.desk.begin(asked.top.ahead)
+        asked.top.ahead = None
     runs = [_row(run) for run in asked.top.runs]
     return shown(
         asked, "open.html", runs=runs[:_LATEST], more=len(runs) > _LATEST, endings=",".join(READABLE)

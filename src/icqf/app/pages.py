@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import wraps
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.concurrency import run_in_threadpool
@@ -43,6 +44,7 @@ class Desktop:
     limit: int
     settled: bool = False  # whether the folder of runs stays as it is
     desk: Desk = field(default_factory=Desk)
+    ahead: Callable[[], object] | None = None  # what to do once the first page is shown
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,8 @@ def _answered(handler: Handler, asked: Asked) -> Response:
         said = "There is no such run in this folder. It may have been removed."
         return shown(asked, "fault.html", title="No such run", said=said, back="/history", code=404)
     except InputError as error:
-        back = asked.request.headers.get("referer") or "/"
+        came = urlsplit(asked.request.headers.get("referer", ""))
+        back = came.path or "/"
         return shown(asked, "fault.html", title="This cannot be done", said=str(error), back=back, code=400)
 
 

@@ -49,6 +49,7 @@ PAGES = (
     ("GET", "runs/{run}/look", "checking", "look"),
     ("POST", "runs/{run}/remedy", "checking", "remedy"),
     ("POST", "runs/{run}/columns", "checking", "columns"),
+    ("POST", "runs/{run}/reset", "checking", "reset"),
     ("GET", "runs/{run}/codebook", "checking", "codebook"),
     ("POST", "runs/{run}/codebook", "checking", "save_codebook"),
     ("GET", "runs/{run}/fit", "fitting", "fit"),
@@ -82,7 +83,8 @@ class Address:
     @property
     def url(self) -> str:
         """The address to open, with its token."""
-        shown = f"[{self.host}]" if ":" in self.host else self.host
+        host = {"0.0.0.0": HOST, "::": "::1"}.get(self.host, self.host)  # all addresses are none to open
+        shown = f"[{host}]" if ":" in host else host
         return f"http://{shown}:{self.port}{START}?token={self.token}"
 
 
@@ -120,7 +122,7 @@ def make_app(
         ],
         exception_handlers={Exception: _broken, TooLarge: lambda *_: too_large(most)},
     )
-    inner.state.top = Desktop(runs, most, settled)
+    inner.state.top = Desktop(runs, most, settled, ahead=_import_pages)
     session = _session(runs.folder)
     return Guard(inner, hosts=hosts, token=token, session=session, cookie=cookie, limit=most)
 
@@ -173,7 +175,6 @@ def serve(
     server = uvicorn.Server(config)
     if begin is not None:
         threading.Thread(target=_when_ready, args=(server, begin, address), daemon=True).start()
-    app.app.state.top.desk.begin(_import_pages)
     server.run(sockets=[place])
 
 

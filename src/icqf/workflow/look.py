@@ -10,6 +10,7 @@ from icqf.data.check import check
 from icqf.data.findings import Finding, Findings
 from icqf.data.questionnaire import Draft, Item
 from icqf.errors import InputError, InputWarning
+from icqf.io.readers.files import read_table
 from icqf.io.readers.tables import Table
 from icqf.io.suggestion import SuggestedCodebook, suggest_codebook
 from icqf.workflow.options import StudyOptions
@@ -31,6 +32,8 @@ class StudyLook:
         What was found, and what will be analysed.
     columns : tuple of str
         All columns of the table of answers.
+    beside : tuple of str
+        Further columns that the table of participants has.
     items : tuple of Item
         The items as they will be analysed, each with the range that is used: a codebook to edit.
     others : tuple of Item
@@ -42,11 +45,12 @@ class StudyLook:
     --------
     >>> from icqf.workflow import StudyLook
     >>> list(StudyLook.__annotations__)
-    ['findings', 'columns', 'items', 'others', 'remarks']
+    ['findings', 'columns', 'beside', 'items', 'others', 'remarks']
     """
 
     findings: Findings
     columns: tuple[str, ...]
+    beside: tuple[str, ...]
     items: tuple[Item, ...]
     others: tuple[Item, ...]
     remarks: dict[str, str]
@@ -97,10 +101,19 @@ def look_at_study(options: StudyOptions, *, callback: Callable[[str], object] | 
     return StudyLook(
         Findings(tuple(every), findings.overview),
         names,
+        _beside(options, names),
         tuple(_described(draft, known)),
         tuple(known.get(name, Item(name)) for name in out),
         remarks,
     )
+
+
+def _beside(options: StudyOptions, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns that only the table of participants has."""
+    if options.participants is None:
+        return ()
+    found = (str(name) for name in read_table(options.participants).frame.columns)
+    return tuple(name for name in found if name not in names)
 
 
 def _guess(table: Table) -> SuggestedCodebook:

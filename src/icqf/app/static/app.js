@@ -36,8 +36,15 @@ for (const form of document.querySelectorAll("form")) {
   });
 }
 
+for (const link of document.querySelectorAll('a[href^="/"]:not([download]):not([target])')) {
+  link.addEventListener("click", (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey || link.href.endsWith(".zip")) return;
+    setTimeout(() => say("Opening the page …"), 250);
+  });
+}
+
 window.addEventListener("pageshow", (event) => {
-  if (event.persisted) location.reload(); // the page from before has its buttons disabled
+  if (event.persisted) location.reload(); // as it was left: with its buttons disabled, and saying so
 });
 
 const drop = document.querySelector(".drop input[type=file]");
