@@ -273,6 +273,23 @@ def test_resamples_halves_and_hidden_answers_are_told_alike():
         np.testing.assert_allclose(there, here, rtol=1e-6, atol=1e-6)
 
 
+def test_resamples_that_a_batch_cannot_hold_are_those_of_the_local_engine():
+    problem = stated(penalty="l21")
+    (fit,) = run(problem, Starts(problem).make("nndsvd", 2), tol=5e-3, max_iter=30)
+    here, there = (
+        bootstrap(
+            problem,
+            fit.factors.scores,
+            problem.own_loadings(fit.factors.loadings),
+            n_resamples=2,
+            engine=engine,
+            rng=np.random.default_rng(0),
+        ).loadings
+        for engine in ("local", "torch")
+    )
+    np.testing.assert_array_equal(there, here)
+
+
 WITHOUT_PYTORCH = """
 import sys
 class Absent:

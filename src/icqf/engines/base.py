@@ -73,9 +73,8 @@ class Engine(ABC):
     def participants(self, problem: Problem) -> AbstractContextManager[Rows]:
         """The participants of a problem, for as long as a fit takes."""
 
-    @property
-    def batches(self) -> bool:
-        """Whether it solves many problems at once, so that they are best given to it in one call."""
+    def batches(self, problem: Problem) -> bool:
+        """Whether it solves many problems like this one at once, so that one call should give it all."""
         return False
 
     def searched(

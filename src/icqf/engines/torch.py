@@ -50,9 +50,8 @@ class Torch(Local):
     True
     """
 
-    @property
-    def batches(self) -> bool:
-        return True
+    def batches(self, problem: Problem) -> bool:
+        return Batchable()(problem)
 
     def searched(
         self,

@@ -68,7 +68,7 @@ def _run(
     wanted = {(k, beta) for k in ks for plan in plans for beta in plan.betas}
     earlier = [*(journal.trials if journal else ()), *before]
     known = {_key(trial): trial for trial in earlier if (trial.n_components, trial.beta) in wanted}
-    if engine_of(plans[0].engine).batches:
+    if engine_of(plans[0].engine).batches(plans[0].problem):
         n_jobs = 1
     jobs, n_folds = effective_n_jobs(n_jobs), len(plans[0].every_fold)
     pieces = max(1, -(-_TASKS_PER_JOB * jobs // n_folds)) if jobs > 1 else 1

@@ -81,7 +81,7 @@ def tasks(plan: Plan, ks: Sequence[int], *, pieces: int) -> list[Task]:
 
     An engine that solves many problems at once is given all of them.
     """
-    if engine_of(plan.engine).batches:
+    if engine_of(plan.engine).batches(plan.problem):
         return [Task(tuple(plan.every_fold), tuple(sorted(ks)))]
     groups = [tuple(sorted(ks))[at::pieces] for at in range(min(pieces, len(ks)))]
     return [Task((fold,), group) for group in groups for fold in plan.every_fold]
@@ -93,7 +93,7 @@ def run_task(plan: Plan, task: Task) -> list[Trial]:
         HeldOut(plan.problem, plan.folds[repeat].mask(fold, plan.problem), given=plan.given)
         for repeat, fold in task.folds
     ]
-    if engine_of(plan.engine).batches and plan.init == "nndsvd" and not plan.thorough:
+    if engine_of(plan.engine).batches(plan.problem) and plan.init == "nndsvd" and not plan.thorough:
         trials = _judged_together(plan, task, held_out)
         if trials is not None:
             return trials
