@@ -12,8 +12,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from python_multipart.exceptions import FormParserError
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -97,7 +99,10 @@ def page(handler: Handler) -> Callable[[Request], Any]:
         top: Desktop = request.app.state.top
         form = FormData()
         if request.method == "POST":
-            form = await request.form(max_fields=_MOST_FIELDS, max_files=_MOST_FILES)
+            try:
+                form = await request.form(max_fields=_MOST_FIELDS, max_files=_MOST_FILES)
+            except FormParserError:
+                raise HTTPException(400, "This is not a form that the app understands.") from None
         asked = Asked(top, request, form, top.runs.get(request.path_params.get("run", "")))
         try:
             return await run_in_threadpool(_answered, handler, asked)
