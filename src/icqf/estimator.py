@@ -360,7 +360,10 @@ class ICQF(FittedModel):
         self.n_participants_ = problem.n
         self.codebook_ = stated.codebook
         self.fit_statistics_ = FitStatistics(
-            found.fit.sse, found.fit.sst, found.fit.explained, problem.n - _answer_counts(problem)
+            found.fit.sse,
+            found.fit.sst,
+            found.fit.explained,
+            problem.n - problem.observations.answer_counts(),
         )
         return self
 
@@ -418,10 +421,3 @@ def scores_of_fit(model: ICQF, stated: StatedProblem, found: Factorization, X: A
     scores = np.full((len(stated.kept), len(model.components_)), np.nan)
     scores[stated.kept] = found.factors.scores.T
     return scores
-
-
-def _answer_counts(problem: Problem) -> Array:
-    counts = np.zeros(problem.m)
-    for block in problem.blocks():
-        counts += len(block.X) if block.O is None else block.O.sum(axis=0)
-    return counts

@@ -1,64 +1,39 @@
-"""The model file: a zip of JSON and plain arrays, without pickle, the same bytes for the same fit.
-
-``members.json`` lists the other members with their SHA-256. A file that lacks a member, has one more or one
-twice, or in which a single bit of a member differs, is refused.
-"""
+"""The model file: a zip of JSON and plain arrays, without pickle, the same bytes for the same fit."""
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
 import os
-import re
-import struct
 import zipfile
-import zlib
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from math import isfinite, prod
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from icqf.data.questionnaire import Item
 from icqf.errors import InputError
+from icqf.io.archive import (
+    DAMAGE,
+    ArchiveTooLarge,
+    array_bytes,
+    array_of,
+    brief,
+    json_bytes,
+    packed,
+    parsed_json,
+    unpacked,
+)
 from icqf.io.atomic import write_bytes
 from icqf.io.formats import READABLE
 
 FORMAT, VERSION = "icqf-model", 4
 BATTERY_FORMAT, BATTERY_VERSION = "icqf-battery", 1
-MEMBERS, HEADER, CODEBOOK, BATTERY = "members.json", "model.json", "codebook.json", "battery.json"
+HEADER, CODEBOOK, BATTERY = "model.json", "codebook.json", "battery.json"
 META = "meta"  # the folder of the second stage; instruments are numbered
-# What a file may unpack to. Numbers take the memory they take on disk; JSON takes up to forty times as much.
-_MOST_BYTES = 100 * 2**20
-_MOST_JSON = 8 * 2**20
 _MOST_MEMBERS = 50  # of one model
 _MOST_INSTRUMENTS = 200
-_DATE = (2020, 1, 1, 0, 0, 0)  # zip entries carry a date; a fixed one keeps the bytes the same
-_NPY = re.compile(
-    rb"\x93NUMPY\x01\x00..\{'descr': '([^']+)', 'fortran_order': False, 'shape': \(([\d, ]*)\), \} *\n",
-    re.DOTALL,
-)
-# What reading a damaged or made-up file can raise: no zip, broken compression, an entry marked as encrypted
-# (RuntimeError), JSON nested without end (RecursionError, a RuntimeError), and anything of a wrong type.
-_DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    EOFError,
-    OSError,
-    RuntimeError,
-    LookupError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    OverflowError,
-    MemoryError,
-)
 
 
 @dataclass(frozen=True)
@@ -139,33 +114,21 @@ def _described(model: StoredModel, folder: str = "") -> dict[str, bytes]:
     if model.codebook.items:
         members[f"{folder}{CODEBOOK}"] = _json(asdict(model.codebook))
     for name, array in model.arrays.items():
-        stream = io.BytesIO()
-        numbers = np.ascontiguousarray(array, dtype=np.float64)
-        np.lib.format.write_array(stream, numbers, version=(1, 0), allow_pickle=False)
-        members[f"{folder}{name}.npy"] = stream.getvalue()
+        members[f"{folder}{name}.npy"] = array_bytes(array)
     return members
 
 
 def _write(path: str | os.PathLike[str], members: dict[str, bytes]) -> None:
-    checksums = {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
-    members = {MEMBERS: _json(checksums), **members}
-    words = sum(len(content) for name, content in members.items() if name.endswith(".json"))
-    if sum(map(len, members.values())) > _MOST_BYTES or words > _MOST_JSON:
-        raise InputError(f"{os.fspath(path)}: the model is too large for a model file.")
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
-        for name, member in members.items():
-            entry = zipfile.ZipInfo(name, date_time=_DATE)
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = 0o600 << 16
-            entry.create_system = 3
-            archive.writestr(entry, member, compresslevel=6)
-    write_bytes(path, content.getvalue())
+    try:
+        content = packed(members)
+    except ArchiveTooLarge:
+        raise InputError(f"{os.fspath(path)}: the model is too large for a model file.") from None
+    write_bytes(path, content)
 
 
 def _json(content: dict[str, Any]) -> bytes:
     try:
-        return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False).encode()
+        return json_bytes(content)
     except ValueError:
         raise InputError(
             "The model holds a number that is not finite and cannot be saved; look at its objective_ and "
@@ -182,7 +145,7 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
                 code="battery-model",
                 remedy="Load it with MetaICQF.load.",
             )
-        return _model(_members(archive, HEADER, _MOST_MEMBERS))
+        return _model(unpacked(archive, first=HEADER, most=_MOST_MEMBERS))
 
 
 def read_battery_model(path: str | os.PathLike[str]) -> tuple[dict[str, StoredModel], StoredModel]:
@@ -194,8 +157,8 @@ def read_battery_model(path: str | os.PathLike[str]) -> tuple[dict[str, StoredMo
                 code="no-battery-model",
                 remedy="Load it with ICQF.load.",
             )
-        members = _members(archive, BATTERY, _MOST_MEMBERS * (_MOST_INSTRUMENTS + 1))
-        head = _parsed(members.pop(BATTERY))
+        members = unpacked(archive, first=BATTERY, most=_MOST_MEMBERS * (_MOST_INSTRUMENTS + 1))
+        head = parsed_json(members.pop(BATTERY))
         _check_version(head, BATTERY_FORMAT, BATTERY_VERSION)
         instruments = head.pop("instruments")
         if head or not isinstance(instruments, list) or not 0 < len(instruments) <= _MOST_INSTRUMENTS:
@@ -225,7 +188,7 @@ def is_battery_model(path: str | os.PathLike[str]) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return BATTERY in archive.namelist()
-    except _DAMAGE:
+    except DAMAGE:
         return False
 
 
@@ -248,9 +211,9 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[zipfile.ZipFile, lis
             yield archive, [entry.filename for entry in archive.infolist()]
     except _OtherKind:
         raise
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise InputError(
-            f"{where}: this is not an icqf model file, or it is damaged ({_brief(error)}). "
+            f"{where}: this is not an icqf model file, or it is damaged ({brief(error)}). "
             "Save the model again."
         ) from None
 
@@ -259,10 +222,10 @@ def _model(members: dict[str, bytes]) -> StoredModel:
     """The model that some members hold, which are used up."""
     if len(members) > _MOST_MEMBERS:
         raise ValueError(f"it has {len(members)} members, more than any model needs")
-    header = _parsed(members.pop(HEADER))
+    header = parsed_json(members.pop(HEADER))
     _check_version(header, FORMAT, VERSION)
-    codebook = _codebook(_parsed(members.pop(CODEBOOK))) if CODEBOOK in members else StoredCodebook()
-    arrays = {name.removesuffix(".npy"): _array(name, members.pop(name)) for name in list(members)}
+    codebook = _codebook(parsed_json(members.pop(CODEBOOK))) if CODEBOOK in members else StoredCodebook()
+    arrays = {name.removesuffix(".npy"): array_of(name, members.pop(name)) for name in list(members)}
     return StoredModel(header, arrays, codebook)
 
 
@@ -281,66 +244,11 @@ def damage_refused(path: str | os.PathLike[str]) -> Iterator[None]:
     """Says of any error while a model is made from its description that the file is damaged."""
     try:
         yield
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise InputError(
-            f"{os.fspath(path)}: the model file is damaged or incomplete ({_brief(error)}). "
+            f"{os.fspath(path)}: the model file is damaged or incomplete ({brief(error)}). "
             "Save the model again."
         ) from None
-
-
-def _brief(error: BaseException) -> str:
-    """What went wrong, on one line."""
-    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
-
-
-def _members(archive: zipfile.ZipFile, first: str, most: int) -> dict[str, bytes]:
-    """The members that the file lists, each with the checksum that is listed; `first` must be one."""
-    names = [entry.filename for entry in archive.infolist()]
-    if len(names) > most:
-        raise ValueError(f"it has {len(names)} members, more than any model needs")
-    if MEMBERS not in names:
-        raise ValueError(f"it holds no {MEMBERS}")
-    checksums = _parsed(_unpacked(archive, MEMBERS, _MOST_JSON))
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    strange = sorted({*names} - {MEMBERS, *checksums})
-    absent = sorted({first, *checksums} - {*names})
-    complaints = ((twice, "it holds {} twice"), (strange, "{} is no part of it"), (absent, "it lacks {}"))
-    for found, complaint in complaints:
-        if found:
-            raise ValueError(complaint.format(repr(found[0])[:80]))
-    members: dict[str, bytes] = {}
-    words = numbers = 0
-    for name, checksum in checksums.items():
-        in_words = name.endswith(".json")
-        limit = _MOST_JSON - words if in_words else _MOST_BYTES - words - numbers
-        members[name] = _unpacked(archive, name, limit)
-        words += len(members[name]) * in_words
-        numbers += len(members[name]) * (not in_words)
-        if hashlib.sha256(members[name]).hexdigest() != checksum:
-            raise ValueError(f"{name!r} does not have its checksum")
-    return members
-
-
-def _unpacked(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
-    """One member, of which no more than `limit` bytes are unpacked, whatever the file says of its size."""
-    entry = archive.getinfo(name)
-    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise ValueError(f"{name!r} is compressed in another way")
-    with archive.open(entry) as stream:
-        content = stream.read(limit + 1)
-    if len(content) > limit:
-        raise ValueError(f"{name!r} would unpack to more than any model needs")
-    return content
-
-
-def _parsed(content: bytes) -> dict[str, Any]:
-    def refuse(constant: str) -> Any:
-        raise ValueError(f"it holds {constant} instead of a number")
-
-    found = json.loads(content.decode("utf-8"), parse_constant=refuse)
-    if not isinstance(found, dict):
-        raise ValueError("its JSON is not that of a model")
-    return found
 
 
 def _check_version(header: dict[str, Any], kind: str, known: int) -> None:
@@ -382,17 +290,3 @@ def _codebook(stored: dict[str, Any]) -> StoredCodebook:
     if not same or not items or not isinstance(codebook.id, str):
         raise ValueError("the codebook is not one")
     return codebook
-
-
-def _array(name: str, content: bytes) -> Any:
-    """The numbers of a .npy member; its header is read for the shape only, and no object is made."""
-    head = _NPY.match(content[:256])
-    if head is None or not name.endswith(".npy"):
-        raise ValueError(f"the array {name!r} is of an unknown kind")
-    if (dtype := np.dtype(head[1].decode())) != np.float64:
-        raise ValueError(f"the array {name!r} holds {dtype} instead of double precision numbers")
-    shape = [int(length) for length in head[2].decode().split(",") if length.strip()]
-    numbers = np.frombuffer(content, dtype=np.float64, offset=head.end())
-    if numbers.size != prod(shape):
-        raise ValueError(f"the array {name!r} does not have as many numbers as it says")
-    return numbers.reshape(shape).copy()

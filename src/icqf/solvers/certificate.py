@@ -17,7 +17,8 @@ from icqf.solvers.result import Certificate, Fit
 from icqf.solvers.rows import Held, Rows
 
 _NO_VARIANCE = 1e-11  # of an item's sum of squares: what rounding may leave of an item that does not vary
-_AT_A_TIME = 32  # coordinates whose limit is worked out together
+_AT_A_TIME = 32  # coordinates whose limit is worked out together at first,
+_AND_THEN = 4  # and then so many times as many: where participants are elsewhere, asking is what takes time
 Limit = Callable[[Array, Array], Array]
 
 
@@ -195,10 +196,10 @@ class _Line:
         reached = max(floor, float(np.max(size, where=~open_ended, initial=0.0)))
         ranked = np.flatnonzero(open_ended & (size > reached))
         ranked = ranked[np.argsort(-size.ravel()[ranked])]
-        for first in range(0, len(ranked), _AT_A_TIME):
-            some = ranked[first : first + _AT_A_TIME]
-            if size.ravel()[some[0]] <= reached:
-                break
+        at_once = _AT_A_TIME
+        while len(ranked) and size.ravel()[ranked[0]] > reached:
+            some, ranked = ranked[:at_once], ranked[at_once:]
+            at_once *= _AND_THEN
             at = np.unravel_index(some, self.x.shape)
             self.best[at] = np.minimum(self.best[at], np.maximum(limit(*at), self.x[at]))
             self.limited[at] = True

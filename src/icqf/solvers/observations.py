@@ -169,6 +169,13 @@ class Observations:
         floats = 2 * self.n * self.m * np.dtype(self.dtype).itemsize
         return tuple(map(self._decoded, self._spans)) if floats <= _CACHE_BYTES else None
 
+    def answer_counts(self) -> Array:
+        """How many participants answered each column (m,), whatever their weight."""
+        counts = np.zeros(self.m)
+        for block in self.blocks():
+            counts += len(block.X) if block.O is None else block.O.sum(axis=0)
+        return counts
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
@@ -200,6 +207,33 @@ class Observations:
         if self.hidden is not None:
             observed &= ~self.hidden[rows]
         return raw, observed
+
+
+@dataclass(frozen=True)
+class Elsewhere(Observations):
+    """Answers that never come here: what is known of them as a whole.
+
+    `answers` is (0, m) and `design` (c, 0).
+    """
+
+    counts: tuple[int, ...] = ()  # participants of each part
+    answered: Array = field(default_factory=lambda: np.zeros(0))  # (m,), how many answered each item
+    total_weight: float = 0.0  # Σω
+
+    @property
+    def n(self) -> int:
+        return sum(self.counts)
+
+    @property
+    def here(self) -> bool:
+        return False
+
+    def answer_counts(self) -> Array:
+        return self.answered
+
+    @property
+    def size(self) -> float:
+        return self.total_weight
 
 
 @dataclass(frozen=True)
