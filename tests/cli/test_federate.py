@@ -120,6 +120,23 @@ def test_what_is_mistyped_at_a_site_is_said(run, hospitals, words, said):
     assert result.exit_code == 2 and said in result.stderr
 
 
+@pytest.mark.parametrize("part", ["fit", "site"])
+def test_who_is_interrupted_is_told_how_to_go_on(run, hospitals, tmp_path, monkeypatch, part):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("icqf.io.exchange.Exchange.wait_for", interrupted)
+    folder = hospitals / "shared"
+    words = {
+        "fit": (hospitals / "plan.toml", "--folder", folder, "--out", tmp_path / "results"),
+        "site": site(hospitals)[2:],
+    }[part]
+    result = run("federate", part, *words)
+    assert result.exit_code == 130
+    assert f"Give the same command again to go on:\n  icqf federate {part} " in result.stderr
+    assert f"--folder {folder}" in result.stderr
+
+
 def test_a_site_that_is_late_is_named(run, hospitals, tmp_path):
     (tmp_path / "shared").mkdir()
     words = ("--folder", tmp_path / "shared", "--out", tmp_path / "results", "--wait", "0.001")

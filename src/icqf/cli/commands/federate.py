@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from icqf.cli.support.job import INTERRUPTED, say, typed
-from icqf.cli.support.many import ManyCommand, ManyOption, NamesOption
+from icqf.cli.support.job import INTERRUPTED, say
+from icqf.cli.support.many import RAW, ManyCommand, ManyOption, NamesOption
 from icqf.cli.support.options import FILE, visit_option
 from icqf.cli.support.progress import Meter
 from icqf.cli.support.terminal import echo
@@ -203,8 +204,7 @@ def site_command(
     try:
         done = answer_requests(plan, here, _exchange(folder, wait), name=name, log=written, once=once)
     except KeyboardInterrupt:
-        echo(f"Stopped. Give the same command again to go on:\n  {typed(ctx)}", err=True)
-        ctx.exit(INTERRUPTED)
+        _stopped(ctx)
     if not quiet:
         state = "The fit is finished" if done.finished else "The fit is not finished yet"
         echo(
@@ -258,8 +258,7 @@ def fit_command(
         with Meter(quiet=quiet, what="Asking the sites", unit="rounds") as meter:
             fit = fit_federated(plan, _exchange(folder, wait), callback=meter)
     except KeyboardInterrupt:
-        echo(f"Stopped. Give the same command again to go on:\n  {typed(ctx)}", err=True)
-        ctx.exit(INTERRUPTED)
+        _stopped(ctx)
     names = write_federated(fit, out, plan=plan_file, force=force)
     if quiet:
         return
@@ -276,6 +275,13 @@ def show_command(file: Path) -> None:
     from icqf.io.exchange import read_message
 
     echo(message_text(read_message(file)))
+
+
+def _stopped(ctx: click.Context) -> None:
+    """Say how to go on, and end."""
+    command = shlex.join(["icqf", "federate", ctx.info_name or "", *ctx.meta.get(RAW, [])])
+    echo(f"Stopped. Give the same command again to go on:\n  {command}", err=True)
+    ctx.exit(INTERRUPTED)
 
 
 def _exchange(folder: Path, minutes: float) -> Exchange:
