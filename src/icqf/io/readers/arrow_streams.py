@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -172,15 +173,29 @@ def _fragments(dataset: Any, source: str, folder: Path | None) -> Iterator[tuple
 def _reader(fragment: Any, schema: Any, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
     import pyarrow.dataset as ds
 
+    options: dict[str, Any] = {"schema": schema, "columns": list(names), "batch_size": batch_rows}
+    if not isinstance(fragment, ds.ParquetFileFragment):
+        return _even(fragment.to_batches(batch_readahead=_AHEAD, **options), batch_rows)
     # Unbuffered, a file with one large row group would be held whole.
-    options = {}
-    if isinstance(fragment, ds.ParquetFileFragment):
-        scan = ds.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
-        options = {"fragment_scan_options": scan}
-    batches = fragment.to_batches(
-        schema=schema, columns=list(names), batch_size=batch_rows, batch_readahead=_AHEAD, **options
+    options["fragment_scan_options"] = ds.ParquetFragmentScanOptions(
+        use_buffered_stream=True, pre_buffer=False
     )
-    return _even(batches, batch_rows)
+    parts = (part.to_batches(batch_readahead=_AHEAD, **options) for part in _parts(fragment, batch_rows))
+    return _even(chain.from_iterable(parts), batch_rows)
+
+
+def _parts(fragment: Any, batch_rows: int) -> Iterator[Any]:
+    """Some row groups of a Parquet file at a time: Arrow unpacks up to 1 GB of what is not yet asked for."""
+    waiting: list[int] = []
+    rows = 0
+    for group in fragment.row_groups:
+        waiting.append(group.id)
+        rows += group.num_rows
+        if rows >= batch_rows:
+            yield fragment.subset(row_group_ids=waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield fragment.subset(row_group_ids=waiting)
 
 
 def _even(batches: Iterator[Any], batch_rows: int) -> Iterator[Any]:
