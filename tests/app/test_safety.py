@@ -1,17 +1,24 @@
 """The app answers its own pages on this machine, and nobody else."""
 
+import asyncio
+import os
 import re
+import shutil
 import socket
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from app_server import Server
+from icqf.app import process
+from icqf.app.guard import Guard
 from icqf.app.runs import Runs, safe_name
-from icqf.app.server import is_loopback
+from icqf.app.server import is_loopback, make_app
 from icqf.cli.program import cli
+from icqf.errors import InputError
 from icqf.io.formats import READABLE
 from small_study import table
 
@@ -252,3 +259,107 @@ def test_a_removed_run_is_gone(server):
     assert (server.folder / run).exists()
     assert server.post(f"/runs/{run}/remove").status == 303
     assert not (server.folder / run).exists() and server.get(f"/runs/{run}").status == 404
+
+
+# --- runs of others ---------------------------------------------------------------------------------------
+
+
+def test_a_link_in_a_run_leads_nowhere_else(server, done, tmp_path):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("secret")
+    run = Runs(server.folder).again(Runs(server.folder).get(done))
+    shutil.copytree(server.folder / done / "results", run.results)
+    (run.folder / "scores").mkdir()
+    places = {"results": run.results / "notes.txt", "scores": run.folder / "scores" / "notes.txt"}
+    for kind, place in places.items():
+        place.symlink_to(secret)
+        answer = server.get(f"/runs/{run.id}/files/{kind}/notes.txt")
+        assert answer.status == 400 and "secret" not in answer.text
+    (run.results / "gone.txt").symlink_to(tmp_path / "nothing")
+    page = server.get(f"/runs/{run.id}/results")
+    assert page.status == 200 and "notes.txt" not in page.text and "gone.txt" not in page.text
+    assert server.get(f"/runs/{run.id}/all.zip").status == 200
+    (run.results / "report.html").unlink()
+    (run.results / "report.html").symlink_to(secret)
+    assert server.get(f"/runs/{run.id}/report").status == 400
+    server.post(f"/runs/{run.id}/remove")
+    assert secret.read_text() == "secret"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="locks of other processes are not known there")
+@pytest.mark.parametrize("number", ["theirs", "0", "1", "-5", "9" * 30, ""])
+def test_only_a_fit_of_the_run_is_ended(number, tmp_path):
+    import fcntl
+
+    run = Runs(tmp_path).begin("answers.csv")
+    other = subprocess.Popen(["sleep", "60"], start_new_session=True, cwd=tmp_path)
+    try:
+        with (run.folder / process.LOCK).open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            lock.write(str(other.pid) if number == "theirs" else number)
+            lock.flush()
+            ended = []
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(process, "_end", lambda *given: ended.append(given))
+                with pytest.raises(InputError, match="begun by somebody else"):
+                    process.stop(run)
+        assert ended == [] and other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+
+
+@pytest.mark.parametrize(
+    "account",
+    [b"[]", b"{", b"null", b"\xff", b'{"model": 5}', b"[" * 10**5]
+    + [b'{"model": {"n_components": 1, "beta": "x"}, "rows": {"fitted": 1}, "items": 2}'],
+)
+def test_a_damaged_run_does_not_hide_the_others(account, server, done):
+    run = Runs(server.folder).again(Runs(server.folder).get(done))
+    run.results.mkdir()
+    (run.results / "provenance.json").write_bytes(account)
+    run.config.write_bytes(account)
+    for path in ("/", "/history", "/compare", f"/runs/{done}/results"):
+        assert server.get(path).status == 200, path
+    assert "its account cannot be read" in server.get("/history").text
+    answer = server.get(f"/runs/{run.id}/results")
+    assert answer.status == 400, answer.text
+    assert server.post(f"/runs/{run.id}/remove").status == 303
+
+
+@pytest.mark.parametrize("folder", ["/tmp/a\0b", "~nobody-of-this-name/runs", "/tmp/" + "a" * 300])
+def test_a_folder_that_cannot_be_is_said(folder, server):
+    answer = server.post("/folder", {"folder": folder})
+    assert answer.status == 400 and "This cannot be done" in answer.text
+
+
+@pytest.mark.parametrize("first", ["%C2%B2", "9" * 5000, "-1"])
+def test_rows_that_cannot_be_are_the_first(first, server, done):
+    assert server.page(f"/runs/{done}/codebook?from={first}").status == 200
+
+
+def test_what_the_browser_is_opened_with_is_taken_once():
+    guard = Guard(None, hosts=["here"], token="a" * 43, once="b" * 43, session="s", cookie="c", limit=1)
+
+    def answered(token):
+        sent = []
+
+        async def send(message):
+            sent.append(message)
+
+        scope = {"type": "http", "method": "GET", "path": "/start", "headers": [(b"host", b"here")]}
+        asyncio.run(guard({**scope, "query_string": f"token={token}".encode()}, None, send))
+        return sent[0]["status"]
+
+    assert [answered("b" * 43), answered("b" * 43)] == [200, 403]
+    assert [answered("a" * 43), answered("a" * 43), answered("")] == [200, 200, 403]
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="files have no such owner there")
+def test_a_secret_that_somebody_else_has_put_there_is_not_taken(tmp_path, monkeypatch):
+    theirs = tmp_path / ".icqf-app"
+    theirs.write_text("x" * 43)
+    theirs.chmod(0o600)
+    monkeypatch.setattr(os, "getuid", lambda: theirs.stat().st_uid + 1)
+    make_app(Runs(tmp_path), hosts=(), token="t", cookie="c")
+    assert theirs.read_text() != "x" * 43

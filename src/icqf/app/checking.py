@@ -134,7 +134,8 @@ def _codebook_page(asked: Asked, run: Run, rows: list[dict[str, Any]], *, fault:
     sought = asked.request.query_params.get("find", "").strip().lower()
     chosen = [row for row in rows if sought in f"{row['name']} {row['wording']}".lower()]
     given = asked.request.query_params.get("from", "0")
-    first = int(given) if given.isdigit() and int(given) < len(chosen) else 0
+    wanted = int(given) if given.isdecimal() and len(given) < 10 else 0
+    first = wanted if wanted < len(chosen) else 0
     return shown(
         asked,
         "codebook.html",

@@ -57,6 +57,9 @@ class Guard:
         What the Host of a request may be: the app's own addresses with their port.
     token : str
         What the start address ends in.
+    once : str
+        What it ends in where the browser is opened; taken once only, as everybody on a machine may see what
+        its programs are started with.
     session : str
         The value of the cookie.
     cookie : str
@@ -66,9 +69,19 @@ class Guard:
     """
 
     def __init__(
-        self, app: Any, *, hosts: Iterable[str], token: str, session: str, cookie: str, limit: int
+        self,
+        app: Any,
+        *,
+        hosts: Iterable[str],
+        token: str,
+        session: str,
+        cookie: str,
+        limit: int,
+        once: str = "",
     ) -> None:
-        self.app, self.hosts, self.token, self.session = app, frozenset(hosts), token, session
+        self.tokens = {token, once} - {""}
+        self.once = once
+        self.app, self.hosts, self.session = app, frozenset(hosts), session
         self.cookie, self.limit = cookie, limit
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -105,7 +118,8 @@ class Guard:
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
         if path == START and method in SAFE:
             given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-            if hmac.compare_digest(given.encode(), self.token.encode()):
+            if any(hmac.compare_digest(given.encode(), token.encode()) for token in self.tokens):
+                self.tokens -= {self.once} & {given}
                 return self._welcome()
             return HTMLResponse(_page("This address has no valid token.", ASK), 403)
         if origin is not None and origin != own:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +79,7 @@ def choose_folder(asked: Asked) -> Response:
         raise InputError("The folder of runs is chosen where the app is started.")
     if not wanted:
         raise InputError("No folder was named.", remedy="Write its whole path, as in ~/studies/runs.")
-    if not Path(wanted).expanduser().is_absolute():
+    if not wanted.startswith("~") and not Path(wanted).is_absolute():
         raise InputError(f"{wanted}: this is no whole path.", remedy="Begin with / or ~.")
     asked.top.runs = Runs(Path(wanted))
     return to("/history")
@@ -129,6 +128,6 @@ def _row(run: Run) -> dict[str, Any]:
                 f"{model['n_components']} factors, β {model['beta']:g}; {rows['fitted']} participants, "
                 f"{account['items']} items"
             )
-        except (OSError, json.JSONDecodeError, KeyError, TypeError):
+        except InputError:
             row["found"] = "its account cannot be read"
     return row

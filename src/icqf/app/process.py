@@ -1,7 +1,8 @@
 """Fits in processes of their own: begun, watched by a file, and ended with all that they started.
 
 The process holds a lock on a file of its run for as long as it lives, whoever started it. A server that is
-started again finds it by that lock, and a process that was given the same number since is never ended.
+started again finds it by that lock. It ends the process whose number stands in the file only if that is at
+work in the run's folder: the number may be that of another process, as in a folder that a container shares.
 """
 
 from __future__ import annotations
@@ -75,9 +76,15 @@ def start(run: Run) -> None:
 
 def stop(run: Run) -> None:
     """End the fit and every process that it started; what is finished of a search is kept."""
-    pid = _pid(run)
-    if pid is None or not is_running(run):
+    if not is_running(run):
         return
+    pid = _leader(run)
+    if pid is None:
+        raise InputError(
+            "This fit was begun by somebody else, so it cannot be ended here.",
+            code="not-ours",
+            remedy="End it where it was begun.",
+        )
     _end(pid, signal.SIGTERM)
     until = time.monotonic() + _SECONDS_TO_END
     while is_running(run) and time.monotonic() < until:
@@ -148,10 +155,20 @@ def require_idle(run: Run) -> None:
         )
 
 
-def _pid(run: Run) -> int | None:
+def _leader(run: Run) -> int | None:
+    """The process that fits the run, which leads a group of its own; None where that is in doubt."""
+    child = _CHILDREN.get(run.folder)
+    if child is not None:
+        return child.pid
     try:
-        return int((run.folder / LOCK).read_text(encoding="ascii"))
-    except (OSError, ValueError):
+        pid = int((run.folder / LOCK).read_text(encoding="ascii"))
+        if pid < 2 or os.getpgid(pid) != pid:  # a group 0 would be this server's own, and 1 everybody
+            return None
+        place = Path(f"/proc/{pid}/cwd")
+        return pid if not Path("/proc/self").exists() or place.samefile(run.folder) else None
+    except ProcessLookupError:  # it ended before those that it started
+        return pid
+    except (OSError, ValueError, OverflowError, AttributeError):
         return None
 
 

@@ -90,8 +90,19 @@ class Run:
 
     @property
     def account(self) -> dict[str, Any]:
-        """What ``provenance.json`` says of the results."""
-        found: dict[str, Any] = json.loads((self.results / ACCOUNT).read_text(encoding="utf-8"))
+        """What ``provenance.json`` says of the results; refused where it says nothing of a model."""
+        try:
+            found: dict[str, Any] = json.loads((self.results / ACCOUNT).read_text(encoding="utf-8"))
+            model, rows = found["model"], found["rows"]
+            numbers = model["n_components"], model["beta"], rows["fitted"], found["items"]
+            if not all(isinstance(each, int | float) for each in numbers):
+                raise TypeError
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            raise InputError(
+                f"{self.id}: the account of the results, {ACCOUNT}, cannot be read.",
+                code="no-account",
+                remedy="Make a new run from it, and fit that.",
+            ) from None
         return found
 
     @property
@@ -122,25 +133,32 @@ class Run:
 
     def outputs(self) -> list[tuple[str, int]]:
         """The files of the results with their sizes, those in folders included."""
-        return [(name, (self.results / name).stat().st_size) for name in files_in(self.results)]
+        places = {name: self.results / name for name in files_in(self.results)}
+        return [(name, path.stat().st_size) for name, path in places.items() if self._holds(path)]
 
     def scored(self) -> list[str]:
         """The tables of scores of new participants."""
         folder = self.folder / SCORES
-        return sorted(path.name for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []
+        return sorted(path.name for path in folder.iterdir() if self._holds(path)) if folder.is_dir() else []
+
+    def _holds(self, path: Path) -> bool:
+        """Whether a path is a file of this run; a link in a run of somebody else may lead anywhere."""
+        return path.is_file() and path.resolve().is_relative_to(self.folder.resolve())
 
 
 class Runs:
     """The runs in a folder that the user chose."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder.expanduser().absolute()
-        if self.folder.exists() and not self.folder.is_dir():
-            raise InputError(f"{self.folder}: this is a file; name a folder for the runs.")
         try:
+            self.folder = folder.expanduser().absolute()
+            if self.folder.is_file():
+                raise InputError(f"{self.folder}: this is a file; name a folder for the runs.")
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
-            raise InputError(f"{self.folder}: the folder cannot be made ({error.strerror}).") from None
+            raise InputError(f"{folder}: the folder cannot be made ({error.strerror}).") from None
+        except (ValueError, RuntimeError) as error:  # a path that cannot be, and ~ of an unknown user
+            raise InputError(f"{str(folder)!r}: this is no folder ({str(error).rstrip('.')}).") from None
         if not os.access(self.folder, os.W_OK | os.X_OK):
             raise InputError(f"{self.folder}: nothing can be written into this folder. Choose another one.")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -132,13 +133,16 @@ def _score_page(asked: Asked, run: Run, *, fault: str = "", **found: Any) -> Res
 
 
 def _compare_page(asked: Asked, *, fault: str = "", pair: Any = None, command: str = "") -> Response:
-    finished = [run for run in asked.top.runs if run.done]
+    finished = []
+    for run in asked.top.runs:
+        with suppress(InputError):  # one whose account cannot be read is left out
+            finished += [(run.id, run.about, run.account["model"])] if run.done else []
     chosen = [asked.text("first") or asked.request.query_params.get("first", ""), asked.text("second")]
     return shown(
         asked,
         "compare.html",
         step="compare",
-        finished=[(each.id, each.about, each.account["model"]) for each in finished],
+        finished=finished,
         chosen=chosen,
         methods=METHODS,
         similarities=SIMILARITIES,

@@ -7,6 +7,7 @@ import ipaddress
 import os
 import secrets
 import socket
+import stat
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -79,13 +80,22 @@ class Address:
     host: str
     port: int
     token: str
+    once: str = ""
 
     @property
     def url(self) -> str:
         """The address to open, with its token."""
+        return self._with(self.token)
+
+    @property
+    def url_once(self) -> str:
+        """The address that is handed to the browser: it opens the app once."""
+        return self._with(self.once)
+
+    def _with(self, token: str) -> str:
         host = {"0.0.0.0": HOST, "::": "::1"}.get(self.host, self.host)  # all addresses are none to open
         shown = f"[{host}]" if ":" in host else host
-        return f"http://{shown}:{self.port}{START}?token={self.token}"
+        return f"http://{shown}:{self.port}{START}?token={token}"
 
 
 def is_loopback(host: str) -> bool:
@@ -112,6 +122,7 @@ def make_app(
     cookie: str,
     limit: int | None = None,
     settled: bool = False,
+    once: str = "",
 ) -> Any:
     """Return the app behind its guard."""
     most = largest_file() if limit is None else limit
@@ -124,7 +135,7 @@ def make_app(
     )
     inner.state.top = Desktop(runs, most, settled, ahead=_import_pages)
     session = _session(runs.folder)
-    return Guard(inner, hosts=hosts, token=token, session=session, cookie=cookie, limit=most)
+    return Guard(inner, hosts=hosts, token=token, session=session, cookie=cookie, limit=most, once=once)
 
 
 def serve(
@@ -160,7 +171,8 @@ def serve(
     os.umask(0o077)  # whatever is written from here on is its user's alone
     runs = Runs(folder)
     place = _bound(host, port)
-    address = Address(host, place.getsockname()[1], secrets.token_urlsafe(32))
+    tokens = (secrets.token_urlsafe(32) for _ in range(2))
+    address = Address(host, place.getsockname()[1], *tokens)
     app = make_app(
         runs,
         hosts=_hosts(address),
@@ -168,6 +180,7 @@ def serve(
         cookie=f"icqf-{address.port}",
         limit=limit,
         settled=other_machines,
+        once=address.once,
     )
     config = uvicorn.Config(
         app, log_level="warning", ws="none", lifespan="off", server_header=False, access_log=False
@@ -226,14 +239,25 @@ def _session(folder: Path) -> str:
     """The secret of the cookie, kept with the runs: a tab goes on when the app is started again."""
     path = folder / _SECRET
     try:
-        found = path.read_text(encoding="ascii").strip()
-        if len(found) >= 32 and not path.is_symlink() and path.stat().st_mode & 0o077 == 0:
-            return found
+        about = path.lstat()
+        ours = not hasattr(os, "getuid") or about.st_uid == os.getuid()  # others would know their own
+        if ours and stat.S_ISREG(about.st_mode) and about.st_mode & 0o077 == 0:
+            found = path.read_text(encoding="ascii").strip()
+            if len(found) >= 32:
+                return found
     except (OSError, UnicodeDecodeError):
         pass
-    path.unlink(missing_ok=True)
     secret = secrets.token_urlsafe(32)
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as out:
+    try:
+        path.unlink(missing_ok=True)
+        place = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise InputError(
+            f"{path}: this file cannot be replaced ({error.strerror}).",
+            code="secret",
+            remedy="Choose a folder that is yours alone.",
+        ) from None
+    with open(place, "w", encoding="ascii") as out:
         out.write(secret)
     return secret
 

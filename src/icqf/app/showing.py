@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
@@ -35,7 +36,7 @@ def results(asked: Asked) -> Response:
         tried=tried,
         others=_others(asked, run),
         files=run.outputs(),
-        has_report=(run.results / _REPORT).is_file(),
+        has_report=_REPORT in dict(run.outputs()),
         warnings=account.get("warnings", []),
         command=command("fit", "--config", run.config, "--out", "results"),
         naming=_naming(run, factors),
@@ -76,8 +77,9 @@ def another_number(asked: Asked) -> Response:
 @page
 def report(asked: Asked) -> Response:
     """The report as a page of its own, which reaches nothing else."""
-    path = asked.the_run.results / _REPORT
-    if not path.is_file():
+    run = asked.the_run
+    path = run.results / _REPORT
+    if _REPORT not in dict(run.outputs()):
         raise InputError("This run has no report.")
     return HTMLResponse(path.read_text(encoding="utf-8"), headers={"content-security-policy": REPORT_POLICY})
 
@@ -143,6 +145,8 @@ def _others(asked: Asked, run: Run) -> dict[int, Run]:
     """Runs with other numbers of factors that were made from this one."""
     found: dict[int, Run] = {}
     for other in asked.top.runs:
-        if other.about["of"] == run.id and len(other.options.n_components) == 1:
-            found.setdefault(other.options.n_components[0], other)
+        if other.about["of"] == run.id:
+            with suppress(InputError):  # its settings may have been changed by hand
+                numbers = other.options.n_components
+                found |= {numbers[0]: found.get(numbers[0], other)} if len(numbers) == 1 else {}
     return found

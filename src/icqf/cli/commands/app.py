@@ -61,7 +61,7 @@ def command(
                 err=True,
             )
         if opens:
-            webbrowser.open(address.url)
+            webbrowser.open(address.url_once)
 
     most = None if limit is None else limit * 2**20
     serve(folder, host=host, port=port, other_machines=allow_other_machines, limit=most, begin=begin)
