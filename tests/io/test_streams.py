@@ -266,3 +266,42 @@ def test_columns_that_another_program_changed_are_read_as_they_are(tmp_path):
     pq.write_table(answers.set_column(1, "q1", words), tmp_path / "a.parquet")
     frame, _ = joined(open_stream(tmp_path / "a.parquet", batch_rows=8))
     assert frame["q1"].tolist() == ["0", "1", None] * 10
+
+
+@pytest.mark.parametrize(
+    ("cells", "shown"),
+    [
+        (pa.array([[1, 2], None]), "array([1, 2])"),
+        (pa.array([0, 1], pa.timestamp("us")), "Timestamp('1970-01-01 00:00:00')"),
+        (pa.array([0, 1], pa.date32()), "datetime.date(1970, 1, 1)"),
+        (pa.array(["1", "often"]), "'often'"),
+        (pa.array(["1", "2"]), "'1'"),
+        (pa.array(["x" * 10**5, "2"]), "'" + "x" * 58 + "…"),
+    ],
+)
+def test_the_cell_that_is_no_number_is_named(tmp_path, cells, shown):
+    pq.write_table(pa.table({"q1": cells}), tmp_path / "a.parquet")
+    (batch,) = open_stream(tmp_path / "a.parquet").batches()
+    with pytest.raises(InputError) as caught:
+        batch.matrix(["q1"])
+    assert caught.value.message == f"a.parquet: the column 'q1' holds {shown}, which is no number."
+
+
+KINDS = [pa.string(), pa.binary(), pa.list_(pa.int8()), pa.timestamp("us"), pa.null()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_column_without_any_cell_is_missing_whatever_its_type(tmp_path, kind):
+    pq.write_table(pa.table({"q1": pa.array([None, None], kind)}), tmp_path / "a.parquet")
+    (batch,) = open_stream(tmp_path / "a.parquet").batches()
+    assert np.isnan(batch.matrix(["q1"])).all()
+
+
+@pytest.mark.parametrize(
+    "note", [b"no json", b'"x"', b'{"index_columns": 5}', b'{"index_columns": null}', b"[" * 10**5]
+)
+def test_a_damaged_note_of_pandas_does_not_keep_cells_from_being_read(tmp_path, note):
+    table = pa.table({"q1": [1, 2]}).replace_schema_metadata({b"pandas": note})
+    pq.write_table(table, tmp_path / "a.parquet")
+    (batch,) = open_stream(tmp_path / "a.parquet").batches()
+    assert batch.matrix(["q1"]).ravel().tolist() == [1, 2]

@@ -236,7 +236,13 @@ def _without_index(schema: Any) -> Any:
 
 
 def _known_by_pandas(schema: Any) -> dict[str, Any]:
-    return dict(json.loads((schema.metadata or {}).get(b"pandas", b"{}")))
+    """What pandas noted of the columns; nothing where the note is damaged, as cells are read without it."""
+    try:
+        found = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+    except (ValueError, RecursionError):
+        return {}
+    sound = isinstance(found, dict) and isinstance(found.get("index_columns", []), list)
+    return found if sound else {}
 
 
 def _with_known(schema: Any, known: dict[str, Any]) -> Any:

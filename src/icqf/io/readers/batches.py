@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -13,8 +14,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from icqf.data.scales import number
-from icqf.errors import InputError
+from icqf.errors import InputError, shortened
 from icqf.io.readers.tables import Table, guarded, recognised_id
+
+_LONGEST = 60  # characters of a cell that are shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,12 +100,17 @@ class Batch:
                     return np.asarray(filled)
             if pa.types.is_null(cells.type):
                 return np.full(len(self), missing, dtype=dtype)
-            if pa.types.is_primitive(cells.type) or pa.types.is_decimal(cells.type):
+            numeric = pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal
+            if any(each(cells.type) for each in numeric):
                 values = pc.cast(cells, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
                 return self._exact(name, values, dtype, missing)
-        cell = next(cell for cell in self.frame[name] if isinstance(cell, str) or not pd.isna(cell))
+        present = [cell for cell in self.frame[name] if not (pd.api.types.is_scalar(cell) and pd.isna(cell))]
+        if not present:
+            return np.full(len(self), missing, dtype=dtype)
+        cell = next((cell for cell in present if not _is_number(cell)), present[0])
+        shown = shortened(repr(cell), _LONGEST)
         raise InputError(
-            f"{self.source}: the column {name!r} holds {cell!r}, which is no number.",
+            f"{self.source}: the column {name!r} holds {shown}, which is no number.",
             code="text-cells",
             remedy="Code its answers as numbers, or leave the column out.",
             column=name,
@@ -127,6 +135,13 @@ class Batch:
                 row=int(self.rows[odd[0]]),
             )
         return cast
+
+
+def _is_number(cell: object) -> bool:
+    try:
+        return math.isfinite(float(cell))  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def arrow_frame(batch: Any) -> pd.DataFrame:
