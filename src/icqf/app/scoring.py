@@ -13,6 +13,7 @@ from icqf.app.pages import Asked, command, of_run, page, shown, to
 from icqf.app.runs import SCORES, Run
 from icqf.errors import InputError
 from icqf.workflow.compare import METHODS, SIMILARITIES
+from icqf.workflow.options import StudyOptions
 
 _PREVIEW = 8
 
@@ -34,25 +35,31 @@ def score_file(asked: Asked) -> Response:
     run, answers = asked.the_run, asked.file("answers")
     if answers is None:
         return _score_page(asked, run, fault="No file of answers was chosen.")
-    model, added = run.results / "model.icqf", {}
+    model = run.results / "model.icqf"
+    added: dict[str, Any] = {}
     try:
         for name in ("answers", "codebook", "dictionary"):
             chosen = asked.file(name)
             if chosen is not None:
                 added[name] = run.add(chosen.filename or "", chosen.file, folder="new", otherwise=name)
-        codes = asked.listed("missing_codes")
-
-        done = asked.top.desk.do(
-            lambda: _scored(scoring.score_file, model, added, id=asked.text("id") or None, codes=codes)
-        )
+        codes, visit = asked.listed("missing_codes"), asked.listed("visit")
+        given: dict[str, Any] = {"answers": added["answers"], "missing_codes": codes, "visit": visit}
+        taken = StudyOptions.of(given)
+        how: dict[str, Any] = {
+            "id": asked.text("id") or None,
+            "missing_codes": taken.missing_codes,
+            "visit": taken.visit or None,
+        }
+        done = asked.top.desk.do(lambda: scoring.score_file(model, **added, **how))
     except InputError as error:
         for path in added.values():
             path.unlink(missing_ok=True)
-        return _score_page(asked, run, fault=str(error))
+        return _score_page(asked, run, fault=_worded(error), visit=_visit(error))
     place = _write(asked, run, done, added["answers"])
     beside = [name for name in ("codebook", "dictionary") if name in added]
     more = [word for name in beside for word in (f"--{name}", added[name])]
     more += ["--missing-codes", *codes] if codes else []
+    more += [word for each in visit for word in ("--visit", each)]
     more += ["--id", asked.text("id")] if asked.text("id") else []
     typed = command("score", model, added["answers"], *more, "--out", place.name)
     table = done.scores.head(_PREVIEW)
@@ -105,11 +112,17 @@ def compare_models(asked: Asked) -> Response:
     return _compare_page(asked, pair=pair, command=typed)
 
 
-def _scored(score: Any, model: Path, added: dict[str, Path], *, id: str | None, codes: list[str]) -> Any:
-    from icqf.workflow.options import StudyOptions
+def _visit(error: InputError) -> str:
+    """The visit to keep, as it is written into the form, where a file has several of a participant."""
+    pairs = error.fields.get("visit", ()) if error.code == "duplicate-id" else ()
+    return ", ".join(f"{column}={value}" for column, value in pairs)
 
-    taken = StudyOptions.of({"answers": added["answers"], "missing_codes": codes})
-    return score(model, **added, id=id, missing_codes=taken.missing_codes)
+
+def _worded(error: InputError) -> str:
+    """What is wrong, with what to do on the page."""
+    if not _visit(error):
+        return str(error)
+    return f"{error.message} Choose the file again; the visit that is named below is then kept."
 
 
 def _write(asked: Asked, run: Run, done: Any, answers: Path) -> Path:
@@ -125,7 +138,7 @@ def _write(asked: Asked, run: Run, done: Any, answers: Path) -> Path:
 
 def _score_page(asked: Asked, run: Run, *, fault: str = "", **found: Any) -> Response:
     values: dict[str, Any] = {
-        **{"made": "", "notes": (), "n": 0, "silent": 0, "head": [], "rows": [], "command": ""},
+        **{"made": "", "notes": (), "n": 0, "silent": 0, "head": [], "rows": [], "command": "", "visit": ""},
         **{"scored": run.scored(), "fault": fault, "code": 400 if fault else 200},
         **found,
     }
