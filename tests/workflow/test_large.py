@@ -109,6 +109,22 @@ def test_the_results_say_what_is_of_everybody(frame, tmp_path):
     assert "drawn at random" in (tmp_path / "results" / "report.html").read_text()
 
 
+def test_a_folder_of_parquet_files_is_one_table_from_the_check_to_the_account(frame, tmp_path):
+    folder = tmp_path / "cohort"
+    folder.mkdir()
+    few = frame.head(200)
+    for n, part in enumerate((few[:120], few[120:])):
+        written(part, folder, f"part-{n}.parquet")
+    asked = options(folder, reverse=["q04"], n_init=1)
+    assert check_study(asked).overview.source == "cohort"
+    fit = fit_study(asked)
+    assert fit.study.questionnaire.notes[-1] == "The table of 200 rows was read in parts."  # all are shown
+    write_results(fit, tmp_path / "results")
+    account = json.loads((tmp_path / "results" / "provenance.json").read_text())
+    assert [each["file"] for each in account["inputs"]] == ["cohort/part-0.parquet", "cohort/part-1.parquet"]
+    assert account["rows"]["fitted"] == len(pd.read_parquet(tmp_path / "results" / "scores.parquet")) == 200
+
+
 def test_an_id_that_stands_twice_far_apart_is_found(frame, tmp_path):
     frame.loc[800, "record_id"] = "P0002"
     path = written(frame, tmp_path)
@@ -118,5 +134,5 @@ def test_an_id_that_stands_twice_far_apart_is_found(frame, tmp_path):
 
 def test_what_cannot_be_done_in_parts_is_said_at_once(frame, tmp_path):
     path = written(frame.assign(wave=1), tmp_path)
-    with pytest.raises(InputError, match="visit cannot be used with a table that is too large"):
+    with pytest.raises(InputError, match=r"visit cannot be used .* in parts \(cohort.parquet\); leave"):
         read_study(options(path, visit={"wave": 1}))

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from icqf.io.provenance import fingerprint_of, versions
+from icqf.io.provenance import fingerprints_of, versions
 from icqf.workflow.fit import StudyFit
 from icqf.workflow.options import FILES, StudyOptions
 
@@ -63,7 +63,7 @@ def run_account(
         "seconds": round(seconds, 3),
         "seed": options.seed,
         "options": shareable_options(options),
-        "inputs": [fingerprint_of(path) for path in files],
+        "inputs": fingerprints_of(files),
     }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from icqf.io.atomic import new_folder
-from icqf.io.provenance import fingerprint_of, versions
+from icqf.io.provenance import fingerprints_of, versions
 from icqf.workflow.contents import ACCOUNT, files_in
 from icqf.workflow.places import refuse_existing
 
@@ -69,7 +69,7 @@ def tool_account(
             "versions": versions(),
             "started": started.isoformat(timespec="seconds"),
             "options": dict(options),
-            "inputs": [fingerprint_of(path) for path in files],
+            "inputs": fingerprints_of(files),
             "notes": list(notes),
             "result": dict(result),
             "outputs": outputs,

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from icqf.data.parameters import parameter_error
 from icqf.data.parts import AnswersInParts, SomeAnswers
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.study import Study
-from icqf.errors import InputError, counted
+from icqf.errors import counted
 from icqf.io.formats import ARROW, PARQUET, TEXT
 from icqf.io.readers.batches import Batch
 from icqf.io.readers.questionnaires import NO_IDS, read_questionnaire
@@ -41,11 +42,14 @@ def stream_of(options: StudyOptions) -> Stream | None:
         return None
     for name in ("visit", "participants", "dictionary"):
         if getattr(options, name):
-            raise InputError(
-                f"{stream.source}: {name} cannot be used with a table that is too large to be held whole.",
-                code="too-large",
-                remedy="Put what it says into the table or its codebook first.",
-                name=name,
+            remedies = {
+                "visit": "leave the rows of other visits out of it first",
+                "participants": "join the two tables first",
+                "dictionary": "give a codebook instead",
+            }
+            raise parameter_error(
+                name,
+                f" cannot be used with a table that is read in parts ({stream.source}); {remedies[name]}.",
             )
     return stream
 
@@ -80,7 +84,8 @@ def sample_of(stream: Stream, *, size: int | None = None, seed: int = 0) -> Samp
         if len(together) > size:
             limit = float(np.partition(together, size)[size])
     parts = [_rows(batch, places[lots < limit]) for batch, places, lots in drawn]
-    return Sampled(_joined([*parts, *(batch for batch, _ in extreme)]), n_rows)
+    drawn_and_extreme = _joined([*parts, *(batch for batch, _ in extreme)])
+    return Sampled(replace(drawn_and_extreme, source=stream.source), n_rows)
 
 
 def _rows(batch: Batch, places: np.ndarray) -> Batch:
@@ -151,11 +156,13 @@ def everyone_like(stream: Stream, sample: Questionnaire, options: StudyOptions) 
 def sampled_study(study: Study, stream: Stream, options: StudyOptions, n_rows: int) -> Study:
     """The study of a sample, with all participants as its source."""
     sample = study.questionnaire
-    note = (
-        f"The table has {counted(n_rows, 'row')}, too many to be held at once. Factors and scores are of all "
-        "of them; what is shown of participants, intervals, and the choice of the number of factors rest on "
-        f"{counted(sample.n_participants, 'participant')} drawn at random."
-    )
+    note = f"The table of {counted(n_rows, 'row')} was read in parts."
+    if n_rows > SAMPLE:
+        note += (
+            " Factors and scores are of all of them; what is shown of participants, intervals, and the "
+            "choice of the number of factors rest on "
+            f"{counted(sample.n_participants, 'participant')} drawn at random."
+        )
     return replace(
         study,
         questionnaire=replace(sample, notes=(*sample.notes, note)),

@@ -66,7 +66,7 @@ def open_arrow(path: Path, batch_rows: int) -> ArrowStream:
     require_package("pyarrow", "pyarrow", path)
     path = path.absolute()  # datasets name their files as they were given
     if path.is_dir():
-        files = _files_in(path)
+        files = files_in(path)
     else:
         require_content(path)
         files = (path,)
@@ -138,7 +138,7 @@ def open_dataset(files: Sequence[Path], folder: Path | None) -> Any:
 _WHAT = {"parquet": "a Parquet file", "ipc": "an Arrow file"}
 
 
-def _files_in(folder: Path) -> tuple[Path, ...]:
+def files_in(folder: Path) -> tuple[Path, ...]:
     """The Parquet files of a folder and of the folders in it, in the order of their names."""
     inside = [
         path
