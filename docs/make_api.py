@@ -25,6 +25,7 @@ PACKAGES = (
     "icqf.report",
     "icqf.workflow",
     "icqf.jobs",
+    "icqf.engines",
 )
 HEAD = """\
 # Every public name

@@ -35,7 +35,17 @@ ORDER = (
     ("cli", "app"),
 )
 # Single files beside estimator.py that are parts of it.
-OF_THE_ESTIMATOR = ("chance", "fitted", "naming", "started", "stated", "stored", "streamed", "summary")
+OF_THE_ESTIMATOR = (
+    "chance",
+    "clustered",
+    "fitted",
+    "naming",
+    "started",
+    "stated",
+    "stored",
+    "streamed",
+    "summary",
+)
 ROW = {name: row for row, names in enumerate(ORDER) for name in names}
 
 # Measures of the picture, in pixels. What reads and writes stands aside, at the right.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from icqf.clustered import cluster_of, state_on_cluster
 from icqf.data.disclosure import SMALLEST_CATEGORY
 from icqf.data.parameters import check_parameters, check_start, parameter_error
 from icqf.engines.base import Callback
@@ -238,7 +239,8 @@ class ICQF(FittedModel):
             questionnaire brings its ranges, confounds and weights, unless others are given, and its
             reverse-keyed items are reversed. A path (a Parquet, Arrow or CSV file, or a folder of Parquet
             files), an Arrow dataset and a memory-mapped array (in whole numbers, -1 is missing) are read in
-            parts and never held whole; of a file, all columns but ids and confounds are items.
+            parts and never held whole; of a file, all columns but ids and confounds are items. A dask array
+            is read in parts, too, or stays with its cluster's workers where the engine is "dask".
         y : ignored
         confounds : table or list of str, optional
             Age, sex and the like, one row per participant in the same order; of a file, also the names of
@@ -288,6 +290,9 @@ class ICQF(FittedModel):
         (3, ('item1', 'item2'))
         """
         check_parameters(self)
+        cluster = cluster_of(X, self.engine)
+        if cluster is not None:
+            return state_on_cluster(self, X, cluster, confounds=confounds, sample_weight=sample_weight)
         source, confounds = in_parts(X, confounds)
         if source is not None:
             return state_in_parts(self, source, confounds=confounds, sample_weight=sample_weight)

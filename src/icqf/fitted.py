@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from icqf.clustered import is_dask_array, lazy_scores
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.frames import as_pandas, like
 from icqf.data.parts import AnswersInParts
@@ -78,7 +79,8 @@ class FittedModel(TransformerMixin, BaseEstimator):
     def transform(self, X: Any, *, confounds: Any = None) -> Any:
         """Scores (n, k) of these participants, each solved for by itself with the loadings fixed.
 
-        A participant who answered nothing gets NaN, with a warning; the order is kept.
+        A participant who answered nothing gets NaN, with a warning; the order is kept. The scores of a dask
+        array are a dask array, worked out where its parts are.
 
         Examples
         --------
@@ -88,6 +90,8 @@ class FittedModel(TransformerMixin, BaseEstimator):
         array([[1.]])
         """
         check_is_fitted(self)
+        if is_dask_array(X):
+            return lazy_scores(self, X, confounds)
         source, confounds = in_parts(X, confounds)
         if source is not None:
             return self._transform_in_parts(source, confounds)

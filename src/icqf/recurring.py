@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from icqf.chance import replication_table
 from icqf.data.questionnaire import Questionnaire
+from icqf.engines.choice import engine_of
 from icqf.errors import InputError
 from icqf.estimator import ICQF
 from icqf.resampling.dealing import group_codes
@@ -82,7 +83,7 @@ def replication_chance(
         n_resamples=n_resamples,
         groups=group_codes(groups, stated.kept),
         n_jobs=n_jobs,
-        engine=model.engine,
+        engine=engine_of(model.engine),
         rng=rng,
     )
     model.replication_ = replication_table(agreement, model.get_feature_names_out())

@@ -78,7 +78,14 @@ def few_answers(
     for start in range(0, len(answers), _ROWS_AT_A_TIME):
         part = slice(start, start + _ROWS_AT_A_TIME)
         counts += members[part].T @ ~np.isnan(answers[part])
-    few = (counts > 0) & (counts < limit) & (members.sum(axis=0)[:, None] >= limit)
+    return few_answers_of(counts, members.sum(axis=0), items, names, limit=limit)
+
+
+def few_answers_of(
+    counts: Array, members: Array, items: Sequence[str], names: Sequence[str], *, limit: int
+) -> InputWarning | None:
+    """The same from how many of each category answered each item (c, m), and its members (c,)."""
+    few = (counts > 0) & (counts < limit) & (members[:, None] >= limit)
     if not few.any():
         return None
     at, item = divmod(int(np.where(few, counts, np.inf).argmin()), len(items))

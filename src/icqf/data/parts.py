@@ -45,6 +45,12 @@ class AnswersInParts:
     stored: np.memmap[Any, Any] | None = None
 
     @classmethod
+    def of_blocks(cls, answers: Any) -> AnswersInParts:
+        """The rows of a dask array, one of its blocks after the other."""
+        whole = answers.rechunk({1: -1})
+        return cls(lambda: (SomeAnswers(block.compute()) for block in whole.blocks))
+
+    @classmethod
     def of_array(cls, answers: np.memmap[Any, Any]) -> AnswersInParts:
         """The rows of an array in a file. In whole numbers, -1 is a missing answer."""
 

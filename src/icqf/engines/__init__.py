@@ -1,1 +1,5 @@
 """Where iterations run. An engine takes problems and starts, and gives back factorizations."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

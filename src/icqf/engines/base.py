@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -97,6 +97,13 @@ class Engine(ABC):
             Of each fold: what its fits may see, and what they are judged by.
         ks, betas : sequences
             Numbers of factors, each from its NNDSVD start; and penalties, each from where the last ended.
+        """
+        return None
+
+    def processes(self, shared: Sequence[Any]) -> dict[str, Any] | None:
+        """What joblib is to be configured with so that many small fits run in the engine's own processes.
+
+        `shared` is what these fits have in common. None leaves them to the processes of this machine.
         """
         return None
 

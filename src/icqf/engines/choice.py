@@ -9,11 +9,17 @@ from icqf.engines.local import LOCAL
 from icqf.errors import InputError
 
 
-def engine_of(engine: str | Engine) -> Engine:
-    """The engine of a name, or the engine itself.
+def engine_of(engine: str | Engine, *, scheduler: str | None = None) -> Engine:
+    """The engine of a name, or the engine itself; `scheduler` is the address of a Dask cluster.
 
     Engines that need more than this package are imported when they are asked for.
     """
+    if scheduler is not None and engine != "dask":
+        raise InputError(
+            "A scheduler is named, and the engine is not a Dask cluster.",
+            code="scheduler-alone",
+            remedy='Set engine="dask", or leave the scheduler out.',
+        )
     if isinstance(engine, Engine):
         return engine
     if engine == "local":
@@ -22,6 +28,10 @@ def engine_of(engine: str | Engine) -> Engine:
         from icqf.engines.torch import TORCH
 
         return TORCH
+    if engine == "dask":
+        from icqf.engines.dask import DASK, Dask
+
+        return DASK if scheduler is None else Dask(scheduler=scheduler)
     raise InputError(f"The engine {engine!r} is not to be had.", code="no-engine", engine=engine)
 
 

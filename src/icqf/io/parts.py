@@ -18,11 +18,14 @@ from icqf.io.readers.tables import recognised_id
 def in_parts(X: Any, confounds: Any = None) -> tuple[AnswersInParts | None, Any]:
     """What is to be read in parts, and the confounds that are still to be added; None for anything else.
 
-    Files, folders and datasets of Arrow are read in parts, and so are arrays that are mapped from a file.
+    Files, folders and datasets of Arrow are read in parts, and so are arrays that are mapped from a file or
+    made by dask.
     Of a file, `confounds` may be the names of columns.
     """
     if isinstance(X, AnswersInParts):
         return X, confounds
+    if hasattr(X, "to_delayed") and hasattr(X, "blocks"):
+        return AnswersInParts.of_blocks(X), confounds
     if isinstance(X, np.memmap):
         return AnswersInParts.of_array(X), confounds
     if isinstance(X, (str, os.PathLike)) or hasattr(X, "get_fragments"):

@@ -17,9 +17,11 @@ from itertools import pairwise
 from multiprocessing import parent_process
 from typing import Any, TypeVar
 
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed, effective_n_jobs, parallel_config
+from joblib.parallel import LokyBackend, get_active_backend
 from threadpoolctl import threadpool_limits
 
+from icqf.engines.base import Engine
 from icqf.jobs.journal import Journal
 
 Work = Callable[..., dict[str, Any]]
@@ -79,9 +81,7 @@ def run_all(
     known = {record["job"]: record["result"] for record in (journal.records if journal else [])}
     results = {name: known[name] for name in jobs if name in known}
     _tell(callback, len(results), len(jobs), what)
-    todo = (
-        delayed(on_one_thread)(_named, name, work, job) for name, job in jobs.items() if name not in known
-    )
+    todo = ((_named, name, work, job) for name, job in jobs.items() if name not in known)
     with ended_quietly(started(todo, n_jobs=n_jobs, ordered=False)) as finished:
         for name, result in finished:
             if journal is not None:
@@ -95,22 +95,44 @@ def in_parallel(
     work: Callable[..., T], tasks: Iterable[tuple[Any, ...]], *, n_jobs: int | None = None
 ) -> list[T]:
     """What `work` gives for each task's arguments, in their order; one BLAS thread per process."""
-    todo = (delayed(on_one_thread)(work, *task) for task in tasks)
-    with ended_quietly(started(todo, n_jobs=n_jobs)) as results:
+    with ended_quietly(started(((work, *task) for task in tasks), n_jobs=n_jobs)) as results:
         return list(results)
 
 
-def started(tasks: Iterable[Any], *, n_jobs: int | None, ordered: bool = True) -> Any:
-    """Start joblib's tasks and return a generator of what they give, in their order or as they finish.
+@contextmanager
+def spread_over(engine: Engine, n_jobs: int | None, *, shared: Sequence[Any] = ()) -> Iterator[int | None]:
+    """Let calls that are started meanwhile go to the processes of an engine, if it has any of its own.
 
-    They run in processes that do not hear Ctrl-C or an end that is asked for: the process that started them
-    hears it, and ends them; they would only write their own tracebacks.
+    Gives the number of processes to ask for: `n_jobs`, or all that the engine has. What calls have in common
+    (`shared`) is sent there once.
     """
+    backend = engine.processes(shared)
+    if backend is None:
+        yield n_jobs
+        return
+    with parallel_config(**backend):
+        yield -1
+
+
+def started(calls: Iterable[tuple[Any, ...]], *, n_jobs: int | None, ordered: bool = True) -> Any:
+    """Start calls, each a function and its arguments, with BLAS on one thread.
+
+    Returns a generator of what they give, in their order or as they finish. They run in processes of this
+    machine, or wherever `spread_over` sends them. Processes of ours do not hear Ctrl-C or an end that is
+    asked for: the process that started them hears it, and ends them; they would only write their own
+    tracebacks.
+    """
+    backend, _ = get_active_backend()
+    ours = isinstance(backend, LokyBackend)
     parallel = Parallel(
-        n_jobs=n_jobs, return_as="generator" if ordered else "generator_unordered", **_workers_watch()
+        n_jobs=n_jobs,
+        return_as="generator" if ordered else "generator_unordered",
+        **(_workers_watch() if ours else {}),
     )
-    if threading.current_thread() is not threading.main_thread():  # which alone may say what signals do
-        return parallel(tasks)
+    caller = on_one_thread if ours else called_on_one_thread
+    tasks = (delayed(caller)(*call) for call in calls)
+    if not ours or threading.current_thread() is not threading.main_thread():
+        return parallel(tasks)  # only the main thread may say what signals do
     names = ("SIGINT", "SIGTERM", "SIGHUP")
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
     # A process ignores from its beginning what is ignored where it is started.
@@ -122,6 +144,12 @@ def started(tasks: Iterable[Any], *, n_jobs: int | None, ordered: bool = True) -
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
+def called_on_one_thread(work: Callable[..., T], *arguments: Any) -> T:
+    """What `work` gives with BLAS on one thread."""
+    with threadpool_limits(limits=1):
+        return work(*arguments)
+
+
 class OneThread:
     """Calls work with BLAS on one thread: its matrices are small, and other processes use the others.
 
@@ -131,8 +159,7 @@ class OneThread:
 
     def __call__(self, work: Callable[..., T], *arguments: Any) -> T:
         """Call `work` with these arguments."""
-        with threadpool_limits(limits=1):
-            return work(*arguments)
+        return called_on_one_thread(work, *arguments)
 
     def __reduce__(self) -> tuple[Callable[[], OneThread], tuple[()]]:
         return _received, ()

@@ -19,9 +19,10 @@ from icqf.baselines.count import FactorCount
 from icqf.data.parameters import BETAS, check_parameter, parameter_error
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.rows import refuse_other_rows
+from icqf.engines.choice import engine_of
 from icqf.errors import InputError, InputWarning, counted
 from icqf.estimator import ICQF, scores_of_fit, warned_if_empty
-from icqf.jobs.parallel import Progress
+from icqf.jobs.parallel import Progress, spread_over
 from icqf.recurring import N_RESAMPLES
 from icqf.resampling import tolerances
 from icqf.resampling.dealing import group_codes
@@ -217,24 +218,25 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         plan = self._plan(model, replace(stated, problem=problem), together, seed)
         journal = None if self.checkpoint is None else SearchJournal(self.checkpoint, fingerprint(plan))
         ks = self._candidates(problem, seed)
-        trials = run_search(
-            plan,
-            ks,
-            widen=isinstance(self.n_components, str) and problem.n >= FEWEST,
-            strengthen=isinstance(self.betas, str) and problem.n >= FEWEST,
-            journal=journal,
-            n_jobs=self.n_jobs,
-            callback=self.callback,
-        )
-        self.cv_results_ = as_table(trials)
-        self.errors_ = error_table(self.cv_results_)
+        with spread_over(engine_of(model.engine), self.n_jobs, shared=[plan]) as n_jobs:
+            trials = run_search(
+                plan,
+                ks,
+                widen=isinstance(self.n_components, str) and problem.n >= FEWEST,
+                strengthen=isinstance(self.betas, str) and problem.n >= FEWEST,
+                journal=journal,
+                n_jobs=n_jobs,
+                callback=self.callback,
+            )
+            self.cv_results_ = as_table(trials)
+            self.errors_ = error_table(self.cv_results_)
 
-        self.stability_ = None
-        if self.stability or self.rule == "stable":
-            self.stability_ = self._stability(problem, together, model.max_iter, seed)
-        self.replicable_ = None
-        if self.rule == "replicable":
-            self.replicable_ = self._replicable(problem, together, seed)
+            self.stability_ = None
+            if self.stability or self.rule == "stable":
+                self.stability_ = self._stability(problem, together, model.max_iter, seed, n_jobs)
+            self.replicable_ = None
+            if self.rule == "replicable":
+                self.replicable_ = self._replicable(problem, together, seed, n_jobs)
         looked_at: dict[str, Any] = {
             "stability": self.stability_,
             "replicable": self.replicable_,
@@ -284,7 +286,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         return model
 
     def _engine(self) -> Any:
-        return self._estimator().engine
+        return engine_of(self._estimator().engine)
 
     def _plan(self, model: ICQF, stated: StatedProblem, groups: Array | None, seed: int) -> Plan:
         problem = stated.problem
@@ -308,7 +310,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
             model.max_iter,
             seed=seed,
             given=stated.given,
-            engine=model.engine,
+            engine=engine_of(model.engine),
             thorough=self.thorough,
         )
 
@@ -344,7 +346,9 @@ class ICQFCV(TransformerMixin, BaseEstimator):
             )
         return ks
 
-    def _stability(self, problem: Problem, groups: Array | None, max_iter: int, seed: int) -> pd.DataFrame:
+    def _stability(
+        self, problem: Problem, groups: Array | None, max_iter: int, seed: int, n_jobs: int | None
+    ) -> pd.DataFrame:
         rng = np.random.default_rng([seed, 1])
         rows = best_by_k(self.errors_)
         return stability_curve(
@@ -353,11 +357,13 @@ class ICQFCV(TransformerMixin, BaseEstimator):
             [halves_of(problem, groups=groups, rng=rng) for _ in range(self.n_halves)],
             tol=self.search_tol,
             max_iter=max_iter,
-            n_jobs=self.n_jobs,
+            n_jobs=n_jobs,
             engine=self._engine(),
         )
 
-    def _replicable(self, problem: Problem, groups: Array | None, seed: int) -> pd.DataFrame:
+    def _replicable(
+        self, problem: Problem, groups: Array | None, seed: int, n_jobs: int | None
+    ) -> pd.DataFrame:
         """What resamples say about the numbers of factors up to the one that predicts best."""
         rows = best_by_k(self.errors_)
         rows = rows[rows["n_components"] <= best_row(self.errors_)[0]]
@@ -366,7 +372,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
             [(int(k), float(beta)) for k, beta in zip(rows["n_components"], rows["beta"], strict=True)],
             n_resamples=self.n_resamples,
             groups=groups,
-            n_jobs=self.n_jobs,
+            n_jobs=n_jobs,
             engine=self._engine(),
             rng=np.random.default_rng([seed, 3]),
         )

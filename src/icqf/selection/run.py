@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from joblib import delayed, effective_n_jobs
+from joblib import effective_n_jobs
 
 from icqf.baselines.retention import parallel_analysis
 from icqf.engines.choice import engine_of
 from icqf.errors import InputError, counted
-from icqf.jobs.parallel import Progress, ended_quietly, on_one_thread, started
+from icqf.jobs.parallel import Progress, ended_quietly, started
 from icqf.selection.journal import SearchJournal
 from icqf.selection.rules import best_row, error_table
 from icqf.selection.search import Plan, Trial, run_task, tasks
@@ -85,7 +85,7 @@ def _run(
     total = len(ks) * n_folds * sum(len(plan.betas) for plan in plans)
     done = total - sum(len(task.ks) * len(task.folds) * len(plan.betas) for plan, task in todo)
     _tell(callback, done, total, known)
-    work = (delayed(on_one_thread)(run_task, plan, task) for plan, task in todo)
+    work = ((run_task, plan, task) for plan, task in todo)
     with ended_quietly(started(work, n_jobs=n_jobs, ordered=False)) as results:
         for finished in results:
             if journal is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from icqf.errors import InputError
 
 Array = NDArray[Any]
 
@@ -58,6 +60,11 @@ class Block:
         return np.ones_like(self.X) if self.O is None else self.O
 
 
+def is_small(n: int, m: int, dtype: Any) -> bool:
+    """Whether a table (n, m) is small enough to be kept as floats."""
+    return 2 * n * m * np.dtype(dtype).itemsize <= _CACHE_BYTES
+
+
 @dataclass(frozen=True)
 class Observations:
     """Answers as stored, the confound design and the weights; read as blocks of floats.
@@ -72,6 +79,7 @@ class Observations:
     hidden: Array | None = None  # as answers, True where an answer is treated as missing
     scale: Array | None = None  # (m,), what answers are multiplied by when they are read; None is 1
     dtype: Any = np.float32
+    keeps_floats: bool | None = None  # whether the decoded table is kept; None where it is small enough
 
     @property
     def n(self) -> int:
@@ -101,7 +109,14 @@ class Observations:
         """Those of some participants."""
         return self._of_participants(rows, rows)
 
-    def _of_participants(self, rows: Array, stored: Array, **others: Any) -> Observations:
+    def part(self, rows: slice) -> Observations:
+        """Those of consecutive participants, decoded once if the whole would be."""
+        return replace(self._part(rows), keeps_floats=self._is_small)
+
+    def _part(self, rows: slice) -> Observations:
+        return self._of_participants(rows, rows)
+
+    def _of_participants(self, rows: Array | slice, stored: Array | slice, **others: Any) -> Observations:
         return replace(
             self,
             answers=self.answers[stored],
@@ -136,6 +151,15 @@ class Observations:
         """Σω: participants, each counted with its weight."""
         return float(self.n) if self.weights is None else float(self.weights.sum())
 
+    def item_sums(self) -> Array:
+        """Of each column's answers the sum, the sum of squares and the number (3, m), weighted."""
+        sums = np.zeros((3, self.m))
+        for block in self.blocks():
+            block = block.precise()
+            weights = np.ones(block.n) if block.weights is None else block.weights
+            sums += np.stack([weights @ block.X, weights @ block.X**2, weights @ block.observed()])
+        return sums
+
     @property
     def c(self) -> int:
         """Columns of the confound design."""
@@ -166,8 +190,11 @@ class Observations:
 
     @cached_property
     def _cached(self) -> tuple[Block, ...] | None:
-        floats = 2 * self.n * self.m * np.dtype(self.dtype).itemsize
-        return tuple(map(self._decoded, self._spans)) if floats <= _CACHE_BYTES else None
+        return tuple(map(self._decoded, self._spans)) if self._is_small else None
+
+    @property
+    def _is_small(self) -> bool:
+        return is_small(self.n, self.m, self.dtype) if self.keeps_floats is None else self.keeps_floats
 
     def answer_counts(self) -> Array:
         """How many participants answered each column (m,), whatever their weight."""
@@ -211,14 +238,17 @@ class Observations:
 
 @dataclass(frozen=True)
 class Elsewhere(Observations):
-    """Answers that never come here: what is known of them as a whole.
+    """Answers that never come here, such as those on a cluster or at other sites: what is known of all.
 
-    `answers` is (0, m) and `design` (c, 0).
+    `answers` is (0, m) and `design` (c, 0). The engine that has them knows what the `parts` are.
     """
 
+    parts: tuple[Any, ...] = ()
     counts: tuple[int, ...] = ()  # participants of each part
     answered: Array = field(default_factory=lambda: np.zeros(0))  # (m,), how many answered each item
+    sums: Array = field(default_factory=lambda: np.zeros((3, 0)))  # see `item_sums`, in the items' own units
     total_weight: float = 0.0  # Σω
+    fetch: Callable[[Elsewhere, Array], Observations] | None = None  # brings some participants here
 
     @property
     def n(self) -> int:
@@ -231,9 +261,36 @@ class Elsewhere(Observations):
     def answer_counts(self) -> Array:
         return self.answered
 
+    def item_sums(self) -> Array:
+        return self.sums
+
     @property
     def size(self) -> float:
         return self.total_weight
+
+    def take(self, rows: Array) -> Observations:
+        """Those of some participants (in order), which are brought here."""
+        if self.fetch is None:
+            raise self._not_here()
+        return self.fetch(self, rows)
+
+    def hide(self, mask: Array) -> Observations:
+        raise self._not_here()
+
+    def _of_participants(self, rows: Array | slice, stored: Array | slice, **others: Any) -> Observations:
+        raise self._not_here()
+
+    def _table(self, rows: slice) -> tuple[Array, Array]:
+        raise self._not_here()
+
+    @staticmethod
+    def _not_here() -> InputError:
+        return InputError(
+            "The answers stay where they are, and this needs them here.",
+            code="answers-elsewhere",
+            remedy="A dask array can be fitted with the solver 'fast' from a named start, and scored; for "
+            "anything else give a table.",
+        )
 
 
 @dataclass(frozen=True)
@@ -280,6 +337,9 @@ class VisitObservations(Observations):
         return self._of_participants(
             rows, visits, participant=np.repeat(np.arange(len(rows)), counts), bin=self.bin[visits]
         )
+
+    def _part(self, rows: slice) -> Observations:
+        return self.take(np.arange(rows.start, rows.stop))
 
     def shuffled(self, rng: np.random.Generator) -> VisitObservations:
         """With each participant's visits dealt anew to the bins that the participant was seen in."""

@@ -112,9 +112,18 @@ class Rescale:
 class RowsHere:
     """All participants in this process, block after block."""
 
-    def __init__(self, observations: Observations, *, first: int = 0) -> None:
+    def __init__(
+        self, observations: Observations, *, first: int = 0, held: Sequence[Held] | None = None
+    ) -> None:
         self.observations = observations
-        self._held = [Held(first + block.start) for block in observations.spans]
+        if held is None:
+            held = [Held(first + block.start) for block in observations.spans]
+        self._held = list(held)
+
+    @property
+    def held(self) -> tuple[Held, ...]:
+        """What is kept of each block."""
+        return tuple(self._held)
 
     def start_at(self, start: Factors) -> None:
         """Begin at these scores and multipliers."""

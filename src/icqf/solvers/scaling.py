@@ -49,12 +49,7 @@ def _in_proportion(weights: Array, span: Array) -> Array:
 
 def _deviations(problem: Problem) -> Array:
     """Standard deviation of each item's observed answers, and no less than a tenth of its range."""
-    total, square, count = (np.zeros(problem.m) for _ in range(3))
-    for block in problem.precise_blocks():
-        weights = np.ones(len(block.X)) if block.weights is None else block.weights
-        total += weights @ block.X
-        square += weights @ block.X**2
-        count += weights @ block.observed()
+    total, square, count = problem.observations.item_sums()
     count = np.maximum(count, 1e-300)
     variance = np.maximum(square / count - (total / count) ** 2, 0)
     return np.maximum(np.sqrt(variance), _SMALLEST_DEVIATION * problem.span)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,12 @@ class StoredAnswers:
         stored = self.read(rows)
         return np.where(stored >= 0, stored, np.nan).astype(np.float32)
 
+    def part(self, rows: slice) -> StoredAnswers:
+        """Consecutive rows of the same file."""
+        width = self.shape[1] * np.dtype(self.dtype).itemsize
+        shape = rows.stop - rows.start, self.shape[1]
+        return replace(self, shape=shape, offset=self.offset + rows.start * width)
+
     def take(self, rows: Array) -> Array:
         """Some rows, by their places in ascending order, as they are stored."""
         width = self.shape[1] * np.dtype(self.dtype).itemsize
@@ -70,6 +76,14 @@ class StoredObservations(Observations):
             None if self.weights is None else self.weights[rows],
             scale=self.scale,
             dtype=self.dtype,
+        )
+
+    def _part(self, rows: slice) -> Observations:
+        return replace(
+            self,
+            answers=self.answers.part(rows),
+            design=np.ascontiguousarray(self.design[:, rows]),
+            weights=None if self.weights is None else self.weights[rows],
         )
 
     def hide(self, mask: Array) -> Observations:

@@ -16,9 +16,10 @@ from icqf.averaging import consensus
 from icqf.baselines.rules import RuleTable
 from icqf.data.study import Study
 from icqf.data.validate import EmptyRowsWarning
+from icqf.engines.choice import engine_of
 from icqf.errors import InputError, InputWarning, concerns_users, counted
 from icqf.estimator import ICQF
-from icqf.jobs.parallel import Progress
+from icqf.jobs.parallel import Progress, spread_over
 from icqf.naming import refuse_swapped
 from icqf.recurring import replication_chance
 from icqf.selection.estimator import FEWEST, ICQFCV
@@ -124,18 +125,14 @@ def fit_study(
             model = model_of(options).set_params(**chosen).fit(study.everyone)
             values = model.transform(study.questionnaire)
         tell = callback or (lambda _: None)
-        if options.consensus:
-            tell(Progress(0, 0, what="Averaging over resampled participants"))
-            model = consensus(model, study.questionnaire, n_jobs=options.jobs, random_state=options.seed)
-            values = model.transform(study.questionnaire)
-        if options.bootstrap and model.replication_ is None and model.n_participants_ >= FEWEST:
-            tell(Progress(0, 0, what="Asking whether another study would find the factors again"))
-            replication_chance(
-                model,
-                study.questionnaire,
-                n_jobs=options.jobs,
-                random_state=options.seed,
-            )
+        with spread_over(engine_of(model.engine), options.jobs) as jobs:
+            if options.consensus:
+                tell(Progress(0, 0, what="Averaging over resampled participants"))
+                model = consensus(model, study.questionnaire, n_jobs=jobs, random_state=options.seed)
+                values = model.transform(study.questionnaire)
+            if options.bootstrap and model.replication_ is None and model.n_participants_ >= FEWEST:
+                tell(Progress(0, 0, what="Asking whether another study would find the factors again"))
+                replication_chance(model, study.questionnaire, n_jobs=jobs, random_state=options.seed)
         _give_names(model, options.names)
     scores = pd.DataFrame(
         values, index=study.questionnaire.answers.index, columns=model.get_feature_names_out()
@@ -220,7 +217,8 @@ def searcher(options: StudyOptions, *, checkpoint: Path | None, callback: Callba
 
 def model_of(options: StudyOptions) -> ICQF:
     """Return the model that the options ask for, its number of factors and β left open."""
-    return ICQF(random_state=options.seed, engine=options.engine, **options.model_parameters)
+    engine = engine_of(options.engine, scheduler=options.scheduler)
+    return ICQF(random_state=options.seed, engine=engine, **options.model_parameters)
 
 
 def said(caught: list[warnings.WarningMessage]) -> tuple[Warning, ...]:

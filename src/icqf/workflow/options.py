@@ -79,6 +79,8 @@ class StudyOptions:
         Processes for cross-validation.
     engine : {"local", "dask", "torch"}
         Where the iterations run; see `icqf.ICQF`.
+    scheduler : str, optional
+        The address of a Dask cluster's scheduler, such as ``"tcp://10.0.0.5:8786"``, for the engine "dask".
     format : {"csv", "parquet", "xlsx", "sav"}
         Format of the tables that are written.
     consensus : bool
@@ -137,6 +139,7 @@ class StudyOptions:
     seed: int = 0
     jobs: int = 1
     engine: str = "local"
+    scheduler: str | None = None
     consensus: bool = False
     format: str = "csv"
     report: bool = True
@@ -364,7 +367,7 @@ KINDS: dict[str, Kind] = PARAMETERS | {
 # Options that are more than one checked value; a text that says what is wanted is what they raise.
 _TAKE: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(FILES, _path),
-    **dict.fromkeys(("id", "groups", "weights"), _text),
+    **dict.fromkeys(("id", "groups", "weights", "scheduler"), _text),
     **dict.fromkeys(("confounds", "items", "subscales", "reverse", "names"), _texts),
     "confound_ranges": _ranges,
     "missing_codes": _codes,

@@ -150,6 +150,11 @@ _engine = [
         default=StudyOptions.engine,
         help="Where the iterations run: this machine's processors, a Dask cluster, or a GPU.",
     ),
+    click.option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Scheduler of the Dask cluster, such as tcp://10.0.0.5:8786; for --engine dask.",
+    ),
 ]
 
 _average = [

@@ -201,5 +201,8 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "longitudinal-model": _with("Use it with icqf score."),
     "other-machines": _with("Leave --host out, or add --allow-other-machines if that is what you want."),
     "port": _with("Name another one with --port."),
+    "scheduler-alone": _with("Add --engine dask, or leave --scheduler out."),
+    "no-client": lambda said: "No Dask cluster is named. Give its scheduler with --scheduler tcp://….",
+    "workers-killed": _with("They may need more memory."),
     "too-few": _with("Give --n-components and --beta to try more."),
 }

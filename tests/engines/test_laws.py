@@ -1,14 +1,15 @@
-"""The laws of the engine: blocks, batches and masks change nothing but the last digits."""
+"""The laws of every engine: blocks, batches and masks change nothing but the last digits."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
 
 from icqf import ICQF
 from icqf.datasets import make_synthetic
+from icqf.engines import choice
 from icqf.engines.base import IterationProgress, Solver
-from icqf.engines.choice import run
 from icqf.solvers import observations
 from icqf.solvers.start import Starts
 from solving import with_answers
@@ -20,9 +21,34 @@ def stated(**options):
     return model.state(data.answers, confounds=data.confounds).problem
 
 
-@pytest.fixture(params=[None, "item_range"], ids=["bound off", "bound on"])
-def problem(request):
-    return stated(reconstruction_max=request.param)
+ENGINES = {
+    "bound off": ("local", None),
+    "bound on": ("local", "item_range"),
+    "dask": ("dask", "item_range"),
+}
+
+
+every_engine = pytest.mark.parametrize("engine_and_bound", ENGINES, indirect=True)
+
+
+@pytest.fixture(params=["bound off", "bound on"])
+def engine_and_bound(request):
+    engine, bound = ENGINES[request.param]
+    if engine == "dask":  # three chunks for two workers
+        from icqf.engines import Dask
+
+        engine = Dask(request.getfixturevalue("client"), chunk=30)
+    return engine, bound
+
+
+@pytest.fixture
+def problem(engine_and_bound):
+    return stated(reconstruction_max=engine_and_bound[1])
+
+
+@pytest.fixture
+def run(engine_and_bound):
+    return partial(choice.run, engine=engine_and_bound[0])
 
 
 def close(a, b, **limits):
@@ -32,7 +58,7 @@ def close(a, b, **limits):
 
 @pytest.mark.parametrize("exact", [True, False])
 @pytest.mark.parametrize("rows", [7, 30, 89])
-def test_many_blocks_equal_one_block(monkeypatch, problem, rows, exact):
+def test_many_blocks_equal_one_block(monkeypatch, run, problem, rows, exact):
     start = Starts(problem).make("nndsvd", 3)
     (one,) = run(problem, start, tol=1e-3, exact=exact)
     monkeypatch.setattr(observations, "_BLOCK_ROWS", rows)
@@ -43,7 +69,8 @@ def test_many_blocks_equal_one_block(monkeypatch, problem, rows, exact):
     close(one, many)
 
 
-def test_the_order_of_participants_does_not_matter(monkeypatch, problem):
+@every_engine
+def test_the_order_of_participants_does_not_matter(monkeypatch, run, problem):
     monkeypatch.setattr(observations, "_BLOCK_ROWS", 20)
     start = Starts(problem).make("nndsvd", 3)
     order = np.random.default_rng(1).permutation(problem.n)
@@ -60,7 +87,7 @@ def test_the_order_of_participants_does_not_matter(monkeypatch, problem):
 
 
 @pytest.mark.parametrize("exact", [True, False])
-def test_a_batch_equals_its_problems_one_by_one(problem, exact):
+def test_a_batch_equals_its_problems_one_by_one(run, problem, exact):
     """Problems that share answers and differ in mask, weights or β: to the bit."""
     rng = np.random.default_rng(2)
     mask = rng.random((problem.n, problem.m)) < 0.2
@@ -75,7 +102,7 @@ def test_a_batch_equals_its_problems_one_by_one(problem, exact):
     assert not np.allclose(together[0].factors.loadings, together[1].factors.loadings)
 
 
-def test_a_mask_gives_what_the_masked_table_gives(problem):
+def test_a_mask_gives_what_the_masked_table_gives(run, problem):
     mask = np.random.default_rng(3).random((problem.n, problem.m)) < 0.3
     answers = problem.answers.astype(float)
     answers[mask] = np.nan
@@ -85,7 +112,8 @@ def test_a_mask_gives_what_the_masked_table_gives(problem):
     np.testing.assert_array_equal(found[0].factors.scores, found[1].factors.scores)
 
 
-def test_a_resample_equals_its_rows_repeated(problem):
+@every_engine
+def test_a_resample_equals_its_rows_repeated(run, problem):
     counts = np.random.default_rng(4).multinomial(problem.n, np.full(problem.n, 1 / problem.n))
     start = Starts(problem).make("nndsvd", 3)
     drawn, rows = np.flatnonzero(counts), np.repeat(np.arange(problem.n), counts)
@@ -95,7 +123,7 @@ def test_a_resample_equals_its_rows_repeated(problem):
     np.testing.assert_allclose(weighted.factors.loadings, repeated.factors.loadings, atol=1e-6)
 
 
-def test_a_fit_that_begins_near_its_end_is_there_soon(problem):
+def test_a_fit_that_begins_near_its_end_is_there_soon(run, problem):
     start = Starts(problem).make("nndsvd", 3)
     (first,) = run(problem, start, tol=2e-3, exact=False)
     (warm,), (cold,) = (
@@ -104,7 +132,7 @@ def test_a_fit_that_begins_near_its_end_is_there_soon(problem):
     assert warm.n_iter < cold.n_iter
 
 
-def test_one_start_for_all_and_several_for_one(problem):
+def test_one_start_for_all_and_several_for_one(run, problem):
     starts = Starts(problem)
     begin = [starts.make(name, 3, np.random.default_rng(0)) for name in ("nndsvd", "rotated", "random")]
     found = run(problem, begin, tol=1e-3)
@@ -114,7 +142,7 @@ def test_one_start_for_all_and_several_for_one(problem):
         run([problem, problem], begin, tol=1e-3)
 
 
-def test_a_start_is_left_alone(problem):
+def test_a_start_is_left_alone(run, problem):
     start = Starts(problem).make("nndsvd", 3)
     before = start.scores.copy(), start.loadings.copy()
     for solver in (Solver(), Solver("admm")):
@@ -123,14 +151,16 @@ def test_a_start_is_left_alone(problem):
     np.testing.assert_array_equal(start.loadings, before[1])
 
 
-def test_a_callback_hears_of_every_iteration(problem):
+@every_engine
+def test_a_callback_hears_of_every_iteration(run, problem):
     heard: list[IterationProgress] = []
     (found,) = run(problem, Starts(problem).make("nndsvd", 3), tol=1e-3, callback=heard.append)
     assert [each.iteration for each in heard] == list(range(1, found.n_iter + 1))
     assert [each.objective for each in heard] == found.trace.objective
 
 
-def test_a_fit_that_ran_out_of_iterations_says_so(problem):
+@every_engine
+def test_a_fit_that_ran_out_of_iterations_says_so(run, problem):
     (found,) = run(problem, Starts(problem).make("nndsvd", 3), tol=1e-6, max_iter=2)
     assert not found.converged and found.n_iter == 2
     assert not found.certificate.holds(1e-6)

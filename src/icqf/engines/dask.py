@@ -1,0 +1,422 @@
+"""The engine of a Dask cluster: chunks of participants live with its workers, and only sums come back."""
+
+from __future__ import annotations
+
+import socket
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+
+from icqf.engines.base import Engine
+from icqf.engines.chunks import (
+    MOST_CHUNKS,
+    Chunk,
+    Worked,
+    added,
+    exact_scores_of,
+    factors_of,
+    found_in,
+    in_units,
+    joined,
+    n_factors_of,
+    placed,
+    size_of,
+    taken,
+    worked,
+)
+from icqf.engines.local import LOCAL
+from icqf.errors import InputError
+from icqf.solvers.block_step import Multipliers
+from icqf.solvers.observations import Array, Elsewhere, Observations
+from icqf.solvers.problem import Problem
+from icqf.solvers.result import Factors
+from icqf.solvers.rows import Pass, Rows, RowsHere
+
+try:
+    import dask
+    import distributed
+    from dask.sizeof import sizeof
+    from distributed.comm import parse_address, parse_host_port
+    from distributed.comm.registry import get_backend
+except ModuleNotFoundError as error:
+    raise InputError(
+        "A Dask cluster needs the packages dask and distributed, which are not installed.",
+        code="no-dask",
+        remedy='Install them with pip install "icqf[cluster]".',
+    ) from error
+
+CHUNK = 131_072  # participants: 64 blocks, whose pass takes a good part of a second
+_BRANCHES = 8  # sums that are added at each node of the tree
+_CONNECT_SECONDS = 5
+_LONGEST_GREETING = 2**20  # bytes
+_WORKERS_SECONDS = 15
+_TRIES = 20  # of one pass, when workers are lost again and again
+_SECONDS_BETWEEN_TRIES = 0.2
+
+# What the scheduler goes by when it decides where a task runs: with the chunk, rather than the chunk with it.
+sizeof.register(Chunk, size_of)
+sizeof.register(Worked, size_of)
+
+
+class Dask(Engine):
+    """A Dask cluster. Answers and scores stay with its workers; what travels in a fit are sums and loadings.
+
+    A worker that is lost costs what it had worked out, which the others work out again. The result is that of
+    the local engine, to rounding, however many workers there are.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        The cluster; None takes the one at `scheduler`, or else the client that is current.
+    scheduler : str, optional
+        The address of a scheduler, such as ``"tcp://10.0.0.5:8786"``.
+    chunk : int
+        Participants that are sent together and worked on by one thread. Answers in this process that make one
+        chunk only are fitted here.
+
+    Examples
+    --------
+    A cluster that runs already, and one of your own::
+
+        ICQF(8, engine=Dask(scheduler="tcp://10.0.0.5:8786")).fit(answers)
+
+        with distributed.Client(n_workers=4) as client:
+            ICQF(8, engine=Dask(client)).fit(answers)
+
+    Few participants make one chunk, which the cluster is not asked for:
+
+    >>> from icqf.engines import Dask
+    >>> Dask(scheduler="tcp://10.0.0.5:8786").chunk
+    131072
+    """
+
+    def __init__(self, client: Any = None, *, scheduler: str | None = None, chunk: int = CHUNK) -> None:
+        if client is not None and scheduler is not None:
+            raise InputError("Give a client or the address of a scheduler, not both.", code="two-clusters")
+        self._given, self.scheduler, self.chunk = client, scheduler, chunk
+        self._own: Any = None
+        self._sent: _Sent | None = None
+
+    # --- the cluster ---------------------------------------------------------------------------------
+
+    @property
+    def client(self) -> Any:
+        """The client that is used, once it has workers."""
+        client = self._found()
+        if not client.nthreads():
+            try:
+                client.wait_for_workers(1, timeout=_WORKERS_SECONDS)
+            except TimeoutError:
+                address = client.scheduler.address
+                raise InputError(
+                    f"The Dask scheduler at {address} has had no worker for {_WORKERS_SECONDS} seconds.",
+                    code="no-workers",
+                    remedy=f"Start some: dask worker {address}",
+                    address=address,
+                ) from None
+        return client
+
+    def _found(self) -> Any:
+        if self._given is not None:
+            return self._given
+        address = self.scheduler
+        if address is None:
+            try:
+                return distributed.get_client()
+            except ValueError:
+                address = dask.config.get("scheduler-address", None)
+        if address is None:
+            raise InputError(
+                "There is no Dask client in this process.",
+                code="no-client",
+                remedy="Make one with distributed.Client(…), or name the scheduler: "
+                'engine=icqf.engines.Dask(scheduler="tcp://…").',
+            )
+        if self._own is None or self._own.status != "running":
+            self._own = _connected(address)
+            weakref.finalize(self, self._own.close)
+        return self._own
+
+    def close(self) -> None:
+        """End the connection, if this engine has made it."""
+        self._sent = None
+        if self._own is not None:
+            self._own.close()
+            self._own = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self  # a cluster is not copied with the settings of a model
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _local, ()  # who carries it to a worker has work to do there, not on the cluster once more
+
+    def processes(self, shared: Sequence[Any]) -> dict[str, Any]:
+        """The workers, by joblib's backend for Dask; every worker gets what fits share."""
+        return {"backend": "dask", "client": self.client, "scatter": list(shared)}
+
+    # --- participants --------------------------------------------------------------------------------
+
+    @contextmanager
+    def participants(self, problem: Problem) -> Iterator[Rows]:
+        """The participants of a problem, with the workers."""
+        observations, client = problem.observations, self.client
+        if len(chunk_edges(observations.n, self.chunk)) == 2 and not isinstance(observations, Elsewhere):
+            yield RowsHere(observations)
+            return
+        if self._sent is None or not self._sent.is_of(observations, client):
+            self._sent = _Sent(client, observations, self.chunk)
+        rows = DaskRows(client, self._sent)
+        with told_plainly(client):
+            yield rows
+
+    def fetched(self, observations: Elsewhere, rows: Array) -> Observations:
+        """Some participants (in order) of answers on the cluster, brought here."""
+        edges = np.cumsum([0, *observations.counts])
+        wanted = [rows[slice(*np.searchsorted(rows, ends))] - ends[0] for ends in pairwise(edges)]
+        some = [(part, own) for part, own in zip(observations.parts, wanted, strict=True) if len(own)]
+        found = self.client.gather(self.client.map(taken, *zip(*some, strict=True), pure=False))
+        return joined(found, observations.scale)
+
+
+def chunk_edges(n: int, chunk: int) -> list[int]:
+    """Where chunks of about so many of n participants begin, and where the last one ends."""
+    number = min(MOST_CHUNKS, max(1, round(n / chunk)))
+    return [round(at * n / number) for at in range(number + 1)]
+
+
+class _Sent:
+    """The chunks of some observations as futures; those sent from here are sent again where they are lost."""
+
+    def __init__(self, client: Any, observations: Observations, chunk: int) -> None:
+        self.client = client
+        self._observations = weakref.ref(observations, self._let_go)
+        self.elsewhere = isinstance(observations, Elsewhere)
+        if isinstance(observations, Elsewhere):
+            self.edges = [0, *np.cumsum(observations.counts).tolist()]
+            self.futures = list(client.compute(chunks_elsewhere(observations)))
+        else:
+            self.edges = chunk_edges(observations.n, chunk)
+            self.futures = self._send(range(len(self.edges) - 1))
+
+    @property
+    def observations(self) -> Observations:
+        """What was sent."""
+        observations = self._observations()
+        if observations is None:
+            raise ValueError("These observations are gone.")
+        return observations
+
+    def _let_go(self, _: object) -> None:
+        """Leave the workers nothing that nobody can ask for any longer."""
+        self.futures = []
+
+    def is_of(self, observations: Observations, client: Any) -> bool:
+        """Whether these are the chunks of just these observations, and still there."""
+        lost = any(future.cancelled() or future.status == "error" for future in self.futures)
+        return self._observations() is observations and self.client is client and not lost
+
+    def spans(self) -> list[slice]:
+        """The participants of each chunk."""
+        return [slice(first, last) for first, last in pairwise(self.edges)]
+
+    def again(self) -> list[int]:
+        """Send what was lost once more; which chunks these are."""
+        lost = [at for at, future in enumerate(self.futures) if future.cancelled()]
+        if lost and self.elsewhere:
+            raise InputError(
+                "The workers that held the answers are gone, and nobody knows how to make them again.",
+                code="answers-lost",
+                remedy="Give a dask array that is made from a file, or scatter its parts to several workers.",
+            )
+        for at, future in zip(lost, self._send(lost), strict=True):
+            self.futures[at] = future
+        return lost
+
+    def _send(self, which: Sequence[int]) -> list[Any]:
+        spans = [slice(*self.edges[at : at + 2]) for at in which]
+        chunks = [Chunk(self.observations.part(rows), rows.start) for rows in spans]
+        # Straight to the workers: the scheduler is told where a chunk is, and no more.
+        return list(self.client.scatter(chunks, direct=True, hash=False)) if chunks else []
+
+
+def chunks_elsewhere(observations: Elsewhere) -> list[Any]:
+    """The parts of answers on a cluster as chunks, which are made there."""
+    firsts = np.cumsum([0, *observations.counts[:-1]]).tolist()
+    made = dask.delayed(in_units, pure=True)
+    parts = zip(observations.parts, firsts, strict=True)
+    return [made(part, observations.scale, first) for part, first in parts]
+
+
+class DaskRows:
+    """All participants of a problem, in chunks with the workers of a cluster.
+
+    Every pass is a task for each chunk, which takes what the task before left there. The scheduler knows that
+    chain, and has it worked out again where a worker is lost. Only a chunk that was sent from here has to be
+    sent again, for which the passes are kept.
+    """
+
+    def __init__(self, client: Any, sent: _Sent) -> None:
+        self._client, self._sent = client, sent
+        self._start: Factors | None = None
+        self._steps: list[Pass] = []
+        self._states: list[Any] = [None] * len(sent.futures)
+
+    def start_at(self, start: Factors) -> None:
+        """Begin at these scores and multipliers."""
+        self._start, self._steps = start, []
+        self._states = self._begun(range(len(self._states)))
+
+    def apply(self, step: Pass) -> Any:
+        """Make a pass over all chunks; what was found comes back as one sum."""
+        found = self._persistently(lambda: self._pass(step))
+        self._steps.append(step)
+        return found
+
+    def factors(self, loadings: Array) -> Factors:
+        """These loadings with the current scores and multipliers of all participants."""
+        if not self._sent.observations.here:
+            return Factors(np.empty((len(loadings) - self._sent.observations.c, 0)), loadings)
+        parts = self._gathered(factors_of, loadings=loadings)
+        pressing = [
+            (rows.start, part.multipliers)
+            for rows, part in zip(self._sent.spans(), parts, strict=True)
+            if part.multipliers is not None
+        ]
+        scores = np.concatenate([part.scores for part in parts], axis=1)
+        return Factors(scores, loadings, Multipliers.joined(pressing) if pressing else None)
+
+    def exact_scores(self) -> Array:
+        """The scores (k, n) with which the fit ended; (k, 0) where they stay with the participants."""
+        if not self._sent.observations.here:
+            first = self._persistently(lambda: self._client.submit(n_factors_of, self._states[0]).result())
+            return np.empty((first, 0))
+        return np.concatenate(self._gathered(exact_scores_of), axis=1)
+
+    # --- passes --------------------------------------------------------------------------------------
+
+    def _pass(self, step: Pass) -> Any:
+        states = self._worked(self._sent.futures, self._states, step)
+        level = self._client.map(found_in, states, pure=False)
+        while len(level) > 1:
+            groups = [level[at : at + _BRANCHES] for at in range(0, len(level), _BRANCHES)]
+            level = self._client.map(added, groups, pure=False)
+        found = level[0].result()
+        self._states = states  # those before are let go; the scheduler still knows how they were made
+        return found
+
+    def _worked(self, chunks: Sequence[Any], states: Sequence[Any], step: Pass) -> list[Any]:
+        return list(self._client.map(worked, chunks, states, step=step, pure=False))
+
+    def _gathered(self, work: Callable[..., Any], **settings: Any) -> list[Any]:
+        """What `work` makes of each chunk, brought here."""
+        return self._persistently(
+            lambda: self._client.gather(
+                self._client.map(work, self._sent.futures, self._states, pure=False, **settings)
+            )
+        )
+
+    def _begun(self, which: Sequence[int]) -> list[Any]:
+        """States of some chunks before the first pass."""
+        if self._start is None:
+            return [None for _ in which]
+        start, spans = self._start, self._sent.spans()
+        known = start.multipliers
+        parts = [
+            Factors(start.scores[:, rows], start.loadings, None if known is None else known.within(rows))
+            for rows in (spans[at] for at in which)
+        ]
+        sent = self._client.scatter(parts, direct=True, hash=False)
+        return list(self._client.map(placed, [self._sent.futures[at] for at in which], sent, pure=False))
+
+    # --- workers that are lost -----------------------------------------------------------------------
+
+    def _persistently(self, work: Callable[[], Any]) -> Any:
+        """What `work` gives; where chunks were lost on the way, they are sent and worked on again."""
+        for _ in range(_TRIES):
+            try:
+                return work()
+            except CancelledError:
+                if self._client.status != "running":
+                    break
+                time.sleep(_SECONDS_BETWEEN_TRIES)  # until the scheduler has said all that is lost
+                self._restore()
+        raise InputError(
+            "The Dask cluster was lost during the fit.",
+            code="cluster-lost",
+            remedy="Look whether its scheduler and its workers still run, and fit again.",
+        )
+
+    def _restore(self) -> None:
+        """Send lost chunks again, and make with them the passes that were made before."""
+        sent_again = self._sent.again()
+        gone = [at for at, state in enumerate(self._states) if state is not None and state.cancelled()]
+        lost = sorted({*sent_again, *gone})
+        chunks, states = [self._sent.futures[at] for at in lost], self._begun(lost)
+        for step in self._steps:
+            states = self._worked(chunks, states, step)
+        for at, state in zip(lost, states, strict=True):
+            self._states[at] = state
+
+
+@contextmanager
+def told_plainly(client: Any) -> Iterator[None]:
+    """Errors of a cluster in the words of this package."""
+    try:
+        yield
+    except distributed.KilledWorker as error:
+        raise InputError(
+            f"{error.allowed_failures + 1} workers ended one after the other while they worked on the same "
+            "chunk of participants.",
+            code="workers-killed",
+            remedy="They may need more memory, or smaller chunks: Dask(chunk=…).",
+        ) from error
+    except OSError as error:
+        raise InputError(
+            f"A worker of the cluster cannot read the answers ({error}).",
+            code="worker-cannot-read",
+            remedy="Keep them in a folder that all workers see; TMPDIR names that of tables in parts.",
+        ) from error
+
+
+def _connected(address: str) -> Any:
+    try:
+        _knock(address)
+        return distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise InputError(
+            f"No Dask scheduler answers at {address} ({str(error).splitlines()[0].rstrip('.')}).",
+            code="no-scheduler",
+            remedy="Start one with `dask scheduler`, which tells its address, or correct the address.",
+            address=address,
+        ) from None
+
+
+def _knock(address: str) -> None:
+    """Find out whether a scheduler listens; a client would wait long, and end badly with anything else."""
+    scheme, location = parse_address(address)
+    get_backend(scheme)
+    if scheme not in ("tcp", "tls"):
+        return
+    with socket.create_connection(parse_host_port(location), timeout=_CONNECT_SECONDS) as found:
+        # A scheduler speaks first, and begins with the length of what it has to say.
+        if scheme == "tcp" and not 0 < int.from_bytes(found.recv(8), "little") < _LONGEST_GREETING:
+            raise ValueError("something else listens there")
+
+
+def _local() -> Engine:
+    return LOCAL
+
+
+DASK = Dask()
