@@ -321,6 +321,13 @@ def test_an_address_serves_as_well_and_its_connection_is_closed(client, here):
     assert own.status == "closed" and client.status == "running"
 
 
+def test_without_dask_it_is_said_what_to_install(monkeypatch):
+    monkeypatch.delitem(sys.modules, "icqf.engines.dask")
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(InputError, match=r"not installed\. Install them with pip install 'icqf\[cluster\]'"):
+        engine_of("dask")
+
+
 def test_an_engine_that_is_sent_to_a_worker_is_the_local_one_there(client):
     assert pickle.loads(pickle.dumps(Dask(client, chunk=7))) is LOCAL
     assert clone(ICQF(engine=Dask(client))).engine.client is client

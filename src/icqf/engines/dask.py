@@ -46,9 +46,9 @@ try:
     from distributed.comm.registry import get_backend
 except ModuleNotFoundError as error:
     raise InputError(
-        "A Dask cluster needs the packages dask and distributed, which are not installed.",
+        "The engine 'dask' needs the packages dask and distributed, which are not installed.",
         code="no-dask",
-        remedy='Install them with pip install "icqf[cluster]".',
+        remedy="Install them with pip install 'icqf[cluster]', or use engine='local'.",
     ) from error
 
 CHUNK = 131_072  # participants: 64 blocks, whose pass takes a good part of a second

@@ -204,5 +204,6 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "scheduler-alone": _with("Add --engine dask, or leave --scheduler out."),
     "no-client": lambda said: "No Dask cluster is named. Give its scheduler with --scheduler tcp://….",
     "workers-killed": _with("They may need more memory."),
+    "no-dask": _with("Install them with pip install 'icqf[cluster]', or leave out --engine dask."),
     "too-few": _with("Give --n-components and --beta to try more."),
 }
