@@ -2,8 +2,8 @@
 
 Eight factors. Both engines read the same answers from the same file, so that what is compared is where the
 iterations run; sending answers to a cluster is no part of it. Both make the start, four iterations, the exact
-scores and the certificate, turn and turn about, and must end at the same objective. The cluster is started, and
-its workers have imported what they need, before the clock runs.
+scores and the certificate, turn and turn about, and must end at the same objective. The cluster is started,
+and its workers have imported what they need, before the clock runs.
 """
 
 from __future__ import annotations
