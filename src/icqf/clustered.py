@@ -28,7 +28,7 @@ from icqf.data.validate import (
     working_matrix,
 )
 from icqf.engines.choice import engine_of
-from icqf.engines.chunks import MOST_CHUNKS, one_blas_thread
+from icqf.engines.chunks import MOST_CHUNKS, keep_memory, one_blas_thread
 from icqf.errors import InputError
 from icqf.solvers.adding import Adding
 from icqf.solvers.observations import Elsewhere, Observations, is_small
@@ -322,6 +322,7 @@ def scored(model: FittedModel, part: Array, confounds: Any) -> Array:
     """Scores of the participants of a part."""
     if not len(part):
         return np.empty((0, len(model.components_)))
+    keep_memory()
     with warnings.catch_warnings(), one_blas_thread():
         warnings.simplefilter("ignore")  # a worker has nobody to tell
         scores: Array = np.asarray(model.transform(np.asarray(part), confounds=confounds))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from threading import Lock
 from typing import Any
 
@@ -16,6 +18,7 @@ from icqf.solvers.observations import Array, Observations
 from icqf.solvers.result import Factors
 from icqf.solvers.rows import Held, Pass, RowsHere, total
 
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # options of glibc's mallopt
 MOST_CHUNKS = 512  # of one study: a scheduler remembers every pass over each of them
 
 
@@ -70,6 +73,7 @@ def placed(chunk: Chunk, start: Factors) -> Worked:
 
 def worked(chunk: Chunk, before: Worked | None, step: Pass) -> Worked:
     """A pass over a chunk; nothing that is given changes."""
+    keep_memory()
     rows = chunk.rows(None if before is None else before.held)
     with one_blas_thread():
         found = rows.apply(step)
@@ -114,6 +118,20 @@ def _bytes(value: Any) -> int:
     if isinstance(value, list | tuple):
         return sum(map(_bytes, value))
     return _bytes(vars(value)) if hasattr(value, "__dict__") else 8
+
+
+@cache
+def keep_memory() -> None:
+    """Let the process reuse the memory of arrays that come and go with every block.
+
+    Dask starts workers with MALLOC_TRIM_THRESHOLD_ set, with which glibc gives every such array back to the
+    system and asks for it anew; that takes longer than the arithmetic. These are the values that glibc comes
+    to of its own accord where nothing is set. Elsewhere there is no such function, and no need of it.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is not None:
+        for option, size in ((_MMAP_THRESHOLD, 2**25), (_TRIM_THRESHOLD, 2**26)):
+            mallopt(option, size)
 
 
 class OneBlasThread:
