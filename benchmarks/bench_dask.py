@@ -56,7 +56,7 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.ERROR
+            n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.ERROR
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
