@@ -1,8 +1,12 @@
 """Remedies of findings: each does away with what it is offered for."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 
+from icqf.data.findings import Finding, Findings
+from icqf.errors import InputError
 from icqf.workflow import StudyOptions, check_study, look_at_study, remedies_of, reversing_all
 from small_study import table
 
@@ -56,6 +60,26 @@ def test_all_items_that_look_reversed_are_reversed_at_once(tmp_path):
     assert (
         not check_study(changed).of("looks-reversed") and reversing_all(check_study(changed), changed) is None
     )
+
+
+def test_each_visit_can_be_kept(tmp_path):
+    plain = table()
+    visits = pd.concat([plain.head(60).assign(wave=3), plain.assign(wave=1), plain.assign(wave=2)])
+    options = study(tmp_path, visits)
+    labels = [label for code, label in offered(options) if code == "duplicate-id"]
+    assert labels == [f"Keep the visit with wave {wave}" for wave in (1, 2, 3)]  # most rows first
+
+
+def test_a_dictionary_given_as_a_codebook_becomes_one(tmp_path):
+    options = study(tmp_path, table())
+    place = tmp_path / "dictionary.csv"
+    rows = [f"{name},{name},radio" for name in table().columns]
+    place.write_text("Variable / Field Name,Field Label,Field Type\n" + "\n".join(rows))
+    with pytest.raises(InputError, match="is a REDCap data dictionary") as fault:
+        look_at_study(replace(options, codebook=place))
+    found = Findings((Finding.of(fault.value),))
+    (remedy,) = remedies_of(found.shown[0], found, replace(options, codebook=place))
+    assert remedy.applied(replace(options, codebook=place)) == replace(options, dictionary=place)
 
 
 def test_the_last_item_is_never_left_out(tmp_path):

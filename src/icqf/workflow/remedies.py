@@ -18,6 +18,7 @@ _OF_CONFOUNDS = (
     *("confound-gaps", "constant-confound", "many-categories", "missing-confound", "small-category"),
     *("lone-confound", "confound-categories", "stray-text", "id-confound"),
 )
+_MOST_VISITS = 6  # that are offered to be kept
 
 
 @dataclass(frozen=True)
@@ -88,9 +89,13 @@ def remedies_of(finding: Finding, findings: Findings, options: StudyOptions) -> 
         offered.append(_reversing([fields["item"]], options))
     if finding.code == "two-ends":
         offered += [_reversing(fields[end], options) for end in ("one", "other")]
-    if finding.code == "duplicate-id" and fields.get("visit"):
-        shown = " and ".join(f"{column} {value}" for column, value in fields["visit"])
-        offered.append(Remedy(f"Keep the visit with {shown}", {"visit": tuple(fields["visit"])}))
+    if finding.code == "duplicate-id":
+        for visit in fields.get("visits", ())[:_MOST_VISITS]:
+            shown = " and ".join(f"{column} {value or 'empty'}" for column, value in visit)
+            offered.append(Remedy(f"Keep the visit with {shown}", {"visit": visit}))
+    if finding.code == "dictionary" and options.codebook is not None and options.dictionary is None:
+        changes = {"dictionary": options.codebook, "codebook": None}
+        offered.append(Remedy("Read it as a REDCap dictionary", changes))
     if finding.code == "text-answers" and not fields["codebook"]:
         does = f"Use the order {fields['order']}" if fields["labels"] else "List the words in a codebook"
         offered.append(Remedy(does, codebook=True))

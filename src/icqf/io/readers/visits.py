@@ -145,30 +145,30 @@ def repeated_rows(table: Table, identity: str, ids: pd.Series) -> InputError:
     )
     columns = visit_columns(table.frame, identity, ids)
     remedy = "Keep one row per participant."
-    pairs: tuple[tuple[str, str], ...] = ()
+    visits: list[tuple[tuple[str, str], ...]] = []
     if columns:
         told = [f"{name!r} holds {values_in(table.frame[name])}" for name in columns]
         apart = "tells" if len(columns) == 1 else "together tell"
         message += f" The column {' and '.join(told)}, and {apart} visits apart."
-        pairs = _usual(table.frame, columns)
-        remedy = f"Keep one of them with visit={dict(pairs)!r}."
+        visits = _by_rows(table.frame, columns)
+        remedy = f"Keep one of them with visit={dict(visits[0])!r}."
     return InputError(
         message,
         code="duplicate-id",
         remedy=remedy,
         participant=ids.iloc[second],
         rows=(int(table.rows[first]), int(table.rows[second])),
-        visit=pairs,
+        visit=visits[0] if visits else (),
+        visits=tuple(visits),
     )
 
 
-def _usual(frame: pd.DataFrame, columns: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """The visit with the most rows, the first of these in the file."""
+def _by_rows(frame: pd.DataFrame, columns: Sequence[str]) -> list[tuple[tuple[str, str], ...]]:
+    """The visits, those with most rows first, and of these the first in the file."""
     texts = pd.DataFrame({name: _texts(frame[name]) for name in columns})
-    counts = texts.groupby(list(columns), sort=False).size()
-    best = counts.idxmax()
-    values = best if isinstance(best, tuple) else (best,)
-    return tuple(zip(columns, (str(value) for value in values), strict=True))
+    counts = texts.groupby(list(columns), sort=False).size().sort_values(ascending=False, kind="stable")
+    found = [key if isinstance(key, tuple) else (key,) for key in counts.index]
+    return [tuple(zip(columns, map(str, values), strict=True)) for values in found]
 
 
 def visit_columns(frame: pd.DataFrame, identity: str, ids: pd.Series) -> tuple[str, ...]:
