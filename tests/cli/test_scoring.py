@@ -145,3 +145,34 @@ def test_a_model_that_was_loaded_and_saved_scores_the_same(run, files, results, 
 def test_an_id_column_that_is_not_there_is_refused(run, results, files):
     result = run("score", results / "model.icqf", files / "answers.csv", "--id", "typo")
     assert result.exit_code == 2 and "there is no column 'typo' to take as the id" in result.stderr
+
+
+def test_a_file_that_is_read_is_never_replaced(run, model, files, tmp_path):
+    answers, items = (
+        shutil.copy(files / name, tmp_path / f"new-{name}") for name in ("answers.csv", "items.csv")
+    )
+    (tmp_path / "link.csv").symlink_to(answers)
+    (tmp_path / "same.csv").hardlink_to(answers)
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    frame = table()
+    for name in [c for c in frame if c.startswith("q")]:
+        frame[name] = pd.to_numeric(frame[name])
+    frame.to_parquet(folder / "a.parquet", index=False)
+    held = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    score = ("score", model, answers)
+    for words in (
+        (*score, "--out", answers, "--force"),
+        (*score, "--out", tmp_path / "parts" / ".." / "new-answers.csv", "--force"),
+        (*score, "--out", tmp_path / "link.csv", "--force"),
+        (*score, "--out", tmp_path / "same.csv", "--force"),
+        (*score, "--codebook", items, "--out", items, "--force"),
+        ("score", model, folder, "--out", folder / "b.parquet"),
+        ("codebook", answers, "--out", answers, "--force"),
+        ("select", answers, "--codebook", items, "--n-components", "1", "2", "--out", items, "--force"),
+        ("fit", answers, "--codebook", items, "--progress", items, "--out", tmp_path / "results"),
+        ("federate", "plan", items, "--sites", "A", "B", "--n-components", "1", "--out", items, "--force"),
+    ):
+        result = run(*words)
+        assert result.exit_code == 2 and "this is one of the files that are read" in result.stderr, words
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == held

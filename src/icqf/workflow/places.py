@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError, listed
 from icqf.io.atomic import FULL, no_room, recover
-from icqf.io.formats import WRITABLE
+from icqf.io.formats import PARQUET, WRITABLE
 from icqf.io.write import require_writer
 from icqf.workflow.contents import ACCOUNT, files_in
 
@@ -65,10 +66,16 @@ def _own_files(folder: Path) -> set[str]:
         return set()
 
 
-def refuse_file(path: Path, *, force: bool) -> None:
-    """Refuse a place for a file that cannot or may not be written to."""
+def refuse_file(path: Path, *, force: bool, inputs: Iterable[Path | None] = ()) -> None:
+    """Refuse a place for a file that cannot or may not be written to, and that of one of the `inputs`."""
     if path.is_dir():
         raise InputError(f"{path}: this is a folder; name a file.")
+    if any(_is_of(path, each) for each in inputs if each is not None):
+        raise InputError(
+            f"{path}: this is one of the files that are read, which would be lost.",
+            code="input",
+            remedy="Choose another place.",
+        )
     _refuse_dangling(path)
     _refuse_parent(path)
     if path.exists() and not force:
@@ -90,15 +97,24 @@ def refuse_page(page: Path, *, force: bool) -> None:
         refuse_file(page, force=force)
 
 
-def refuse_table(path: Path, *, force: bool, format: str | None = None) -> None:
+def refuse_table(
+    path: Path, *, force: bool, format: str | None = None, inputs: Iterable[Path | None] = ()
+) -> None:
     """Refuse a file that may not be written, or not as a table."""
-    refuse_file(path, force=force)
+    refuse_file(path, force=force, inputs=inputs)
     ending = format or path.suffix.lower().lstrip(".")
     if ending not in WRITABLE:
         raise InputError(
             f"{path}: a table is written as {', '.join(WRITABLE)}; give the name one of these endings."
         )
     require_writer(path, ending)
+
+
+def _is_of(path: Path, read: Path) -> bool:
+    """Whether a file is the one that is read, under whatever name, or would be part of a folder that is."""
+    if read.is_dir():
+        return path.suffix.lower() in PARQUET and path.resolve().is_relative_to(read.resolve())
+    return path.exists() and read.exists() and path.samefile(read)
 
 
 def _refuse_dangling(path: Path) -> None:

@@ -52,7 +52,7 @@ def command(
 
     form = form or ("toml" if out is not None and out.suffix.lower() == ".toml" else "csv")
     if out is not None:
-        refuse_file(out, force=force)
+        refuse_file(out, force=force, inputs=(answers, dictionary))
     guess = guess_codebook(answers, dictionary=dictionary, visit=visit, directions=suggest)
     text = format_codebook(guess.items, format=form, remarks=guess.remarks)
     say(guess.notes)

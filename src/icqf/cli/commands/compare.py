@@ -39,7 +39,7 @@ def command(first: Path, second: Path, method: str, similarity: str, out: Path |
     from icqf.workflow.places import refuse_table
 
     if out is not None:
-        refuse_table(out, force=force)
+        refuse_table(out, force=force, inputs=(first, second))
     pair = compare_models(first, second, method=method, similarity=similarity)  # type: ignore[arg-type]
     say(pair.notes)
     echo(pair.match)

@@ -132,7 +132,7 @@ def plan_command(
         n_init=taken.n_init,
         **settings,
     )
-    refuse_file(out, force=force)
+    refuse_file(out, force=force, inputs=(codebook,))
     write_bytes(out, plan.to_toml().encode())
     if not quiet:
         echo(

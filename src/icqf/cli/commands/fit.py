@@ -51,7 +51,7 @@ def command(
     """
     from icqf.workflow.fit import fit_study
     from icqf.workflow.places import refuse_file, refuse_results
-    from icqf.workflow.read import read_study
+    from icqf.workflow.read import input_files, read_study
     from icqf.workflow.results import write_results
 
     options = options_of(ctx)
@@ -61,7 +61,7 @@ def command(
     study = read_study(options)
     refuse_results(out, study.questionnaire, format=options.format, force=force)
     if progress is not None:
-        refuse_file(progress, force=True)
+        refuse_file(progress, force=True, inputs=input_files(options))
     journal = journal_for(out, options, resume=resume)
     announce(study, quiet=quiet)
     with job(ctx, journal, quiet=quiet, progress=progress) as meter:

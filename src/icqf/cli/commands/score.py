@@ -64,7 +64,8 @@ def command(
 
     def begin() -> None:
         if out is not None:
-            refuse_table(out, force=force, format=form)
+            files = (*(asked[name] for name in ("model", "answers", "codebook", "dictionary")), participants)
+            refuse_table(out, force=force, format=form, inputs=files)
 
     asked = modelled_options_of(ctx)
     with TemporaryFile() as spool:

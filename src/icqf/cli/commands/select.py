@@ -44,7 +44,7 @@ def command(
     from icqf.io import write_table
     from icqf.workflow.fit import select_study
     from icqf.workflow.places import refuse_file, refuse_table
-    from icqf.workflow.read import read_study
+    from icqf.workflow.read import input_files, read_study
     from icqf.workflow.rules import rules_of_study, write_rules
 
     options = options_of(ctx)
@@ -58,7 +58,7 @@ def command(
     study = read_study(options)
     beside = None if out is None else out.with_name(f"{out.stem}-rules{out.suffix}")
     if out is not None:
-        refuse_table(out, force=force)
+        refuse_table(out, force=force, inputs=input_files(options))
     if beside is not None and options.all_rules:
         refuse_file(beside, force=force)
         refuse_file(beside.with_suffix(".json"), force=force)
