@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import shutil
 import threading
 import zipfile
@@ -581,3 +582,13 @@ def test_the_digest_is_that_of_the_content(tmp_path):
     (tmp_path / "plan.toml").write_text(text, encoding="utf-8")
     assert read_federated_plan(tmp_path / "plan.toml").digest == plan.digest
     assert json.dumps(plan.to_dict())
+
+
+def test_a_file_that_is_no_message_is_not_read_whole_and_not_waited_on(tmp_path):
+    pipe, large = tmp_path / "pipe.zip", tmp_path / "large.zip"
+    os.mkfifo(pipe)
+    with large.open("wb") as stream:
+        stream.truncate(2**34)  # without its blocks
+    for path, said in ((pipe, "a pipe or a device"), (large, "more than the 100 MB"), (tmp_path, "a folder")):
+        with pytest.raises(InputError, match=said):
+            read_message(path)

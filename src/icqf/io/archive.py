@@ -22,7 +22,7 @@ import numpy as np
 
 MEMBERS = "members.json"
 # What a file may unpack to. Numbers take the memory they take on disk; JSON takes up to forty times as much.
-_MOST_BYTES = 100 * 2**20
+MOST_BYTES = 100 * 2**20
 _MOST_JSON = 8 * 2**20
 _DATE = (2020, 1, 1, 0, 0, 0)  # zip entries carry a date; a fixed one keeps the bytes the same
 _NPY = re.compile(
@@ -65,7 +65,7 @@ def packed(members: Mapping[str, bytes]) -> bytes:
     checksums = {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
     members = {MEMBERS: json_bytes(checksums), **members}
     words = sum(len(content) for name, content in members.items() if name.endswith(".json"))
-    if sum(map(len, members.values())) > _MOST_BYTES or words > _MOST_JSON:
+    if sum(map(len, members.values())) > MOST_BYTES or words > _MOST_JSON:
         raise ArchiveTooLarge
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
@@ -110,7 +110,7 @@ def unpacked(archive: zipfile.ZipFile, *, first: str, most: int) -> dict[str, by
     words = numbers = 0
     for name, checksum in checksums.items():
         in_words = name.endswith(".json")
-        limit = _MOST_JSON - words if in_words else _MOST_BYTES - words - numbers
+        limit = _MOST_JSON - words if in_words else MOST_BYTES - words - numbers
         members[name] = _member(archive, name, limit)
         words += len(members[name]) * in_words
         numbers += len(members[name]) * (not in_words)

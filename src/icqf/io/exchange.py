@@ -14,6 +14,7 @@ none is ever changed: the folder is the record of a fit, from which everybody ca
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import re
 import time
@@ -25,7 +26,17 @@ from pathlib import Path
 from typing import Any
 
 from icqf.errors import InputError
-from icqf.io.archive import DAMAGE, array_bytes, array_of, brief, json_bytes, packed, parsed_json, unpacked
+from icqf.io.archive import (
+    DAMAGE,
+    MOST_BYTES,
+    array_bytes,
+    array_of,
+    brief,
+    json_bytes,
+    packed,
+    parsed_json,
+    unpacked,
+)
 from icqf.io.atomic import write_bytes
 
 _HEADER = "message.json"
@@ -69,8 +80,8 @@ def write_message(path: Path, header: Mapping[str, Any], arrays: Mapping[str, An
 def read_message(path: Path) -> Message:
     """Read a file of the exchange; anything else is refused with one sentence, and nothing in it is run."""
     try:
-        content = path.read_bytes()
-        with zipfile.ZipFile(path) as archive:
+        content = _content(path)
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = unpacked(archive, first=_HEADER, most=_MOST_MEMBERS)
         header = parsed_json(members.pop(_HEADER))
         if header.pop("format", None) != _FORMAT or header.pop("version", None) != _VERSION:
@@ -83,6 +94,17 @@ def read_message(path: Path) -> Message:
             remedy="Copy it again, or remove it and let whoever wrote it start again.",
         ) from None
     return Message(header, arrays, hashlib.sha256(content).hexdigest())
+
+
+def _content(path: Path) -> bytes:
+    """The bytes of a file, of which no more are read than a message may have."""
+    if not path.is_file():
+        raise ValueError("it is a folder, a pipe or a device")
+    with path.open("rb") as stream:
+        content = stream.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"it has more than the {MOST_BYTES // 2**20} MB of any message")
+    return content
 
 
 def file_name(site: str) -> str:
