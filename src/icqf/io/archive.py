@@ -139,7 +139,7 @@ def parsed_json(content: bytes) -> dict[str, Any]:
 
     found = json.loads(content.decode("utf-8"), parse_constant=refuse)
     if not isinstance(found, dict):
-        raise ValueError("its JSON is of another kind")
+        raise ValueError("its JSON is not that of a model, nor of a message")
     return found
 
 
