@@ -253,6 +253,15 @@ def test_new_participants_are_scored(server, done):
     assert wrong.status == 400 and "is no column of the table" in wrong.text
 
 
+def test_what_was_chosen_can_be_undone(server):
+    run = server.opened()
+    assert "Forget all settings" not in server.page(f"/runs/{run}/check").text
+    server.post(f"/runs/{run}/columns", {"confounds": ["age"]})
+    assert "Forget all settings" in server.page(f"/runs/{run}/check").text
+    server.post(f"/runs/{run}/reset")
+    assert options_of(server, run).confounds == ()
+
+
 def test_one_visit_of_several_is_scored(server, done):
     new = table(seed=1, n=9)
     both = pd.concat([new.assign(wave=wave) for wave in (1, 2)]).to_csv(index=False).encode()

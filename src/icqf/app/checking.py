@@ -89,8 +89,7 @@ def reset(asked: Asked) -> Response:
     """Begin again with the files alone."""
     run = asked.the_run
     process.require_idle(run)
-    options = run.options
-    run.save(StudyOptions(**{name: getattr(options, name) for name in FILES}))
+    run.save(_files_alone(run.options))
     return to(of_run(run, "check"))
 
 
@@ -204,6 +203,10 @@ def _points(findings: Findings, options: StudyOptions) -> list[dict[str, Any]]:
     return points
 
 
+def _files_alone(options: StudyOptions) -> StudyOptions:
+    return StudyOptions(**{name: getattr(options, name) for name in FILES})
+
+
 def _shared(run: Run, options: StudyOptions, look: StudyLook | None) -> dict[str, Any]:
     """What the page of findings shows besides them."""
     overview = None if look is None else look.findings.overview
@@ -215,6 +218,7 @@ def _shared(run: Run, options: StudyOptions, look: StudyLook | None) -> dict[str
         "verdict": "" if look is None else look.findings.verdict,
         "blocked": look is None or look.findings.must_fix,
         "options": options,
+        "changed": options != _files_alone(options),
         "columns": () if look is None else (*look.columns, *look.beside),
         "others": () if look is None else [name for name in look.columns if name not in used],
         "beside": () if look is None else look.beside,
