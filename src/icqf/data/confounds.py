@@ -336,8 +336,10 @@ def _numbers_now(column: _Column, values: pd.Series) -> Array:
 
 def _refuse_stray_text(name: str, known: pd.Series) -> None:
     """Refuse a column that would be numbers but for a few texts: as categories it would mean nothing."""
-    different = [value.strip().replace(",", ".") for value in known.unique() if isinstance(value, str)]
-    if not pd.to_numeric(pd.Series(different, dtype=object), errors="coerce").notna().any():
+    different = [value for value in known.unique() if isinstance(value, str)]
+    plain = pd.Series([value.strip().replace(",", ".") for value in different], dtype=object)
+    only_texts = len(different) == known.nunique()
+    if not different or (only_texts and pd.to_numeric(plain, errors="coerce").isna().all()):
         return
     texts = known.astype(object).map(lambda value: value.strip() if isinstance(value, str) else None)
     written = texts.notna()
