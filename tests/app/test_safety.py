@@ -7,12 +7,13 @@ import shutil
 import socket
 import stat
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from app_server import Server
+from app_server import QUICK, Server
 from icqf.app import process
 from icqf.app.guard import Guard
 from icqf.app.runs import Runs, safe_name
@@ -363,3 +364,17 @@ def test_a_secret_that_somebody_else_has_put_there_is_not_taken(tmp_path, monkey
     monkeypatch.setattr(os, "getuid", lambda: theirs.stat().st_uid + 1)
     make_app(Runs(tmp_path), hosts=(), token="t", cookie="c")
     assert theirs.read_text() != "x" * 43
+
+
+def test_answers_are_sent_to_no_cluster_that_a_run_names(server):
+    run = Runs(server.folder).get(server.opened())
+    with socket.create_server(("127.0.0.1", 0)) as cluster:
+        cluster.settimeout(0.5)
+        address = f"tcp://127.0.0.1:{cluster.getsockname()[1]}"
+        run.save(replace(run.options, engine="dask", scheduler=address))
+        for step in ("fit", "continue"):
+            answer = server.post(f"/runs/{run.id}/{step}", {**QUICK, "n_components": "2", "beta": "0.1"})
+            assert answer.status == 400 and "works on this machine alone" in answer.text
+        with pytest.raises(TimeoutError):
+            cluster.accept()
+    assert server.post(f"/runs/{run.id}/remove").status == 303

@@ -46,6 +46,13 @@ def status(run: Run) -> str:
 
 def start(run: Run) -> None:
     """Begin the fit of a run, or go on with one that was stopped."""
+    scheduler = run.options.scheduler
+    if scheduler:  # of a run from somebody else, whose cluster would get the answers and run what it likes
+        raise InputError(
+            f"The settings of this run name a cluster ({scheduler}); the app works on this machine alone.",
+            code="elsewhere",
+            remedy="Take engine and scheduler out of its config.toml, or use icqf fit --config.",
+        )
     with _STARTING:
         if is_running(run) or run.done:
             return
