@@ -2,8 +2,12 @@
 
 import gc
 import os
+import platform
+import subprocess
+import sys
 import tempfile
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -132,6 +136,24 @@ def test_what_is_kept_meanwhile_is_for_the_user_alone_and_goes_away(parquet):
     del stated
     gc.collect()
     assert scratch() == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="asks which processes run")
+def test_what_a_killed_process_left_is_swept_up(parquet):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    folder, node = Path(tempfile.gettempdir()), platform.node()
+    left = folder / f"icqf-{node}-{ended.pid}-x.answers"
+    names = (f"icqf-{node}-{os.getppid()}-x.answers", f"icqf-another-{ended.pid}-x.answers")
+    others = [folder / name for name in names]
+    for path in (left, *others):
+        path.write_bytes(b"answers")
+    try:
+        ICQF(3, **MODEL).state(parquet, confounds=["age", "sex"])
+        assert not left.exists() and all(path.exists() for path in others)
+    finally:
+        for path in others:
+            path.unlink()
 
 
 def test_nothing_is_left_behind_after_an_error(frame, tmp_path):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
+import platform
 import shutil
 import tempfile
 import warnings
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,6 +44,7 @@ from icqf.stated import Array, StatedProblem, problem_of, warn_of_few_answers
 if TYPE_CHECKING:
     from icqf.estimator import ICQF
 
+_SUFFIX = ".answers"
 _TYPES = (np.dtype(np.int8), np.dtype(np.int16), np.dtype(np.float32))
 
 
@@ -190,7 +194,9 @@ class _Spool:
         self.n, self._answered, self._confounds, self._weights = 0, [], [], []
 
     def _written(self) -> StoredAnswers | None:
-        handle, path = tempfile.mkstemp(prefix="icqf-", suffix=".answers")  # which nobody else may read
+        _sweep()
+        # Nobody else may read it.
+        handle, path = tempfile.mkstemp(prefix=f"{_own_prefix()}{os.getpid()}-", suffix=_SUFFIX)
         rows = 0
         try:
             with os.fdopen(handle, "wb") as file:
@@ -278,6 +284,31 @@ class _Spool:
             return work.astype(self.dtype) if work.max(initial=0) <= np.iinfo(self.dtype).max else None
         codes = np.where(np.isnan(work), MISSING, work).astype(self.dtype)
         return codes if ((codes == work) | np.isnan(work)).all() else None
+
+
+def _own_prefix() -> str:
+    return f"icqf-{platform.node()}-"
+
+
+def _sweep() -> None:
+    """Remove what processes of this machine left behind that were killed and could not tidy up."""
+    for path in Path(tempfile.gettempdir()).glob(f"{glob.escape(_own_prefix())}*{_SUFFIX}"):
+        pid = path.name.removeprefix(_own_prefix()).split("-")[0]
+        if pid.isdigit() and not _runs(int(pid)):
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def _runs(pid: int) -> bool:
+    if os.name != "posix":  # where asking would end it
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _remove(path: str) -> None:
