@@ -105,6 +105,7 @@ def test_parameters_and_clone():
         "item_range",
         "item_weight",
         "n_init",
+        "engine",
         "tol",
         "max_iter",
         "init",

@@ -17,6 +17,7 @@ Array = NDArray[Any]
 
 _CACHE_BYTES = 64 * 2**20  # tables up to this size are decoded to floats once, larger ones block by block
 _BLOCK_ROWS = 2048  # a block of answers and its residuals stay in the processor's cache
+_VERY_MANY = 2**18  # participants from which on blocks are larger, so that threads wait less for each other
 _BLOCK_CELLS = 2**19  # of visits, whose table is wide: fewer participants make a block
 _NOBODY = np.zeros(0, dtype=np.intp)
 
@@ -225,7 +226,7 @@ class Observations:
 
     @property
     def _rows_at_once(self) -> int:
-        return _BLOCK_ROWS
+        return 4 * _BLOCK_ROWS if self.n >= _VERY_MANY else _BLOCK_ROWS
 
     def _table(self, rows: slice) -> tuple[Array, Array]:
         """Answers (B, m) of some participants, and which of them may be seen."""
