@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow.dataset as ds
 import pytest
 
-from icqf import ICQF, ICQFCV
+from icqf import ICQF, ICQFCV, streamed
 from icqf.data.parts import AnswersInParts
 from icqf.data.validate import EmptyRowsWarning, RangeWarning
 from icqf.errors import InputError
@@ -105,6 +105,34 @@ def test_a_mapped_array_is_used_where_it_is(frame, tmp_path):
     assert isinstance(stored, StoredAnswers) and stored.path == str(tmp_path / "codes")
     assert scratch() == before
     same(ICQF(3, **MODEL).fit(array), ICQF(3, **MODEL).fit(frame[ITEMS].to_numpy()))
+
+
+def test_a_range_that_holds_the_number_for_missing_is_refused(tmp_path):
+    np.array([[-1, 0], [1, 2]], dtype=np.int8).tofile(tmp_path / "codes")
+    array = np.memmap(tmp_path / "codes", dtype=np.int8, mode="r", shape=(2, 2))
+    with pytest.raises(InputError, match="may be answered with -1, which stands for a missing answer"):
+        ICQF(1, item_range=(-2, 2)).fit(array)
+
+
+def test_a_full_disk_is_said_to_be_full_and_a_lost_file_is_not(parquet, monkeypatch):
+    def full(file, codes, path):
+        raise InputError("full", code="no-room")
+
+    def lost():
+        yield from ()
+        raise OSError("the file is gone")
+
+    before = scratch()
+    with pytest.raises(OSError, match="gone"):
+        ICQF(3, **MODEL).fit(AnswersInParts(lost))
+    if os.path.exists("/dev/full"):
+        with open("/dev/full", "wb", buffering=0) as file, pytest.raises(InputError, match="No space left"):
+            streamed._keep(file, np.zeros((4, 4), dtype=np.int8), "/tmp/x")
+    monkeypatch.setattr(streamed, "_keep", full)
+    with pytest.raises(InputError, match="full"):
+        ICQF(3, **MODEL).fit(parquet, confounds=["age", "sex"])
+    gc.collect()
+    assert scratch() == before
 
 
 @pytest.mark.parametrize(

@@ -125,13 +125,4 @@ def _resampled(problem: Problem, draws: Sequence[Array], reference: Array, beta:
 
 def _with_loadings(problem: Problem, loadings: Array, tol: float) -> Factorization:
     finished = finish(problem, loadings, tol=score_tolerance(tol))
-    return Factorization(
-        finished.factors,
-        Trace(),
-        finished.certificate.holds(tol),
-        0,
-        finished.objective,
-        finished.certificate,
-        finished.fit,
-        finished.order,
-    )
+    return finished.factorization(Trace(), finished.certificate.holds(tol), 0)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.disclosure import few_answers_of
 from icqf.data.frames import as_pandas
+from icqf.data.parts import is_dask_array
 from icqf.data.validate import (
     check_items,
     check_ranges,
@@ -34,7 +35,7 @@ from icqf.solvers.adding import Adding
 from icqf.solvers.observations import Elsewhere, Observations, is_small
 from icqf.solvers.rows import total
 from icqf.solvers.scaling import weighed
-from icqf.stated import SMALL_TABLE, StatedProblem, observed, problem_of
+from icqf.stated import SMALL_TABLE, StatedProblem, learned_confounds, observed, problem_of
 
 if TYPE_CHECKING:
     from icqf.engines.dask import Dask
@@ -42,11 +43,6 @@ if TYPE_CHECKING:
     from icqf.fitted import FittedModel
 
 Array = NDArray[Any]
-
-
-def is_dask_array(X: Any) -> bool:
-    """Whether something is a dask array, told without importing dask."""
-    return type(X).__module__.startswith("dask.array") and hasattr(X, "to_delayed")
 
 
 def cluster_of(X: Any, engine: Any) -> Dask | None:
@@ -110,12 +106,7 @@ def state_on_cluster(
     answered = np.concatenate([look.answered for look in looks])
     n = len(answered)
     weights = weights_of(sample_weight, answered[:, None])
-    encoder = ConfoundEncoder(
-        ranges=model.confound_ranges,
-        intercept=model.intercept,
-        missing=model.missing_confounds,
-        smallest_category=model.smallest_category,
-    ).fit(confounds, weights=answered if weights is None else answered * weights)
+    encoder = learned_confounds(model, confounds, answered, weights)
     design = None if confounds is None else encoder.transform(confounds, n_rows=n)
     if not answered.all():
         warn_of_empty_rows(range(n), answered, consequence="kept out of the fit")

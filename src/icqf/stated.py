@@ -103,12 +103,7 @@ def state_problem(model: ICQF, X: Any, *, confounds: Any, sample_weight: Any) ->
     weights = weights_of(sample_weight, answers)
     answered = observed_rows(answers)
     kept = answered if weights is None else answered & (weights > 0)
-    encoder = ConfoundEncoder(
-        ranges=model.confound_ranges,
-        intercept=model.intercept,
-        missing=model.missing_confounds,
-        smallest_category=model.smallest_category,
-    ).fit(confounds, weights=answered if weights is None else answered * weights)
+    encoder = learned_confounds(model, confounds, answered, weights)
     design = encoder.transform(confounds, n_rows=len(answers))
     if not answered.all():
         warn_of_empty_rows(rows, answered, consequence="kept out of the fit")
@@ -130,6 +125,16 @@ def state_problem(model: ICQF, X: Any, *, confounds: Any, sample_weight: Any) ->
         answers[kept] if declared is None else None,
         codebook,
     )
+
+
+def learned_confounds(model: ICQF, confounds: Any, answered: Array, weights: Array | None) -> ConfoundEncoder:
+    """The encoder that the settings of `model` make of confounds, of which those who answered count."""
+    return ConfoundEncoder(
+        ranges=model.confound_ranges,
+        intercept=model.intercept,
+        missing=model.missing_confounds,
+        smallest_category=model.smallest_category,
+    ).fit(confounds, weights=answered if weights is None else answered * weights)
 
 
 def warn_of_few_answers(answers: Any, items: list[str], design: Array, encoder: ConfoundEncoder) -> None:

@@ -13,12 +13,11 @@ import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from icqf.data.confounds import ConfoundEncoder
 from icqf.data.parts import AnswersInParts, SomeAnswers
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.rows import refuse_other_rows
@@ -39,7 +38,7 @@ from icqf.errors import InputError
 from icqf.io.modelfile import StoredCodebook
 from icqf.solvers.scaling import weighed
 from icqf.solvers.stored_answers import MISSING, StoredAnswers, StoredObservations
-from icqf.stated import Array, StatedProblem, problem_of, warn_of_few_answers
+from icqf.stated import Array, StatedProblem, learned_confounds, problem_of, warn_of_few_answers
 
 if TYPE_CHECKING:
     from icqf.estimator import ICQF
@@ -79,12 +78,7 @@ def state_in_parts(
         confounds = read.confounds
     weights = read.weights
     kept = read.answered if weights is None else read.answered & (weights > 0)
-    encoder = ConfoundEncoder(
-        ranges=model.confound_ranges,
-        intercept=model.intercept,
-        missing=model.missing_confounds,
-        smallest_category=model.smallest_category,
-    ).fit(confounds, weights=read.answered if weights is None else read.answered * weights)
+    encoder = learned_confounds(model, confounds, read.answered, weights)
     design = encoder.transform(confounds, n_rows=n)
     if not read.answered.all():
         warn_of_empty_rows(range(n), read.answered, consequence="kept out of the fit")
@@ -197,27 +191,21 @@ class _Spool:
         _sweep()
         # Nobody else may read it.
         handle, path = tempfile.mkstemp(prefix=f"{_own_prefix()}{os.getpid()}-", suffix=_SUFFIX)
-        rows = 0
+        rows, fits = 0, True
         try:
             with os.fdopen(handle, "wb") as file:
                 for codes in self._parts():
+                    fits = codes is not None
                     if codes is None:
-                        os.remove(path)
-                        return None
-                    codes.tofile(file)
+                        break
+                    _keep(file, codes, path)
                     rows += len(codes)
-        except OSError as error:
-            _remove(path)
-            room = shutil.disk_usage(os.path.dirname(path)).free
-            raise InputError(
-                f"The answers could not be kept in the temporary folder {os.path.dirname(path)} "
-                f"({error.strerror}; {room / 1e9:.1f} GB are free).",
-                code="no-room",
-                remedy="Set TMPDIR to a folder with more room.",
-            ) from None
         except BaseException:
             _remove(path)
             raise
+        if not fits:
+            _remove(path)
+            return None
         answers = StoredAnswers(path, (rows, len(self.items)), self.dtype)
         weakref.finalize(answers, _remove, path)
         return answers
@@ -265,6 +253,18 @@ class _Spool:
             plain = np.broadcast_to(np.array(self.found)[:, None], (2, len(self.items)))
         declared = known if self.model.item_range is None else self.model.item_range
         self.ranges = item_ranges(declared, self.items, plain)
+        self._refuse_code(self.source.missing)
+
+    def _refuse_code(self, code: int | None) -> None:
+        """Refuse a range that holds the number which stands for a missing answer."""
+        for item, (low, high) in zip(self.items, self.ranges, strict=True):
+            if code is not None and low <= code <= high:
+                raise InputError(
+                    f"Item {item!r} may be answered with {code}, which stands for a missing answer in an "
+                    "array of whole numbers that is mapped from a file.",
+                    code="missing-in-range",
+                    remedy="Count the answers from 0, or give them as floats with NaN.",
+                )
 
     def _positive(self, rows: int) -> Array:
         """Which participants of the part that comes next have a weight above 0."""
@@ -284,6 +284,20 @@ class _Spool:
             return work.astype(self.dtype) if work.max(initial=0) <= np.iinfo(self.dtype).max else None
         codes = np.where(np.isnan(work), MISSING, work).astype(self.dtype)
         return codes if ((codes == work) | np.isnan(work)).all() else None
+
+
+def _keep(file: IO[bytes], codes: Array, path: str) -> None:
+    """Write some answers; a disk that is full is said to be."""
+    try:
+        file.write(np.ascontiguousarray(codes).data)
+    except OSError as error:
+        folder = os.path.dirname(path)
+        raise InputError(
+            f"The answers could not be kept in the temporary folder {folder} "
+            f"({error.strerror or error}; {shutil.disk_usage(folder).free / 1e9:.1f} GB are free).",
+            code="no-room",
+            remedy="Set TMPDIR to a folder with more room.",
+        ) from None
 
 
 def _own_prefix() -> str:

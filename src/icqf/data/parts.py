@@ -31,6 +31,8 @@ class AnswersInParts:
         Gives the parts from the first on, each time it is called.
     stored : memmap, optional
         The array itself, where the answers are one in a file.
+    missing : int, optional
+        The number that stands for a missing answer, which is read as NaN; no range may hold it.
 
     Examples
     --------
@@ -43,6 +45,7 @@ class AnswersInParts:
 
     parts: Callable[[], Iterator[SomeAnswers]]
     stored: np.memmap[Any, Any] | None = None
+    missing: int | None = None
 
     @classmethod
     def of_blocks(cls, answers: Any) -> AnswersInParts:
@@ -53,12 +56,18 @@ class AnswersInParts:
     @classmethod
     def of_array(cls, answers: np.memmap[Any, Any]) -> AnswersInParts:
         """The rows of an array in a file. In whole numbers, -1 is a missing answer."""
+        missing = -1 if answers.dtype.kind == "i" else None
 
         def parts() -> Iterator[SomeAnswers]:
             for start in range(0, len(answers), _ROWS):
                 part = np.asarray(answers[start : start + _ROWS])
-                if part.dtype.kind == "i" and (part == -1).any():
-                    part = np.where(part == -1, np.nan, part)
+                if missing is not None and (part == missing).any():
+                    part = np.where(part == missing, np.nan, part)
                 yield SomeAnswers(part)
 
-        return cls(parts, answers if isinstance(answers.base, mmap.mmap) else None)
+        return cls(parts, answers if isinstance(answers.base, mmap.mmap) else None, missing)
+
+
+def is_dask_array(X: Any) -> bool:
+    """Whether something is a dask array, told without importing dask."""
+    return type(X).__module__.startswith("dask.array") and hasattr(X, "to_delayed")

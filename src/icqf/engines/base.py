@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, overload
@@ -162,17 +162,9 @@ class Engine(ABC):
         callback : callable, optional
             Called after each iteration.
         """
-        if isinstance(problems, Problem):
-            starts = [starts] if isinstance(starts, Start) else list(starts)
-            problems = [problems] * len(starts)
-        elif isinstance(starts, Start):
-            problems = list(problems)
-            starts = [starts] * len(problems)
         fit = self._certified if exact else self._settled
-        return [
-            fit(problem, start, solver, tol, max_iter, callback)
-            for problem, start in zip(problems, starts, strict=True)
-        ]
+        together = paired(problems, starts)
+        return [fit(problem, start, solver, tol, max_iter, callback) for problem, start in together]
 
     def _settled(
         self,
@@ -209,16 +201,20 @@ class Engine(ABC):
                 if converged or done >= max_iter:
                     break
                 threshold /= 2
-        return Factorization(
-            finished.factors,
-            iteration.trace,
-            converged,
-            done,
-            finished.objective,
-            finished.certificate,
-            finished.fit,
-            finished.order,
-        )
+        return finished.factorization(iteration.trace, converged, done)
+
+
+def paired(
+    problems: Problem | Iterable[Problem], starts: Start | Iterable[Start]
+) -> Iterator[tuple[Problem, Start]]:
+    """Each problem with its start, where one of them may serve for all; a generator is not run ahead of."""
+    if isinstance(problems, Problem):
+        starts = [starts] if isinstance(starts, Start) else list(starts)
+        problems = [problems] * len(starts)
+    elif isinstance(starts, Start):
+        problems = list(problems)
+        starts = [starts] * len(problems)
+    return zip(problems, starts, strict=True)
 
 
 def _iteration(problem: Problem, start: Start, solver: Solver, rows: Rows) -> ADMMIteration | FastIteration:

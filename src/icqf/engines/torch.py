@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from icqf.engines.base import FAST, MARGIN, Begin, Callback, Onward, Solver, Start
+from icqf.engines.base import FAST, MARGIN, Begin, Callback, Onward, Solver, Start, paired
 from icqf.engines.judging import Judge, Judged
 from icqf.engines.local import Local
 from icqf.errors import InputError
@@ -85,18 +85,13 @@ class Torch(Local):
 
         The callback is told about a batch: the lowest objective, and the largest excess and step.
         """
-        if isinstance(problems, Problem):
-            starts = [starts] if isinstance(starts, Start) else list(starts)
-            problems = [problems] * len(starts)
-        else:
-            problems = list(problems)
-            starts = [starts] * len(problems) if isinstance(starts, Start) else list(starts)
+        pairs = list(paired(problems, starts))
         settings: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "exact": exact, "callback": callback}
-        found: list[Any] = [None] * len(problems)
+        found: list[Any] = [None] * len(pairs)
         batchable = Batchable()
         groups: dict[Any, list[tuple[int, Pair]]] = {}
         shared: dict[int, Starts] = {}
-        for at, (problem, start) in enumerate(zip(problems, starts, strict=True)):
+        for at, (problem, start) in enumerate(pairs):
             if solver.name != "fast" or isinstance(start, Onward) or not batchable(problem):
                 (found[at],) = super().run(problem, start, solver=solver, **settings)
                 continue
@@ -157,16 +152,7 @@ def _certified(course: Course, tol: float, callback: Callback | None) -> list[Fa
 
     course.run(tol / MARGIN, certified=holds, callback=callback)
     return [
-        Factorization(
-            each.factors,
-            course.traces[b],
-            each.certificate.holds(tol),
-            int(course.n_iter[b]),
-            each.objective,
-            each.certificate,
-            each.fit,
-            each.order,
-        )
+        each.factorization(course.traces[b], each.certificate.holds(tol), int(course.n_iter[b]))
         for b, each in sorted(finished.items())
     ]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from icqf.data.parts import AnswersInParts, SomeAnswers
+from icqf.data.parts import AnswersInParts, SomeAnswers, is_dask_array
 from icqf.errors import InputError, did_you_mean, listed
 from icqf.io.readers.streams import Stream, open_stream
 from icqf.io.readers.tables import recognised_id
@@ -19,12 +19,11 @@ def in_parts(X: Any, confounds: Any = None) -> tuple[AnswersInParts | None, Any]
     """What is to be read in parts, and the confounds that are still to be added; None for anything else.
 
     Files, folders and datasets of Arrow are read in parts, and so are arrays that are mapped from a file or
-    made by dask.
-    Of a file, `confounds` may be the names of columns.
+    made by dask. Of a file, `confounds` may be the names of columns.
     """
     if isinstance(X, AnswersInParts):
         return X, confounds
-    if hasattr(X, "to_delayed") and hasattr(X, "blocks"):
+    if is_dask_array(X):
         return AnswersInParts.of_blocks(X), confounds
     if isinstance(X, np.memmap):
         return AnswersInParts.of_array(X), confounds

@@ -11,7 +11,7 @@ from icqf.solvers.certificate import examine
 from icqf.solvers.exact_moves import share_with_intercept
 from icqf.solvers.observations import Block
 from icqf.solvers.problem import Array, Problem, Terms
-from icqf.solvers.result import Certificate, Factors, Fit
+from icqf.solvers.result import Certificate, Factorization, Factors, Fit, Trace
 from icqf.solvers.rows import Held, Rows, RowsHere
 from icqf.solvers.scores import scores_of_block
 
@@ -25,6 +25,12 @@ class Finished:
     certificate: Certificate
     fit: Fit
     order: Array  # (k,) the place that each factor had while its scores were solved for
+
+    def factorization(self, trace: Trace, converged: bool, n_iter: int) -> Factorization:
+        """The fit that ends here after these iterations."""
+        return Factorization(
+            self.factors, trace, converged, n_iter, self.objective, self.certificate, self.fit, self.order
+        )
 
 
 def finish(problem: Problem, Q: Array, *, tol: float, rows: Rows | None = None) -> Finished:
