@@ -171,7 +171,6 @@ def test_a_file_that_is_read_is_never_replaced(run, model, files, tmp_path):
         ("codebook", answers, "--out", answers, "--force"),
         ("select", answers, "--codebook", items, "--n-components", "1", "2", "--out", items, "--force"),
         ("fit", answers, "--codebook", items, "--progress", items, "--out", tmp_path / "results"),
-        ("federate", "plan", items, "--sites", "A", "B", "--n-components", "1", "--out", items, "--force"),
     ):
         result = run(*words)
         assert result.exit_code == 2 and "this is one of the files that are read" in result.stderr, words

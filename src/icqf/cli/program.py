@@ -25,7 +25,7 @@ from icqf.io.atomic import FULL
 COMMANDS = (
     *("demo", "app", "check", "codebook", "fit", "select", "report", "plot", "score", "show", "compare"),
     *("longitudinal", "shortform", "invariance", "plan", "batch", "meta", "stability", "diagnosis"),
-    *("federate", "reproduce"),
+    "reproduce",
 )
 BAD_INPUT = 2
 INTERRUPTED = 130

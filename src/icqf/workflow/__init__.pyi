@@ -9,15 +9,6 @@ from .compare import ModelPair as ModelPair
 from .compare import compare_models as compare_models
 from .curve import TriedNumber as TriedNumber
 from .curve import tried_numbers as tried_numbers
-from .federate import FederatedFit as FederatedFit
-from .federate import fit_federated as fit_federated
-from .federate import write_federated as write_federated
-from .federate_site import SiteAnswers as SiteAnswers
-from .federate_site import answer_requests as answer_requests
-from .federate_site import read_for_plan as read_for_plan
-from .federation import FederatedPlan as FederatedPlan
-from .federation import draw_up_plan as draw_up_plan
-from .federation import read_federated_plan as read_federated_plan
 from .fit import StudyFit as StudyFit
 from .fit import fit_study as fit_study
 from .fit import select_study as select_study
@@ -51,8 +42,6 @@ from .score import score_file as score_file
 from .score import write_scores as write_scores
 from .short_forms import shorten_study as shorten_study
 from .short_forms import write_short_form as write_short_form
-from .site_data import SiteParticipants as SiteParticipants
-from .site_data import site_participants as site_participants
 from .visits import LongitudinalOptions as LongitudinalOptions
 from .visits import VisitsFit as VisitsFit
 from .visits import fit_visits as fit_visits

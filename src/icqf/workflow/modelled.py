@@ -119,7 +119,6 @@ def answers_for(
     given: tuple[Item, ...] = (),
     id: str | None = None,
     groups: str | None = None,
-    weights: str | None = None,
     missing_codes: Iterable[float | str] = (),
     beside: Sequence[str] = (),
     items: tuple[Item, ...] | None = None,
@@ -150,7 +149,6 @@ def answers_for(
         id=id,
         confounds=list(dict.fromkeys([*confounds, *beside])),
         groups=groups,
-        weights=weights,
         missing_codes=missing_codes,
     )
     return read.with_notes(_other_directions(known.items, given))

@@ -62,25 +62,16 @@ class Meter:
             self._draw("")
 
     def __call__(self, progress: Any) -> None:
-        """Take a progress report of a search (done, total), a fit (iteration) or a federated one (round)."""
+        """Take a progress report of a search (done, total) or a fit (iteration)."""
         if hasattr(progress, "done"):
             if (progress.stage, progress.what) != (self._stage, self._doing):  # another piece of work begins
                 self._stage, self._doing, self.total = progress.stage, progress.what, 0
                 self._began = time.monotonic()
             self._search(int(progress.done), int(progress.total), str(progress.best or ""))
-        elif hasattr(progress, "round"):
-            self._round(int(progress.round))
         elif (self.drawn or self.file) and self._due(SECONDS_BETWEEN_DRAWINGS):
             self._write("Fitting", f"iteration {progress.iteration}")
             if self.drawn:
                 self._draw(f"Fitting: iteration {progress.iteration}")
-
-    def _round(self, number: int) -> None:
-        text = f"{self.what}: {number} {self.unit}"
-        if self.drawn and self._due(SECONDS_BETWEEN_DRAWINGS):
-            self._draw(text)
-        elif not self.quiet and not self.drawn and self._due(SECONDS_BETWEEN_LINES):
-            click.echo(text, err=True)
 
     def _search(self, done: int, total: int, best: str) -> None:
         if not total:  # nothing to count: it is said what is being done

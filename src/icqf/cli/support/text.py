@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import textwrap
 from collections import Counter
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     from icqf.data.questionnaire import Item
     from icqf.estimator import ICQF
     from icqf.extensions.meta import MetaICQF
-    from icqf.io.exchange import Message
-    from icqf.workflow.federate import FederatedFit
 
 LEAST_LOADING = 0.05
 
@@ -82,26 +79,6 @@ def meta_text(model: MetaICQF, *, top: int) -> str:
             if shares[key] > LEAST_LOADING:
                 line = f"  {shares[key]:4.0%} of the range  {key[0]} {key[1]}  {about.get(key, '')}"
                 lines.append(line.rstrip() if len(line) <= width else line[: width - 1] + "…")
-    return "\n".join(lines)
-
-
-def federated_text(fit: FederatedFit) -> str:
-    """Return who took part in a federated fit, and what was exchanged."""
-    sites = fit.sites["participants"]
-    each = ", ".join(f"{name} {n}" for name, n in sites.items())
-    return (
-        f"{len(sites)} sites took part ({each}). They were asked {fit.rounds} times, and "
-        f"{fit.exchanged / 1e6:.1f} MB were exchanged.\n"
-    )
-
-
-def message_text(message: Message) -> str:
-    """Return what a file of a federated fit says: its words, and then every number."""
-    lines = [json.dumps(message.header, indent=1, ensure_ascii=False)]
-    for name, array in message.arrays.items():
-        shape = " × ".join(map(str, array.shape)) or "one number"
-        rows = array.reshape(1, -1) if array.ndim < 2 else array
-        lines += ["", f"{name} ({shape})", *(" ".join(f"{each:.6g}" for each in row) for row in rows)]
     return "\n".join(lines)
 
 
