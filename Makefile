@@ -8,14 +8,14 @@ ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .PHONY: demo app docs dist test quick oldest prereleases lint types bench torture clean
 
-$(VENV)/.base: pyproject.toml
+$(VENV)/.base: pyproject.toml experiments/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -e .
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.base
-	$(BIN)/python -m pip install --quiet -e ".[dev]"
+	$(BIN)/python -m pip install --quiet -e ".[dev]" -e ./experiments
 	@touch $@
 
 $(VENV)/.app: $(VENV)/.base
@@ -59,13 +59,13 @@ quick: $(VENV)/.dev
 oldest:
 	$(PYTHON) -m venv $(VENV)-oldest
 	$(VENV)-oldest/bin/python -m pip install --quiet uv
-	$(VENV)-oldest/bin/uv pip install --quiet --python $(VENV)-oldest/bin/python --resolution lowest-direct -e ".[test]"
+	$(VENV)-oldest/bin/uv pip install --quiet --python $(VENV)-oldest/bin/python --resolution lowest-direct -e ".[test]" -e ./experiments
 	$(ENV) $(VENV)-oldest/bin/python -m pytest -n $(WORKERS) -W ignore::DeprecationWarning
 
 # The newest versions, alphas and release candidates included.
 prereleases:
 	$(PYTHON) -m venv $(VENV)-prereleases
-	$(VENV)-prereleases/bin/python -m pip install --quiet --pre -e ".[test]"
+	$(VENV)-prereleases/bin/python -m pip install --quiet --pre -e ".[test]" -e ./experiments
 	$(ENV) $(VENV)-prereleases/bin/python -m pytest -n $(WORKERS)
 
 lint: $(VENV)/.dev

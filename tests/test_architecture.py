@@ -18,6 +18,7 @@ import icqf
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "icqf"
 FILES = sorted(SOURCE.rglob("*.py"))
+SATELLITES = sorted((ROOT / "experiments" / "src").rglob("*.py"))
 PACKAGES = [
     "icqf",
     *(module.name for module in pkgutil.walk_packages(icqf.__path__, "icqf.") if module.ispkg),
@@ -81,6 +82,12 @@ def test_the_checks_of_the_order_can_fail(made):
     assert made.cycles(graph) == []
     assert made.cycles(made.package_graph(graph)) == [["data", "selection"]]
     assert made.against_the_order(graph) == ["icqf.data.a imports icqf.selection.b"]
+
+
+def test_the_package_does_not_know_its_satellites():
+    assert SATELLITES
+    for path in FILES:
+        assert "icqf_experiments" not in path.read_text(encoding="utf-8"), path
 
 
 def third_party(nodes):
@@ -164,8 +171,8 @@ def stored(node):
 
 
 def test_nothing_outside_a_module_uses_its_private_names():
-    uses = [(path, *use) for path in FILES for use in private_uses(parsed(path))]
-    assert [f"{path.relative_to(SOURCE)}:{line} {name}" for path, line, name in uses] == []
+    uses = [(path, *use) for path in FILES + SATELLITES for use in private_uses(parsed(path))]
+    assert [f"{path.relative_to(ROOT)}:{line} {name}" for path, line, name in uses] == []
 
 
 def test_the_check_of_private_names_can_fail():
@@ -176,7 +183,7 @@ def test_the_check_of_private_names_can_fail():
 # --- files ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+@pytest.mark.parametrize("path", FILES + SATELLITES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_files_are_short_and_know_no_machine(path):
     text = path.read_text(encoding="utf-8")
     assert text.count("\n") < 450

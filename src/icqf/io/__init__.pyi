@@ -5,8 +5,6 @@ from .codebook import write_codebook as write_codebook
 from .readers.files import read_table as read_table
 from .readers.questionnaires import read_questionnaire as read_questionnaire
 from .readers.streams import open_stream as open_stream
-from .readers.studies import read_abcd as read_abcd
-from .readers.studies import read_hbn as read_hbn
 from .readers.tables import Table as Table
 from .suggestion import SuggestedCodebook as SuggestedCodebook
 from .suggestion import suggest_codebook as suggest_codebook

@@ -1,17 +1,116 @@
-"""Evaluate methods on one's own study, as the paper's experiments do on others."""
+"""Evaluate methods on studies: how much is run, where it is kept, and how it is done on one's own study."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.parameters import BETAS
 from icqf.data.study import Study
-from icqf.reproduce.design import Design
+from icqf.evaluation.fits import SIZES
+from icqf.evaluation.methods import FACTORS, METHODS, FactorAnalysisMethod, ICQFMethod, Method
+from icqf.jobs.parallel import Progress
 from icqf.workflow.options import StudyOptions
+
+QUICK_PARTICIPANTS = 400
+
+
+@dataclass(frozen=True)
+class Design:
+    """How an experiment is run. The defaults are the paper's.
+
+    Parameters
+    ----------
+    out : Path
+        Folder for tables, figures, the page, and the journals of finished fits, which the experiments share.
+    n_splits : int
+        How often each study is divided.
+    sizes : tuple of float
+        Training sets as shares of the development set.
+    n_components, betas : tuple
+        Candidates of ICQF and ℓ1-NMF.
+    rule : {"min", "one_se", "stable"}
+        How their cross-validation chooses.
+    parameters : tuple of (name, value)
+        Further parameters of ICQF and ℓ1-NMF, as in `icqf.ICQF`.
+    n_folds, n_repeats : int
+        Folds of their cross-validation, and how often they are drawn.
+    random_state : int
+        Seed of splits and fits.
+    n_jobs : int, optional
+        Processes.
+    callback : callable, optional
+        Told how far the work is.
+    command : str
+        The command as typed, for the page.
+    names : tuple of str
+        Methods to run; empty runs all that suit the experiment.
+    quick : bool
+        Whether this is a try; see `quickly`.
+    """
+
+    out: Path
+    n_splits: int = 30
+    sizes: tuple[float, ...] = SIZES
+    n_components: tuple[int, ...] = FACTORS
+    betas: tuple[float, ...] = BETAS
+    rule: str = "min"
+    parameters: tuple[tuple[str, Any], ...] = ()
+    n_folds: int = 10
+    n_repeats: int = 1
+    random_state: int = 0
+    n_jobs: int | None = None
+    callback: Callable[[Progress], object] | None = None
+    command: str = ""
+    names: tuple[str, ...] = ()
+    quick: bool = False
+
+    def quickly(self) -> Design:
+        """The same with few splits, sizes and candidates: minutes, to see that it works."""
+        return replace(
+            self,
+            n_splits=min(3, self.n_splits),
+            sizes=(0.8, 0.2),
+            n_components=(4, 6, 8, 10),
+            betas=(0.1, 0.5),
+            n_folds=5,
+            quick=True,
+        )
+
+    def methods(self, names: Collection[str]) -> tuple[Method, ...]:
+        """The methods of these names that are to run, with this design's candidates."""
+        icqf = ICQFMethod(
+            self.n_components,
+            self.betas,
+            self.n_folds,
+            n_repeats=self.n_repeats,
+            rule=self.rule,
+            parameters=self.parameters,
+        )
+        made: dict[str, Method] = METHODS | {
+            "icqf": icqf,
+            "l1-nmf": replace(icqf, bounded=False, name="l1-NMF"),
+            "fa-promax": FactorAnalysisMethod(n_iter=5) if self.quick else METHODS["fa-promax"],
+        }
+        return tuple(made[name] for name in names if name in (self.names or names))
+
+    def running(self, study: str) -> dict[str, Any]:
+        """Arguments for the functions of `icqf.evaluation`."""
+        return {
+            "n_splits": self.n_splits,
+            "random_state": self.random_state,
+            "n_jobs": self.n_jobs,
+            "checkpoint": self.journal(study),
+            "callback": self.callback,
+        }
+
+    def journal(self, study: str) -> Path:
+        """The journal of a study's fits."""
+        return self.out / f"fits-{study}{'-quick' if self.quick else ''}.journal"
+
 
 Experiment = Callable[[Sequence[Study], Design], Path]
 
@@ -24,7 +123,7 @@ def evaluate_study(
     Parameters
     ----------
     experiment : callable
-        `icqf.reproduce.stability.stability_experiment`, or another of its kind.
+        `icqf.workflow.stability.stability_experiment`, or another of its kind.
     study : Study
         What was read.
     options : StudyOptions
@@ -32,7 +131,7 @@ def evaluate_study(
     out : Path
         Folder for tables, figures, the page and the journal.
     **design
-        Other fields of `icqf.reproduce.design.Design`.
+        Other fields of `Design`.
     """
     parameters = options.model_parameters
     # Once, of everybody: in a part of the study a category may well have few members.

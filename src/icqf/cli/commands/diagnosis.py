@@ -30,7 +30,7 @@ def command(ctx: click.Context, **given: Any) -> None:
     Factors are learned from the training participants alone. An interrupted run continues when the
     same command is given again.
     """
-    from icqf.reproduce.diagnosis import diagnosis
+    from icqf.workflow.diagnosis import diagnosis
 
     if not given["labels"]:
         raise click.UsageError("Name at least one column of diagnoses with --labels.", ctx)

@@ -31,6 +31,6 @@ def command(ctx: click.Context, **given: Any) -> None:
     Every method chooses its number of factors each time. An interrupted run continues when the
     same command is given again.
     """
-    from icqf.reproduce.stability import stability_experiment
+    from icqf.workflow.stability import stability_experiment
 
     evaluate(ctx, stability_experiment, given)

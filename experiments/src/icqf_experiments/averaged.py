@@ -1,0 +1,159 @@
+"""When does averaging over resamples help? Plain and averaged loadings, compared between parts of studies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from icqf.averaging import N_RESAMPLES, averaged_loadings
+from icqf.chance import FOUND
+from icqf.data.questionnaire import Questionnaire
+from icqf.estimator import ICQF
+from icqf.jobs.parallel import Progress, run_all
+from icqf.report.markdown import markdown_table
+from icqf.resampling.dealing import drawn_counts
+from icqf.selection.rules import best_by_k, best_row
+from icqf.workflow.evaluation import Design
+from icqf.workflow.result_pages import made_by, prose, span_words, write_page
+from icqf_experiments.collect_parts import FittedPart, found_again
+from icqf_experiments.grounds import Ground
+
+Array = NDArray[Any]
+FIXED = 5
+SIZES = (0, 250, 400, 700, 1500, 10**9)  # participants in a part
+
+
+def compare_averages(
+    grounds: Sequence[Ground],
+    parts: Sequence[FittedPart],
+    *,
+    checkpoint: Path | None = None,
+    n_jobs: int | None = None,
+    callback: Callable[[Progress], object] | None = None,
+) -> pd.DataFrame:
+    """Average the fits of every part, at the number of factors that predicts best and at five.
+
+    Returns
+    -------
+    DataFrame
+        One row per ground and choice of k: ``n``, ``m``, ``k``, and for plain and averaged loadings the mean
+        correlation of factors with their counterparts in other parts, and the share found again.
+    """
+    jobs: dict[str, tuple[Any, ...]] = {}
+    for ground in grounds:
+        mine = [part for part in parts if part.ground == ground.name]
+        for answers, part in zip(ground.parts(), mine, strict=True):
+            jobs[f"{ground.name}/{part.number}"] = (answers, [_plain(part, k) for k in _numbers(part)])
+    found = run_all(
+        jobs, _averages, identity="averages", n_jobs=n_jobs, checkpoint=checkpoint, callback=callback
+    )
+    rows = []
+    for ground in grounds:
+        mine = [part for part in parts if part.ground == ground.name]
+        averages = [found[f"{ground.name}/{part.number}"]["loadings"] for part in mine]
+        for at, how in enumerate(("min", f"k = {FIXED}")):
+            plain = [_plain(part, _numbers(part)[at])[1] for part in mine]
+            mean = [np.array(each[at]) for each in averages]
+            rows.append(
+                {
+                    "ground": ground.name,
+                    "choice": how,
+                    "n": mine[0].n,
+                    "m": mine[0].m,
+                    "k": np.mean([len(each) for each in plain]),
+                    **_between(plain, "plain"),
+                    **_between(mean, "averaged"),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def consensus_page(table: pd.DataFrame, design: Design) -> Path:
+    """Write the table and the page ``consensus.md``."""
+    table.to_csv(design.out / "consensus.csv", index=False, float_format="%.6g")
+    page = design.out / "consensus.md"
+    sizes = pd.cut(table["n"], list(SIZES))
+    weak = pd.cut(table["plain"], [-1, 0.7, 0.8, 0.9, 0.95, 1])
+    write_page(
+        page,
+        [
+            "# When averaging over resamples helps",
+            made_by(design, _setting()),
+            "## By the size of the sample",
+            _means(table, sizes, "participants"),
+            "## By the agreement of plain fits",
+            _means(table, weak, "agreement of plain fits"),
+            "## Every study",
+            markdown_table(
+                ["study", "k by", "n", "items", "k", *_HEADS],
+                [
+                    [
+                        *(row["ground"], row["choice"], str(row["n"]), str(row["m"]), f"{row['k']:.1f}"),
+                        *_cells(row),
+                    ]
+                    for row in table.to_dict("records")
+                ],
+            ),
+        ],
+    )
+    return page
+
+
+_HEADS = ("agreement, plain", "averaged", "found again, plain", "averaged")
+
+
+def _cells(row: dict[Any, Any]) -> list[str]:
+    return [f"{row[name]:.3f}" for name in ("plain", "averaged", "plain_found", "averaged_found")]
+
+
+def _means(table: pd.DataFrame, by: pd.Series, title: str) -> str:
+    means = table.groupby(by, observed=True)[["plain", "averaged", "plain_found", "averaged_found"]]
+    counts = means.size()
+    return markdown_table(
+        [title, "settings", *_HEADS],
+        [
+            [span_words(span), str(counts[span]), *_cells(row)]
+            for span, row in zip(counts.index, means.mean().to_dict("records"), strict=True)
+        ],
+    )
+
+
+def _numbers(part: FittedPart) -> tuple[int, int]:
+    return best_row(part.errors)[0], min(FIXED, len(part.loadings))
+
+
+def _plain(part: FittedPart, k: int) -> tuple[float, Array]:
+    """The penalty and the loadings of a part's fit with k factors."""
+    best = best_by_k(part.errors)
+    return float(best.loc[best["n_components"] == k, "beta"].iloc[0]), part.loadings[k - 1]
+
+
+def _averages(answers: Questionnaire, fits: Sequence[tuple[float, Array]]) -> dict[str, Any]:
+    problem = ICQF(1).state(answers).problem
+    rng = np.random.default_rng(2)
+    draws = [drawn_counts(problem.n, None, rng) for _ in range(N_RESAMPLES)]
+    means = [
+        averaged_loadings(problem, loadings, beta, draws=draws)[: len(loadings)] for beta, loadings in fits
+    ]
+    return {"loadings": [mean.round(6).tolist() for mean in means]}
+
+
+def _between(loadings: Sequence[Array], name: str) -> dict[str, float]:
+    values = np.concatenate([found_again(a, b) for a, b in permutations(loadings, 2)])
+    return {name: float(values.mean()), f"{name}_found": float((values >= FOUND).mean())}
+
+
+def _setting() -> str:
+    return prose(
+        f"""Every study is cut into independent parts. In each part the model is fitted as usual, and its
+        loadings are averaged over {N_RESAMPLES} fits to resampled participants (`icqf fit --consensus`). A
+        factor of one part is compared with its counterpart in another by the correlation of loadings; it is
+        found again from {FOUND} on. The number of factors is the one that predicts best in each part, or
+        five."""
+    )

@@ -1,0 +1,150 @@
+"""Fit every part of every study with every number of factors: what all rules are judged on, kept once."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from icqf.baselines import every_rule
+from icqf.data.questionnaire import Questionnaire
+from icqf.errors import InputError
+from icqf.estimator import ICQF
+from icqf.jobs.parallel import Progress, run_all
+from icqf.resampling.matching import correlations, paired
+from icqf.resampling.recurrence import recurrence
+from icqf.selection import ICQFCV
+from icqf.selection.rules import best_by_k, best_row
+from icqf_experiments.grounds import Ground
+
+Array = NDArray[Any]
+MOST_FACTORS = 14
+BEYOND = 2  # numbers of factors above the one that predicts best that are resampled
+FIXED = 7  # the largest number that is always fitted
+N_STARTS = 4
+N_RESAMPLES = 20
+
+
+@dataclass(frozen=True, eq=False)
+class FittedPart:
+    """One part of a study, fitted with each number of factors from 1 on.
+
+    Attributes
+    ----------
+    ground : str
+        The study and the size of its parts.
+    number, n, m : int
+        Which part it is, its participants and items.
+    errors : DataFrame
+        Cross-validated errors, as `ICQFCV.errors_`.
+    stability : DataFrame
+        Agreement between halves, as `ICQFCV.stability_`.
+    loadings : list of array (k, m)
+        Of the final fit (the best of four starts) with each number of factors, at that number's best β, as
+        the problem counts them; up to the largest number that any rule takes.
+    agreement : list of array (B, k)
+        Of each factor over resamples, up to two factors more than predict best.
+    counts : dict
+        The number of factors by each of the field's other rules; None where one cannot be run.
+    """
+
+    ground: str
+    number: int
+    n: int
+    m: int
+    errors: pd.DataFrame
+    stability: pd.DataFrame
+    loadings: list[Array]
+    agreement: list[Array]
+    counts: dict[str, int | None]
+
+
+def collect(
+    grounds: Iterable[Ground],
+    *,
+    checkpoint: Path | None = None,
+    n_jobs: int | None = None,
+    callback: Callable[[Progress], object] | None = None,
+) -> list[FittedPart]:
+    """Fit all parts; what an earlier run finished is taken from the journal."""
+    jobs: dict[str, tuple[Any, ...]] = {}
+    for ground in grounds:
+        for number, part in enumerate(ground.parts()):
+            # On simulated cohorts the field's other rules have a page of their own, docs/results/rules.md.
+            jobs[f"{ground.name}/{number}"] = (part, ground.n_major is None)
+    found = run_all(jobs, _fitted, identity="parts", n_jobs=n_jobs, checkpoint=checkpoint, callback=callback)
+    return [_part(name, result) for name, result in found.items()]
+
+
+def found_again(a: Array, b: Array) -> Array:
+    """Correlation of each factor of a (k, m) with its counterpart in b (k', m); 0 for one without."""
+    similarity = correlations(a, b)
+    rows, columns = paired(similarity)
+    values = np.zeros(len(a))
+    values[rows] = similarity[rows, columns]
+    return values
+
+
+def _fitted(part: Questionnaire, other_rules: bool) -> dict[str, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _of(part, _counts(part) if other_rules else {})
+
+
+def _of(part: Questionnaire, counts: dict[str, int | None]) -> dict[str, Any]:
+    most = min(MOST_FACTORS, part.n_items // 3 + 1)
+    search = ICQFCV(ICQF(), n_components=range(1, most + 1), stability=True, random_state=0).fit(part)
+    resampled = min(best_row(search.errors_)[0] + BEYOND, most)
+    highest = min(max(resampled, FIXED, *(k for k in counts.values() if k is not None)), most)
+    rows = best_by_k(search.errors_)
+    rows = rows[rows["n_components"] <= highest]
+    problem, models = ICQF(1).state(part).problem, []
+    for k, beta in zip(rows["n_components"], rows["beta"], strict=True):
+        model = ICQF(int(k), beta=float(beta), n_init=N_STARTS, random_state=0).fit(part)
+        models.append((float(beta), problem.scaled_loadings(model.components_)))
+    agreement = recurrence(problem, models[:resampled], n_resamples=N_RESAMPLES, rng=np.random.default_rng(1))
+    return {
+        "n": part.n_participants,
+        "m": part.n_items,
+        "errors": search.errors_.to_dict("list"),
+        "stability": [] if search.stability_ is None else search.stability_.to_dict("list"),
+        "loadings": [loadings.round(6).tolist() for _, loadings in models],
+        "agreement": [values.round(6).tolist() for values in agreement],
+        "counts": counts,
+    }
+
+
+def _counts(part: Questionnaire) -> dict[str, int | None]:
+    """The number of factors by each of the field's other rules; empty where they cannot be run.
+
+    They begin with correlations, and not all pairs of items were answered together in every study.
+    """
+    try:
+        table = every_rule(part.keyed_answers(), random_state=0).table
+    except InputError:
+        return {}
+    return {
+        str(rule): None if pd.isna(k) else int(k)
+        for rule, k in zip(table["rule"], table["n_components"], strict=True)
+    }
+
+
+def _part(name: str, result: dict[str, Any]) -> FittedPart:
+    ground, _, number = name.partition("/")
+    return FittedPart(
+        ground,
+        int(number),
+        result["n"],
+        result["m"],
+        pd.DataFrame(result["errors"]),
+        pd.DataFrame(result["stability"]),
+        [np.array(each) for each in result["loadings"]],
+        [np.array(each) for each in result["agreement"]],
+        result["counts"],
+    )

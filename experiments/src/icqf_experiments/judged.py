@@ -1,0 +1,137 @@
+"""Rules that choose the number of factors, and how they are judged on independent parts of studies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from icqf.chance import FOUND, ChanceCurve
+from icqf.selection.replicable import replicable_table
+from icqf.selection.rules import best_row, choose
+from icqf_experiments.calibration import curves_of_others
+from icqf_experiments.collect_parts import FittedPart, found_again
+from icqf_experiments.grounds import study_of
+
+# From a part, and the curve of chances that other studies taught, to a number of factors.
+Rule = Callable[[FittedPart, ChanceCurve], int | None]
+
+
+def _min(part: FittedPart, curve: ChanceCurve) -> int:
+    return best_row(part.errors)[0]
+
+
+def _one_se(part: FittedPart, curve: ChanceCurve) -> int:
+    return choose(part.errors, "one_se")[0]
+
+
+def _stable(part: FittedPart, curve: ChanceCurve) -> int:
+    return choose(part.errors, "stable", stability=part.stability)[0]
+
+
+def _up_to_min(part: FittedPart, curve: ChanceCurve) -> pd.DataFrame:
+    """What resamples say about the numbers of factors up to the one that predicts best."""
+    most = best_row(part.errors)[0]
+    return replicable_table(range(1, most + 1), part.agreement[:most], curve=curve)
+
+
+def _most_where(part: FittedPart, curve: ChanceCurve, column: str, least: float) -> int:
+    table = _up_to_min(part, curve)
+    enough = table.loc[table[column] >= least, "n_components"]
+    return int(enough.max()) if len(enough) else 1
+
+
+def _weakest(least: float) -> Rule:
+    return lambda part, curve: _most_where(part, curve, "weakest", least)
+
+
+def _average(least: float) -> Rule:
+    return lambda part, curve: _most_where(part, curve, "agreement", least)
+
+
+def _expected(cost: float) -> Rule:
+    """The number with the most factors expected to be found again, each factor costing so much."""
+
+    def rule(part: FittedPart, curve: ChanceCurve) -> int:
+        table = _up_to_min(part, curve)
+        gain = (table["found"] - cost * table["n_components"]).to_numpy()
+        return int(table["n_components"].iloc[len(gain) - 1 - int(np.argmax(gain[::-1]))])
+
+    return rule
+
+
+def _always(k: int) -> Rule:
+    return lambda part, curve: min(k, len(part.loadings))
+
+
+def _other(name: str) -> Rule:
+    """One of the field's other rules; at least one factor, and at most as many as were fitted."""
+
+    def rule(part: FittedPart, curve: ChanceCurve) -> int | None:
+        k = part.counts.get(name)
+        return None if k is None else min(max(k, 1), len(part.loadings))
+
+    return rule
+
+
+# All that were tried. Their settings were written down before the studies that judge them were run.
+CANDIDATES: Mapping[str, Rule] = {
+    "min (lowest error)": _min,
+    "one_se": _one_se,
+    "stable (halves)": _stable,
+    "every factor's agreement ≥ 0.8": _weakest(0.8),
+    "mean agreement ≥ 0.9": _average(0.9),
+    "expected found again − ½ per factor": _expected(0.5),
+    "expected found again − 0.3 per factor": _expected(0.3),
+    "expected found again − 0.7 per factor": _expected(0.7),
+    **{f"always {k}": _always(k) for k in (3, 5, 7)},
+}
+
+
+def rules_of(parts: Sequence[FittedPart]) -> dict[str, Rule]:
+    """Return all candidates, and the field's other rules that were run on these parts."""
+    names = dict.fromkeys(name for part in parts for name in part.counts)
+    return {**CANDIDATES, **{name: _other(name) for name in names}}
+
+
+def judge(parts: Sequence[FittedPart], major: Mapping[str, int | None]) -> pd.DataFrame:
+    """Judge every rule on every study, with chances by a curve that the other studies taught.
+
+    Returns
+    -------
+    DataFrame
+        One row per study and rule: ``share`` (factors found again over the larger of the two numbers),
+        ``found`` (how many), ``k`` (mean), ``k_spread`` (mean absolute difference between parts) and
+        ``off`` (mean distance to the number of major factors, where it is known).
+    """
+    rows: list[dict[str, Any]] = []
+    curves = curves_of_others(parts)
+    for ground in dict.fromkeys(part.ground for part in parts):
+        mine = [part for part in parts if part.ground == ground]
+        for name, rule in rules_of(parts).items():
+            ks = [k for part in mine if (k := rule(part, curves[study_of(ground)])) is not None]
+            if len(ks) < len(mine):
+                continue
+            pairs = [_pair(mine[a], mine[b], ks[a], ks[b]) for a, b in combinations(range(len(mine)), 2)]
+            truth = major.get(ground)
+            rows.append(
+                {
+                    "ground": ground,
+                    "rule": name,
+                    "share": np.mean([share for share, _, _ in pairs]),
+                    "found": np.mean([found for _, found, _ in pairs]),
+                    "k": np.mean(ks),
+                    "k_spread": np.mean([spread for _, _, spread in pairs]),
+                    "off": np.nan if truth is None else np.mean(np.abs(np.array(ks) - truth)),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _pair(a: FittedPart, b: FittedPart, k_a: Any, k_b: Any) -> tuple[float, int, int]:
+    """Share and number of factors found again, and the difference between the two numbers."""
+    found = int((found_again(a.loadings[k_a - 1], b.loadings[k_b - 1]) >= FOUND).sum())
+    return found / max(k_a, k_b), found, abs(k_a - k_b)

@@ -1,0 +1,250 @@
+"""Experiment 1 of the paper: the loadings of ICQF, ℓ1-NMF and factor analysis side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from icqf.data.study import Study
+from icqf.datasets import make_cohort
+from icqf.evaluation.fits import fit_part, identity_of
+from icqf.evaluation.methods import FACTORIZATIONS, FactorAnalysisMethod, Fitted, ICQFMethod, trained
+from icqf.jobs.parallel import run_all
+from icqf.plotting import loading_heatmap, top_items
+from icqf.plotting.loadings import grouped_order, subscales_of
+from icqf.report.markdown import markdown_table, safe
+from icqf.resampling.matching import match_factors
+from icqf.workflow.evaluation import QUICK_PARTICIPANTS, Design
+from icqf.workflow.result_pages import about_simulations, candidates, made_by, write_page
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COHORTS = 10
+COHORT_SIZE = 1335
+PAPER = (
+    "The paper reports, on the real HBN study: ICQF k = 8, β = 0.5; ℓ1-NMF k = 11, β = 0; FA-promax k = 13."
+)
+
+
+def loadings(studies: Sequence[Study], design: Design) -> Path:
+    """Run the experiment on each study; writes tables, figures and the page ``loadings.md``."""
+    design.out.mkdir(parents=True, exist_ok=True)
+    parts = [
+        "# Loadings: three methods side by side",
+        made_by(design, _setting(design)),
+        about_simulations(studies),
+    ]
+    for study in studies:
+        parts += _section(study, _fits(study, design), design)
+    simulated = [study.name for study in studies if study.truth is not None]
+    if simulated:
+        parts += _recovery_section(recovery(simulated, design), design)
+    page = design.out / "loadings.md"
+    write_page(page, parts)
+    return page
+
+
+def _setting(design: Design) -> str:
+    return f"""Each method is fitted to all participants of a study: k and β by blockwise cross-validation
+    (ICQF, ℓ1-NMF; {candidates(design)}), k by parallel analysis (FA-promax). Items stand in the same order
+    in all panels, and the factors of the two other methods in the order of the ICQF factors that they
+    match."""
+
+
+def _fits(study: Study, design: Design) -> dict[str, Fitted | str]:
+    """Each method's fit. What was chosen is kept in the journal; the fit at that choice is made anew."""
+    questionnaire, seed = study.questionnaire, design.random_state
+    everyone = (np.arange(questionnaire.n_participants), np.array([], int), np.array([], int))
+    methods = {method.name: method for method in design.methods(FACTORIZATIONS)}
+    found = run_all(
+        {repr(method): (questionnaire, None, method, everyone, seed) for method in methods.values()},
+        fit_part,
+        identity=f"loadings {seed} {identity_of(questionnaire, None)}",
+        n_jobs=design.n_jobs,
+        checkpoint=design.journal(f"loadings-{study.name}"),
+        callback=design.callback,
+    )
+    fits: dict[str, Fitted | str] = {}
+    for name, method in methods.items():
+        chosen = found[repr(method)]
+        if "failed" in chosen:
+            fits[name] = chosen["failed"]
+            continue
+        k = chosen["n_components"]
+        if isinstance(method, ICQFMethod):
+            fixed: Any = ICQFMethod((k,), (chosen["beta"],), bounded=method.bounded, name=name)
+        else:
+            fixed = FactorAnalysisMethod(k)
+        fits[name] = trained(fixed, questionnaire, random_state=seed)
+    return fits
+
+
+def _section(study: Study, fits: Mapping[str, Fitted | str], design: Design) -> list[str]:
+    base = design.out / f"loadings-{study.name}"
+    failed = [f"{name}: {fit}" for name, fit in fits.items() if isinstance(fit, str)]
+    usable = _in_one_order({name: fit for name, fit in fits.items() if not isinstance(fit, str)})
+    rows = []
+    for name, fit in usable.items():
+        table = fit.factors
+        table.to_csv(f"{base}-{_file(name)}.csv", float_format="%.6g")
+        values = table.to_numpy()
+        row = [name, str(fit.n_components), "" if fit.beta is None else f"{fit.beta:g}"]
+        row += [
+            f"{np.mean(values == 0):.0%}",
+            f"{np.mean(values < 0):.0%}",
+            f"{values.min():.2f} to {values.max():.2f}",
+        ]
+        if study.truth is not None:
+            match = match_factors(study.truth, table)
+            row += [f"{match.mean:.3f}", f"{match.min:.3f}"]
+        rows.append(row)
+        _tops(study, name, fit).savefig(f"{base}-{_file(name)}-top.png", dpi=110)
+    _heatmaps(study, usable).savefig(f"{base}.png", dpi=130)
+    head = ["method", "k", "β", "loadings that are 0", "below 0", "range"]
+    head += ["mean correlation with the truth", "worst factor"] if study.truth is not None else []
+    tops = ", ".join(f"[{name}]({base.name}-{_file(name)}-top.png)" for name in usable)
+    return [
+        f"## {safe(study.described)}",
+        safe(" ".join(study.notes)),
+        markdown_table(head, rows),
+        PAPER if study.name == "hbn" else "",
+        f"Not possible: {safe('; '.join(failed))}" if failed else "",
+        f"![Loadings of the three methods]({base.name}.png)",
+        f"The ten strongest items of each factor: {tops}.",
+    ]
+
+
+def recovery(names: Sequence[str], design: Design) -> pd.DataFrame:
+    """Correlation with the true loadings in several simulated studies of 1 335 participants, by fit."""
+    number, size = (1, QUICK_PARTICIPANTS) if design.quick else (COHORTS, COHORT_SIZE)
+    methods = design.methods(FACTORIZATIONS)
+    jobs = {
+        f"{name} {seed} {method!r}": (name, size, seed, method)
+        for name in names
+        for seed in range(number)
+        for method in methods
+    }
+    found = run_all(
+        jobs,
+        _recovered,
+        identity=f"recovery {size}",
+        n_jobs=design.n_jobs,
+        checkpoint=design.journal("recovery"),
+        callback=design.callback,
+    )
+    return pd.DataFrame(
+        [{"study": job[0], "seed": job[2], "method": job[3].name} | found[key] for key, job in jobs.items()]
+    )
+
+
+def _recovered(name: str, size: int, seed: int, method: Any) -> dict[str, Any]:
+    cohort = make_cohort(name, size, random_state=seed)
+    fit = trained(method, cohort.questionnaire, random_state=0)
+    if isinstance(fit, str):
+        return {"failed": fit}
+    match = match_factors(cohort.truth.loadings, fit.factors)
+    return {"n_components": fit.n_components, "beta": fit.beta, "mean": match.mean, "worst": match.min}
+
+
+def _recovery_section(table: pd.DataFrame, design: Design) -> list[str]:
+    table.to_csv(design.out / "loadings-recovery.csv", index=False, float_format="%.6g")
+    rows = []
+    for (study, method), part in table.groupby(["study", "method"], sort=False):
+        counts = part["n_components"]
+        rows.append(
+            [
+                str(study).upper(),
+                str(method),
+                f"{part['mean'].mean():.3f}",
+                f"{part['mean'].min():.3f}",
+                f"{part['worst'].min():.3f}",
+                f"{counts.median():g} ({counts.min():g}–{counts.max():g})",
+            ]
+        )
+    means = table.groupby(["study", "method"])["mean"].mean().unstack("method")
+    closest = "; ".join(f"{str(study).upper()}: {best}" for study, best in means.idxmax(axis=1).items())
+    size = QUICK_PARTICIPANTS if design.quick else COHORT_SIZE
+    return [
+        f"## How well the true loadings are found in {size} participants",
+        "Eight true factors; Pearson correlation of matched loadings with the true ones; simulated studies "
+        f"of each population: {table['seed'].nunique()}.",
+        markdown_table(
+            ["population", "method", "mean", "lowest study", "lowest factor", "k: median (range)"], rows
+        ),
+        f"Closest to the truth on average: {closest}.",
+        "All fits: [loadings-recovery.csv](loadings-recovery.csv).",
+    ]
+
+
+def _in_one_order(fits: Mapping[str, Fitted]) -> dict[str, Fitted]:
+    """Factors of the later methods in the order of the first one's that they match, extra ones last."""
+    ordered: dict[str, Fitted] = {}
+    for name, fit in fits.items():
+        table = fit.factors
+        if ordered:
+            first = next(iter(ordered.values())).factors
+            pairs = match_factors(first, table, method="optimal").pairs.set_index("factor_a")["factor_b"]
+            matched = [pairs[column] for column in first.columns if column in pairs]
+            rest = [column for column in table.columns if column not in matched]
+            table = table[[*matched, *rest]].set_axis(table.columns, axis=1)
+        ordered[name] = replace(fit, loadings=table)
+    return ordered
+
+
+def _heatmaps(study: Study, usable: Mapping[str, Fitted]) -> Figure:
+    from matplotlib.figure import Figure
+
+    first = next(iter(usable.values())).factors
+    items = study.questionnaire.item_table()
+    order, _ = grouped_order(subscales_of(first.index, items), first.to_numpy())
+    names = [str(first.index[j]) for j in order]
+    lines = [_lines(fit) for fit in usable.values()]
+    figure = Figure(
+        figsize=(max(7.0, 0.105 * len(names) + 2.4), 0.2 * sum(lines) + 1.5 * len(lines)),
+        layout="constrained",
+    )
+    axes = np.atleast_1d(figure.subplots(len(lines), 1, height_ratios=lines))
+    for ax, (name, fit) in zip(axes, usable.items(), strict=True):
+        beside = {"confounds": fit.model.confound_loadings_} if name == "ICQF" else {}
+        loading_heatmap(
+            fit.factors, **beside, ranges=_ranges(name, fit), items=items, form="wide", order=names, ax=ax
+        )
+        ax.set_title(f"{name}, k = {fit.n_components}", loc="left", fontweight="bold", pad=18)
+    return figure
+
+
+def _lines(fit: Fitted) -> int:
+    return fit.n_components + len(getattr(fit.model, "confound_names_", ()))
+
+
+def _ranges(name: str, fit: Fitted) -> pd.DataFrame | None:
+    """Only ICQF's loadings are bounded by the answer ranges, and shown as shares of them."""
+    return fit.model.item_range_ if name == "ICQF" else None
+
+
+def _tops(study: Study, name: str, fit: Fitted) -> Figure:
+    from matplotlib.figure import Figure
+
+    columns = list(fit.factors.columns)
+    rows = -(-len(columns) // 2)
+    figure = Figure(figsize=(13, 2.5 * rows), layout="constrained")
+    axes = figure.subplots(rows, 2, squeeze=False).ravel()
+    for at, column in enumerate(columns):
+        top_items(
+            fit.factors[column], ranges=_ranges(name, fit), items=study.questionnaire.item_table(),
+            title=f"Factor {at + 1}", most=42, ax=axes[at],
+        )  # fmt: skip
+    for ax in axes[len(columns) :]:
+        ax.set_axis_off()
+    figure.suptitle(f"{name}: the ten strongest items of each factor", fontweight="bold")
+    return figure
+
+
+def _file(method: str) -> str:
+    return method.lower().replace(" ", "-")

@@ -1,0 +1,105 @@
+"""Experiment 3 of the paper, second half: do two studies give the same factors?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from icqf.data.study import Study
+from icqf.evaluation.across_studies import replication
+from icqf.evaluation.methods import FACTORIZATIONS
+from icqf.plotting import by_method
+from icqf.report.markdown import markdown_table, safe
+from icqf.workflow.evaluation import Design
+from icqf.workflow.result_pages import (
+    about_simulations,
+    about_tests,
+    failures_words,
+    how_chosen,
+    in_each_split,
+    in_short,
+    made_by,
+    table_of_tests,
+    tests_of,
+    verdict,
+    with_spread,
+    write_page,
+)
+
+# Table 2, last row: mean over pairs of factors and their standard deviation.
+PAPER = {"ICQF": (0.75, 0.07), "FA-promax": (0.71, 0.03), "l1-NMF": (0.68, 0.08)}
+
+
+def replication_experiment(studies: Sequence[Study], design: Design) -> Path:
+    """Run the experiment on two studies; writes tables and the page ``replication.md``."""
+    a, b = studies
+    design.out.mkdir(parents=True, exist_ok=True)
+    found = replication(
+        a.questionnaire,
+        b.questionnaire,
+        labels=(a.labels, b.labels),
+        methods=design.methods(FACTORIZATIONS),
+        n_splits=design.n_splits,
+        random_state=design.random_state,
+        n_jobs=design.n_jobs,
+        checkpoints=(design.journal(a.name), design.journal(b.name)),
+        callback=design.callback,
+    )
+    tests, summary = tests_of(found), found.summary()
+    found.table.to_csv(design.out / "replication.csv", index=False, float_format="%.6g")
+    tests.to_csv(design.out / "replication-tests.csv", index=False, float_format="%.6g")
+    published = {a.name, b.name} == {"hbn", "abcd"}
+    lines = [
+        [
+            row["method"],
+            f"{row['k_a']:g} and {row['k_b']:g}",
+            with_spread(row["pearson"], row["pearson_spread"], 3),
+            f"{row['pearson_sd']:.3f}",
+            f"{row['pearson_optimal']:.3f}",
+            f"{row['congruence']:.3f}",
+            "{:.2f} ({:.2f})".format(*PAPER[row["method"]]) if published else "",
+        ]
+        for row in summary.to_dict("records")
+    ]
+    head = [
+        "method",
+        "factors (median)",
+        "greedy, Pearson (sd over splits)",
+        "sd over pairs",
+        "best assignment",
+        "congruence",
+        "paper (sd)",
+    ]
+    ax: Any = by_method(found.table, "pearson", label="mean correlation of loadings")
+    ax.set_title(f"{a.title} ↔ {b.title}", loc="left")
+    if published:
+        for at, method in enumerate(dict.fromkeys(found.table["method"])):
+            ax.plot(at, PAPER[method][0], "x", color="0.35", markersize=8)
+        ax.set_xlabel("× the paper's mean, on the real studies")
+    ax.figure.savefig(design.out / "replication.png", dpi=150)
+    page = design.out / "replication.md"
+    write_page(
+        page,
+        [
+            "# Replication: do two studies give the same factors?",
+            made_by(design, _setting(design)),
+            about_simulations(studies),
+            *in_short([(f"{a.title} and {b.title}", verdict(tests, "the agreement"))]),
+            f"## {safe(a.described)} ↔ {safe(b.described)}",
+            *(safe(f"{study.title}: {note}") for study in studies for note in study.notes),
+            markdown_table(head, lines),
+            "The paper's numbers are from the real studies." if published else "",
+            "![Agreement in every split](replication.png)",
+            table_of_tests(tests),
+            failures_words(found.failures),
+            "All runs: [replication.csv](replication.csv).",
+        ],
+    )
+    return page
+
+
+def _setting(design: Design) -> str:
+    return f"""{in_each_split(design)}, every method is fitted to the development set (80 %) of
+    each study, choosing its number of factors in each: {how_chosen(design)}. Factors are matched on the items
+    that both studies have, over min(k, k′) pairs. {about_tests(design, "these samples")}"""

@@ -1,0 +1,134 @@
+"""Which rule chooses the number of factors that a second study confirms?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from icqf.report.markdown import markdown_table
+from icqf.workflow.evaluation import Design
+from icqf.workflow.result_pages import made_by, prose, write_page
+from icqf_experiments.collect_parts import FittedPart
+from icqf_experiments.grounds import DEVELOPMENT, study_of
+from icqf_experiments.judged import judge
+
+BASE = "min (lowest error)"
+GAIN, KEPT = 0.08, 0.85  # what a rule must gain over `min`, and how many of its factors it may not lose
+
+
+def selection_page(parts: Sequence[FittedPart], major: Mapping[str, int | None], design: Design) -> Path:
+    """Judge all rules and write the tables and the page ``selection.md``."""
+    table = judge(parts, major)
+    table.to_csv(design.out / "selection.csv", index=False, float_format="%.6g")
+    simulated = table["off"].notna()
+    sought = table["ground"].map(lambda name: study_of(name) in DEVELOPMENT)
+    page = design.out / "selection.md"
+    write_page(
+        page,
+        [
+            "# Which rule chooses a number of factors that a second study confirms?",
+            made_by(design, _setting()),
+            _verdict(overall(table[~simulated & ~sought])) if (~simulated & ~sought).any() else "",
+            "## Public studies that judge",
+            summary(table[~simulated & ~sought]),
+            "## Public studies on which rules were sought",
+            summary(table[~simulated & sought]),
+            "## Simulated studies with minor factors",
+            summary(table[simulated]),
+            "## Every study",
+            *(_study(str(ground), mine) for ground, mine in table.groupby("ground", sort=False)),
+            "All numbers: [selection.csv](selection.csv).",
+        ],
+    )
+    return page
+
+
+def overall(table: pd.DataFrame) -> pd.DataFrame:
+    """Return each rule's means over studies, on the studies where it could be run, beside `min` there."""
+    rows = []
+    base = table[table["rule"] == BASE].set_index("ground")
+    for rule, mine in table.groupby("rule", sort=False):
+        there = base.loc[mine["ground"]]
+        rows.append(
+            {
+                "rule": rule,
+                "studies": len(mine),
+                "share": mine["share"].mean(),
+                "worst": mine["share"].min(),
+                "found": mine["found"].mean(),
+                "k": mine["k"].mean(),
+                "k_spread": mine["k_spread"].mean(),
+                "off": mine["off"].mean(),
+                "share_gain": mine["share"].mean() - there["share"].mean(),
+                "found_ratio": mine["found"].mean() / there["found"].mean(),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def summary(table: pd.DataFrame) -> str:
+    """The rules' means over studies, as a table."""
+    if table.empty:
+        return "None were run."
+    known = bool(table["off"].notna().any())
+    head = [
+        *("rule", "studies", "share found again (worst)", "found again", "gain over min", "of min's number"),
+        *("mean k", "k differs by"),
+        *(["off the major factors"] if known else []),
+    ]
+    lines = [
+        [
+            row["rule"],
+            str(row["studies"]),
+            f"{row['share']:.2f} ({row['worst']:.2f})",
+            f"{row['found']:.1f}",
+            f"{row['share_gain']:+.2f}",
+            f"{100 * row['found_ratio']:.0f} %",
+            f"{row['k']:.1f}",
+            f"{row['k_spread']:.1f}",
+            *([f"{row['off']:.2f}"] if known else []),
+        ]
+        for row in overall(table).to_dict("records")
+    ]
+    return markdown_table(head, lines)
+
+
+def _verdict(means: pd.DataFrame) -> str:
+    """Whether a rule is better than `min` by as much as was asked for beforehand."""
+    better = means[(means["share_gain"] >= GAIN) & (means["found_ratio"] >= KEPT)]["rule"].tolist()
+    base = means.set_index("rule").loc[BASE]
+    wanted = (
+        f"A rule was to become the default if, on the public studies that judge, it raised the share of "
+        f"factors found again by {GAIN} over that of `min` and found at least {100 * KEPT:.0f} % as many."
+    )
+    had = f"`min` has a share of {base['share']:.2f} and {base['found']:.1f} factors found again there."
+    found = f"These do: {', '.join(better)}." if better else "**No rule does**, so `min` remains the default."
+    return f"{wanted} {had} {found}"
+
+
+def _study(ground: str, mine: pd.DataFrame) -> str:
+    lines = [
+        [
+            row["rule"],
+            f"{row['share']:.2f}",
+            f"{row['found']:.1f}",
+            f"{row['k']:.1f}",
+            f"{row['k_spread']:.1f}",
+        ]
+        for row in mine.to_dict("records")
+    ]
+    return f"### {ground}\n\n" + markdown_table(
+        ["rule", "share found again", "found again", "mean k", "k differs by"], lines
+    )
+
+
+def _setting() -> str:
+    return prose(
+        """Every study is cut into independent parts; each part chooses its number of factors by each rule. A
+        factor is found again when its counterpart in another part has a correlation of loadings of at least
+        0.8; the share is over the larger of the two numbers. Rules and their settings were written down
+        before the studies that judge them were run; all are shown. Chances of being found again come, for
+        each study, from a curve that the other studies taught."""
+    )

@@ -1,0 +1,167 @@
+"""Rules judged on independent parts, and the curve of the chance of replication."""
+
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from icqf.chance import CURVE
+from icqf.datasets import load_demo
+from icqf_experiments.averaged import compare_averages
+from icqf_experiments.calibration import brier, curves_of_others, foretold, learned, pairs_of, reliability
+from icqf_experiments.collect_parts import FittedPart, collect, found_again
+from icqf_experiments.grounds import DEVELOPMENT, JUDGES, Ground, grounds_named
+from icqf_experiments.judged import CANDIDATES, judge
+from icqf_experiments.selection import overall
+
+PATTERN = np.kron(np.eye(3), np.ones((1, 4)))  # three factors of four items each
+
+
+def part(ground, number, agreement, *, best=3, loadings=PATTERN):
+    """A part whose lowest error is at `best`, with these loadings for 3 factors."""
+    ks = [1, 2, 3]
+    errors = pd.DataFrame(
+        {"n_components": ks, "beta": 0.1, "error": [1 + abs(k - best) for k in ks], "standard_error": 0.01}
+    )
+    stability = pd.DataFrame({"n_components": ks, "agreement": 0.9})
+    every = [loadings[:1], loadings[:2], loadings]
+    return FittedPart(ground, number, 100, 12, errors, stability, every, agreement, {"Parallel analysis": 3})
+
+
+STEADY = [np.full((20, k), 0.95) for k in (1, 2, 3)]
+SHAKY = [np.full((20, 1), 0.95), np.full((20, 2), 0.95), np.array([[0.95, 0.5, 0.3]] * 20)]
+
+
+def test_a_factor_is_found_again_by_its_counterpart():
+    turned = PATTERN[[2, 0, 1]]
+    np.testing.assert_allclose(found_again(PATTERN, turned), 1)
+    assert found_again(PATTERN, turned[:2]).tolist() == pytest.approx([1, 0, 1])
+
+
+def test_rules_are_judged_by_what_the_other_part_finds():
+    other = np.vstack([PATTERN[:2], np.random.default_rng(0).uniform(size=(1, 12))])
+    table = judge([part("a", 0, STEADY), part("a", 1, STEADY, loadings=other)], {"a": 2})
+    low = table.set_index("rule").loc["min (lowest error)"]
+    assert (low["found"], low["k"], low["off"]) == (2, 3, 1) and low["share"] == pytest.approx(2 / 3)
+    assert set(table["rule"]) == {*CANDIDATES, "Parallel analysis"} and len(table) == len(CANDIDATES) + 1
+
+
+def test_a_shaky_factor_is_left_out_by_the_rule_that_expects_to_find_factors_again():
+    table = judge([part("a", 0, SHAKY), part("a", 1, SHAKY)], {})
+    k = table.set_index("rule")["k"]
+    assert k["min (lowest error)"] == 3 and k["expected found again − 0.7 per factor"] == 2
+    assert k["every factor's agreement ≥ 0.8"] == 2
+
+
+def test_no_rule_that_looks_at_resamples_goes_beyond_the_lowest_error():
+    table = judge([part("a", 0, STEADY, best=2), part("a", 1, STEADY, best=2)], {})
+    k = table.set_index("rule")["k"]
+    assert k[[name for name in CANDIDATES if "agreement" in name or "expected" in name]].max() == 2
+
+
+def test_means_are_compared_with_the_lowest_error_on_the_same_studies():
+    table = judge([part(g, i, SHAKY) for g in "ab" for i in (0, 1)], {})
+    means = overall(table).set_index("rule")
+    assert means.loc["min (lowest error)", ["share_gain", "found_ratio"]].tolist() == [0, 1]
+    assert means.loc["every factor's agreement ≥ 0.8", "found_ratio"] == pytest.approx(2 / 3)
+
+
+def simulated_pairs(intercept=-3.0, slope=3.0, n=6000):
+    rng = np.random.default_rng(0)
+    agreement = rng.uniform(0, 0.97, n)
+    found = rng.random(n) < 1 / (1 + np.exp(-(intercept + slope * np.arctanh(agreement))))
+    share = rng.binomial(20, agreement) / 20
+    study = rng.choice(list("abc"), n)
+    return pd.DataFrame(
+        {"study": study, "share": share, "agreement": agreement, "found": found.astype(float)}
+    )
+
+
+def test_the_curve_is_learned_back():
+    assert learned(simulated_pairs()) == (pytest.approx(-3, abs=0.3), pytest.approx(3, abs=0.3))
+
+
+def test_the_shipped_curve_is_the_one_that_is_written_about():
+    page = (Path(__file__).parents[2] / "docs" / "results" / "replication-chance.md").read_text()
+    assert f"exp({-CURVE.intercept:.2f} − {CURVE.slope:.2f} z)" in page
+
+
+def test_chances_of_a_study_come_from_the_others():
+    parts = [part(g, i, SHAKY) for g in "abc" for i in (0, 1)]
+    other = [part("a", i, STEADY, loadings=np.eye(3, 12)) for i in (0, 1)]
+    before, after = curves_of_others(parts), curves_of_others([*other, *parts[2:]])
+    assert before["a"] == after["a"] and before["b"] != after["b"]
+
+
+def test_what_is_foretold_of_a_study_does_not_depend_on_what_it_found():
+    pairs = simulated_pairs()
+    before = foretold(pairs)
+    spoiled = pairs.assign(found=np.where(pairs["study"] == "a", 1 - pairs["found"], pairs["found"]))
+    after = foretold(spoiled)
+    mine = (pairs["study"] == "a").to_numpy()
+    np.testing.assert_array_equal(before["chance"][mine], after["chance"][mine])
+    assert not np.allclose(before["chance"][~mine], after["chance"][~mine])
+
+
+def test_a_right_curve_is_reliable_and_better_than_the_mean():
+    table = foretold(simulated_pairs())
+    assert reliability(table)["difference"].abs().max() < 0.06
+    error, naive = brier(table)
+    assert error < naive
+
+
+def test_pairs_compare_parts_of_one_study_both_ways():
+    pairs = pairs_of([part("a-350", i, SHAKY) for i in (0, 1)] + [part("b", i, STEADY) for i in (0, 1)])
+    assert len(pairs) == 2 * 2 * (1 + 2 + 3) and set(pairs["study"]) == {"a", "b"}
+    weak = pairs[(pairs["study"] == "a") & (pairs["k"] == 3)]
+    assert sorted(weak["share"].unique()) == [0, 1]
+
+
+def test_studies_that_judge_are_none_of_those_on_which_rules_were_sought():
+    assert not set(DEVELOPMENT) & set(JUDGES)
+    names = [ground.name for ground in grounds_named()]
+    assert len(names) == len(set(names)) and all(any(n.startswith(j) for n in names) for j in JUDGES)
+
+
+def test_parts_share_no_participant_and_are_fitted_once(tmp_path):
+    ground = Ground("demo", lambda: load_demo().select(["q00*"]), size=60, n_parts=2)
+    one, two = ground.parts()
+    assert not set(one.answers.index) & set(two.answers.index)
+    parts = collect([ground], checkpoint=tmp_path / "parts.journal")
+    assert [p.number for p in parts] == [0, 1] and all(len(p.loadings) >= len(p.agreement) for p in parts)
+    assert [len(loadings) for loadings in parts[0].loadings] == list(range(1, len(parts[0].loadings) + 1))
+    size = (tmp_path / "parts.journal").stat().st_size
+    again = collect([ground], checkpoint=tmp_path / "parts.journal")
+    assert (tmp_path / "parts.journal").stat().st_size == size
+    np.testing.assert_array_equal(again[1].agreement[0], parts[1].agreement[0])
+
+
+def test_averages_are_compared_on_the_same_parts_and_kept(tmp_path):
+    ground = Ground("demo", lambda: load_demo().select(["q00*"]), size=60, n_parts=2)
+    parts = collect([ground])
+    journal = tmp_path / "averages.journal"
+    table = compare_averages([ground], parts, checkpoint=journal)
+    assert table["choice"].tolist() == ["min", "k = 5"] and (table["n"] == 60).all()
+    expected = np.mean([found_again(a.loadings[-1], b.loadings[-1]) for a, b in permutations(parts)])
+    assert len(parts[0].loadings) <= 5 and table["plain"].iloc[1] == pytest.approx(expected)
+    assert (table["averaged"] != table["plain"]).any()
+    size = journal.stat().st_size
+    pd.testing.assert_frame_equal(compare_averages([ground], parts, checkpoint=journal), table)
+    assert journal.stat().st_size == size
+
+
+def test_where_the_other_rules_cannot_be_run_the_part_is_fitted_all_the_same():
+    """Two items that nobody answered together have no correlation."""
+
+    def load():
+        study = load_demo().select(["q00*"])
+        answers = study.answers.copy()
+        answers.iloc[::2, 0] = np.nan
+        answers.iloc[1::2, 1] = np.nan
+        return replace(study, answers=answers)
+
+    (part,) = collect([Ground("gaps", load, size=80, n_parts=1)])
+    assert part.counts == {} and len(part.loadings) > 1

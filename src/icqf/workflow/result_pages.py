@@ -1,0 +1,279 @@
+"""Pages of results in Markdown: what was done, the tables, and where ICQF wins, ties or loses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pandas as pd
+
+from icqf import __version__
+from icqf.data.study import Study
+from icqf.evaluation.across_samples import Stability
+from icqf.evaluation.across_studies import Replication
+from icqf.evaluation.prediction import DiagnosticAUC
+from icqf.report.markdown import markdown_table, safe
+from icqf.workflow.evaluation import Design
+
+Found = TypeVar("Found", bound=DiagnosticAUC | Stability)
+WORDS = {"better": "ICQF better", "worse": "ICQF worse", "no difference": "no difference"}
+
+
+def share(size: float) -> str:
+    """A share as a percentage.
+
+    Examples
+    --------
+    >>> share(0.8)
+    '80 %'
+    """
+    return f"{100 * size:g} %"
+
+
+def with_spread(mean: float, spread: float, digits: int = 2) -> str:
+    """A mean with its standard deviation over splits, where there were several.
+
+    Examples
+    --------
+    >>> with_spread(0.912, 0.034), with_spread(0.912, float("nan"))
+    ('0.91 (0.03)', '0.91')
+    """
+    return f"{mean:.{digits}f}" + (f" ({spread:.{digits}f})" if spread == spread else "")
+
+
+def prose(text: str) -> str:
+    """A paragraph written over several lines of code, as one line.
+
+    Examples
+    --------
+    >>> prose("one two   three")
+    'one two three'
+    """
+    return " ".join(text.split())
+
+
+def made_by(design: Design, what: str) -> str:
+    """The first paragraph: the command and the settings."""
+    quick = "This is the quick form, with few splits, candidates and participants: a try, not a result."
+    return prose(f"Made by `{design.command}` with icqf {__version__}. {what} {quick * design.quick}")
+
+
+def candidates(design: Design) -> str:
+    """What cross-validation chooses from.
+
+    Examples
+    --------
+    >>> candidates(Design(Path("out")))
+    'k from 2 to 16, β from 0, 0.01, 0.05, 0.1, 0.2, 0.5'
+    """
+    ks, betas = design.n_components, ", ".join(f"{beta:g}" for beta in design.betas)
+    whole = len(ks) > 2 and list(ks) == list(range(ks[0], ks[-1] + 1))
+    factors = f"{ks[0]} to {ks[-1]}" if whole else ", ".join(map(str, ks))
+    return f"k from {factors}, β from {betas}"
+
+
+def how_chosen(design: Design, *, joined: str = ", ") -> str:
+    """How the methods that run choose their number of factors.
+
+    Examples
+    --------
+    >>> how_chosen(Design(Path("out"), n_components=(2,), betas=(0.1,), names=("icqf",)))
+    'k and β by blockwise cross-validation (ICQF; k from 2, β from 0.1)'
+    """
+    runs = design.names or ("icqf", "l1-nmf", "fa-promax")
+    crossed = [title for name, title in (("icqf", "ICQF"), ("l1-nmf", "ℓ1-NMF")) if name in runs]
+    parts = [f"k and β by blockwise cross-validation ({', '.join(crossed)}; {candidates(design)})"] * bool(
+        crossed
+    )
+    parts += ["k by parallel analysis (FA-promax)"] * ("fa-promax" in runs)
+    return joined.join(parts)
+
+
+def about_tests(design: Design, what: str = "this sample") -> str:
+    """How methods are compared; nothing where one alone runs, or one split alone."""
+    if len(design.names) == 1 or design.n_splits == 1:
+        return ""
+    return (
+        "Tests are one-sided Wilcoxon signed-rank tests over splits with a false discovery rate of 0.01; "
+        f"splits of one study share participants, so a verdict is about {what}."
+    )
+
+
+def in_each_split(design: Design) -> str:
+    """Words for a sentence to begin with.
+
+    Examples
+    --------
+    >>> in_each_split(Design(Path("out"))), in_each_split(Design(Path("out"), n_splits=1))
+    ('In each of 30 splits', 'In one split')
+    """
+    return "In one split" if design.n_splits == 1 else f"In each of {design.n_splits} splits"
+
+
+def about_simulations(studies: Iterable[Study]) -> str:
+    """What to keep in mind about simulated studies, where there are any."""
+    if all(study.truth is None for study in studies):
+        return ""
+    return prose(
+        """Keep in mind that the simulated studies were made from non-negative loadings, grouped by subscale,
+        and scores between 0 and 1: the kind of structure that ICQF looks for, and that subscale sums know
+        beforehand."""
+    )
+
+
+def in_short(verdicts: Iterable[tuple[str, str]]) -> list[str]:
+    """What came out, one line per study."""
+    return ["## In short", "\n".join(f"- **{safe(title)}.** {text}" for title, text in verdicts)]
+
+
+def on_each_study(
+    studies: Sequence[Study],
+    design: Design,
+    work: Callable[[Study], Found],
+    section: Callable[[Study, Found, Path], list[str]],
+    *,
+    name: str,
+    title: str,
+    setting: str,
+    measure: str,
+) -> Path:
+    """Run an experiment on each study and write its page: what was done, the verdicts, one section per study.
+
+    `section` is told where the study's tables and figures belong, as a path without an ending.
+    """
+    design.out.mkdir(parents=True, exist_ok=True)
+    sections, verdicts = [], []
+    for study in studies:
+        found = work(study)
+        base, tests = design.out / f"{name}-{study.name}", tests_of(found)
+        tests.to_csv(f"{base}-tests.csv", index=False, float_format="%.6g")
+        verdicts.append((study.title, verdict(tests, measure)))
+        sections += [f"## {safe(study.described)}", safe(" ".join(study.notes)), *section(study, found, base)]
+        sections += [failures_words(found.failures), f"All runs: [{base.name}.csv]({base.name}.csv)."]
+    page = design.out / f"{name}.md"
+    head = [f"# {title}", made_by(design, setting), about_simulations(studies)]
+    write_page(page, [*head, *in_short(verdicts), *sections])
+    return page
+
+
+def wide(summary: pd.DataFrame, cell: Callable[[Any], str]) -> str:
+    """A table of methods by sizes; `cell` turns a row of the summary into text."""
+    sizes = list(dict.fromkeys(summary["size"]))
+    lines = []
+    for name, mine in summary.set_index("size").groupby("method", sort=False):
+        lines.append([str(name), *(cell(mine.loc[size]) if size in mine.index else "" for size in sizes)])
+    titles = [share(size) if isinstance(size, float) else str(size) for size in sizes]
+    return markdown_table(["method", *titles], lines)
+
+
+def tests_of(found: DiagnosticAUC | Stability | Replication) -> pd.DataFrame:
+    """ICQF against the other methods; an empty table where it was not run."""
+    if "ICQF" in set(found.table["method"]):
+        return found.tests()
+    return pd.DataFrame(columns=["size", "against", "difference", "q_better", "q_worse", "verdict"])
+
+
+def table_of_tests(tests: pd.DataFrame) -> str:
+    """Differences with their adjusted p-values; nothing when there are none."""
+    if tests.empty:
+        return ""
+    lines = [
+        [
+            share(row["size"]),
+            row["against"],
+            f"{row['difference']:+.3f}",
+            _p(row["q_better"]),
+            _p(row["q_worse"]),
+            WORDS[row["verdict"]],
+        ]
+        for row in tests.to_dict("records")
+    ]
+    head = ["training set", "against", "mean difference", "q (ICQF better)", "q (ICQF worse)", "verdict"]
+    return markdown_table(head, lines)
+
+
+def verdict(tests: pd.DataFrame, what: str) -> str:
+    """In words, where ICQF is better, about the same, or worse, and by how much.
+
+    Examples
+    --------
+    >>> rows = {"size": [0.8, 0.2], "against": "FA", "difference": [0.0123, 0.02], "verdict": "better"}
+    >>> verdict(pd.DataFrame(rows), "the area")
+    'The area is better with ICQF than with FA (at 80 %, 20 %; by 0.012–0.020).'
+    """
+    if tests.empty:
+        return "There is nothing to compare ICQF with."
+    sentences = []
+    for word, phrase in (
+        ("better", f"{what} is better with ICQF than with"),
+        ("no difference", "no difference can be told from"),
+        ("worse", f"{what} is worse with ICQF than with"),
+    ):
+        found = tests[tests["verdict"] == word].groupby("against", sort=False)
+        places = [_place(str(other), part, sized=tests["size"].nunique() > 1) for other, part in found]
+        if places:
+            sentences.append(f"{phrase} {_and(places)}")
+    text = "; ".join(sentences)
+    return text[:1].upper() + text[1:] + "."
+
+
+def _place(other: str, part: pd.DataFrame, *, sized: bool) -> str:
+    details = [f"at {_sizes(part['size'])}"] if sized else []
+    if part["verdict"].iloc[0] != "no difference":
+        amounts = sorted({f"{abs(value):.3f}" for value in part["difference"]})
+        details.append(f"by {'–'.join(dict.fromkeys([amounts[0], amounts[-1]]))}")
+    return f"{other} ({'; '.join(details)})" if details else other
+
+
+def chosen_counts(table: pd.DataFrame, column: str = "n_components") -> pd.DataFrame:
+    """Median, smallest and largest number of factors by method and size."""
+    one = table.drop_duplicates(["split", "size", "method"])
+    counts = one.groupby(["method", "size"], sort=False)[column].agg(["median", "min", "max"])
+    return counts.reset_index()
+
+
+def count_cell(row: Any) -> str:
+    """A median with its range."""
+    if row["min"] == row["max"]:
+        return f"{row['median']:g}"
+    return f"{row['median']:g} ({row['min']:g}–{row['max']:g})"
+
+
+def failures_words(failures: Sequence[str]) -> str:
+    """What could not be fitted, if anything."""
+    if not failures:
+        return ""
+    number = "One fit was" if len(failures) == 1 else f"{len(failures)} fits were"
+    return f"{number} not possible and left out: {safe(failures[0])}{' (the first)' * (len(failures) > 1)}"
+
+
+def write_page(path: Path, parts: Iterable[str]) -> None:
+    """Write paragraphs, tables and figures as one page."""
+    path.write_text("\n\n".join(part for part in parts if part) + "\n", encoding="utf-8")
+
+
+def _p(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _sizes(sizes: Iterable[float]) -> str:
+    return ", ".join(share(size) for size in sizes)
+
+
+def _and(places: list[str]) -> str:
+    return places[0] if len(places) == 1 else ", ".join(places[:-1]) + " and " + places[-1]
+
+
+def span_words(span: Any) -> str:
+    """An interval of `pandas.cut` in words; what lies at or below 0, or beyond a billion, is no limit.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> [span_words(pd.Interval(*ends)) for ends in ((0, 2), (2, 5), (5, float("inf")))]
+    ['up to 2', '2 to 5', 'above 5']
+    """
+    if span.left <= 0:
+        return f"up to {span.right:g}"
+    return f"above {span.left:g}" if span.right >= 1e9 else f"{span.left:g} to {span.right:g}"

@@ -1,0 +1,127 @@
+"""Experiment 3 of the paper, first half: do smaller samples give the same factors?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from icqf.data.study import Study
+from icqf.evaluation.across_samples import Stability, stability
+from icqf.evaluation.methods import FACTORIZATIONS
+from icqf.evaluation.summaries import bands
+from icqf.plotting import by_sample_size
+from icqf.workflow.evaluation import Design
+from icqf.workflow.result_pages import (
+    about_tests,
+    chosen_counts,
+    count_cell,
+    how_chosen,
+    in_each_split,
+    on_each_study,
+    share,
+    table_of_tests,
+    tests_of,
+    wide,
+    with_spread,
+)
+
+# Table 2: mean correlation of matched loadings at 80, 60, 40 and 20 %, on the real studies.
+PAPER = {
+    "hbn": {
+        "ICQF": (0.89, 0.94, 0.92, 0.85),
+        "FA-promax": (0.51, 0.62, 0.62, 0.54),
+        "l1-NMF": (0.76, 0.75, 0.75, 0.76),
+    },
+    "abcd": {
+        "ICQF": (0.84, 0.84, 0.77, 0.69),
+        "FA-promax": (0.43, 0.32, 0.42, 0.35),
+        "l1-NMF": (0.63, 0.63, 0.63, 0.62),
+    },
+}
+PAPER_SIZES = (0.8, 0.6, 0.4, 0.2)
+
+
+def stability_experiment(studies: Sequence[Study], design: Design) -> Path:
+    """Run the experiment on each study; writes tables, figures and the page ``stability.md``."""
+    return on_each_study(
+        studies,
+        design,
+        lambda study: stability(
+            study.questionnaire,
+            labels=study.labels,
+            methods=design.methods(FACTORIZATIONS),
+            sizes=design.sizes,
+            truth=study.truth,
+            **design.running(study.name),
+        ),
+        _section,
+        name="stability",
+        title="Stability: do smaller samples give the same factors?",
+        setting=_setting(design),
+        measure="the agreement",
+    )
+
+
+def _setting(design: Design) -> str:
+    return f"""{in_each_split(design)}, every method is fitted to the whole development set (80
+    % of the participants) and to parts of it ({", ".join(share(size) for size in design.sizes)}), choosing
+    its number of factors each time: {how_chosen(design)}. Loadings of a part are matched with those of
+    the whole, greedily by Pearson's correlation over min(k, k′) pairs as in the paper; beside it the
+    assignment with the largest sum of correlations, and Tucker's congruence. Matching over min(k, k′)
+    favours whoever finds fewer factors, so look at the numbers of factors too. {about_tests(design)}"""
+
+
+def _section(study: Study, found: Stability, base: Path) -> list[str]:
+    summary = found.summary()
+    found.table.to_csv(f"{base}.csv", index=False, float_format="%.6g")
+    label = "mean correlation of loadings"
+    ax: Any = by_sample_size(bands(found.table, "pearson"), "pearson", label=label)
+    ax.set_xlabel("part, as a share of the development set")
+    ax.set_title(study.title, loc="left")
+    ax.figure.savefig(f"{base}.png", dpi=150)
+    paper = PAPER.get(study.name, {})
+
+    def greedy(row: Any) -> str:
+        published = paper.get(row["method"], ())
+        size = float(row.name)
+        text = with_spread(row["pearson"], row["pearson_spread"], 3)
+        return text + (f" [{published[PAPER_SIZES.index(size)]:.2f}]" if published else "")
+
+    parts = [
+        "Mean correlation of matched loadings, greedy (standard deviation over splits)"
+        + ("; in square brackets the paper's Table 2, from the real study." if paper else "."),
+        wide(summary, greedy),
+        f"![Agreement against the size of the sample]({base.name}.png)",
+        table_of_tests(tests_of(found)),
+        "With the best assignment / by Tucker's congruence:",
+        wide(summary, lambda row: f"{row['pearson_optimal']:.3f} / {row['congruence']:.3f}"),
+        "Number of factors in the parts, median and range over splits (first column: in the whole "
+        "development set):",
+        _counts(found),
+    ]
+    if study.truth is not None:
+        parts += [
+            "Correlation with the true loadings that the answers were made from:",
+            wide(summary, lambda row: with_spread(row["truth"], row["truth_spread"], 3)),
+            _closest(summary),
+        ]
+    return parts
+
+
+def _closest(summary: pd.DataFrame) -> str:
+    best = summary.loc[summary.groupby("size", sort=False)["truth"].idxmax()]
+    places = [
+        f"{method} at {', '.join(share(size) for size in part['size'])}"
+        for method, part in best.groupby("method", sort=False)
+    ]
+    return f"Closest to the truth: {'; '.join(places)}."
+
+
+def _counts(found: Stability) -> str:
+    whole = found.table.assign(size="whole").rename(columns={"k_full": "n_components"})
+    parts = found.table.rename(columns={"k": "n_components"})
+    counts = pd.concat([chosen_counts(whole), chosen_counts(parts)])
+    return wide(counts, count_cell)
