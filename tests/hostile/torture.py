@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from hostile import degenerate, inputs, kills, leaks, model_files, terminal
+from hostile import degenerate, inputs, kills, leaks, model_files, settings, terminal
 from hostile.tally import Tally, size, table
 
 SEED = 11
@@ -29,6 +29,7 @@ def kinds(folder: Path):
         "degenerate": lambda: degenerate.run(),
         "written": lambda: leaks.written(folder),
         "recovered": lambda: leaks.reconstruction(folder),
+        "settings": lambda: settings.run(folder),
         "escapes": lambda: terminal.run(folder),
         "kills": lambda: kills.run(size(5, 100), SEED, folder),
     }

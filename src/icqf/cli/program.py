@@ -7,11 +7,13 @@ what is heavy inside their functions, so that ``icqf --help`` starts at once.
 
 from __future__ import annotations
 
+import importlib
+import os
 import re
 import signal
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from typing import Any
 
 import click
@@ -85,6 +87,7 @@ class Program(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; bad input ends it with code 2, an interrupt with 130."""
         try:
+            _ignore_local_settings()
             with _warnings_as_messages():
                 return super().invoke(ctx)
         except InputError as error:
@@ -102,6 +105,16 @@ class Program(click.Group):
             place = f"{error.filename}: " if error.filename else ""
             fault = "there is no room left on the disk" if error.errno in FULL else error.strerror or error
             raise Refusal(escaped(f"{place}{fault}.")) from error
+
+
+def _ignore_local_settings() -> None:
+    """Keep matplotlib from reading a ``matplotlibrc`` in the working folder, which may have come with data.
+
+    It looks there before anywhere else, when it is first imported.
+    """
+    if os.path.lexists("matplotlibrc"):
+        with chdir(os.path.dirname(__file__)):
+            importlib.import_module("matplotlib")
 
 
 @contextmanager

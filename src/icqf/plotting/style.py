@@ -6,7 +6,8 @@ who sets those gets plots that suit a dark page as well as a light one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
@@ -37,6 +38,27 @@ ORANGES = LinearSegmentedColormap.from_list(
 BOTH_WAYS = LinearSegmentedColormap.from_list(
     "icqf_both", ["#8a3b04", "#d07a2c", "#f3c595", "#f8f8f8", "#a3c9e6", "#4f97cb", "#0b3f7e"]
 )
+
+
+@contextmanager
+def default_settings(changes: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Draw and save with matplotlib's own defaults and these changes.
+
+    What is written to files then looks the same everywhere, and a ``matplotlibrc`` that came with somebody's
+    data cannot start LaTeX. Plots that Python code asks for follow the settings of its own session.
+
+    Examples
+    --------
+    >>> import matplotlib as mpl
+    >>> from icqf.plotting.style import default_settings
+    >>> with mpl.rc_context({"font.size": 40}), default_settings({"lines.linewidth": 3}):
+    ...     mpl.rcParams["font.size"], mpl.rcParams["lines.linewidth"]
+    (10.0, 3.0)
+    """
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(changes or {})  # type: ignore[arg-type]
+        yield
 
 
 def ink() -> str:

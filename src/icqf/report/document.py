@@ -11,6 +11,7 @@ from pathlib import Path
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from icqf.plotting.style import default_settings
 from icqf.report.markdown import markdown_table, safe
 from icqf.report.templating import environment, file_of
 
@@ -160,7 +161,10 @@ def write_document(path: Path, page: Document) -> list[Path]:
 
 def _png(figure: Figure) -> bytes:
     stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None}, facecolor="white")
+    with default_settings():
+        figure.savefig(
+            stream, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None}, facecolor="white"
+        )
     return stream.getvalue()
 
 

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.colors import Colormap, LinearSegmentedColormap, to_hex
@@ -19,7 +18,7 @@ from matplotlib.figure import Figure
 
 from icqf.plotting import convergence, cv_curve, scree, split_tree
 from icqf.plotting.loadings import grouped_order
-from icqf.plotting.style import BLUES, ORANGES, readable_on
+from icqf.plotting.style import BLUES, ORANGES, default_settings, readable_on
 from icqf.report.gallery import eigenvalue_table
 from icqf.report.schema import Report
 
@@ -112,7 +111,7 @@ def figures(report: Report) -> dict[str, str]:
 
 def svg(name: str, draw: Callable[[Axes], Axes], *, size: tuple[float, float] = (4.7, 3.1)) -> str:
     """One figure as an SVG element without a fixed size; its ids begin with `name`."""
-    with mpl.rc_context(_SETTINGS):  # type: ignore[arg-type]
+    with default_settings(_SETTINGS):
         figure = Figure(figsize=size, layout="constrained")
         draw(figure.add_subplot())
         buffer = io.StringIO()

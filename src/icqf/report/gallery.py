@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.cm import ScalarMappable
@@ -29,7 +28,7 @@ from icqf.plotting import (
     top_items,
 )
 from icqf.plotting.loadings import grouped_order
-from icqf.plotting.style import BLUES, item_label
+from icqf.plotting.style import BLUES, default_settings, item_label
 from icqf.report.drawable import drawable
 from icqf.report.schema import Report
 
@@ -101,7 +100,7 @@ def draw_figure(
     width, draw = _DRAW[name]
     report = drawable(report)
     options: dict[str, Any] = {"items": items, "factor": factor} if name == "top-items" else {}
-    with mpl.rc_context(_PRINT):  # type: ignore[arg-type]
+    with default_settings(_PRINT):
         return draw(report, WIDTHS[columns or width], **options)
 
 
@@ -148,7 +147,7 @@ def figure_bytes(figure: Figure, format: str, *, dpi: int = 300) -> bytes:
     }
     more: dict[str, Any] = {"metadata": nothing[format]} if format in nothing else {}
     content = io.BytesIO()
-    with mpl.rc_context(_PRINT), warnings.catch_warnings():  # type: ignore[arg-type]
+    with default_settings(_PRINT), warnings.catch_warnings():
         # Letters that the font lacks become boxes; the page and the tables show them.
         warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")
         if format == "png":

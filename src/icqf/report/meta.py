@@ -13,6 +13,7 @@ from icqf.errors import counted, shown_share
 from icqf.extensions.hierarchy import ALL, ALONE, FLAT, TWO_STAGES, HierarchyComparison
 from icqf.extensions.meta import MetaICQF
 from icqf.plotting.hierarchy import three_levels
+from icqf.plotting.style import default_settings
 from icqf.report.document import Document, Grid, Picture, Section
 
 _TOP, _OF_EACH = 9, 3  # items shown, and most of one instrument
@@ -61,7 +62,8 @@ def meta_page(
         f"The meta-factors explain {shown_share(share)} of the variance of the factors' scores.",
         *(each.verdict for each in comparisons),
     ]
-    ax = three_levels(model.loadings_, model.top_items())
+    with default_settings():
+        ax = three_levels(model.loadings_, model.top_items())
     figure = Picture(
         "levels",
         ax.figure,  # type: ignore[arg-type]

@@ -20,6 +20,7 @@ from icqf.io.write import write_table
 from icqf.jobs.journal import Journal
 from icqf.jobs.parallel import Progress
 from icqf.plotting.batteries import battery_overview
+from icqf.plotting.style import default_settings
 from icqf.report.document import Document, Grid, Picture, Section, write_document
 from icqf.workflow.account import shareable_options
 from icqf.workflow.battery import InstrumentFile, find_instruments, folder_name
@@ -273,7 +274,8 @@ def summary_page(
             [_cells(row) for row in table.to_dict("records")],
             [f"{folder_name(str(name))}/report.html" if linked else "" for name in table["name"]],
         )
-        figure = battery_overview(table).figure
+        with default_settings():
+            figure = battery_overview(table).figure
         caption = (
             "Factors of each instrument; in full colour those that a second study is expected to find again"
         )

@@ -16,7 +16,7 @@ from icqf.extensions.groups import ALIKE, Invariance, invariance
 from icqf.io.write import write_table
 from icqf.jobs.parallel import Progress
 from icqf.plotting import group_loadings
-from icqf.plotting.style import factor_names
+from icqf.plotting.style import default_settings, factor_names
 from icqf.report.markdown import markdown_table, safe
 from icqf.workflow.folders import tool_account, write_folder
 from icqf.workflow.modelled import ModelledAnswers
@@ -101,12 +101,13 @@ def write_groups(
     def write(place: Path) -> None:
         for name in ("factors", "items", "loadings"):
             write_table(getattr(found, name), place / f"{name}.csv", decimals=DECIMALS)
-        figure = Figure(figsize=(8.2, 1.4 + 0.36 * min(_SHOWN, len(found.items))), layout="constrained")
-        group_loadings(
-            *(found.loadings, found.items),
-            most=_SHOWN, wordings=wordings, by=found.by, ax=figure.add_subplot(),
-        )  # fmt: skip
-        figure.savefig(place / "groups.png", dpi=150)
+        with default_settings():
+            figure = Figure(figsize=(8.2, 1.4 + 0.36 * min(_SHOWN, len(found.items))), layout="constrained")
+            group_loadings(
+                *(found.loadings, found.items),
+                most=_SHOWN, wordings=wordings, by=found.by, ax=figure.add_subplot(),
+            )  # fmt: skip
+            figure.savefig(place / "groups.png", dpi=150)
         (place / "groups.md").write_text(page(found, wordings, command), encoding="utf-8")
 
     account = tool_account(

@@ -19,7 +19,7 @@ from icqf.estimator import ICQF
 from icqf.extensions.planning import SamplePlan
 from icqf.io.write import write_table
 from icqf.plotting import found_again
-from icqf.plotting.style import factor_names
+from icqf.plotting.style import default_settings, factor_names
 from icqf.report.markdown import markdown_table, safe
 from icqf.workflow.fit import fit_study
 from icqf.workflow.folders import tool_account, write_folder
@@ -80,9 +80,10 @@ def write_plan(
     def write(place: Path) -> None:
         write_table(found.curve, place / "curve.csv", decimals=DECIMALS)
         write_table(found.factors, place / "factors.csv", decimals=DECIMALS)
-        figure = Figure(figsize=(7.0, 4.4), layout="constrained")
-        found_again(found.curve, ax=figure.add_subplot())
-        figure.savefig(place / "plan.png", dpi=150)
+        with default_settings():
+            figure = Figure(figsize=(7.0, 4.4), layout="constrained")
+            found_again(found.curve, ax=figure.add_subplot())
+            figure.savefig(place / "plan.png", dpi=150)
         (place / "plan.md").write_text(plan_page(found, command), encoding="utf-8")
 
     account = tool_account(

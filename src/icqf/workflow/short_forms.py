@@ -21,6 +21,7 @@ from icqf.io.readers.files import read_table
 from icqf.io.write import write_table
 from icqf.jobs.parallel import Progress
 from icqf.plotting import accuracy_curve
+from icqf.plotting.style import default_settings
 from icqf.report import scoring_page
 from icqf.workflow.folders import tool_account, write_folder
 from icqf.workflow.modelled import ModelledAnswers
@@ -103,9 +104,10 @@ def write_short_form(
             (place / "form.html").write_text(page, encoding="utf-8", newline="\n")
         write_table(form.curve, place / "curve.csv", decimals=DECIMALS)
         write_table(form.bands, place / "bands.csv", decimals=DECIMALS)
-        figure = Figure(figsize=(7.0, 4.4), layout="constrained")
-        accuracy_curve(form.curve, ax=figure.add_subplot())
-        figure.savefig(place / "accuracy.png", dpi=150)
+        with default_settings():
+            figure = Figure(figsize=(7.0, 4.4), layout="constrained")
+            accuracy_curve(form.curve, ax=figure.add_subplot())
+            figure.savefig(place / "accuracy.png", dpi=150)
 
     worst, least = form.worst
     account = tool_account(

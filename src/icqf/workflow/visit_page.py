@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from icqf.errors import counted
 from icqf.plotting.ages import loading_courses
+from icqf.plotting.style import default_settings
 
 FOCUSED = 0.6  # of a factor's squared loadings in one bin
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from icqf.workflow.visits import VisitsFit
 
 
+@default_settings()
 def visit_figures(fit: VisitsFit, place: Path) -> dict[str, Path]:
     """Draw a figure for each factor into `place`; the files by factor."""
     pictures = {}
