@@ -91,6 +91,26 @@ def shown_share(share: float) -> str:
     return f"{round(share, 3) + 0.0:.1%}"  # no "-0.0%"
 
 
+def shown_p(p: float, level: float = 0.05, *, equals: str = "") -> str:
+    """A p-value to three decimals, or to as many as show on which side of the level it lies.
+
+    What is printed is then what is judged: 0.0504, which is above 0.05, does not read 0.050.
+
+    Examples
+    --------
+    >>> shown_p(0.0421), shown_p(0.0504), shown_p(0.05), shown_p(0.0496), shown_p(0.0002)
+    ('0.042', '0.0504', '0.050', '0.0496', '< 0.001')
+    >>> f"p {shown_p(0.0421, equals='= ')}", f"p {shown_p(0.0002, equals='= ')}"
+    ('p = 0.042', 'p < 0.001')
+    """
+    if p < 0.001:
+        return "< 0.001"
+    digits = 3
+    while digits < 9 and abs(round(p, digits) - level) < 1e-9 < abs(p - level):
+        digits += 1
+    return f"{equals}{p:.{digits}f}"
+
+
 def short(name: str, *, most: int = 48) -> str:
     """Return a name that is a whole question with its middle left out, as its end tells it from others.
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.stats import false_discovery_control
 
 from icqf.engines.choice import run
-from icqf.errors import InputError, counted
+from icqf.errors import InputError, counted, shown_p
 from icqf.jobs.parallel import Progress, run_all
 from icqf.resampling import tolerances
 from icqf.resampling.bootstrap import bootstrap
@@ -97,7 +97,7 @@ class AgeChanges:
     >>> index = pd.MultiIndex.from_tuples([("factor1", "q1"), ("factor1", "q2")], names=["factor", "item"])
     >>> items = pd.DataFrame({"spread": [0.2, 0], "p": 0.1, "q": 0.1, "changes": [True, False]}, index)
     >>> print(AgeChanges(factors, items, 99))
-    factor1: changes with age (p = 0.010); 1 of its 2 items changes by itself: q1.
+    factor1: changes with age (q = 0.010); 1 of its 2 items changes by itself: q1.
     """
 
     factors: pd.DataFrame
@@ -117,7 +117,8 @@ class AgeChanges:
             verb = "change by themselves" if len(moved) > 1 else "changes by itself"
             named = f": {', '.join(moved)}" if moved else ""
             n_items = counted(len(own), "item")
-            lines.append(f"{factor}: {whole} (p = {row['p']:.3f}); {some} of its {n_items} {verb}{named}.")
+            judged = f"q {shown_p(row['q'], LEVEL, equals='= ')}"
+            lines.append(f"{factor}: {whole} ({judged}); {some} of its {n_items} {verb}{named}.")
         least = 1 / (self.n_permutations + 1)
         if len(self.factors) * least > LEVEL and not self.factors["changes"].all():
             lines.append(

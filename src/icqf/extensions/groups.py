@@ -20,7 +20,7 @@ from icqf.chance import FOUND
 from icqf.data.frames import as_pandas
 from icqf.data.parameters import check_parameter, parameter_error
 from icqf.data.questionnaire import Questionnaire
-from icqf.errors import InputError, counted, did_you_mean, listed
+from icqf.errors import InputError, counted, did_you_mean, listed, shown_p
 from icqf.estimator import ICQF
 from icqf.extensions.contrasts import Contrasts, contrasts
 from icqf.jobs.parallel import Progress
@@ -392,7 +392,8 @@ def _about_factors(found: Invariance) -> str:
     text = f"{counted(len(found.factors), 'factor')} compared between {groups}: {said}."
     for name, row in found.factors[found.factors["verdict"] == DIFFERENT].iterrows():
         small = " (a difference beyond chance, but a small one)" if row["congruence"] >= ALIKE else ""
-        text += f" {name} differs: p = {row['p']:.3f}, congruence {row['congruence']:.2f}{small}."
+        p = shown_p(row["p"], ALPHA, equals="= ")
+        text += f" {name} differs: p {p}, congruence {row['congruence']:.2f}{small}."
     lost = [str(name) for name, value in found.factors["found"].items() if value < FOUND]
     if lost:
         text += f" Fitted on its own, a group does not find {', '.join(lost)} (correlation below {FOUND:g})."

@@ -383,13 +383,11 @@ def _confounds(
 ) -> list[ConfoundSummary]:
     if table is None:
         return []
-    ends = {column.name: (column.low, column.high) for column in encoder.columns}
     return [
         confound_summary(
             str(name),
             int(values.isna().sum()),
             describe_confound(values),
-            ends[str(name)],
             limit=encoder.smallest_category,
         )
         for name, values in table[kept].items()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from icqf.plotting.style import item_label
 from icqf.report import words
 from icqf.report.schema import Factor, Report
@@ -62,10 +64,9 @@ def _factor(report: Report, factor: Factor) -> str:
     scale = next((row for row in measured.scales if row.key == factor.key), None) if measured else None
     reliable = ""
     if scale is not None:
-        omega = words.number(scale.omega)
-        reliable = f"; α = {words.number(scale.alpha)}" + (
-            f", ω = {omega}" if omega != words.LONG_DASH else ""
-        )
+        omega = "" if math.isnan(scale.omega) else f" and ω = {words.number(scale.omega)}"
+        those = f"the {scale.n_items} items that load most on it"
+        reliable = f"; α = {words.number(scale.alpha)}{omega} for {those}"
     return (
         f"{factor.name} ({words.percent(factor.variance, 1)} of the variance, "
         f"{words.count_of(factor.n_items, 'item')}{reliable}) loaded most on {words.joined(markers)}."

@@ -11,6 +11,8 @@ from icqf.io.provenance import versions
 from icqf.report import words
 from icqf.report.quality import SearchTables
 from icqf.report.schema import Methods, Sample
+from icqf.selection.rules import RULES
+from icqf.solvers.penalties import PENALTIES
 
 CITATION = (
     "Lam, Pereira, Mahony, Raznahan (2026). Interpretable factorization of clinical questionnaires to "
@@ -20,17 +22,6 @@ HORN = (
     "Horn (1965). A rationale and test for the number of factors in factor analysis. Psychometrika, 30(2), "
     "179–185."
 )
-_PENALTIES = {"l1": "an ℓ1", "l2": "a ridge", "l21": "a group (ℓ2,1)"}
-_RULES = {
-    "min": "the lowest mean squared error of hidden answers",
-    "one_se": "the fewest factors within one standard error of the lowest mean squared error of hidden "
-    "answers",
-    "stable": "the best agreement between halves of the sample among the numbers of factors within one "
-    "standard error of the lowest mean squared error of hidden answers",
-    "replicable": "of the numbers of factors up to the one with the lowest mean squared error of hidden "
-    "answers, the one with most factors that an independent study is expected to find again (foretold from "
-    "fits to resampled participants), each factor costing 0.3",
-}
 _PARAMETERS = (
     *("item_weight", "penalty", "score_max", "loading_max", "reconstruction_max", "intercept"),
     *("missing_confounds", "solver", "init", "n_init", "tol", "max_iter", "dtype"),
@@ -133,9 +124,10 @@ def _model(parameters: Mapping[str, Any], n_starts: int) -> str:
         bounds.append("non-negative loadings")
     if parameters["reconstruction_max"] == "item_range":
         bounds.append("reconstructed answers within the answer range")
+    beta, named = parameters["beta"], PENALTIES[parameters["penalty"]].description
+    penalty = f"with {named} on scores and loadings (β = {beta:g})" if beta else "without a penalty (β = 0)"
     return (
-        f"The model describes answers as sums of factors with {words.joined(bounds)}, with "
-        f"{_PENALTIES[parameters['penalty']]} penalty on scores and loadings (β = {parameters['beta']:g}). "
+        f"The model describes answers as sums of factors with {words.joined(bounds)}, {penalty}. "
         f"Missing answers were left out of the loss and not imputed.{_starts(n_starts)}"
     )
 
@@ -190,7 +182,8 @@ def _choice(k: int, search: SearchTables | None) -> str:
     return (
         f"The number of factors (k = {k}) and the penalty were chosen by {search.n_splits}-fold blockwise "
         f"cross-validation{again} over {words.count_of(len(ks), 'number')} of factors ({ks[0]} to {ks[-1]}) "
-        f"and β in {{{', '.join(f'{beta:g}' for beta in search.penalties)}}}, taking {_RULES[search.rule]}."
+        f"and β in {{{', '.join(f'{beta:g}' for beta in search.penalties)}}}, taking "
+        f"the number of factors that {RULES[search.rule].description}."
     )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from icqf.data.confounds import INTERCEPT
+from icqf.errors import shown_p
 from icqf.evaluation import Psychometry
 from icqf.report import words
 from icqf.report.psychometric_parts import ItemFigures, Psychometrics, ResidualPair, ScaleRow, VarianceRow
@@ -87,13 +88,12 @@ def _variance(summary: Summary, names: list[str], keys: list[str]) -> tuple[Vari
 def _words(found: Psychometry) -> list[str]:
     said = []
     if np.isfinite(found.kmo.overall):
-        enough = "enough for factors" if found.kmo.overall >= 0.6 else "little for factors"
-        p = found.bartlett.p_value
-        small = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+        enough = "enough for factors" if round(found.kmo.overall, 2) >= 0.6 else "little for factors"
+        p = shown_p(found.bartlett.p_value, equals="= ")
         said.append(
             f"The items share {enough}: the Kaiser-Meyer-Olkin measure is {words.number(found.kmo.overall)} "
             f"(0.6 or more is usually asked for), and Bartlett's test of sphericity gives "
-            f"{found.bartlett.chi2:.1f} on {found.bartlett.dof} degrees of freedom ({small})."
+            f"{found.bartlett.chi2:.1f} on {found.bartlett.dof} degrees of freedom (p {p})."
         )
     else:
         said.append(

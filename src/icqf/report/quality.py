@@ -21,18 +21,10 @@ from icqf.report.schema import (
     RuleRow,
     Start,
 )
+from icqf.selection.rules import RULES
 from icqf.started import doubtful_factors
 
 METHOD = "exploratory factor analysis (minimum residual, promax rotation)"
-_REASONS = {
-    "min": "This number predicts answers that were hidden from the model best.",
-    "one_se": "It is the fewest factors that predict hidden answers about as well as the best number does "
-    "(within one standard error).",
-    "stable": "Of the numbers that predict hidden answers about as well as the best, it is the one whose "
-    "factors agree best between halves of the sample.",
-    "replicable": "Of the numbers up to the one that predicts hidden answers best, it has the most factors "
-    "that a second study is expected to find again, where each factor costs 0.3.",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +85,7 @@ def count_section(
             for factor, observed, unrelated in curve[columns].itertuples(index=False)
         )
     return Count(
-        words=tuple(_count_words(k, search, parallel)),
+        words=tuple(_count_words(k, beta, search, parallel)),
         n_components=k,
         beta=beta,
         chosen_by="given" if search is None else f"cross-validation, rule {search.rule}",
@@ -114,7 +106,7 @@ def _rule_rows(rules: RuleTable) -> list[RuleRow]:
     ]
 
 
-def _count_words(k: int, search: SearchTables | None, parallel: int | None) -> list[str]:
+def _count_words(k: int, beta: float, search: SearchTables | None, parallel: int | None) -> list[str]:
     """The sentences of the section; the first is also part of the headline."""
     if search is None:
         said = [f"The number of factors ({k}) was set in advance, not chosen from these answers."]
@@ -123,11 +115,18 @@ def _count_words(k: int, search: SearchTables | None, parallel: int | None) -> l
         said = [
             f"Cross-validation chose {words.count_of(k, 'factor')}; had the folds been drawn again, it would "
             f"have chosen the same number {words.percent(again)} of the time.",
-            _REASONS[search.rule],
+            f"This number {RULES[search.rule].description}.",
         ]
         others = [f"{other} ({words.percent(share)})" for other, share in search.shares.items() if other != k]
         if others:
             said.append(f"Other numbers that would have been chosen: {words.joined(others[:4])}.")
+    if beta == 0:
+        said.append(
+            "β = 0 means that there is no penalty: scores and loadings are not drawn towards 0, and only "
+            "their bounds keep them in place."
+        )
+        if search is not None and len(search.penalties) > 1:
+            said.append("With this number of factors, no penalty tried predicted hidden answers better.")
     if parallel is not None:
         same = "the same number" if parallel == k else words.count_of(parallel, "factor")
         said.append(

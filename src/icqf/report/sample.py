@@ -81,17 +81,21 @@ def sample_section(
     )
 
 
-def confound_summary(
-    name: str, n_missing: int, table: pd.Series, ends: tuple[float, float], *, limit: int
-) -> ConfoundSummary:
-    """A confound as `describe_confound` describes it, with the `ends` of the range that the model uses."""
+def confound_summary(name: str, n_missing: int, table: pd.Series, *, limit: int) -> ConfoundSummary:
+    """A confound as `describe_confound` describes it."""
     if table.name != "n":
-        low, high = ends  # rather than those of the sample, which are somebody's own
+        low, high = (round(float(table[end]), 2) for end in ("low", "high"))
         return ConfoundSummary(
             name, n_missing, mean=float(table["mean"]), sd=float(table["sd"]), low=low, high=high
         )
     bins = tuple(Bin.of(label, n, int(table.sum()), limit=limit) for label, n in table.items())
     return ConfoundSummary(name, n_missing, categories=bins)
+
+
+def _category(label: str) -> str:
+    """A category in a sentence: its label, or its number where no label is known."""
+    number = pd.to_numeric(label, errors="coerce")
+    return label if np.isnan(number) else f"coded {number:g}"
 
 
 def _confound_words(confound: ConfoundSummary, limit: int) -> str:
@@ -105,7 +109,8 @@ def _confound_words(confound: ConfoundSummary, limit: int) -> str:
             f"(SD {words.number(confound.sd, 1)}){gap}."
         )
     parts = [
-        f"{words.members(bin)} {bin.label}" + ("" if bin.n is None else f" ({words.percent(bin.share)})")
+        f"{words.members(bin)} {_category(bin.label)}"
+        + ("" if bin.n is None else f" ({words.percent(bin.share)})")
         for bin in confound.categories
     ]
     return f"{name}: {words.joined(parts)}{gap}."

@@ -30,7 +30,16 @@ from icqf.resampling.folds import folds_of, halves_of
 from icqf.resampling.halves import stability_curve
 from icqf.selection.journal import SearchJournal, fingerprint
 from icqf.selection.replicable import replicable_curve
-from icqf.selection.rules import Choice, Rule, best_by_k, best_row, choose, error_table, resampled_choice
+from icqf.selection.rules import (
+    RULES,
+    Choice,
+    Rule,
+    best_by_k,
+    best_row,
+    choose,
+    error_table,
+    resampled_choice,
+)
 from icqf.selection.run import as_table, first_candidates, run_search
 from icqf.selection.search import Plan
 from icqf.solvers.problem import Problem
@@ -232,10 +241,10 @@ class ICQFCV(TransformerMixin, BaseEstimator):
             self.errors_ = error_table(self.cv_results_)
 
             self.stability_ = None
-            if self.stability or self.rule == "stable":
+            if self.stability or "stability" in (RULES[self.rule].looks_at or ()):
                 self.stability_ = self._stability(problem, together, model.max_iter, seed, n_jobs)
             self.replicable_ = None
-            if self.rule == "replicable":
+            if "replicable" in (RULES[self.rule].looks_at or ()):
                 self.replicable_ = self._replicable(problem, together, seed, n_jobs)
         looked_at: dict[str, Any] = {
             "stability": self.stability_,
@@ -383,21 +392,11 @@ class ICQFCV(TransformerMixin, BaseEstimator):
             curve = curve.merge(self.stability_[["n_components", "agreement"]], on="n_components")
         if self.replicable_ is not None:
             curve = curve.merge(self.replicable_[["n_components", "found", "gain"]], how="left")
-        reasons = {
-            "min": f"{self.n_components_} factors predict hidden answers best",
-            "one_se": f"{self.n_components_} is the fewest factors that predict hidden answers about as "
-            "well as the best number does",
-            "stable": f"of the numbers that predict hidden answers about as well as the best, "
-            f"{self.n_components_} factors agree best between halves of the sample",
-            "replicable": f"of the numbers up to the one that predicts hidden answers best, "
-            f"{self.n_components_} has most factors that a second study is expected to find again, less "
-            "those that it is not",
-        }
         return FactorCount(
             "Blockwise cross-validation",
             self.n_components_,
             curve,
-            f"{reasons[self.rule]} (if the folds were drawn again: {self.choice_}).",
+            f"this number {RULES[self.rule].description}; if the folds were drawn again: {self.choice_}.",
             value="error",
             better="lower",
             spread="standard_error",

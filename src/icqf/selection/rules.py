@@ -16,6 +16,73 @@ Rule = Literal["min", "one_se", "stable", "replicable"]
 _RESAMPLES = 2000
 
 
+@dataclass(frozen=True)
+class SelectionRule:
+    """A rule that chooses the number of factors.
+
+    Attributes
+    ----------
+    description : str
+        What the chosen number does, to follow "the number of factors that": messages, reports and the Methods
+        text use it.
+    number : callable
+        Called with the errors of all candidates, their numbers of factors, the error that still counts as
+        close to the lowest, and what the rule looks at beside them (of each candidate; None where it looks at
+        nothing); returns a number of factors.
+    looks_at : tuple of str, optional
+        The table ("stability" or "replicable") and its column that the rule needs beside the errors.
+    """
+
+    description: str
+    number: Callable[[np.ndarray, np.ndarray, float, np.ndarray | None], int]
+    looks_at: tuple[str, str] | None = None
+
+
+def _lowest(errors: np.ndarray, ks: np.ndarray, close: float, merit: np.ndarray | None) -> int:
+    return int(ks[np.argmin(errors)])
+
+
+def _fewest(errors: np.ndarray, ks: np.ndarray, close: float, merit: np.ndarray | None) -> int:
+    return int(ks[errors <= close].min())
+
+
+def _best_close(errors: np.ndarray, ks: np.ndarray, close: float, merit: np.ndarray | None) -> int:
+    return _most(ks, merit, errors <= close)
+
+
+def _best_below(errors: np.ndarray, ks: np.ndarray, close: float, merit: np.ndarray | None) -> int:
+    return _most(ks, merit, ks <= ks[np.argmin(errors)])
+
+
+def _most(ks: np.ndarray, merit: np.ndarray | None, among: np.ndarray) -> int:
+    """The largest number of factors among those with the highest merit."""
+    worth = np.where(among, np.asarray(merit, dtype=float), np.nan)
+    return int(ks[worth == np.nanmax(worth)].max())
+
+
+RULES: dict[str, SelectionRule] = {
+    "min": SelectionRule("predicts hidden answers best (lowest mean squared error)", _lowest),
+    "one_se": SelectionRule(
+        "is the smallest whose mean squared error of hidden answers is within one standard error of the "
+        "lowest",
+        _fewest,
+    ),
+    "stable": SelectionRule(
+        "gives the best agreement between halves of the sample, among those whose mean squared error of "
+        "hidden answers is within one standard error of the lowest",
+        _best_close,
+        ("stability", "agreement"),
+    ),
+    "replicable": SelectionRule(
+        "has the most factors that an independent study is expected to find again (predicted from fits to "
+        "resampled participants), each factor costing 0.3, among those up to the one with the lowest mean "
+        "squared error of hidden answers",
+        _best_below,
+        ("replicable", "gain"),
+    ),
+}
+
+
 def error_table(results: pd.DataFrame) -> pd.DataFrame:
     """Mean error and its standard error of each (n_components, beta), over folds and repeats.
 
@@ -54,12 +121,9 @@ def choose(
     replicable: pd.DataFrame | None = None,
     within: float | None = None,
 ) -> tuple[int, float]:
-    """The (n_components, beta) a rule picks.
+    """The (n_components, beta) a rule of `RULES` picks.
 
-    min: the lowest error. one_se: the fewest factors whose error is within one standard error of the
-    lowest. stable: among those (or among those within the share `within` of the lowest error), the
-    number whose factors agree best between halves of the sample. replicable: of the numbers up to the one
-    with the lowest error, the one with most factors expected to be found again, each factor costing 0.3.
+    Close to the lowest error is what lies within one standard error of it, or within the share `within`.
     """
     ks, spread = table["n_components"].to_numpy(), table["standard_error"].to_numpy()
     merit = _merit(rule, ks, stability, replicable)
@@ -129,11 +193,13 @@ def _merit(
     rule: Rule, ks: np.ndarray, stability: pd.DataFrame | None, replicable: pd.DataFrame | None
 ) -> np.ndarray | None:
     """Of each candidate, what the rule looks at beside the error; NaN where that is not known."""
-    if rule in ("min", "one_se"):
+    looks_at = RULES[rule].looks_at
+    if looks_at is None:
         return None
-    table, column = (stability, "agreement") if rule == "stable" else (replicable, "gain")
+    name, column = looks_at
+    table = stability if name == "stability" else replicable
     if table is None:
-        raise InputError(f"rule={rule!r} needs what resamples say of each number of factors.")
+        raise InputError(f"rule={rule!r} needs resamples for each number of factors.")
     return table.set_index("n_components")[column].reindex(ks).to_numpy()
 
 
@@ -147,13 +213,6 @@ def _pick(
 ) -> int:
     """The candidate a rule picks, from the errors of all (ks sorted); see `choose`."""
     best = int(np.argmin(errors))
-    if rule == "min":
-        return best
-    if rule == "replicable":
-        near = np.flatnonzero(ks <= ks[best])
-    else:
-        limit = errors[best] * (1 + within) if within is not None else errors[best] + standard_error(best)
-        near = np.flatnonzero(errors <= limit)
-    wanted = ks[near].min() if merit is None else ks[near][merit[near] == np.nanmax(merit[near])].max()
-    same_k = np.flatnonzero(ks == wanted)
+    close = errors[best] * (1 + within) if within is not None else errors[best] + standard_error(best)
+    same_k = np.flatnonzero(ks == RULES[rule].number(errors, ks, close, merit))
     return int(same_k[np.argmin(errors[same_k])])

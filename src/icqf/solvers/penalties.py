@@ -33,6 +33,7 @@ class Penalty(ABC):
     beta: float = 0.0
 
     name: ClassVar[str]
+    description: ClassVar[str]  # in a Methods text: "an ℓ1 penalty"
     rounds: ClassVar[int] = 1  # how often `quadratic` must be taken anew until a solution is exact
     favours_intercept: ClassVar[bool] = False  # whether one loading is cheaper than the same shared by two
 
@@ -95,6 +96,7 @@ class L1(Penalty):
     """β ‖x‖₁: the sum of the entries, which are not negative."""
 
     name = "l1"
+    description = "an ℓ1 penalty"
     favours_intercept = True
 
     def norm(self, x: Array, weights: Array | None) -> float:
@@ -119,6 +121,7 @@ class L2(Penalty):
     """β ½‖x‖², the ridge."""
 
     name = "l2"
+    description = "a ridge penalty"
 
     def norm(self, x: Array, weights: Array | None) -> float:
         squares = 0.5 * np.einsum("ij,ij->j", x, x)
@@ -144,6 +147,7 @@ class L21(Penalty):
     """β Σ ‖x_j‖₂: the Euclidean norm of each column, which empties whole columns."""
 
     name = "l21"
+    description = "a group (ℓ2,1) penalty"
     rounds = 20  # as a ridge that is weighted anew
 
     def norm(self, x: Array, weights: Array | None) -> float:
@@ -212,6 +216,7 @@ class Smooth(L1):
     free: int = 0
 
     name = "smooth"
+    description = "an ℓ1 penalty and a penalty on change between neighbouring bins"
 
     @property
     def favours_intercept(self) -> bool:  # type: ignore[override]

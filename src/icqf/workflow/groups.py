@@ -11,8 +11,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from icqf import __version__
-from icqf.errors import InputError, counted
-from icqf.extensions.groups import ALIKE, Invariance, invariance
+from icqf.errors import InputError, counted, shown_p
+from icqf.extensions.groups import ALIKE, ALPHA, Invariance, invariance
 from icqf.io.write import write_table
 from icqf.jobs.parallel import Progress
 from icqf.plotting import group_loadings
@@ -126,7 +126,13 @@ def page(found: Invariance, wordings: Mapping[str, str], command: str = "") -> s
     shown = dict(zip(found.factors.index, factor_names(found.factors.index, None), strict=True))
     made = f"Made by `{command}` with icqf {__version__}. " if command else ""
     rows = [
-        [shown[name], row["verdict"], f"{row['p']:.3f}", f"{row['congruence']:.3f}", f"{row['found']:.2f}"]
+        [
+            shown[name],
+            row["verdict"],
+            shown_p(row["p"], ALPHA),
+            f"{row['congruence']:.3f}",
+            f"{row['found']:.2f}",
+        ]
         for name, row in found.factors.iterrows()
     ]
     groups = ", ".join(f"{name} ({n})" for name, n in found.sizes.items())
@@ -155,7 +161,7 @@ def page(found: Invariance, wordings: Mapping[str, str], command: str = "") -> s
                 ["item", "", "factor", "difference in points", "q"],
                 [
                     [str(name), wordings.get(str(name), ""), "" if what else shown[row["factor"]],
-                     f"{row[f'{what}difference']:.2f}", f"{row[f'{what}q']:.3f}"]
+                     f"{row[f'{what}difference']:.2f}", shown_p(row[f"{what}q"], ALPHA)]
                     for name, row in part.iterrows()
                 ],
             )

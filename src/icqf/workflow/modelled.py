@@ -145,7 +145,7 @@ def answers_for(
     table = as_the_model_knows(table, categories, (*given, *table.items, *known.confounds))
     read = read_questionnaire(
         table,
-        codebook=items,
+        codebook=(*items, *(entry for entry in given if entry.name in beside)),
         id=id,
         confounds=list(dict.fromkeys([*confounds, *beside])),
         groups=groups,

@@ -68,7 +68,8 @@ def joined_by_id(table: Table, other: Table, columns: Iterable[str], *, id: str 
             stacklevel=2,
         )
     note = f"{', '.join(known)} taken from {other.source} by participant id."
-    return replace(table, frame=frame, notes=(*table.notes, note))
+    about = tuple(item for item in other.items if item.name in known)
+    return replace(table, frame=frame, items=(*table.items, *about), notes=(*table.notes, note))
 
 
 def _id_column(table: Table, id: str | None) -> str:

@@ -1,0 +1,133 @@
+"""What the sentences of a report say: α of which items, ages as observed, labels, p-values, additions."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from icqf import ICQF, ICQFCV
+from icqf.data.parameters import PARAMETERS, OneOf
+from icqf.datasets import load_demo
+from icqf.extensions import AgeChanges, Invariance
+from icqf.io import read_questionnaire
+from icqf.report import build_report
+from icqf.selection.rules import RULES, SelectionRule
+from icqf.solvers.penalties import L1, PENALTIES
+from icqf.workflow.groups import page
+
+
+@pytest.fixture(scope="module")
+def demo():
+    return load_demo().select(["q00*"])
+
+
+def reported(study, **settings):
+    model = ICQF(2, n_init=1, tol=1e-3, **settings).fit(study)
+    return build_report(model, study, n_bootstrap=0, compare=True)
+
+
+def test_a_penalty_and_a_rule_that_are_added_describe_themselves(demo, monkeypatch):
+    class Own(L1):
+        name = "own"
+        description = "a penalty of our own"
+
+    def always_three(errors, ks, close, merit):
+        return 3
+
+    monkeypatch.setitem(PENALTIES, "own", Own)
+    monkeypatch.setitem(PARAMETERS, "penalty", OneOf(tuple(PENALTIES)))
+    monkeypatch.setitem(RULES, "three", SelectionRule("is three whatever the answers", always_three))
+    monkeypatch.setitem(PARAMETERS, "rule", OneOf(tuple(RULES)))
+    search = ICQFCV(
+        ICQF(penalty="own", n_init=1),
+        n_components=[2, 3],
+        betas=[0.1],
+        n_splits=3,
+        rule="three",
+        random_state=0,
+    ).fit(demo)
+    assert search.n_components_ == 3 and "this number is three whatever the answers" in search.count_.reason
+    report = build_report(search.best_estimator_, demo, search=search, n_bootstrap=0, compare=False)
+    assert "with a penalty of our own on scores and loadings (β = 0.1)" in report.methods.paragraph
+    assert "taking the number of factors that is three whatever the answers." in report.methods.paragraph
+    assert "This number is three whatever the answers." in report.count.words
+
+
+def test_alpha_comes_with_the_number_of_items_it_is_of(demo):
+    report = reported(demo, beta=0.1)
+    scales = {row.key: row for row in report.psychometrics.scales}
+    factor = report.model.factors[0]
+    assert f"for the {scales[factor.key].n_items} items that load most on it)" in report.findings
+
+
+def test_ages_are_those_observed_and_the_models_are_rounded(demo):
+    ages = demo.confounds["age"].astype(float) + 0.25
+    study = demo.with_confounds(demo.confounds.assign(age=ages))
+    report = reported(study, beta=0.1)
+    (age,) = [each for each in report.sample.confounds if each.name == "age"]
+    assert (age.low, age.high) == (ages.min(), ages.max())
+    assert any(
+        words.startswith(f"Age: {ages.min():g} to {ages.max():g}, mean ") for words in report.sample.words
+    )
+
+
+def test_a_number_without_a_label_is_said_to_be_a_code(demo):
+    sex = demo.confounds["sex"].map({"female": 2.0, "male": 1.0})
+    report = reported(demo.with_confounds(demo.confounds.assign(sex=sex)), beta=0.1)
+    assert any(words.startswith("Sex: 298 coded 1 (50%) and 302 coded 2") for words in report.sample.words)
+
+
+def test_no_penalty_is_explained(demo):
+    report = reported(demo, beta=0.0)
+    assert "without a penalty (β = 0)" in report.methods.paragraph
+    assert any(words.startswith("β = 0 means that there is no penalty") for words in report.count.words)
+    assert not any("β = 0" in words for words in reported(demo, beta=0.1).count.words)
+
+
+def test_what_is_printed_of_age_is_what_is_judged():
+    factors = pd.DataFrame(
+        {"spread": 0.1, "p": [0.03, 0.04], "q": [0.0504, 0.0496], "changes": [False, True]},
+        ["factor1", "factor2"],
+    )
+    at = pd.MultiIndex.from_tuples([("factor1", "q1"), ("factor2", "q2")], names=["factor", "item"])
+    items = pd.DataFrame({"spread": 0.1, "p": 0.2, "q": 0.2, "changes": False}, index=at)
+    first, second = str(AgeChanges(factors, items, 199)).splitlines()
+    assert first.startswith("factor1: no change") and "(q = 0.0504)" in first
+    assert second.startswith("factor2: changes with age (q = 0.0496)")
+
+
+def test_what_is_printed_of_groups_is_what_is_judged():
+    factors = pd.DataFrame(
+        {
+            "verdict": ["different", "similar"],
+            "p": [0.0496, 0.0504],
+            "congruence": 0.9,
+            "agreement": 0.9,
+            "found": 0.9,
+        },
+        index=["factor1", "factor2"],
+    )
+    items = pd.DataFrame(
+        {"factor": "factor1", "difference": 0.4, "p": 0.01, "q": [0.0496], "flagged": True,
+         "level_difference": 0.1, "level_p": 0.5, "level_q": 0.5, "level_flagged": False}, index=["q1"],
+    )  # fmt: skip
+    found = Invariance("sex", {"f": 50, "m": 50}, factors, items, pd.DataFrame(), 199, 100)
+    assert "factor1 differs: p = 0.0496" in found.sentences[0]
+    written = page(found, {"q1": "Worries"})
+    assert "| different | 0.0496 |" in written and "| similar | 0.0504 |" in written
+    assert written.count("0.050 ") == 0
+
+
+def test_labels_of_a_file_beside_the_answers_are_used(demo, tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat")
+    from icqf.io.readers.beside import joined_by_id
+    from icqf.io.readers.files import read_table
+
+    ids = [f"C{i}" for i in range(40)]
+    answers = pd.DataFrame({"id": ids} | {f"q{j}": np.arange(40) % 3 for j in range(3)})
+    answers.to_csv(tmp_path / "answers.csv", index=False)
+    labels = {"sex": {1: "male", 2: "female"}}
+    people = pd.DataFrame({"id": ids, "sex": 1.0 + np.arange(40) % 2})
+    pyreadstat.write_sav(people, str(tmp_path / "people.sav"), variable_value_labels=labels)
+    table = joined_by_id(read_table(tmp_path / "answers.csv"), read_table(tmp_path / "people.sav"), ["sex"])
+    read = read_questionnaire(table, confounds=["sex"])
+    assert set(read.confounds["sex"]) == {"male", "female"}
