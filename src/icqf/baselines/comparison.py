@@ -15,7 +15,7 @@ from icqf.baselines.count import FactorCount
 from icqf.baselines.eigenvalues import eigenvalues
 from icqf.baselines.extraction import degrees_of_freedom, extract
 from icqf.baselines.retention import RandomState, largest_count, read_answers, refuse_wide
-from icqf.errors import InputError, counted
+from icqf.errors import InputError, counted, shown_p
 
 TRIALS = 5  # attempts without a better match before a population is taken as it is
 MOST_ATTEMPTS = 50
@@ -112,9 +112,10 @@ def comparison_data(
     stopped = bool(curve["p_value"].iloc[-1] > alpha)
     best = k - 1 if stopped else k
     if stopped:
+        p = shown_p(curve["p_value"].iloc[-1], alpha, equals="= ")
         reason = (
             f"Answers made with {counted(best, 'factor')} resemble these as well as answers made with one "
-            f"more (p = {curve['p_value'].iloc[-1]:.2f} for the next factor, level {alpha:g})."
+            f"more (p {p} for the next factor, level {alpha:g})."
         )
     else:
         reason = f"Answers made with {counted(best, 'factor')}, the most looked at, resemble these best."

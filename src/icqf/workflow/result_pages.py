@@ -10,9 +10,11 @@ import pandas as pd
 
 from icqf import __version__
 from icqf.data.study import Study
+from icqf.errors import shown_p
 from icqf.evaluation.across_samples import Stability
 from icqf.evaluation.across_studies import Replication
 from icqf.evaluation.prediction import DiagnosticAUC
+from icqf.evaluation.wilcoxon import ALPHA
 from icqf.report.markdown import markdown_table, safe
 from icqf.workflow.evaluation import Design
 
@@ -183,8 +185,8 @@ def table_of_tests(tests: pd.DataFrame) -> str:
             share(row["size"]),
             row["against"],
             f"{row['difference']:+.3f}",
-            _p(row["q_better"]),
-            _p(row["q_worse"]),
+            shown_p(row["q_better"], ALPHA),
+            shown_p(row["q_worse"], ALPHA),
             WORDS[row["verdict"]],
         ]
         for row in tests.to_dict("records")
@@ -251,10 +253,6 @@ def failures_words(failures: Sequence[str]) -> str:
 def write_page(path: Path, parts: Iterable[str]) -> None:
     """Write paragraphs, tables and figures as one page."""
     path.write_text("\n\n".join(part for part in parts if part) + "\n", encoding="utf-8")
-
-
-def _p(value: float) -> str:
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def _sizes(sizes: Iterable[float]) -> str:
