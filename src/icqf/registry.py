@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from icqf.errors import InputError
@@ -22,23 +22,23 @@ class Registry:
     own : mapping of str
         Where ours are: ``"module:attribute"`` by name. They come first; none can be replaced from outside.
     what : str
-        What an entry of this kind must be, with its article, such as ``"a click command"``.
-    accepts : callable
-        Whether something is that.
+        What an entry is, with its article, such as ``"a click command"``.
+    kind : str
+        Where the class is that an entry is an instance of, as in `own`.
 
     Examples
     --------
     >>> from icqf.registry import Registry
-    >>> rounding = Registry("icqf.rounding", {"down": "math:floor"}, "a function", callable)
+    >>> rounding = Registry("icqf.rounding", {"down": "math:floor"}, "a function", "collections.abc:Callable")
     >>> rounding.load("down")(2.7), "up" in rounding, list(rounding)
     (2, False, ['down'])
     """
 
-    def __init__(self, group: str, own: Mapping[str, str], what: str, accepts: Callable[[Any], bool]) -> None:
-        self.group, self.own, self.what, self.accepts = group, dict(own), what, accepts
+    def __init__(self, group: str, own: Mapping[str, str], what: str, kind: str) -> None:
+        self.group, self.own, self.what, self.kind = group, dict(own), what, kind
 
     def __contains__(self, name: object) -> bool:
-        return name in self.own or name in self.added()
+        return isinstance(name, str) and (name in self.own or name in self.added())
 
     def __iter__(self) -> Iterator[str]:
         yield from self.own
@@ -54,8 +54,7 @@ class Registry:
     def load(self, name: str) -> Any:
         """Import what has this name."""
         if name in self.own:
-            module, _, attribute = self.own[name].partition(":")
-            return getattr(importlib.import_module(module), attribute)
+            return _imported(self.own[name])
         entry = self.added()[name]
         package = entry.dist.name if entry.dist is not None else entry.value
         place = f"{name!r} ({self.group}) of the package {package!r}"
@@ -65,6 +64,11 @@ class Registry:
         except Exception as error:
             fault = f"{type(error).__name__}: {error}"
             raise InputError(f"{place} cannot be loaded ({fault}).", code="plug-in", remedy=remedy) from error
-        if not self.accepts(thing):
+        if not isinstance(thing, _imported(self.kind)):
             raise InputError(f"{place} is not {self.what}.", code="plug-in", remedy=remedy)
         return thing
+
+
+def _imported(place: str) -> Any:
+    module, _, attribute = place.partition(":")
+    return getattr(importlib.import_module(module), attribute)

@@ -20,7 +20,7 @@ from icqf.app.runs import Runs, safe_name
 from icqf.app.server import is_loopback, make_app
 from icqf.cli.program import cli
 from icqf.errors import InputError
-from icqf.io.formats import READABLE
+from icqf.io.formats import TEXT
 from small_study import table
 
 SCRIPT = "<script>alert('x')</script>"
@@ -242,7 +242,7 @@ def test_a_file_that_is_too_large_is_refused_with_a_sentence(server):
 def test_a_file_of_another_kind_leaves_nothing_behind(server):
     before = sorted(server.folder.iterdir())
     answer = server.post("/open", files={"answers": ("evil.exe", b"MZ")})
-    assert answer.status == 400 and READABLE[0] in answer.text
+    assert answer.status == 400 and TEXT[0] in answer.text
     assert server.post("/open", files={}).status == 400
     assert sorted(server.folder.iterdir()) == before
 

@@ -3,9 +3,16 @@
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 
+from icqf import ICQF
 from icqf.cli.program import COMMANDS, ELSEWHERE
+from icqf.data.parameters import ENGINES
+from icqf.engines.base import Engine
+from icqf.errors import InputError
+from icqf.io import read_table
+from icqf.io.formats import READERS
 from icqf.registry import Registry
 
 
@@ -96,6 +103,93 @@ def test_our_own_commands_are_found_without_looking_at_what_is_installed():
     assert done.stdout.splitlines()[:2] == ["['--version'] False", "['fit', '--help'] False"]
 
 
-def test_every_command_that_is_ours_can_be_loaded():
+def test_what_is_ours_can_be_loaded():
     for name in COMMANDS.own:
         assert COMMANDS.load(name).name == name
+    for name in READERS.own:
+        assert callable(READERS.load(name))
+    assert isinstance(ENGINES.load("local"), Engine)
+
+
+COUNTING = """
+from icqf.engines.local import Local
+
+class Counting(Local):
+    fits = 0
+
+    def participants(self, problem):
+        Counting.fits += 1
+        return super().participants(problem)
+
+COUNTING = Counting()
+"""
+
+
+def test_an_engine_from_outside(run, usual, install, tmp_path):
+    install("icqf-counting", COUNTING, engines={"counting": "COUNTING"})
+    words = ("fit", *usual, "--n-components", 2, "--beta", 0.1, "--no-report", "--quiet")
+    assert run(*words, "--engine", "counting", "--out", tmp_path / "counted").exit_code == 0
+    assert sys.modules["icqf_counting"].Counting.fits > 0
+    assert run(*words, "--out", tmp_path / "local").exit_code == 0
+    counted, local = ((tmp_path / name / "scores.csv").read_bytes() for name in ("counted", "local"))
+    assert counted == local
+    assert "'counting'" in run(*words, "--engine", "count").stderr
+    model = ICQF(2, item_range=(0, 2), engine="counting").fit([[0, 1, 2], [2, 0, 1], [1, 1, 0]])
+    assert model.engine == "counting"
+
+
+@pytest.mark.parametrize(
+    ("code", "fault"),
+    [
+        ("import no_such_module", "cannot be loaded (ModuleNotFoundError: No module named 'no_such_module')"),
+        ("COUNTING = 3", "is not an icqf.engines.base.Engine"),
+    ],
+)
+def test_a_broken_engine_is_named_and_breaks_no_other(install, code, fault):
+    install("icqf-counting", code, engines={"counting": "COUNTING"})
+    answers = [[0, 1, 2], [2, 0, 1], [1, 1, 0]]
+    with pytest.raises(InputError) as refused:
+        ICQF(2, item_range=(0, 2), engine="counting").fit(answers)
+    sentence = f"'counting' (icqf.engines) of the package 'icqf-counting' {fault}."
+    assert str(refused.value) == f"{sentence} Update or uninstall that package."
+    assert ICQF(2, item_range=(0, 2)).fit(answers).converged_
+
+
+JSON_LINES = """
+import pandas as pd
+
+def read(path):
+    return pd.read_json(path, lines=True, dtype={"record_id": str})
+"""
+
+
+def test_a_reader_from_outside(run, files, install, tmp_path):
+    words = ("--codebook", files / "items.csv", "--confounds", "age", "sex")
+    table = read_table(files / "answers.csv").frame
+    table.to_json(tmp_path / "answers.jsonl", orient="records", lines=True)
+    refused = run("check", tmp_path / "answers.jsonl")
+    assert refused.exit_code == 2 and "the ending '.jsonl' is not one of a readable file" in refused.stderr
+    install("icqf-jsonl", JSON_LINES, readers={".jsonl": "read"})
+    pd.testing.assert_frame_equal(read_table(tmp_path / "answers.jsonl").frame, table, check_dtype=False)
+    assert run("check", tmp_path / "answers.jsonl", *words).exit_code == 0
+    (tmp_path / "damaged.jsonl").write_text("{")
+    refused = run("check", tmp_path / "damaged.jsonl")
+    assert refused.exit_code == 2
+    assert "damaged.jsonl: this cannot be read as a file with the ending '.jsonl'" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "fault"),
+    [
+        ("import no_such_module", "of the package 'icqf-jsonl' cannot be loaded (ModuleNotFoundError"),
+        ("read = 3", "of the package 'icqf-jsonl' is not a function."),
+        ("def read(path): return 3", "answers.jsonl: the reader of '.jsonl' files gave 'int', not a table"),
+    ],
+)
+def test_a_broken_reader_is_named_and_breaks_no_other(install, files, tmp_path, code, fault):
+    install("icqf-jsonl", code, readers={".jsonl": "read"})
+    (tmp_path / "answers.jsonl").write_text("{}")
+    with pytest.raises(InputError) as refused:
+        read_table(tmp_path / "answers.jsonl")
+    assert fault in str(refused.value)
+    assert len(read_table(files / "answers.csv").frame)

@@ -12,7 +12,7 @@ from icqf.app import process
 from icqf.app.pages import Asked, of_run, page, shown, to
 from icqf.app.runs import Run, Runs
 from icqf.errors import InputError
-from icqf.io.formats import READABLE
+from icqf.io.formats import READERS
 from icqf.workflow.options import FILES, StudyOptions
 
 _LATEST = 5
@@ -25,9 +25,7 @@ def home(asked: Asked) -> Response:
         asked.top.desk.begin(asked.top.ahead)
         asked.top.ahead = None
     runs = [_row(run) for run in asked.top.runs]
-    return shown(
-        asked, "open.html", runs=runs[:_LATEST], more=len(runs) > _LATEST, endings=",".join(READABLE)
-    )
+    return shown(asked, "open.html", runs=runs[:_LATEST], more=len(runs) > _LATEST, endings=",".join(READERS))
 
 
 @page
@@ -42,9 +40,9 @@ def open_files(asked: Asked) -> Response:
         places = {
             name: run.add(file.filename or "", file.file, otherwise=name) for name, file in chosen.items()
         }
-        if places["answers"].suffix.lower() not in READABLE:
+        if places["answers"].suffix.lower() not in READERS:
             raise InputError(
-                f"{places['answers'].name}: the ending is not one of a readable file ({', '.join(READABLE)})."
+                f"{places['answers'].name}: the ending is not one of a readable file ({', '.join(READERS)})."
             )
         run.save(StudyOptions.of(places))
     except BaseException:

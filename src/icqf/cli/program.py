@@ -33,7 +33,7 @@ COMMANDS = Registry(
     "icqf.commands",
     {name: f"icqf.cli.commands.{name}:command" for name in OWN},
     "a click command",
-    lambda thing: isinstance(thing, click.Command),
+    "click:Command",
 )
 # Commands of our own packages that are not part of this one, and what to install.
 ELSEWHERE = {"reproduce": ("icqf-experiments", "pip install ./experiments")}

@@ -13,8 +13,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from icqf.errors import InputError
+from icqf.registry import Registry
 
 LARGEST = 1e9  # squares of larger parameters leave the range of single precision
+ENGINES = Registry(
+    "icqf.engines",
+    {
+        "local": "icqf.engines.local:LOCAL",
+        "dask": "icqf.engines.dask:DASK",
+        "torch": "icqf.engines.torch:TORCH",
+    },
+    "an icqf.engines.base.Engine",
+    "icqf.engines.base:Engine",
+)
 BETAS = (0.0, 0.01, 0.05, 0.1, 0.2, 0.5)
 
 
@@ -46,9 +57,9 @@ class Number:
 
 @dataclass(frozen=True)
 class OneOf:
-    """One of a few values."""
+    """One of a few values, or of the names in a registry."""
 
-    choices: tuple[Any, ...]
+    choices: tuple[Any, ...] | Registry
 
     def complaint(self, value: Any) -> str:
         """Return what is wrong with a value, to follow the parameter's name; or an empty string."""
@@ -80,7 +91,7 @@ PARAMETERS: dict[str, Kind] = {
     "loading_max": Number(above=0.0, most=LARGEST, or_else=(None, "item_range")),
     "reconstruction_max": OneOf(("item_range", None)),
     "solver": OneOf(("fast", "admm")),
-    "engine": OneOf(("local", "dask", "torch")),
+    "engine": OneOf(ENGINES),
     "inner": OneOf(("cd", "fista", "admm")),
     "rho": Number(above=0.0, most=LARGEST, or_else=("adaptive",)),
     "tol": Number(above=0.0),
@@ -151,7 +162,7 @@ def choices_of(name: str) -> tuple[Any, ...]:
     ('l1', 'l2', 'l21')
     """
     kind = PARAMETERS[name]
-    return kind.choices if isinstance(kind, OneOf) else ()
+    return tuple(kind.choices) if isinstance(kind, OneOf) else ()
 
 
 def check_parameter(name: str, value: Any, kinds: Mapping[str, Kind] = PARAMETERS) -> None:

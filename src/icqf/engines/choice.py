@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from icqf.data.parameters import ENGINES, check_parameter
 from icqf.engines.base import Engine
 from icqf.engines.local import LOCAL
 from icqf.errors import InputError
@@ -12,7 +13,8 @@ from icqf.errors import InputError
 def engine_of(engine: str | Engine, *, scheduler: str | None = None) -> Engine:
     """The engine of a name, or the engine itself; `scheduler` is the address of a Dask cluster.
 
-    Engines that need more than this package are imported when they are asked for.
+    Engines are imported when they are used; an installed package adds one through an entry point of the group
+    ``icqf.engines``.
     """
     if scheduler is not None and engine != "dask":
         raise InputError(
@@ -22,17 +24,13 @@ def engine_of(engine: str | Engine, *, scheduler: str | None = None) -> Engine:
         )
     if isinstance(engine, Engine):
         return engine
-    if engine == "local":
-        return LOCAL
-    if engine == "torch":
-        from icqf.engines.torch import TORCH
+    check_parameter("engine", engine)
+    if scheduler is not None:
+        from icqf.engines.dask import Dask
 
-        return TORCH
-    if engine == "dask":
-        from icqf.engines.dask import DASK, Dask
-
-        return DASK if scheduler is None else Dask(scheduler=scheduler)
-    raise InputError(f"The engine {engine!r} is not to be had.", code="no-engine", engine=engine)
+        return Dask(scheduler=scheduler)
+    found: Engine = ENGINES.load(engine)
+    return found
 
 
 def run(problems: Any, starts: Any, *, engine: str | Engine = LOCAL, **settings: Any) -> Any:

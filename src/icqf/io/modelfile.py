@@ -26,7 +26,7 @@ from icqf.io.archive import (
     unpacked,
 )
 from icqf.io.atomic import write_bytes
-from icqf.io.formats import READABLE
+from icqf.io.formats import READERS
 
 FORMAT, VERSION = "icqf-model", 4
 BATTERY_FORMAT, BATTERY_VERSION = "icqf-battery", 1
@@ -232,7 +232,7 @@ def _model(members: dict[str, bytes]) -> StoredModel:
 def _what_it_may_be(path: Path) -> str:
     """What a file that is no zip file is instead, and what to give."""
     wanted = "Give the model.icqf that a fit wrote"
-    if path.suffix.lower() in READABLE:
+    if path.suffix.lower() in READERS:
         return f", but a table by its name. {wanted}; the model comes before the answers."
     if path.suffix.lower() == ".icqf":
         return ", or it is damaged or incomplete. Save the model again."

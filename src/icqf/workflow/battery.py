@@ -9,12 +9,11 @@ from pathlib import Path
 from icqf.data.study import Study
 from icqf.errors import InputError, listed
 from icqf.io.codebook import read_codebook, read_instruments
-from icqf.io.formats import READABLE
+from icqf.io.formats import READERS
 from icqf.io.readers.files import read_table
 from icqf.workflow.options import StudyOptions
 from icqf.workflow.read import read_study
 
-CODEBOOKS = (*READABLE, ".toml")
 CODEBOOK = re.compile(r"(?:(?P<stem>.+)[._ -])?codebook", re.IGNORECASE)
 PARTICIPANTS = "participants"
 _OWN = (".journal", ".csv", ".html", ".md", ".png")  # endings of the files beside the instruments' folders
@@ -124,10 +123,11 @@ def _in_table(path: Path, options: StudyOptions) -> list[InstrumentFile]:
 
 def _in_folder(folder: Path, options: StudyOptions) -> list[InstrumentFile]:
     named = {path.resolve() for path in (options.codebook, options.dictionary, options.participants) if path}
+    tables = tuple(READERS)
     files = sorted(
         path
         for path in folder.iterdir()
-        if path.suffix.lower() in CODEBOOKS
+        if path.suffix.lower() in (*tables, ".toml")
         and not path.name.startswith((".", "~"))
         and path.resolve() not in named
     )
@@ -139,13 +139,13 @@ def _in_folder(folder: Path, options: StudyOptions) -> list[InstrumentFile]:
             codebooks[(match["stem"] or "").lower()] = path
         elif path.stem.lower() == PARTICIPANTS:
             participants = participants or path
-        elif path.suffix.lower() in READABLE:
+        elif path.suffix.lower() in tables:
             answers.append(path)
     if not answers:
         raise InputError(
             f"{folder}: the folder holds no table of answers. Put one file per instrument into it, such as "
             f"mood.csv; "
-            f"the endings that are read are {', '.join(READABLE)}."
+            f"the endings that are read are {', '.join(tables)}."
         )
     names = [path.stem for path in answers]
     twice = [path for path in answers if names.count(path.stem) > 1]

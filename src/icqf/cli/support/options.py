@@ -10,7 +10,7 @@ from typing import Any, TypeVar, overload
 import click
 
 from icqf.cli.support.many import ManyOption, NamesOption
-from icqf.data.parameters import BETAS, choices_of
+from icqf.data.parameters import BETAS, ENGINES, choices_of
 from icqf.io.formats import WRITABLE
 from icqf.workflow.explained import EXPLAINED
 from icqf.workflow.options import ITEM_WEIGHTS, StudyOptions, read_config
@@ -28,6 +28,16 @@ class _File(click.Path):
 
 
 FILE = _File(path_type=Path)
+
+
+class _Engine(click.Choice):
+    """One of our engines; what other packages add is looked up only where none of ours is named."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value in self.choices:
+            return value
+        return click.Choice(tuple(ENGINES)).convert(value, param, ctx)
+
 
 _answers = [click.argument("answers", type=FILE, required=False)]
 
@@ -146,7 +156,7 @@ _model = [
 _engine = [
     click.option(
         "--engine",
-        type=click.Choice(choices_of("engine")),
+        type=_Engine(tuple(ENGINES.own)),
         default=StudyOptions.engine,
         help="Where the iterations run: this machine's processors, a Dask cluster, or a GPU.",
     ),

@@ -11,13 +11,10 @@ import numpy as np
 import pandas as pd
 
 from icqf.errors import InputError
-from icqf.io.formats import ARROW, EXCEL, PARQUET, READABLE, STATISTICAL, TEXT
+from icqf.io.formats import READERS, TEXT
 from icqf.io.readers.bids import apply_sidecar
-from icqf.io.readers.delimited import read_delimited
-from icqf.io.readers.excel import read_excel
 from icqf.io.readers.platforms import recognised_export
 from icqf.io.readers.redcap import apply_dictionary
-from icqf.io.readers.statistical import read_statistical
 from icqf.io.readers.tables import (
     Table,
     check_header,
@@ -42,7 +39,8 @@ def read_table(
     Parameters
     ----------
     path : path
-        CSV, TSV, Excel, Parquet, Arrow (Feather), SPSS, Stata or SAS file.
+        CSV, TSV, Excel, Parquet, Arrow (Feather), SPSS, Stata or SAS file, or one with an ending that an
+        installed package reads (entry point ``icqf.readers``).
     dictionary : path, optional
         A REDCap data dictionary (CSV) or a BIDS sidecar (JSON). A JSON file of the same name beside a
         ``.tsv`` is used by itself.
@@ -63,21 +61,28 @@ def read_table(
     path = Path(path)
     require_file(path)
     suffix = path.suffix.lower()
-    if suffix in TEXT:
-        table = read_delimited(path, text=text)
-    elif suffix in STATISTICAL:
-        table = read_statistical(path)
-    elif suffix in EXCEL:
-        table = read_excel(path)
-    elif suffix in PARQUET:
-        table = _read_columns(path, pd.read_parquet, "a Parquet file")
-    elif suffix in ARROW:
-        table = _read_columns(path, pd.read_feather, "an Arrow file")
-    else:
+    if suffix not in READERS:
         raise InputError(
-            f"{path.name}: the ending {suffix!r} is not one of a readable file ({', '.join(READABLE)})."
+            f"{path.name}: the ending {suffix!r} is not one of a readable file ({', '.join(READERS)})."
         )
+    read = READERS.load(suffix)
+    if suffix in TEXT:
+        table = read(path, text=text)
+    elif suffix in READERS.own:
+        table = read(path)
+    else:
+        table = _from_outside(path, read)
     return with_id(_described(recognised_export(table), path, dictionary))
+
+
+def read_parquet(path: Path) -> Table:
+    """Read a Parquet file."""
+    return _read_columns(path, pd.read_parquet, "a Parquet file")
+
+
+def read_arrow(path: Path) -> Table:
+    """Read an Arrow (Feather) file."""
+    return _read_columns(path, pd.read_feather, "an Arrow file")
 
 
 def with_id(table: Table) -> Table:
@@ -123,7 +128,23 @@ def _read_columns(path: Path, read: Callable[[Path], pd.DataFrame], what: str) -
             texts.astype(object)  # damaged text is only found when it is unpacked
         return frame
 
-    frame = guarded(load, path, what)
+    return _table(guarded(load, path, what), path)
+
+
+def _from_outside(path: Path, read: Callable[[Path], Table | pd.DataFrame]) -> Table:
+    """What a reader of another package gives."""
+    found = guarded(lambda: read(path), path, f"a file with the ending {path.suffix.lower()!r}")
+    if isinstance(found, Table):
+        return found
+    if not isinstance(found, pd.DataFrame):
+        raise InputError(
+            f"{path.name}: the reader of {path.suffix.lower()!r} files gave {type(found).__name__!r}, not a "
+            "table; update or uninstall the package that it comes with."
+        )
+    return _table(found, path)
+
+
+def _table(frame: pd.DataFrame, path: Path) -> Table:
     if frame.index.name is not None:
         frame = frame.reset_index()
     frame = frame.reset_index(drop=True).set_axis([str(name) for name in frame.columns], axis=1)

@@ -15,7 +15,7 @@ import pandas as pd
 from icqf.data.items import FEWEST_NUMBERED, MOST_ANSWERS, Columns, LeftOut, recognise, sentences
 from icqf.data.questionnaire import Item
 from icqf.errors import InputError, did_you_mean, listed
-from icqf.io.formats import READABLE, largest_file
+from icqf.io.formats import READERS, largest_file
 
 Result = TypeVar("Result")
 
@@ -118,7 +118,7 @@ def require_file(path: Path) -> None:
 def require_content(path: Path) -> None:
     """Refuse a path that is missing, a folder, or empty."""
     if path.is_dir():
-        inside = sorted(p.name for p in path.glob("*") if p.suffix.lower() in READABLE)
+        inside = sorted(p.name for p in path.glob("*") if p.suffix.lower() in READERS)
         hint = f" It holds {listed(inside)}." if inside else ""
         raise InputError(f"{path.name or path}: this is a folder; name one file in it.{hint}")
     if path.is_symlink() and not path.exists():
