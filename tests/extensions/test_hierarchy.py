@@ -160,6 +160,16 @@ def test_the_comparison_goes_on_from_its_journal_and_does_not_depend_on_processe
         compare_hierarchy(model, battery, flat=flat, n_splits=4, checkpoint=tmp_path / "j")
 
 
+@pytest.mark.parametrize("other", ["hide", "init", "beta"])
+def test_nothing_of_another_comparison_is_taken_from_its_journal(battery, model, flat, tmp_path, other):
+    """The same answers hidden, and yet other results."""
+    compare_hierarchy(model, battery, flat=flat, n_splits=3, checkpoint=tmp_path / "j")
+    more = {"hide": "instruments"} if other == "hide" else {}
+    changed = {"init": ICQF(2, init="rotated"), "beta": ICQF(2, beta=0.3)}.get(other, flat)
+    with pytest.raises(InputError, match="other data or other settings"):
+        compare_hierarchy(model, battery, flat=changed, n_splits=3, checkpoint=tmp_path / "j", **more)
+
+
 def test_what_cannot_be_compared_is_refused(battery, model, flat):
     with pytest.raises(InputError, match="hide must be"):
         compare_hierarchy(model, battery, flat=flat, hide="items")

@@ -46,6 +46,21 @@ def test_the_same_seed_processes_and_journals_change_nothing(model, found, tmp_p
         plan(model, **QUICK, random_state=1, checkpoint=tmp_path / "a")
 
 
+@pytest.mark.parametrize("other", ["beta", "pilot", "item_weight"])
+def test_studies_simulated_from_something_else_are_not_taken_from_a_journal(demo, model, tmp_path, other):
+    plan(model, demo, sizes=(40,), n_repeats=2, checkpoint=tmp_path / "a")
+    changed = {"beta": ICQF(3, beta=0.2), "item_weight": ICQF(3, beta=0.1, item_weight="variance")}.get(other)
+    pilot = demo.take(np.arange(demo.n_participants - 1)) if other == "pilot" else demo
+    with pytest.raises(InputError, match="belongs to other data"):
+        plan(
+            changed.fit(demo) if changed else model,
+            pilot,
+            sizes=(40,),
+            n_repeats=2,
+            checkpoint=tmp_path / "a",
+        )
+
+
 def test_more_sizes_change_no_other(model, found):
     longer = plan(model, sizes=(40, 80, 120), n_repeats=6)
     pd.testing.assert_frame_equal(longer.curve.iloc[[0, 2]].reset_index(drop=True), found.curve)

@@ -43,11 +43,30 @@ def test_other_work_is_refused(tmp_path):
 
 def test_finished_work_is_not_done_again(tmp_path):
     jobs = {str(x): (x,) for x in range(4)}
-    first = run_all({k: jobs[k] for k in "02"}, square, identity="a", checkpoint=tmp_path / "journal")
+    first = run_all({k: jobs[k] for k in "02"}, square, checkpoint=tmp_path / "journal")
     told = []
-    whole = run_all(jobs, square, identity="a", checkpoint=tmp_path / "journal", callback=told.append)
+    whole = run_all(jobs, square, checkpoint=tmp_path / "journal", callback=told.append)
     assert whole == {str(x): {"square": x * x} for x in range(4)} and first.items() <= whole.items()
     assert [(p.done, p.total) for p in told] == [(2, 4), (3, 4), (4, 4)]
+
+
+def cube(x):
+    return {"square": x**3}
+
+
+def test_results_of_other_work_or_arguments_are_never_used(tmp_path):
+    jobs = {str(x): (x,) for x in range(3)}
+    run_all(jobs, square, checkpoint=tmp_path / "journal")
+    assert run_all(jobs, cube, checkpoint=tmp_path / "journal")["2"] == {"square": 8}
+    named_alike = {name: (x + 1,) for name, (x,) in jobs.items()}
+    assert run_all(named_alike, square, checkpoint=tmp_path / "journal")["2"] == {"square": 9}
+    with pytest.raises(InputError, match="other data or other settings"):
+        run_all({"9": (9,)}, square, checkpoint=run_once(tmp_path / "other"))
+
+
+def run_once(path):
+    run_all({"1": (1,)}, square, checkpoint=path)
+    return path
 
 
 def test_no_flipped_bit_changes_a_record(tmp_path):

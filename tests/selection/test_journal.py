@@ -268,6 +268,8 @@ OTHER = {
     "max_iter": 2001,
     "intercept": False,
     "dtype": "float32",
+    "item_weight": "variance",
+    "thorough": True,
 }
 BELONGS_ELSEWHERE = "belongs to other data or other settings.*Delete it to start again, or choose another"
 

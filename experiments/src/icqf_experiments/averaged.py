@@ -50,9 +50,7 @@ def compare_averages(
         mine = [part for part in parts if part.ground == ground.name]
         for answers, part in zip(ground.parts(), mine, strict=True):
             jobs[f"{ground.name}/{part.number}"] = (answers, [_plain(part, k) for k in _numbers(part)])
-    found = run_all(
-        jobs, _averages, identity="averages", n_jobs=n_jobs, checkpoint=checkpoint, callback=callback
-    )
+    found = run_all(jobs, _averages, n_jobs=n_jobs, checkpoint=checkpoint, callback=callback)
     rows = []
     for ground in grounds:
         mine = [part for part in parts if part.ground == ground.name]

@@ -78,7 +78,7 @@ def collect(
         for number, part in enumerate(ground.parts()):
             # On simulated cohorts the field's other rules have a page of their own, docs/results/rules.md.
             jobs[f"{ground.name}/{number}"] = (part, ground.n_major is None)
-    found = run_all(jobs, _fitted, identity="parts", n_jobs=n_jobs, checkpoint=checkpoint, callback=callback)
+    found = run_all(jobs, _fitted, n_jobs=n_jobs, checkpoint=checkpoint, callback=callback)
     return [_part(name, result) for name, result in found.items()]
 
 

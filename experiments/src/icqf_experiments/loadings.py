@@ -12,7 +12,7 @@ import pandas as pd
 
 from icqf.data.study import Study
 from icqf.datasets import make_cohort
-from icqf.evaluation.fits import fit_part, identity_of
+from icqf.evaluation.fits import fit_part
 from icqf.evaluation.methods import FACTORIZATIONS, FactorAnalysisMethod, Fitted, ICQFMethod, trained
 from icqf.jobs.parallel import run_all
 from icqf.plotting import loading_heatmap, top_items
@@ -65,7 +65,6 @@ def _fits(study: Study, design: Design) -> dict[str, Fitted | str]:
     found = run_all(
         {repr(method): (questionnaire, None, method, everyone, seed) for method in methods.values()},
         fit_part,
-        identity=f"loadings {seed} {identity_of(questionnaire, None)}",
         n_jobs=design.n_jobs,
         checkpoint=design.journal(f"loadings-{study.name}"),
         callback=design.callback,
@@ -133,7 +132,6 @@ def recovery(names: Sequence[str], design: Design) -> pd.DataFrame:
     found = run_all(
         jobs,
         _recovered,
-        identity=f"recovery {size}",
         n_jobs=design.n_jobs,
         checkpoint=design.journal("recovery"),
         callback=design.callback,

@@ -127,9 +127,7 @@ def table1(
         for noise in design.noise
         for seed in range(design.datasets)
     }
-    found = run_all(
-        jobs, found_k, identity=f"table1 {design!r}", n_jobs=n_jobs, checkpoint=checkpoint, callback=callback
-    )
+    found = run_all(jobs, found_k, n_jobs=n_jobs, checkpoint=checkpoint, callback=callback)
     return pd.DataFrame(
         [
             {"noise": noise, "seed": seed, "scheme": scheme, "k": k}

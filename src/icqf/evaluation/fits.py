@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -71,13 +70,12 @@ def fit_parts(
             rows = (split.training[size], split.validation, split.held_out)
             tested = known if size != FULL else None
             for method in methods:
-                name = _name(method, seed, rows)
+                name = f"{size} {number} {method!r}"
                 jobs[name] = (study, tested, method, rows, seed)
                 places[name] = (number, size, len(rows[0]), method.name)
     results = run_all(
         jobs,
         fit_part,
-        identity=identity_of(study, known),
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         callback=callback,
@@ -177,24 +175,6 @@ def checked_labels(labels: pd.DataFrame, study: Questionnaire) -> pd.DataFrame:
                     "needed to divide them into parts. Leave the label out."
                 )
     return table
-
-
-def identity_of(study: Questionnaire, labels: pd.DataFrame | None) -> str:
-    """Return a text that is the same for the same data only."""
-    digest = hashlib.sha256()
-    tables = [study.answers, study.ranges(), labels, study.confounds, study.groups, study.weights]
-    for table in tables:
-        if table is not None:
-            digest.update(pd.util.hash_pandas_object(table, index=False).to_numpy().tobytes())
-    keyed = [(item.name, item.subscale, item.reverse) for item in study.items]
-    return f"parts {digest.hexdigest()} {keyed}"
-
-
-def _name(method: Method, seed: int, rows: tuple[Array, Array, Array]) -> str:
-    digest = hashlib.sha256()
-    for part in rows:
-        digest.update(np.asarray(part, dtype=np.int64).tobytes())
-    return f"{method!r} {seed} {digest.hexdigest()[:16]}"
 
 
 def _part(place: tuple[int, float, int, str], found: dict[str, Any], study: Questionnaire) -> Part:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -136,7 +135,6 @@ def age_changes(
     n_jobs: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     callback: Callable[[Progress], object] | None = None,
-    identity: str | None = None,
 ) -> AgeChanges:
     """Test each factor and item by shuffling each participant's visits over the bins the participant was seen
     in.
@@ -160,11 +158,9 @@ def age_changes(
         f"shuffles {part[0]}-{part[-1]}": (problem, start, part)
         for part in (seeds[at : at + _AT_A_TIME] for at in range(0, len(seeds), _AT_A_TIME))
     }
-    identity = identity or hashlib.sha256(problem.answers.tobytes() + start.loadings.tobytes()).hexdigest()
     found = run_all(
         jobs,
         _spreads,
-        identity=identity,
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         callback=callback,

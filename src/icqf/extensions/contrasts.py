@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -138,7 +137,6 @@ def contrasts(
     done = run_all(
         jobs,
         _work,
-        identity=_identity(problem, codes, common, seed),
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         callback=callback,
@@ -232,11 +230,3 @@ def _resampled(part: Problem, own: Factors, size: int, seed: Any) -> dict[str, A
     drawn = bootstrap(part, own.scores, common, n_resamples=size, rng=rng)
     scaled = as_long(part.scaled_loadings(drawn.loadings[:, :k]), own.loadings[:k])
     return {"loadings": part.own_loadings(scaled).round(_DIGITS).tolist()}
-
-
-def _identity(problem: Problem, codes: Array, common: Factors, seed: int) -> str:
-    digest = hashlib.sha256()
-    for array in (problem.answers, problem.design, problem.weights, codes, common.loadings):
-        if array is not None:
-            digest.update(np.ascontiguousarray(array).tobytes())
-    return f"contrasts {digest.hexdigest()} {problem.penalty!r} {problem.bounds.score} {seed}"

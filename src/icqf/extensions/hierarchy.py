@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -168,7 +167,6 @@ def compare_hierarchy(
     found = run_all(
         {f"fold {fold}": (plan, mask, hide) for fold, mask in enumerate(masks)},
         _judged,
-        identity=plan.identity(masks),
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         callback=callback,
@@ -197,8 +195,10 @@ class FoldPlan:
         Of each instrument.
     flat : StatedProblem
         Of all items.
-    model : MetaICQF
-    flat_model : ICQF
+    models : dict of str to ICQF
+        Of each instrument.
+    meta, flat_model : ICQF
+        Of the instruments' scores, and of all items.
     rows : dict of str to int array
         Where each instrument's participants stand among those of the flat problem.
     columns : dict of str to slice
@@ -208,7 +208,8 @@ class FoldPlan:
     battery: Battery
     stated: dict[str, StatedProblem]
     flat: StatedProblem
-    model: MetaICQF
+    models: dict[str, ICQF]
+    meta: ICQF
     flat_model: ICQF
     rows: dict[str, Array]
     columns: dict[str, slice]
@@ -226,7 +227,7 @@ class FoldPlan:
             rows[name] = place[battery.rows(name)[each.kept]]
             columns[name] = slice(first, first + each.problem.m)
             first += each.problem.m
-        return cls(battery, stated, flat, model, flat_model, rows, columns)
+        return cls(battery, stated, flat, model.instruments_, model.meta_, flat_model, rows, columns)
 
     def masks(self, hide: Hide, n_splits: int, seed: int) -> list[Array]:
         """Which answers (n, items) each fold hides."""
@@ -254,16 +255,6 @@ class FoldPlan:
             masks.append(mask)
         return masks
 
-    def identity(self, masks: list[Array]) -> str:
-        """A fingerprint of the data, the settings and the folds."""
-        digest = hashlib.sha256()
-        answers = np.nan_to_num(np.asarray(self.flat.problem.answers, dtype=float), nan=-1.0)
-        for array in (answers, self.flat.problem.design, *masks):
-            digest.update(np.ascontiguousarray(array).tobytes())
-        for each in (*self.model.instruments_.values(), self.model.meta_, self.flat_model):
-            digest.update(repr((len(each.components_), each.beta, each.penalty, each.init)).encode())
-        return digest.hexdigest()
-
 
 @dataclass(frozen=True, eq=False)
 class FoldFit:
@@ -290,7 +281,7 @@ def fit_fold(plan: FoldPlan, mask: Array) -> FoldFit:
     """Fit both stages and the flat model without the answers that `mask` (n, items) hides."""
     held, alone, tables = {}, {}, []
     for name, stated in plan.stated.items():
-        own = plan.model.instruments_[name]
+        own = plan.models[name]
         hidden = mask[plan.rows[name], plan.columns[name]]
         held[name] = HeldOut(stated.problem.with_beta(float(own.beta)), hidden, given=stated.given)
         seen = ((stated.problem.answers >= 0) & ~hidden).any(axis=1)
@@ -324,7 +315,7 @@ def _factors(problem: Problem, model: ICQF, k: int) -> Factors:
 
 def _expected(plan: FoldPlan, scores: Array) -> Array:
     """The factors' scores (n, factors) that the meta-factors of these scores give."""
-    meta, battery = plan.model.meta_, plan.battery
+    meta, battery = plan.meta, plan.battery
     ids = battery.ids[plan.flat.kept]
     table = pd.DataFrame(scores, index=ids, columns=list(meta.item_range_.index)).reindex(battery.ids)
     with warnings.catch_warnings():

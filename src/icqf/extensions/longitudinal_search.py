@@ -19,7 +19,6 @@ from icqf.extensions.visit_problem import VisitStatement
 from icqf.jobs.parallel import Progress, run_all
 from icqf.resampling import tolerances
 from icqf.resampling.folds import folds_of
-from icqf.selection.journal import fingerprint
 from icqf.selection.rules import choose, error_table
 from icqf.selection.run import first_candidates
 from icqf.selection.search import Plan, Task, run_task
@@ -64,8 +63,6 @@ class LongitudinalICQFCV(BaseEstimator):
         One row per fit, as of `ICQFCV`, with its smoothness.
     errors_ : DataFrame
         Mean error and standard error of each candidate.
-    identity_ : str
-        What the journal is known by.
 
     Examples
     --------
@@ -138,11 +135,9 @@ class LongitudinalICQFCV(BaseEstimator):
             for k in self._numbers(statement, seed)
             for repeat, fold in plan.every_fold
         }
-        self.identity_ = " ".join(f"{value!r} {fingerprint(plan)}" for value, plan in plans.items())
         found = run_all(
             jobs,
             _trials,
-            identity=self.identity_,
             n_jobs=self.n_jobs,
             checkpoint=self.checkpoint,
             callback=self.callback,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -175,7 +173,6 @@ def plan(
     done = run_all(
         jobs,
         _found_again,
-        identity=_identity(model, pilot, seed),
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         callback=callback,
@@ -242,15 +239,3 @@ def _found_again(
     (found,) = best_fits(problem, [(len(loadings), float(model.beta))])
     order, _ = aligned(loadings, found)
     return {"agreement": np.diag(correlations(loadings, found[order])).tolist()}
-
-
-def _identity(model: FittedModel, pilot: tuple[Problem, Array] | None, seed: int) -> str:
-    digest = hashlib.sha256()
-    stored = model.describe()
-    digest.update(json.dumps(stored.header, sort_keys=True).encode())
-    for name, array in sorted(stored.arrays.items()):
-        digest.update(name.encode() + np.ascontiguousarray(array).tobytes())
-    if pilot is not None:
-        digest.update(np.ascontiguousarray(pilot[0].answers).tobytes())
-        digest.update(np.ascontiguousarray(pilot[1]).tobytes())
-    return f"plan {digest.hexdigest()} {seed}"

@@ -1,1 +1,2 @@
+from .identity import fingerprint as fingerprint
 from .parallel import Progress as Progress

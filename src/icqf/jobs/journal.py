@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -76,11 +76,15 @@ class Journal:
                 "again, or choose another checkpoint."
             )
         if header.get("identity") != identity:
-            raise InputError(
-                f"{self.path}: this journal belongs to other data or other settings (answers, confounds, "
-                "folds, betas, seed or options differ). Delete it to start again, or choose another "
-                "checkpoint."
-            )
+            raise self.belongs_elsewhere()
+
+    def belongs_elsewhere(self) -> InputError:
+        """What is said of a journal of other work."""
+        return InputError(
+            f"{self.path}: this journal belongs to other data or other settings (answers, confounds, "
+            "folds, betas, seed or options differ). Delete it to start again, or choose another "
+            "checkpoint."
+        )
 
     def append(self, records: Iterable[dict[str, Any]]) -> None:
         """Write finished records and make sure that they are on disk."""
@@ -108,6 +112,27 @@ class Journal:
             fault = error if isinstance(error, OSError) else error.__cause__
             reason = getattr(fault, "strerror", None) or error
             raise InputError(f"{self.path}: the journal cannot be created ({reason}).") from None
+
+
+class WorkJournal(Journal):
+    """A journal of results, each known by a fingerprint of all that decides it; see `run_all`.
+
+    Work of several kinds may share one. What other data or settings gave is never found in it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(path, "work")
+
+    def finished(self, work: str, keys: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+        """Results by the names of jobs, whose fingerprints are `keys`; a journal of other work is refused.
+
+        It is of other work where it has results of this kind of work only, and none of them is of these jobs.
+        """
+        found = {record["key"]: record["result"] for record in self.records}
+        known = {name: found[key] for name, key in keys.items() if key in found}
+        if found and not known and all(record["work"] == work for record in self.records):
+            raise self.belongs_elsewhere()
+        return known
 
 
 def _header_line(identity: str) -> bytes:

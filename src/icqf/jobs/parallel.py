@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import os
 import signal
@@ -22,7 +21,8 @@ from joblib.parallel import LokyBackend, get_active_backend
 from threadpoolctl import threadpool_limits
 
 from icqf.engines.base import Engine
-from icqf.jobs.journal import Journal
+from icqf.jobs.identity import fingerprint
+from icqf.jobs.journal import WorkJournal
 
 Work = Callable[..., dict[str, Any]]
 T = TypeVar("T")
@@ -64,7 +64,6 @@ def run_all(
     jobs: Mapping[str, tuple[Any, ...]],
     work: Work,
     *,
-    identity: str,
     n_jobs: int | None = None,
     checkpoint: Any = None,
     callback: Callable[[Progress], object] | None = None,
@@ -72,20 +71,20 @@ def run_all(
 ) -> dict[str, dict[str, Any]]:
     """Call `work` with each job's arguments, on one BLAS thread; the results by the jobs' names.
 
-    Results are plain JSON. With `checkpoint`, those of an earlier run with the same `identity` (data and
-    settings that all jobs share) are taken from the journal, whichever other jobs it had. The callback
-    is told `what` is being done.
+    Results are plain JSON, and the arguments are all that decides them. With `checkpoint`, what an earlier
+    run finished is taken from the journal, where each result is known by a fingerprint of the work and its
+    arguments. The callback is told `what` is being done.
     """
-    digest = hashlib.sha256(identity.encode()).hexdigest()
-    journal = None if checkpoint is None else Journal(checkpoint, digest)
-    known = {record["job"]: record["result"] for record in (journal.records if journal else [])}
-    results = {name: known[name] for name in jobs if name in known}
+    journal = None if checkpoint is None else WorkJournal(checkpoint)
+    keys = {} if journal is None else _keys(work, jobs)
+    known = {} if journal is None else journal.finished(work.__qualname__, keys)
+    results = dict(known)
     _tell(callback, len(results), len(jobs), what)
     todo = ((_named, name, work, job) for name, job in jobs.items() if name not in known)
     with ended_quietly(started(todo, n_jobs=n_jobs, ordered=False)) as finished:
         for name, result in finished:
             if journal is not None:
-                journal.append([{"job": name, "result": result}])
+                journal.append([{"work": work.__qualname__, "key": keys[name], "result": result}])
             results[name] = result
             _tell(callback, len(results), len(jobs), what)
     return {name: results[name] for name in jobs}
@@ -225,6 +224,19 @@ def _end_with(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def _keys(work: Work, jobs: Mapping[str, tuple[Any, ...]]) -> dict[str, str]:
+    """A fingerprint of each job; arguments that several jobs share are looked at once."""
+    shared: dict[int, str] = {}
+
+    def of(argument: Any) -> str:
+        place = id(argument)  # the jobs hold their arguments, so no other one comes to lie there
+        if place not in shared:
+            shared[place] = fingerprint(argument)
+        return shared[place]
+
+    return {name: fingerprint(work, *map(of, job)) for name, job in jobs.items()}
 
 
 def _named(name: str, work: Work, job: tuple[Any, ...]) -> tuple[str, dict[str, Any]]:

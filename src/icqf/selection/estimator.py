@@ -22,13 +22,14 @@ from icqf.data.rows import refuse_other_rows
 from icqf.engines.choice import engine_of
 from icqf.errors import InputError, InputWarning, counted
 from icqf.estimator import ICQF, scores_of_fit, warned_if_empty
+from icqf.jobs.identity import fingerprint
 from icqf.jobs.parallel import Progress, spread_over
 from icqf.recurring import N_RESAMPLES
 from icqf.resampling import tolerances
 from icqf.resampling.dealing import group_codes
 from icqf.resampling.folds import folds_of, halves_of
 from icqf.resampling.halves import stability_curve
-from icqf.selection.journal import SearchJournal, fingerprint
+from icqf.selection.journal import SearchJournal
 from icqf.selection.replicable import replicable_curve
 from icqf.selection.rules import (
     RULES,
@@ -359,10 +360,9 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         self, problem: Problem, groups: Array | None, max_iter: int, seed: int, n_jobs: int | None
     ) -> pd.DataFrame:
         rng = np.random.default_rng([seed, 1])
-        rows = best_by_k(self.errors_)
         return stability_curve(
             problem,
-            [(int(k), float(beta)) for k, beta in zip(rows["n_components"], rows["beta"], strict=True)],
+            self._best_of_each(),
             [halves_of(problem, groups=groups, rng=rng) for _ in range(self.n_halves)],
             tol=self.search_tol,
             max_iter=max_iter,
@@ -374,17 +374,19 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         self, problem: Problem, groups: Array | None, seed: int, n_jobs: int | None
     ) -> pd.DataFrame:
         """What resamples say about the numbers of factors up to the one that predicts best."""
-        rows = best_by_k(self.errors_)
-        rows = rows[rows["n_components"] <= best_row(self.errors_)[0]]
         return replicable_curve(
             problem,
-            [(int(k), float(beta)) for k, beta in zip(rows["n_components"], rows["beta"], strict=True)],
+            [(k, beta) for k, beta in self._best_of_each() if k <= best_row(self.errors_)[0]],
             n_resamples=self.n_resamples,
             groups=groups,
             n_jobs=n_jobs,
             engine=self._engine(),
             rng=np.random.default_rng([seed, 3]),
         )
+
+    def _best_of_each(self) -> list[tuple[int, float]]:
+        rows = best_by_k(self.errors_)
+        return list(zip(rows["n_components"].tolist(), rows["beta"].tolist(), strict=True))
 
     def _count(self) -> FactorCount:
         curve = best_by_k(self.errors_)

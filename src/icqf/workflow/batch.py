@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -15,18 +13,17 @@ import pandas as pd
 
 from icqf import __version__
 from icqf.errors import InputError, counted, shown_share
-from icqf.io.provenance import fingerprint_of
 from icqf.io.write import write_table
+from icqf.jobs.identity import fingerprint
 from icqf.jobs.journal import Journal
 from icqf.jobs.parallel import Progress
 from icqf.plotting.batteries import battery_overview
 from icqf.plotting.style import default_settings
 from icqf.report.document import Document, Grid, Picture, Section, write_document
-from icqf.workflow.account import shareable_options
 from icqf.workflow.battery import InstrumentFile, find_instruments, folder_name
 from icqf.workflow.contents import ACCOUNT
 from icqf.workflow.fit import StudyFit, fit_study
-from icqf.workflow.options import StudyOptions
+from icqf.workflow.options import FILES, StudyOptions
 from icqf.workflow.places import refuse_existing
 from icqf.workflow.read import input_files
 from icqf.workflow.results import write_results
@@ -176,21 +173,13 @@ def _journal(out: Path, options: StudyOptions) -> Journal:
 
 
 def _identity(options: StudyOptions) -> str:
-    """A fingerprint of the settings that all instruments share."""
-    shared = {
-        name: value
-        for name, value in shareable_options(options).items()
-        if name not in ("answers", "codebook", "dictionary", "participants", "jobs")
-    }
-    text = json.dumps([__version__, shared], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    """A fingerprint of the settings that all instruments share; their files are another matter."""
+    return fingerprint({name: value for name, value in vars(options).items() if name not in FILES})
 
 
 def _key(instrument: InstrumentFile) -> str:
-    """A fingerprint of an instrument's name, items and files."""
-    files = [path for path in input_files(instrument.options) if path.is_file()]
-    parts = [instrument.name, *instrument.options.items, *(fingerprint_of(path)["sha256"] for path in files)]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    """A fingerprint of an instrument's name, settings and files."""
+    return fingerprint(instrument.name, instrument.options, *input_files(instrument.options))
 
 
 def _fitted(

@@ -280,7 +280,6 @@ def fit_visits(
                 n_jobs=options.jobs,
                 checkpoint=checkpoint,
                 callback=callback,
-                identity=None if search is None else search.identity_,
             )
     seconds = time.perf_counter() - clock
     return VisitsFit(options, study, model, scores, search, courses, changes, said(caught), began, seconds)
