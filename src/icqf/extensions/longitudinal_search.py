@@ -155,12 +155,7 @@ class LongitudinalICQFCV(BaseEstimator):
         self.n_components_, self.beta_ = choose(best, self.rule)
         chosen = best[(best["n_components"] == self.n_components_) & (best["beta"] == self.beta_)]
         self.smoothness_ = float(chosen["smoothness"].iloc[0])
-        model.set_params(
-            n_components=self.n_components_,
-            beta=self.beta_,
-            smoothness=self.smoothness_,
-            random_state=self.random_state,
-        )
+        model.set_params(n_components=self.n_components_, beta=self.beta_, smoothness=self.smoothness_)
         solved = model.solve(statement)
         self.best_estimator_ = model.keep(statement, solved)
         return statement, solved

@@ -161,7 +161,9 @@ class MetaICQF(FittedMeta):
 
     def _stage(self, at: int, name: str, given: Any) -> Stage:
         if given is None:
-            model = ICQF(item_weight="variance") if name == META else ICQF()
+            model = ICQF(random_state=self.random_state)
+            if name == META:
+                model.set_params(item_weight="variance")
             given = ICQFCV(model, random_state=self.random_state)
         which = "meta_estimator" if name == META else "estimator"
         if not isinstance(given, (ICQF, ICQFCV)):

@@ -63,8 +63,8 @@ class ICQFCV(TransformerMixin, BaseEstimator):
     estimator : ICQF, optional
         The model to choose for, with all settings that are not chosen, such as
         ``ICQF(item_range=(0, 2), penalty="l2")`` or ``L1NMF()``; ``ICQF()`` by default. Its own
-        `n_components`, `beta` and `random_state` are not used; its `callback` hears of the final fit.
-        Candidates are compared with the fast solver, the final fit uses the estimator's.
+        `n_components` and `beta` are not used; `callback` hears of the final fit, and `random_state` seeds
+        its starts. Candidates are compared with the fast solver, the final fit uses the estimator's.
     n_components : "auto", sequence of int, or int
         The numbers of factors to try. "auto" tries those around the number that parallel analysis
         suggests, and further ones while the best lies at the edge.
@@ -108,7 +108,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
     callback : callable, optional
         Called with a `Progress` (done, total, best) as fits finish.
     random_state : int, RandomState or None
-        Folds, halves and random starts, also of the final fit.
+        Folds, halves, resamples and the starts of the fits that are compared.
 
     Attributes
     ----------
@@ -243,10 +243,10 @@ class ICQFCV(TransformerMixin, BaseEstimator):
 
             self.stability_ = None
             if self.stability or "stability" in (RULES[self.rule].looks_at or ()):
-                self.stability_ = self._stability(problem, together, model.max_iter, seed, n_jobs)
+                self.stability_ = self._stability(model, problem, together, seed, n_jobs)
             self.replicable_ = None
             if "replicable" in (RULES[self.rule].looks_at or ()):
-                self.replicable_ = self._replicable(problem, together, seed, n_jobs)
+                self.replicable_ = self._replicable(model, problem, together, seed, n_jobs)
         looked_at: dict[str, Any] = {
             "stability": self.stability_,
             "replicable": self.replicable_,
@@ -257,7 +257,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
             self.cv_results_, self.rule, rng=np.random.default_rng([seed, 2]), **looked_at
         )
         self.count_ = self._count()
-        model.set_params(n_components=self.n_components_, beta=self.beta_, random_state=self.random_state)
+        model.set_params(n_components=self.n_components_, beta=self.beta_)
         found = model.solve(stated)
         self.best_estimator_ = warned_if_empty(model.keep(stated, found))
         self.n_iter_ = model.n_iter_
@@ -283,7 +283,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
     def _estimator(self) -> ICQF:
         """The estimator to choose for, unfitted."""
         if self.estimator is None:
-            return ICQF(engine=self.engine or "local")
+            return ICQF(engine=self.engine or "local", random_state=self.random_state)
         if not isinstance(self.estimator, ICQF):
             raise InputError(f"estimator must be an ICQF or L1NMF, not {type(self.estimator).__name__}.")
         if not isinstance(self.estimator.init, str):
@@ -294,9 +294,6 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         if self.engine is not None:
             model.set_params(engine=self.engine)
         return model
-
-    def _engine(self) -> Any:
-        return engine_of(self._estimator().engine)
 
     def _plan(self, model: ICQF, stated: StatedProblem, groups: Array | None, seed: int) -> Plan:
         problem = stated.problem
@@ -357,7 +354,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         return ks
 
     def _stability(
-        self, problem: Problem, groups: Array | None, max_iter: int, seed: int, n_jobs: int | None
+        self, model: ICQF, problem: Problem, groups: Array | None, seed: int, n_jobs: int | None
     ) -> pd.DataFrame:
         rng = np.random.default_rng([seed, 1])
         return stability_curve(
@@ -365,13 +362,13 @@ class ICQFCV(TransformerMixin, BaseEstimator):
             self._best_of_each(),
             [halves_of(problem, groups=groups, rng=rng) for _ in range(self.n_halves)],
             tol=self.search_tol,
-            max_iter=max_iter,
+            max_iter=model.max_iter,
             n_jobs=n_jobs,
-            engine=self._engine(),
+            engine=engine_of(model.engine),
         )
 
     def _replicable(
-        self, problem: Problem, groups: Array | None, seed: int, n_jobs: int | None
+        self, model: ICQF, problem: Problem, groups: Array | None, seed: int, n_jobs: int | None
     ) -> pd.DataFrame:
         """What resamples say about the numbers of factors up to the one that predicts best."""
         return replicable_curve(
@@ -380,7 +377,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
             n_resamples=self.n_resamples,
             groups=groups,
             n_jobs=n_jobs,
-            engine=self._engine(),
+            engine=engine_of(model.engine),
             rng=np.random.default_rng([seed, 3]),
         )
 
