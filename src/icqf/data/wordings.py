@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -202,13 +202,24 @@ def _scales(table: str) -> tuple[Wording, ...]:
     return tuple(found)
 
 
-_NO_ANSWER = re.compile(
-    r"(i )?(do not|dont) (know|want to (say|answer|tell)|wish to (say|answer))"
-    r"|(i |id |i would |would )?(prefer|rather) not( to)? (say|answer|tell|respond|disclose|state)"
-    r"|prefer no answer|refus(ed?|al)( to (answer|say))?|declined?( to (answer|say|state))?"
-    r"|(no|not|never) (answer(ed)?|response|asked|applicable|available|done|reported|stated|specified)"
-    r"|missing|skip(ped)?|unknown|n ?a|none given|no data|cant say|cannot (say|answer)|unable to answer"
+# What a text must say as a whole to mean no answer: one of these, or several of them joined.
+_NO_ANSWER_PHRASES = (
+    r"missing( (value|data|answer|response|item)s?)?|(system|user|item|data|answer|value) missing|sysmis",
+    r"((participant|respondent|subject|patient|parent|child|r) )?(refus(ed?|es|al)|declined?|declines)"
+    r"( to (answer|say|state|respond|tell))?",
+    r"(i )?(do not|does not|dont|doesnt|did not|didnt) (know|answer|respond|want to (say|answer|tell)"
+    r"|wish to (say|answer))|dk",
+    r"(i |id |i would |would )?(prefers?|rather|preferred) not( to)? (say|answer|tell|respond|disclose|state)"
+    r"|prefer no answer",
+    r"(no|not|never) (answer(ed)?|response|asked|applicable|available|done|reported|stated|specified"
+    r"|ascertained|assessed|administered|collected|recorded)|inapplicable|no (answer|response) given",
+    r"(cant|cannot|can not|unable to) (say|answer|choose|tell)|none given|no data|non ?response|unanswered",
+    r"skip(ped)?|(valid|legitimate|logical) skip|unknown|n ?a|(left )?blank",
 )
+_NO_ANSWER = re.compile(r"(\d+ )?(?:{0})( (or |and )?(?:{0}))*".format("|".join(_NO_ANSWER_PHRASES)))
+_DETAIL = re.compile(
+    r"\([^)]*\)|\[[^\]]*\]|\s+[-–—]\s.*|[:;].*", re.DOTALL
+)  # in brackets, or after a dash or colon
 _NUMBER = re.compile(
     r"[\[(]?(?P<front>[+-]?\d+(?:\.\d+)?)(?:\s*[\])]|\s*[.:=)–—-])+\s*(?P<after>\D.*)"
     r"|(?P<spaced>[+-]?\d+)\s+(?P<rest>[^\W\d].*)"
@@ -235,14 +246,44 @@ SCALES = _scales(_TABLE)
 
 
 def means_no_answer(text: object) -> bool:
-    """Return whether a text says that there is no answer.
+    """Return whether a text says, as a whole, that there is no answer.
 
     Examples
     --------
-    >>> means_no_answer("Prefer not to say"), means_no_answer("Don't know"), means_no_answer("No")
+    >>> means_no_answer("Don't know / refused"), means_no_answer("-99 = Missing"), means_no_answer("No")
     (True, True, False)
+    >>> means_no_answer("Missing school often"), means_no_answer("Don't know anybody I can trust")
+    (False, False)
     """
-    return _NO_ANSWER.fullmatch(plain(text)) is not None
+    forms = plain(text), plain(_DETAIL.sub(" ", str(text)))
+    return any(_NO_ANSWER.fullmatch(form) is not None for form in forms)
+
+
+def silent_values(labels: Mapping[float, str], known: Iterable[float | str] = ()) -> list[float]:
+    """Return the labelled values that mean no answer: their labels say so, and they lie beyond the answers.
+
+    Of two neighbouring values both are answers, whatever their labels: 0 = not done, 1 = done.
+
+    Parameters
+    ----------
+    labels : mapping of float to str
+        What each value means.
+    known : iterable
+        Missing codes that are declared already.
+
+    Examples
+    --------
+    >>> silent_values({0: "never", 1: "often", 9: "refused"})
+    [9]
+    """
+    codes = set(known)
+    silent = {value for value, text in labels.items() if value not in codes and means_no_answer(text)}
+    answers = [value for value in labels if value not in codes and value not in silent]
+    if not answers:
+        return []
+    low, high = min(answers), max(answers)
+    near = 0 if len(answers) > 1 else 1
+    return sorted(value for value in silent if not low - near <= value <= high + near)
 
 
 def order_of(texts: Iterable[str]) -> Order | None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from icqf.data.questionnaire import Item
 from icqf.data.scales import number
+from icqf.data.wordings import silent_values
 from icqf.errors import InputError, InputWarning, did_you_mean, listed
 from icqf.io.formats import EXCEL
 from icqf.io.readers.delimited import read_delimited
@@ -161,6 +162,8 @@ def item_of(entry: Mapping[str, Any], where: str) -> Item:
     name = str(entry.get("name", "")).strip()
     if not name:
         raise InputError(f"{where} has no item name.")
+    labels = _labels(entry.get("labels", ""), where)
+    codes = [_code(part) for part in _parts(entry.get("missing", ""), ";,|")]
     described: dict[str, Any] = {
         "name": name,
         "wording": str(entry.get("wording", "")),
@@ -168,9 +171,13 @@ def item_of(entry: Mapping[str, Any], where: str) -> Item:
         "max": _number(entry.get("max", ""), where, "max"),
         "reverse": _reversed(entry, where),
         "subscale": str(entry.get("subscale", "")),
-        "missing_codes": tuple(_code(part) for part in _parts(entry.get("missing", ""), ";,|")),
-        "labels": _labels(entry.get("labels", ""), where),
+        "missing_codes": (),
+        "labels": labels,
     }
+    low, high = described["min"], described["max"]
+    said = silent_values(dict(labels), codes)
+    codes += [code for code in said if low is None or high is None or not low <= code <= high]
+    described["missing_codes"] = tuple(codes)
     try:
         return Item(**described)
     except InputError as error:

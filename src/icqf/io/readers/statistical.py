@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pandas as pd
 
 from icqf.data.questionnaire import Item
 from icqf.data.scales import is_number, number
+from icqf.data.wordings import silent_values
 from icqf.io.readers.tables import Table, check_header, guarded, recognised_id, require_package
 
 KINDS = {
@@ -22,11 +22,6 @@ KINDS = {
     ".sas7bdat": ("read_sas7bdat", "a SAS file"),
     ".xpt": ("read_xport", "a SAS transport file"),
 }
-NO_ANSWER = re.compile(
-    r"refus|missing|don.?t (want|know)|not (answered|asked|applicable|available|done)|no (answer|response)|"
-    r"prefer not|skipped|unknown|^\s*n\.?/?a\.?\s*$",
-    re.IGNORECASE,
-)
 
 
 def read_statistical(path: Path) -> Table:
@@ -85,7 +80,7 @@ def labelled_item(
 ) -> Item:
     """Make an item whose range is that of its labelled answers.
 
-    A labelled value beyond the others whose label says "refused" or the like is a missing code.
+    A labelled value beyond the others whose label says "refused" or the like, as a whole, is a missing code.
 
     Examples
     --------
@@ -97,10 +92,8 @@ def labelled_item(
     values = {
         float(value): str(text) for value, text in labels.items() if is_number(value) and np.isfinite(value)
     }
-    silent = {value for value, text in values.items() if NO_ANSWER.search(text) and value not in missing}
-    answers = sorted(value for value in values if value not in missing and value not in silent)
-    if answers:
-        missing += sorted(value for value in silent if not answers[0] <= value <= answers[-1])
+    missing += silent_values(values, missing)
+    answers = sorted(value for value in values if value not in missing)
     ends = (answers[0], answers[-1]) if len(answers) > 1 else (None, None)
     if ends[0] is not None and ends[1] is not None:
         missing = [code for code in missing if not is_number(code) or not ends[0] <= float(code) <= ends[1]]
