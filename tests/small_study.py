@@ -39,3 +39,12 @@ def codebook():
             "missing": "9",
         }
     )
+
+
+def weak_study(n, m=24, k=3, loading=0.45, seed=0):
+    """Answers from 0 to 4 with a few weak factors, without a codebook."""
+    rng = np.random.default_rng(seed)
+    scores, noise = rng.normal(size=(n, k)), rng.normal(size=(n, m))
+    of_factor = np.arange(m) % k
+    latent = loading * scores[:, of_factor] + np.sqrt(1 - loading**2) * noise
+    return np.clip(np.round(1.2 * latent + 2), 0, 4)

@@ -15,7 +15,7 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError
 from icqf.estimator import ICQF
 from icqf.jobs.parallel import in_parallel, pieces
-from icqf.resampling.dealing import drawn_counts, group_codes
+from icqf.resampling.dealing import drawn_counts, units_of
 from icqf.resampling.matching import aligned
 from icqf.resampling.recurrence import best_fits
 from icqf.solvers.finish import finish, score_tolerance
@@ -86,7 +86,7 @@ def consensus(
             f"{confound_names}; give the confounds it was fitted to."
         )
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-    together = group_codes(groups, stated.kept)
+    together = units_of(problem, groups, stated.kept)
     average = averaged_loadings(
         problem,
         problem.scaled_loadings(model.components_),

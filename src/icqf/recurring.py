@@ -14,7 +14,7 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.engines.choice import engine_of
 from icqf.errors import InputError
 from icqf.estimator import ICQF
-from icqf.resampling.dealing import group_codes
+from icqf.resampling.dealing import units_of
 from icqf.resampling.recurrence import recurrence
 
 N_RESAMPLES = 20
@@ -81,7 +81,7 @@ def replication_chance(
         stated.problem,
         [(float(model.beta), stated.problem.scaled_loadings(model.components_))],
         n_resamples=n_resamples,
-        groups=group_codes(groups, stated.kept),
+        groups=units_of(stated.problem, groups, stated.kept),
         n_jobs=n_jobs,
         engine=engine_of(model.engine),
         rng=rng,

@@ -118,5 +118,5 @@ def test_a_batch_of_folds_equals_them_one_by_one_whatever_n_jobs(problem):
     folds = folds_of(problem, n_splits=10, rng=np.random.default_rng(0))
     apart = [HeldOut(problem, folds.mask(fold)) for fold in range(10)]
     fits = [settled(each.visible, each.starts.make("nndsvd", 2), tol=5e-3, max_iter=300) for each in apart]
-    sse = sum(each.error(fit.factors).squares for each, fit in zip(apart, fits, strict=True))
+    sse = [each.error(fit.factors).squares for each, fit in zip(apart, fits, strict=True)]
     np.testing.assert_array_equal(one.sse, sse)

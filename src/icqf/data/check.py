@@ -10,6 +10,7 @@ import pandas as pd
 
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.disclosure import MANY_CATEGORIES, SMALLEST_CATEGORY, few_answers
+from icqf.data.duplicates import copied_sheets, fingerprints
 from icqf.data.findings import SEVERITIES, Finding, Findings
 from icqf.data.keying import MOST_ITEMS, find_reversed
 from icqf.data.outside import range_faults
@@ -82,12 +83,28 @@ def check(
     """
     found = [*_alike(Finding.of(fault) for fault in faults)]
     numbers = _Numbers.of(draft)
-    for look in (_codes, _few, _items, _copies, _widths, _directions, _straight_lines, _twins, _missing):
+    for look in _LOOKS:
         found.extend(look(draft, numbers))
     found.extend(_confounds(draft, smallest_category, filled=missing_confounds == "mean"))
     found.extend(Finding("note", "reading", note) for note in draft.notes)
     found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     return Findings(tuple(found), Overview.of(draft, n_rows=n_rows))
+
+
+def doubts_about(draft: Draft) -> tuple[Finding, ...]:
+    """Return what does not prevent a fit, but its reader must know before anything else.
+
+    The field `anonymous` of each says it without ids, for a report that may be shared.
+
+    Examples
+    --------
+    >>> from icqf.data.check import doubts_about
+    >>> from icqf.datasets import load_demo
+    >>> doubts_about(load_demo())
+    ()
+    """
+    numbers = _Numbers.of(draft)
+    return tuple(finding for look in _DOUBTS for finding in look(draft, numbers))
 
 
 def _alike(findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -207,7 +224,7 @@ def _copies(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
 
 def _alike_columns(values: np.ndarray, answered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A whole number for each column, equal for equal columns, and how many columns have it."""
-    prints = _fingerprints(np.ascontiguousarray(values.T), np.ascontiguousarray(answered.T))
+    prints = fingerprints(np.ascontiguousarray(values.T), np.ascontiguousarray(answered.T))
     _, place, counts = np.unique(prints, return_inverse=True, return_counts=True)
     return prints, counts[place]
 
@@ -314,37 +331,25 @@ def _straight_lines(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
             )
 
 
-def _twins(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
-    full = np.flatnonzero(numbers.by_participant >= 2 * FEWEST_ANSWERS)
-    close, m = full, numbers.values.shape[1]
-    for columns in (slice(None, None, max(1, m // FEWEST_ANSWERS)), slice(None)):  # few items rule most out
-        sheets = pd.Series(_fingerprints(numbers.values[close, columns], numbers.answered[close, columns]))
-        close = close[sheets.duplicated(keep=False).to_numpy()]
-    varied = np.array(
-        [at for at in close if len(np.unique(numbers.values[at][numbers.answered[at]])) > 1], dtype=int
+def _copied_participants(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
+    """Report participants with the same answers as somebody else, in one finding."""
+    sheets = copied_sheets(numbers.values, numbers.answered)
+    if sheets is None:
+        return
+    counts = np.bincount(sheets)
+    again = draft.answers.index[counts[sheets] > 1]
+    n, different = len(again), int((counts > 1).sum())
+    who = (
+        f"{n} of {len(sheets)} participants gave exactly the same answers as somebody else "
+        f"({counted(different, 'different answer sheet')}), which chance does not explain"
     )
-    rows = draft.answers.iloc[varied]
-    again = rows.index[rows.duplicated(keep=False)]
-    if len(again):
-        text = (
-            f"{len(again)} participants share all their answers with somebody else: {listed(again)}. Were "
-            "they entered twice?"
-        )
-        yield Finding("warning", "same-answers", text, row=str(again[0]))
-
-
-def _fingerprints(values: np.ndarray, answered: np.ndarray) -> np.ndarray:
-    """A whole number for each row: the same for equal rows, and hardly ever for others."""
-    weights = np.random.default_rng(0).integers(1, 2**63, values.shape[1], dtype=np.uint64)
-    found = np.empty(len(values), dtype=np.uint64)
-    for start in range(0, len(values), _ROWS_IN_CACHE):
-        part = slice(start, start + _ROWS_IN_CACHE)
-        bits = (values[part] + 0.0).view(np.uint64)  # one zero, not two
-        bits ^= bits >> np.uint64(33)  # of whole numbers, all but the first dozen are 0
-        bits *= answered[part]
-        bits *= weights
-        found[part] = bits.sum(axis=1)
-    return found
+    remedy = (
+        "If participants were entered more than once, delete the copies. Folds, halves and resamples keep "
+        "copies together, so that they do not make factors look more certain."
+    )
+    fields = {"count": n, "sheets": different, "anonymous": f"{who}. {remedy}"}
+    text = f"{who}: {listed(again)}."
+    yield Finding("warning", "same-answers", text, row=str(again[0]), remedy=remedy, fields=fields)
 
 
 def _missing(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
@@ -433,3 +438,7 @@ def _unusable(
         said = few_answers(values, names, design, encoder.names, limit=smallest_category)
         if said is not None:
             yield Finding("warning", said.code, said.message, said.fields["item"], remedy=said.remedy)
+
+
+_DOUBTS = (_copied_participants,)
+_LOOKS = (_codes, _few, _items, _copies, _widths, _directions, _straight_lines, *_DOUBTS, _missing)

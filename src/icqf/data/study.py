@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from icqf.data.check import doubts_about
 from icqf.data.direction import Directions
+from icqf.data.findings import Finding
 from icqf.data.overview import Overview
 from icqf.data.parts import AnswersInParts
 from icqf.data.questionnaire import Item, Questionnaire
@@ -68,6 +70,11 @@ class Study:
     def directions(self) -> Directions:
         """Which items are reversed, and which look as if they should be."""
         return Directions.of(self.questionnaire)
+
+    @cached_property
+    def doubts(self) -> tuple[Finding, ...]:
+        """What does not prevent a fit, but its reader must know before anything else."""
+        return doubts_about(self.questionnaire)
 
     @cached_property
     def overview(self) -> Overview:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from icqf.errors import listed
 from icqf.report import words
-from icqf.report.schema import Count, ItemRow, Report
+from icqf.report.schema import Count, FitQuality, ItemRow, Report
 
 _MOST_NAMED = 3
 
 
 def cautions(report: Report) -> list[str]:
     """Sentences on what the reader should doubt, the gravest first; empty where nothing stands out."""
-    said = [report.direction] if report.direction else []
+    said = [*report.doubts, *([report.direction] if report.direction else [])]
     if not report.fit.converged and not report.fit.n_averaged:
         said.append("The fit had not converged: allow more iterations before relying on it.")
+    if report.fit.no_structure:  # nothing is left to say of single factors
+        return [_no_structure(report.fit), *said]
     said += _shaky(report)
     said += at_the_edge(report.count)
     comparison = report.comparison
@@ -26,6 +28,13 @@ def cautions(report: Report) -> list[str]:
         )
     said += _worse_than_means(report.items)
     return said
+
+
+def _no_structure(fit: FitQuality) -> str:
+    return (
+        "No structure was found: answers that were hidden from the model are predicted no better than by the "
+        f"items' means (R² of hidden answers {words.number(fit.r_squared_hidden)})."
+    )
 
 
 def _shaky(report: Report) -> list[str]:

@@ -11,9 +11,11 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from icqf.baselines import RuleTable, parallel_analysis
+from icqf.data.check import doubts_about
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.describe import describe_answers, describe_confound, missing_bands
 from icqf.data.direction import Directions
+from icqf.data.duplicates import together
 from icqf.data.overview import Overview
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.data.rows import refuse_other_rows
@@ -27,6 +29,7 @@ from icqf.evaluation import (
     factor_lineage,
     psychometrics,
 )
+from icqf.evaluation.hidden import FOLDS, hidden_fit
 from icqf.naming import checked_names, default_names, shown_names, suggested_names, top_places
 from icqf.report.compose import with_words
 from icqf.report.factors import LoadingTables, confound_sentences, factor_links, model_view
@@ -38,10 +41,10 @@ from icqf.report.sample import confound_summary, item_rows, participant_rows, sa
 from icqf.report.schema import Analysed, ConfoundSummary, ModelView, Report
 from icqf.report.scores import scores_section
 from icqf.resampling.bootstrap import Resamples, bootstrap
-from icqf.resampling.hidden import predict_hidden
+from icqf.resampling.dealing import units_of
+from icqf.resampling.hidden import HiddenFit
 from icqf.summary import Summary
 
-FOLDS = 10
 REPLICATION_WORDS = (
     "The chance to be found again is the chance that an independent study of the same size, fitted with as "
     "many factors, has a factor whose loadings correlate at least 0.8 with this one. It is foretold from "
@@ -69,6 +72,7 @@ def build_report(
     other_models: Sequence[ICQF] = (),
     overview: Overview | None = None,
     sampled: bool = False,
+    hidden: HiddenFit | None = None,
 ) -> Report:
     """Collect everything a report says about a fitted model.
 
@@ -105,6 +109,8 @@ def build_report(
         What was analysed, where more is known of it than the questionnaire says.
     sampled : bool
         Whether the questionnaire is of some of the participants that the model was fitted to.
+    hidden : HiddenFit, optional
+        How well hidden answers are predicted, where that is known already; otherwise it is worked out.
 
     Examples
     --------
@@ -137,28 +143,29 @@ def build_report(
             values = np.asarray(model.transform(questionnaire), dtype=float)
             scores = pd.DataFrame(values, index=answers.index, columns=model.get_feature_names_out())
         groups = _group_numbers(questionnaire.groups, kept)
-        bootstrap_rng, hidden_rng, parallel_rng = (
-            np.random.default_rng([random_state, part]) for part in range(3)
-        )
-        options: dict[str, Any] = {"groups": groups, "n_jobs": n_jobs, "engine": model.engine}
-        resamples = hidden = rival = measured = None
+        bootstrap_rng, parallel_rng = (np.random.default_rng([random_state, part]) for part in (0, 2))
+        units = together(groups, units_of(problem, None, kept))
+        options: dict[str, Any] = {"groups": units, "n_jobs": n_jobs}
+        resamples = rival = measured = None
         parallel, curve = None, None
         if n_bootstrap:
             solution = np.concatenate([model.components_, model.confound_components_])
             start = scores.to_numpy(dtype=float)[kept].T
             resamples = bootstrap(
-                problem, start, solution, n_resamples=n_bootstrap, rng=bootstrap_rng, **options
+                *(problem, start, solution),
+                n_resamples=n_bootstrap,
+                engine=model.engine,
+                rng=bootstrap_rng,
+                **options,
             )
         if compare:
-            if min(problem.n, problem.m) >= FOLDS:
-                init = model.init if isinstance(model.init, str) else "nndsvd"
-                hidden = predict_hidden(problem, k, init=init, n_splits=FOLDS, rng=hidden_rng, **options)
+            if hidden is None:
+                hidden = hidden_fit(model, stated, random_state=random_state, **options)
             rival = _rival(model, answers[kept])
             measured = _psychometrics(model, questionnaire, kept, scores, n_bootstrap, bootstrap_rng)
             parallel, curve = _parallel(answers[kept], parallel_rng)
 
     summary, tried = model.summary(), _search(search)
-    overall = None if hidden is None else hidden.overall
     top = model.score_max or 1.0
     items = questionnaire.items
     views = [_view(model, shown, items, resamples)]
@@ -183,7 +190,8 @@ def build_report(
     n_splits = None if hidden is None else FOLDS
     analysed = _analysed(Overview.of(questionnaire) if overview is None else overview)
     report = Report(
-        title=title or _title(questionnaire.source),
+        title=title or _title(questionnaire.source, found=hidden is None or not hidden.no_better_than_means),
+        doubts=tuple(str(doubt.fields["anonymous"]) for doubt in doubts_about(questionnaire)),
         direction=Directions.of(questionnaire).sentence,
         analysed=analysed,
         sample=sample,
@@ -207,7 +215,7 @@ def build_report(
         scores=distribution,
         fit=fit_section(
             r_squared=float(summary.r_squared),
-            hidden=overall,
+            hidden=hidden,
             n_splits=n_splits,
             converged=bool(model.converged_),
             n_iter=int(model.n_iter_),
@@ -264,7 +272,9 @@ def _analysed(overview: Overview) -> Analysed:
     return Analysed(overview.all_lines, (overview.widths,) if overview.widths else ())
 
 
-def _title(source: str) -> str:
+def _title(source: str, *, found: bool) -> str:
+    if not found:
+        return f"No structure found in {source}" if source else "No structure found"
     return f"Factors behind {source}" if source else "Questionnaire factors"
 
 

@@ -105,6 +105,8 @@ def at_least(value: float) -> str:
 def _headline(report: Report) -> list[str]:
     """The report in a few sentences."""
     k, fit, scores = len(report.model.factors), report.fit, report.scores
+    if fit.no_structure:
+        return _no_structure(report)
     confounds = [confound.name for confound in report.sample.confounds]
     beside = f", together with {words.joined(confounds)}," if confounds else ""
     describe, explain = ("describes", "explains") if k == 1 else ("describe", "explain")
@@ -135,6 +137,18 @@ def _headline(report: Report) -> list[str]:
             f"none (a score of {scores.threshold:g} or more counts as having a factor)."
         )
     return said
+
+
+def _no_structure(report: Report) -> list[str]:
+    """What is said of factors that predict hidden answers no better than the items' means do."""
+    k = len(report.model.factors)
+    fitted = "The factor below was" if k == 1 else f"The {words.spelled(k)} factors below were"
+    return [
+        f"{fitted} fitted to the answers of {words.count_of(report.sample.n_fitted, 'participant')} to "
+        f"{words.count_of(report.sample.n_items, 'item')}. {'It' if k == 1 else 'They'} cannot be told from "
+        f"chance: do not interpret {'it' if k == 1 else 'them'}.",
+        report.count.words[0],
+    ]
 
 
 def _scores(scores: Scores) -> list[str]:

@@ -16,6 +16,13 @@ def results_paragraph(report: Report) -> str:
     view, fit, k = report.model, report.fit, len(report.model.factors)
     confounds = [confound.name for confound in report.sample.confounds]
     beside = f", beside {words.joined(confounds)}," if confounds else ""
+    if fit.no_structure:
+        what = "a single factor" if k == 1 else f"{words.spelled(k)} factors"
+        return (
+            f"No structure was found: with {what}{beside} hidden answers were predicted no better than by "
+            f"the items' means (R² of hidden answers = {words.number(fit.r_squared_hidden)}). "
+            f"{_choice(report)}"
+        ).strip()
     factors = "One factor" if k == 1 else f"{words.spelled(k).capitalize()} factors"
     said = [
         f"{factors}{beside} explained {words.percent(view.variance, 1)} of the variance of the answers "

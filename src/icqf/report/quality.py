@@ -21,6 +21,7 @@ from icqf.report.schema import (
     RuleRow,
     Start,
 )
+from icqf.resampling.hidden import HiddenFit
 from icqf.selection.rules import RULES
 from icqf.started import doubtful_factors
 
@@ -140,7 +141,7 @@ def _count_words(k: int, beta: float, search: SearchTables | None, parallel: int
 def fit_section(
     *,
     r_squared: float,
-    hidden: float | None,
+    hidden: HiddenFit | None,
     n_splits: int | None,
     converged: bool,
     n_iter: int,
@@ -156,7 +157,8 @@ def fit_section(
     """How well the model describes the answers, and whether the fit converged; `keys` are of the factors."""
     return FitQuality(
         r_squared=r_squared,
-        r_squared_hidden=hidden,
+        r_squared_hidden=None if hidden is None else hidden.overall,
+        no_structure=hidden is not None and hidden.no_better_than_means,
         n_splits=n_splits,
         converged=converged,
         n_iter=n_iter,

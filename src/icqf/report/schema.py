@@ -288,8 +288,9 @@ class FitQuality:
     """How well the model describes answers it was fitted to, and answers hidden from it.
 
     `r_squared` and `r_squared_hidden` say how much smaller its squared error is than that of the
-    items' means. `doubtful` are the keys of factors without which another start describes the answers as
-    well, and `n_averaged` is the number of fits whose loadings were averaged, 0 for a single fit.
+    items' means; `no_structure` says that hidden answers are predicted no better than by these means, by more
+    than one standard error. `doubtful` are the keys of factors without which another start describes the
+    answers as well, and `n_averaged` is the number of fits whose loadings were averaged, 0 for a single fit.
     """
 
     r_squared: float
@@ -305,6 +306,7 @@ class FitQuality:
     starts: tuple[Start, ...]
     doubtful: tuple[str, ...] = ()
     n_averaged: int = 0
+    no_structure: bool = False
     words: tuple[str, ...] = ()
 
 
@@ -375,8 +377,8 @@ class Report:
     """Everything a report says.
 
     `models` begins with the model the report is about; others are there for comparison. `bootstrap` is the
-    number of resamples behind the intervals, 0 when there are none. `cautions` say what could be wrong, and
-    `direction` is that of them which concerns the direction of items.
+    number of resamples behind the intervals, 0 when there are none. `cautions` say what could be wrong;
+    of them, `doubts` concern the answers as they were read, and `direction` the direction of items.
 
     Examples
     --------
@@ -391,6 +393,7 @@ class Report:
     """
 
     title: str
+    doubts: tuple[str, ...]
     direction: str
     analysed: Analysed
     sample: Sample

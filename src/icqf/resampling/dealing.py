@@ -13,8 +13,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from icqf.data.duplicates import copied_sheets, together
 from icqf.data.frames import as_pandas
 from icqf.errors import InputError
+from icqf.solvers.observations import Observations
 from icqf.solvers.problem import Problem
 
 Array = NDArray[Any]
@@ -134,6 +136,27 @@ def drawn_counts(n: int, groups: Array | None, rng: np.random.Generator) -> Arra
         return rng.multinomial(n, np.full(n, 1 / n))
     number = int(groups.max()) + 1
     return rng.multinomial(number, np.full(number, 1 / number))[groups]
+
+
+def units_of(problem: Problem, groups: Any, kept: Array) -> Array | None:
+    """The number of each participant's unit (n,), which folds, halves and resamples keep whole.
+
+    A unit is a group, such as a family, and whoever gave exactly the same answers as one of its members: an
+    entry that is there several times is one participant. None where everybody is a unit.
+
+    Parameters
+    ----------
+    problem : Problem
+        The answers of the rows that are kept.
+    groups : array (n_rows,) or None
+        A label for each row of answers.
+    kept : bool array (n_rows,)
+        Which rows are kept.
+    """
+    observations, sheets = problem.observations, None
+    if type(observations) is Observations and observations.here:  # visits of one participant may be alike
+        sheets = copied_sheets(observations.answers, observations.observed)
+    return together(group_codes(groups, kept), sheets)
 
 
 def group_codes(groups: Any, kept: Array) -> Array | None:

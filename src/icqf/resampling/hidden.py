@@ -182,24 +182,47 @@ class HiddenFit:
 
     Attributes
     ----------
-    sse, sst : array (m,)
-        Squared error of the model's predictions and of the mean's, over all hidden answers.
-    n_splits : int
+    sse, sst : array (n_splits, m)
+        Squared error of the model's predictions and of the mean's, over the hidden answers of each fold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fit = HiddenFit(np.array([[0.9], [1.2], [1.0]]), np.ones((3, 1)))
+    >>> round(fit.overall, 2), fit.no_better_than_means
+    (-0.03, True)
     """
 
     sse: Array
     sst: Array
-    n_splits: int
+
+    @property
+    def n_splits(self) -> int:
+        """Number of folds."""
+        return len(self.sse)
 
     @property
     def by_item(self) -> Array:
         """Share of each item's variance predicted (m,); below 0 the mean predicts better."""
-        return 1 - np.divide(self.sse, self.sst, out=np.full_like(self.sse, np.nan), where=self.sst > 0)
+        sse, sst = self.sse.sum(axis=0), self.sst.sum(axis=0)
+        return 1 - np.divide(sse, sst, out=np.full_like(sse, np.nan), where=sst > 0)
 
     @property
     def overall(self) -> float:
         """Share of all variance predicted."""
         return float(1 - self.sse.sum() / max(float(self.sst.sum()), 1e-300))
+
+    @property
+    def std_error(self) -> float:
+        """Standard error of `overall`, from how folds differ."""
+        gain = (self.sst - self.sse).sum(axis=1)
+        share = gain / max(float(self.sst.sum()), 1e-300) * self.n_splits
+        return float(share.std(ddof=1) / np.sqrt(self.n_splits))
+
+    @property
+    def no_better_than_means(self) -> bool:
+        """Whether the model predicts no better than the items' means, by more than one standard error."""
+        return self.overall <= self.std_error
 
 
 def predict_hidden(
@@ -225,10 +248,9 @@ def predict_hidden(
         (problem, folds, part, [seeds[fold] for fold in part], k, init, engine)
         for part in pieces(range(n_splits), n_jobs)
     ]
-    sse, sst = np.sum(
-        [errors for part in in_parallel(_predicted, tasks, n_jobs=n_jobs) for errors in part], 0
-    )
-    return HiddenFit(sse, sst, n_splits)
+    errors = [each for part in in_parallel(_predicted, tasks, n_jobs=n_jobs) for each in part]
+    sse, sst = (np.array(parts) for parts in zip(*errors, strict=True))
+    return HiddenFit(sse, sst)
 
 
 def _predicted(

@@ -26,7 +26,7 @@ from icqf.jobs.identity import fingerprint
 from icqf.jobs.parallel import Progress, spread_over
 from icqf.recurring import N_RESAMPLES
 from icqf.resampling import tolerances
-from icqf.resampling.dealing import group_codes
+from icqf.resampling.dealing import units_of
 from icqf.resampling.folds import folds_of, halves_of
 from icqf.resampling.halves import stability_curve
 from icqf.selection.journal import SearchJournal
@@ -223,7 +223,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         problem = in_memory(stated.problem, np.random.default_rng([seed, 4]))
         if groups is not None and problem is not stated.problem:
             raise InputError("groups cannot be used with answers that are read in parts.")
-        together = group_codes(groups, stated.kept)
+        together = units_of(problem, groups, stated.kept)
         self._warn_if_few(problem.n)
         plan = self._plan(model, replace(stated, problem=problem), together, seed)
         journal = None if self.checkpoint is None else SearchJournal(self.checkpoint, fingerprint(plan))

@@ -14,14 +14,18 @@ import pandas as pd
 
 from icqf.averaging import consensus
 from icqf.baselines.rules import RuleTable
+from icqf.data.questionnaire import Questionnaire
 from icqf.data.study import Study
 from icqf.data.validate import EmptyRowsWarning
 from icqf.engines.choice import engine_of
 from icqf.errors import InputError, InputWarning, concerns_users, counted
 from icqf.estimator import ICQF
+from icqf.evaluation.hidden import hidden_fit
 from icqf.jobs.parallel import Progress, spread_over
 from icqf.naming import refuse_swapped
 from icqf.recurring import replication_chance
+from icqf.resampling.dealing import units_of
+from icqf.resampling.hidden import HiddenFit
 from icqf.selection.estimator import FEWEST, ICQFCV
 from icqf.workflow.named import suggestions
 from icqf.workflow.options import StudyOptions
@@ -55,6 +59,8 @@ class StudyFit:
         How long it took.
     rules : RuleTable or None
         What the rules for the number of factors say, where they were asked.
+    hidden : HiddenFit or None
+        How well hidden answers are predicted; None where participants or items are too few.
 
     Examples
     --------
@@ -76,6 +82,7 @@ class StudyFit:
     started: datetime
     seconds: float
     rules: RuleTable | None = None
+    hidden: HiddenFit | None = None
 
 
 def fit_study(
@@ -133,6 +140,8 @@ def fit_study(
             if options.bootstrap and model.replication_ is None and model.n_participants_ >= FEWEST:
                 tell(Progress(0, 0, what="Asking whether another study would find the factors again"))
                 replication_chance(model, study.questionnaire, n_jobs=jobs, random_state=options.seed)
+            tell(Progress(0, 0, what="Predicting hidden answers"))
+            hidden = predicted_hidden(model, study.questionnaire, n_jobs=jobs, seed=options.seed)
         _give_names(model, options.names)
     scores = pd.DataFrame(
         values, index=study.questionnaire.answers.index, columns=model.get_feature_names_out()
@@ -141,7 +150,16 @@ def fit_study(
         callback(Progress(0, 0, what="Asking the rules of factor analysis"))
     rules = rules_of_study(study, search=search, seed=options.seed) if options.all_rules else None
     seconds = time.perf_counter() - clock
-    return StudyFit(options, study, model, scores, search, said(caught), started, seconds, rules)
+    return StudyFit(options, study, model, scores, search, said(caught), started, seconds, rules, hidden)
+
+
+def predicted_hidden(
+    model: ICQF, questionnaire: Questionnaire, *, n_jobs: int | None, seed: int
+) -> HiddenFit | None:
+    """How well a model of these answers predicts hidden ones, in folds that keep groups and copies whole."""
+    stated = model.state(questionnaire)
+    units = units_of(stated.problem, questionnaire.groups, stated.kept)
+    return hidden_fit(model, stated, groups=units, n_jobs=n_jobs, random_state=seed)
 
 
 def _give_names(model: ICQF, names: tuple[str, ...]) -> None:

@@ -112,6 +112,7 @@ def _report(fit: StudyFit) -> Report:
             random_state=options.seed,
             overview=fit.study.overview,
             sampled=fit.study.everyone is not None,
+            hidden=fit.hidden,
         )
 
 

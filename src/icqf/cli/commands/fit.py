@@ -11,7 +11,7 @@ from icqf.cli.support.job import announce, job, journal_for, only_show, say
 from icqf.cli.support.many import ManyCommand
 from icqf.cli.support.options import FILE, options_of, study_options
 from icqf.cli.support.terminal import echo
-from icqf.cli.support.text import choice_text, model_text, rules_text
+from icqf.cli.support.text import choice_text, model_text, no_structure, rules_text
 
 
 @click.command(
@@ -69,10 +69,13 @@ def command(
         names = write_results(fit, out, force=force, callback=meter)
     if quiet:
         return
-    say(fit.warnings)
+    nothing = no_structure(fit.hidden)
+    if nothing:
+        echo(nothing + "\n")
+    say(each for each in fit.warnings if not (nothing and getattr(each, "code", "") == "all-zero"))
     if fit.search is not None:
         echo(choice_text(fit.search, fit.options.rule) + "\n")
     if fit.rules is not None:
         echo(rules_text(fit.rules) + "\n")
-    echo(model_text(fit.model, study.items, top=top))
+    echo(model_text(fit.model, study.items, top=top, hidden=fit.hidden))
     echo(f"\nResults are in {out}{'/' if out.suffix == '' else ''}: {', '.join(names)}")

@@ -40,8 +40,7 @@ def announce(study: Study, *, quiet: bool = False) -> None:
     from icqf.data.overview import unsaid
 
     questionnaire = study.questionnaire
-    if study.directions.warning is not None:
-        echo(f"Warning: {worded(study.directions.warning)}", err=True)
+    _warn(study, err=True)
     echo(str(study.overview), err=True)
     say(unsaid(questionnaire.notes, study.overview))
     for finding in check(questionnaire.with_confounds(None)):  # a fit refuses confounds that it cannot use
@@ -51,12 +50,18 @@ def announce(study: Study, *, quiet: bool = False) -> None:
             say([finding.sentence])
 
 
+def _warn(study: Study, *, err: bool) -> None:
+    """Say first what may spoil the whole study."""
+    warning = study.directions.warning
+    for each in (*study.doubts, *(() if warning is None else (warning,))):
+        echo(f"Warning: {worded(each)}", err=err)
+
+
 def only_show(study: Study) -> None:
     """Write what would be analysed to standard output: the end of a dry run."""
     from icqf.data.overview import unsaid
 
-    if study.directions.warning is not None:
-        echo(f"Warning: {worded(study.directions.warning)}")
+    _warn(study, err=False)
     echo(str(study.overview))
     for note in unsaid(study.questionnaire.notes, study.overview):
         echo(f"Note: {worded(note)}")

@@ -15,22 +15,29 @@ if TYPE_CHECKING:
     from icqf.data.questionnaire import Item
     from icqf.estimator import ICQF
     from icqf.extensions.meta import MetaICQF
+    from icqf.resampling.hidden import HiddenFit
 
 LEAST_LOADING = 0.05
 
 
-def model_text(model: ICQF, items: Iterable[Item], *, top: int) -> str:
-    """Return a few lines about the model and a block for each factor with its strongest items."""
+def model_text(model: ICQF, items: Iterable[Item], *, top: int, hidden: HiddenFit | None = None) -> str:
+    """Return a few lines about the model and a block for each factor with its strongest items.
+
+    Where hidden answers are predicted no better than by the items' means, no factors are announced.
+    """
     from icqf.started import doubtful_factors
 
     summary = model.summary()
     by_factors, by_confounds = (
         table["variance_explained"].sum() for table in (summary.factors, summary.confounds)
     )
+    k, n_items = counted(len(summary.factors), "factor"), counted(len(summary.items), "item")
+    what = f"{k} behind {n_items}, from"
+    if no_structure(hidden):
+        what = f"{k} {'was' if len(summary.factors) == 1 else 'were'} fitted to {n_items} of"
     head = [
-        f"{counted(len(summary.factors), 'factor')} behind {counted(len(summary.items), 'item')}, from "
-        f"{counted(summary.n_participants, 'participant')}; {summary.share_missing:.1%} of the answers "
-        "were missing.",
+        f"{what} {counted(summary.n_participants, 'participant')}; {summary.share_missing:.1%} of the "
+        "answers were missing.",
         f"The model (beta {model.beta:g}) explains {shown_share(summary.variance_explained)} of the variance "
         f"of the answers: the factors {shown_share(float(by_factors))}, the confounds "
         f"{shown_share(float(by_confounds))}.",
@@ -45,6 +52,25 @@ def model_text(model: ICQF, items: Iterable[Item], *, top: int) -> str:
     elif not model.converged_:
         head.append(f"It had not settled after {model.n_iter_} iterations; interpret it with care.")
     return "\n".join([*head, "", *_factors(model, {item.name: item for item in items}, top)])
+
+
+def no_structure(hidden: HiddenFit | None) -> str:
+    """Say that hidden answers are predicted no better than by the items' means; nothing where they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from icqf.resampling.hidden import HiddenFit
+    >>> no_structure(HiddenFit(np.array([[0.8], [0.7]]), np.ones((2, 1))))
+    ''
+    """
+    if hidden is None or not hidden.no_better_than_means:
+        return ""
+    return (
+        "No structure was found: hidden answers are predicted no better than by the items' means (R² of "
+        f"hidden answers {hidden.overall:.2f}, standard error {hidden.std_error:.2f}). Do not interpret the "
+        "factors below."
+    )
 
 
 def meta_text(model: MetaICQF, *, top: int) -> str:

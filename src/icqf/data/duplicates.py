@@ -1,0 +1,117 @@
+"""Participants who gave exactly the same answers as somebody else, more often than chance explains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from icqf.data.spreads import Spread
+
+Array = NDArray[Any]
+FEWEST_ANSWERS = 10
+MOST_ALIKE = (
+    0.8  # of a participant's answers that may be the same one: beyond, sheets are alike by themselves
+)
+BY_CHANCE = 0.01  # participants expected to give a sheet by chance, below which a second one is a copy
+_ROWS_IN_CACHE = 1024
+
+
+def copied_sheets(values: Array, answered: Array) -> Array | None:
+    """The number of each participant's answer sheet, which copies share; None where there are no copies.
+
+    A sheet counts as copied if it has at least ten answers, of which no single value makes up more than four
+    fifths, and if, by the items' frequencies of answers, fewer than 0.01 participants would give it by
+    chance. As answers go together, the logarithm of its probability counts half.
+
+    Parameters
+    ----------
+    values : array (n, m)
+        Answers.
+    answered : bool array (n, m)
+        Which of them were given.
+
+    Returns
+    -------
+    int array (n,) or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> answers = np.random.default_rng(0).integers(1, 6, (50, 30)).astype(float)
+    >>> everyone = np.concatenate([answers, answers[:2]])
+    >>> sheets = copied_sheets(everyone, np.ones(everyone.shape, bool))
+    >>> len(np.unique(sheets)), bool(sheets[50] == sheets[0])
+    (50, True)
+    >>> copied_sheets(answers, np.ones(answers.shape, bool)) is None
+    True
+    """
+    n, m = values.shape
+    at = np.flatnonzero(answered.sum(axis=1) >= FEWEST_ANSWERS)
+    for columns in (slice(None, None, max(1, m // FEWEST_ANSWERS)), slice(None)):  # few items rule most out
+        _, place, counts = np.unique(
+            fingerprints(values[at, columns], answered[at, columns]), return_inverse=True, return_counts=True
+        )
+        at = at[counts[place] > 1]
+    if not len(at):
+        return None
+    some = np.where(answered[at], values[at].astype(float), np.nan)
+    sheets, place, counts = np.unique(
+        np.where(answered[at], some, -np.inf), axis=0, return_inverse=True, return_counts=True
+    )
+    bits = np.zeros(len(sheets))
+    for j in range(m):
+        given = Spread.of(np.where(answered[:, j], values[:, j].astype(float), np.nan))
+        shares = dict(zip(given.values.tolist(), (given.counts / given.n).tolist(), strict=True))
+        bits -= np.log2([shares.get(value, 1.0) for value in sheets[:, j].tolist()])
+    alike = np.array([_most_common(sheet[np.isfinite(sheet)]) for sheet in sheets])
+    copied = (counts > 1) & (alike <= MOST_ALIKE) & (n * 2.0 ** (-bits / 2) < BY_CHANCE)
+    place = place.reshape(-1)
+    if not copied.any():
+        return None
+    labels = np.arange(n)
+    chosen = copied[place]
+    first = np.full(len(sheets), n)
+    np.minimum.at(first, place, at)
+    labels[at[chosen]] = first[place[chosen]]
+    return np.unique(labels, return_inverse=True)[1]
+
+
+def _most_common(answers: Array) -> float:
+    """The share of the most frequent answer."""
+    return float(np.unique(answers, return_counts=True)[1].max() / len(answers))
+
+
+def together(groups: Array | None, sheets: Array | None) -> Array | None:
+    """The number of each participant's unit: those who share a group or a sheet are in one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> together(np.array([0, 0, 1, 2]), np.array([0, 1, 1, 2]))
+    array([0, 0, 0, 1])
+    """
+    if groups is None or sheets is None:
+        return sheets if groups is None else groups
+    n, first = len(groups), int(groups.max()) + 1
+    edges = coo_array((np.ones(n), (groups, first + sheets)), shape=(first + int(sheets.max()) + 1,) * 2)
+    _, label = connected_components(edges, directed=False)
+    found: Array = np.unique(label[groups], return_inverse=True)[1]
+    return found
+
+
+def fingerprints(values: Array, answered: Array) -> Array:
+    """A whole number for each row: the same for equal rows, and hardly ever for others."""
+    weights = np.random.default_rng(0).integers(1, 2**63, values.shape[1], dtype=np.uint64)
+    found = np.empty(len(values), dtype=np.uint64)
+    for start in range(0, len(values), _ROWS_IN_CACHE):
+        part = slice(start, start + _ROWS_IN_CACHE)
+        bits = (values[part].astype(float) + 0.0).view(np.uint64)  # one zero, not two
+        bits ^= bits >> np.uint64(33)  # of whole numbers, all but the first dozen are 0
+        bits *= answered[part]
+        bits *= weights
+        found[part] = bits.sum(axis=1)
+    return found

@@ -1,0 +1,55 @@
+"""What a fit says first: that there is no structure, or that participants are in the file several times."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from small_study import weak_study
+
+NONE = "No structure was found"
+COPIED = "240 of 240 participants gave exactly the same answers as somebody else (60 different answer sheets)"
+
+
+def written(answers, path):
+    names = [f"q{j + 1}" for j in range(answers.shape[1])]
+    pd.DataFrame(answers.astype(int), columns=names).to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def noise(tmp_path):
+    return written(np.random.default_rng(3).integers(1, 6, (120, 20)), tmp_path / "noise.csv")
+
+
+@pytest.mark.parametrize("words", [("--n-components", "2", "--beta", "0.1"), ("--n-components", "1-2")])
+def test_pure_noise_is_said_first(run, noise, tmp_path, words):
+    """Whether the number of factors is given or chosen; on the terminal and in the report."""
+    result = run("fit", noise, *words, "--bootstrap", "0", "--out", tmp_path / "out")
+    assert result.stdout.startswith(NONE) and "no better than by the items' means" in result.stdout
+    assert "behind 20 items" not in result.stdout
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["title"] == "No structure found in noise.csv"
+    assert report["cautions"][0].startswith(NONE) and report["results"].startswith(NONE)
+    assert "do not interpret" in report["headline"][0]
+    assert report["fit"]["no_structure"] and report["fit"]["r_squared_hidden"] < 0
+
+
+def test_factors_are_announced_where_hidden_answers_are_predicted(run, tmp_path):
+    answers = written(weak_study(200, loading=0.7), tmp_path / "answers.csv")
+    result = run("fit", answers, "--n-components", "3", "--beta", "0.1", "--bootstrap", "0", "--no-report",
+                 "--out", tmp_path / "out")  # fmt: skip
+    assert result.stdout.startswith("3 factors behind 24 items") and NONE not in result.output
+
+
+def test_copied_participants_are_said_first(run, tmp_path):
+    answers = written(np.tile(weak_study(60, loading=0.7), (4, 1)), tmp_path / "answers.csv")
+    check = run("check", answers)
+    assert check.exit_code == 0 and check.stdout.count("exactly the same answers") == 1
+    result = run("fit", answers, "--n-components", "3", "--beta", "0.1", "--bootstrap", "0",
+                 "--out", tmp_path / "out")  # fmt: skip
+    assert result.stderr.startswith(f"Warning: {COPIED}")
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    (said,) = [each for each in report["cautions"] if each.startswith(COPIED)]
+    assert "delete the copies" in said and "'1'" not in said  # a report names no participants
