@@ -53,3 +53,19 @@ def test_copied_participants_are_said_first(run, tmp_path):
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     (said,) = [each for each in report["cautions"] if each.startswith(COPIED)]
     assert "delete the copies" in said and "'1'" not in said  # a report names no participants
+
+
+def test_a_code_for_no_answer_is_said_first(run, tmp_path):
+    """The data stay as they are; the remedy is an option."""
+    values = weak_study(300, loading=0.7) + 1
+    values[np.random.default_rng(0).random(values.shape) < 0.01] = 0
+    answers = written(values, tmp_path / "answers.csv")
+    said = "0 seems to mean no answer. If it does, add --missing-codes 0"
+    assert said in run("check", answers).stdout
+    words = ("--n-components", "3", "--beta", "0.1", "--bootstrap", "0", "--out", tmp_path / "out")
+    result = run("fit", answers, *words)
+    assert result.stderr.startswith("Warning: ") and said in result.stderr.splitlines()[0]
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert "0 seems to mean no answer" in report["cautions"][0]
+    ranges = json.loads((tmp_path / "out" / "provenance.json").read_text())["analysed"]["ranges"]
+    assert [(each["low"], each["high"]) for each in ranges] == [(0.0, 5.0)]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.disclosure import MANY_CATEGORIES, SMALLEST_CATEGORY, few_answers
-from icqf.data.duplicates import copied_sheets, fingerprints
+from icqf.data.doubts import doubts_about
+from icqf.data.duplicates import fingerprints
 from icqf.data.findings import SEVERITIES, Finding, Findings
 from icqf.data.keying import MOST_ITEMS, find_reversed
 from icqf.data.outside import range_faults
@@ -35,7 +36,12 @@ MOST_ALIKE = 3
 _ROWS_IN_CACHE = 1024
 _TOGETHER = {
     "text": "{n} columns hold text rather than numbers",
-    "missing-column": "{n} items of the codebook are no columns of the table",
+    "missing-column": "{n} items of the codebook are not columns of the table",
+    "empty-item": "Nobody answered {n} items",
+    "nearly-empty": "{n} items were answered by few participants",
+    "copied-item": "{n} items hold the same answers as another item",
+    "wide-range": "{n} items have ranges that are wider than any questionnaire's",
+    "suspicious-code": "{n} items hold a value that may stand for no answer",
 }
 
 
@@ -81,39 +87,35 @@ def check(
     >>> [finding.item for finding in found.of("suspicious-code")]
     ['q1']
     """
-    found = [*_alike(Finding.of(fault) for fault in faults)]
+    found = [Finding.of(fault) for fault in faults]
     numbers = _Numbers.of(draft)
     for look in _LOOKS:
         found.extend(look(draft, numbers))
+    found = [*doubts_about(draft), *_alike(found)]
+    codes = [number(finding.fields["value"]) for finding in found if finding.code == "end-code"]
+    if codes:
+        found = [_unless(codes[0], each) if each.code == "missing" else each for each in found]
     found.extend(_confounds(draft, smallest_category, filled=missing_confounds == "mean"))
     found.extend(Finding("note", "reading", note) for note in draft.notes)
     found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     return Findings(tuple(found), Overview.of(draft, n_rows=n_rows))
 
 
-def doubts_about(draft: Draft) -> tuple[Finding, ...]:
-    """Return what does not prevent a fit, but its reader must know before anything else.
-
-    The field `anonymous` of each says it without ids, for a report that may be shared.
-
-    Examples
-    --------
-    >>> from icqf.data.check import doubts_about
-    >>> from icqf.datasets import load_demo
-    >>> doubts_about(load_demo())
-    ()
-    """
-    numbers = _Numbers.of(draft)
-    return tuple(finding for look in _DOUBTS for finding in look(draft, numbers))
+def _unless(code: str, missing: Finding) -> Finding:
+    """How many answers are missing, if a code is an answer."""
+    return replace(missing, message=f"{missing.message.removesuffix('.')}, unless {code} means no answer.")
 
 
 def _alike(findings: Iterable[Finding]) -> Iterator[Finding]:
     """Say what many columns have in common once: one cause is one finding."""
-    groups: dict[str, list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault(finding.code if finding.item else "", []).append(finding)
-    for code, group in groups.items():
-        if code not in _TOGETHER or len(group) <= MOST_ALIKE:
+    groups: dict[object, list[Finding]] = {}
+    for at, finding in enumerate(findings):
+        alike = finding.item and finding.code in _TOGETHER and "items" not in finding.fields
+        value = finding.fields.get("value") if finding.code == "suspicious-code" else None
+        groups.setdefault((finding.severity, finding.code, value) if alike else at, []).append(finding)
+    for group in groups.values():
+        code = group[0].code
+        if len(group) <= MOST_ALIKE:
             yield from group
             continue
         first, names = group[0], listed(finding.item for finding in group)
@@ -142,7 +144,8 @@ def _codes(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
                 f"{len(group)} items hold {number(value)}, outside or far from their other answers: "
                 f"{listed(finding.item for finding in group)} (first for participant {group[0].row!r})."
             )
-            fields = {"value": value, "apart": bool(group[0].fields.get("apart"))}
+            names = tuple(str(finding.item) for finding in group)
+            fields = {"value": value, "apart": bool(group[0].fields.get("apart")), "of": names}
             yield Finding(
                 *("error", code, message, group[0].item, group[0].row, missing_code_remedy(value), fields)
             )
@@ -331,27 +334,6 @@ def _straight_lines(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
             )
 
 
-def _copied_participants(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
-    """Report participants with the same answers as somebody else, in one finding."""
-    sheets = copied_sheets(numbers.values, numbers.answered)
-    if sheets is None:
-        return
-    counts = np.bincount(sheets)
-    again = draft.answers.index[counts[sheets] > 1]
-    n, different = len(again), int((counts > 1).sum())
-    who = (
-        f"{n} of {len(sheets)} participants gave exactly the same answers as somebody else "
-        f"({counted(different, 'different answer sheet')}), which chance does not explain"
-    )
-    remedy = (
-        "If participants were entered more than once, delete the copies. Folds, halves and resamples keep "
-        "copies together, so that they do not make factors look more certain."
-    )
-    fields = {"count": n, "sheets": different, "anonymous": f"{who}. {remedy}"}
-    text = f"{who}: {listed(again)}."
-    yield Finding("warning", "same-answers", text, row=str(again[0]), remedy=remedy, fields=fields)
-
-
 def _missing(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
     n, m = numbers.values.shape
     missing, asked = n - numbers.by_item, np.full(m, n)
@@ -440,5 +422,4 @@ def _unusable(
             yield Finding("warning", said.code, said.message, said.fields["item"], remedy=said.remedy)
 
 
-_DOUBTS = (_copied_participants,)
-_LOOKS = (_codes, _few, _items, _copies, _widths, _directions, _straight_lines, *_DOUBTS, _missing)
+_LOOKS = (_codes, _few, _items, _copies, _widths, _directions, _straight_lines, _missing)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from icqf.data.check import doubts_about
 from icqf.data.direction import Directions
+from icqf.data.doubts import doubts_about
 from icqf.data.findings import Finding
 from icqf.data.overview import Overview
 from icqf.data.parts import AnswersInParts

@@ -16,8 +16,9 @@ import numpy as np
 import pandas as pd
 import tomli_w
 
+from icqf.data.end_codes import EndCode, end_codes
 from icqf.data.questionnaire import Item
-from icqf.data.ranges import families_of
+from icqf.data.ranges import Families, families_of
 from icqf.data.scales import USUAL_CODES, number
 from icqf.data.spreads import Spread
 from icqf.errors import InputError, InputWarning
@@ -152,6 +153,7 @@ def codebook_from(table: Table) -> tuple[Item, ...]:
             spread = Spread.of(_numbers(table.frame[name]))
             spreads[name] = spread.without(code for code in item.missing_codes if not isinstance(code, str))
     families = families_of(spreads, fewest=0)  # a guess that will be looked at
+    silent = _end_codes(table, list(spreads), families)
     codes: dict[str, list[float]] = {}
     for stray in families.strays:
         if stray.value in USUAL_CODES:
@@ -161,10 +163,21 @@ def codebook_from(table: Table) -> tuple[Item, ...]:
         item = described.get(name, Item(name))
         if name in spreads:
             low, high = families.ends[name]
+            if name in silent:
+                low, high = silent[name].low, silent[name].high
+                codes.setdefault(name, []).append(silent[name].value)
             known = (code for code in item.missing_codes if isinstance(code, str) or not low <= code <= high)
             item = replace(item, min=low, max=high, missing_codes=(*known, *codes.get(name, ())))
         items.append(item)
     return tuple(items)
+
+
+def _end_codes(table: Table, names: list[str], families: Families) -> dict[str, EndCode]:
+    """Rare values beyond scales that are complete without them, by the items on these scales."""
+    if not names:
+        return {}
+    values = np.column_stack([_numbers(table.frame[name]) for name in names])
+    return {name: found for found in end_codes(values, names, families.families) for name in found.family}
 
 
 def merged(item: Item, described: Item | None) -> Item:

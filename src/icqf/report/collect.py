@@ -11,10 +11,10 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from icqf.baselines import RuleTable, parallel_analysis
-from icqf.data.check import doubts_about
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.describe import describe_answers, describe_confound, missing_bands
 from icqf.data.direction import Directions
+from icqf.data.doubts import doubts_about
 from icqf.data.duplicates import together
 from icqf.data.overview import Overview
 from icqf.data.questionnaire import Item, Questionnaire

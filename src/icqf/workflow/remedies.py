@@ -85,6 +85,13 @@ def remedies_of(finding: Finding, findings: Findings, options: StudyOptions) -> 
         value = fields["value"]
         codes = tuple(dict.fromkeys([*options.missing_codes, value]))
         offered.append(Remedy(f"Read {number(value)} as missing", {"missing_codes": codes}))
+    if finding.code == "end-code":
+        value = number(fields["value"])
+        if fields["shared"]:
+            offered.append(Remedy(f"Read {value} as missing in these items, by a codebook", codebook=True))
+        else:
+            codes = tuple(dict.fromkeys([*options.missing_codes, fields["value"]]))
+            offered.append(Remedy(f"Read {value} as missing", {"missing_codes": codes}))
     if finding.code == "looks-reversed" and not fields["reversed"]:
         offered.append(_reversing([fields["item"]], options))
     if finding.code == "two-ends":

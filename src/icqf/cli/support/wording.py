@@ -78,6 +78,20 @@ def _missing_code(said: Any) -> str:
     return f"{said.message} If {shown} marks a missing answer, add --missing-codes {text}{other}."
 
 
+def _end_code(said: Any) -> str:
+    value = f"{said.fields['value']:g}"
+    if not said.fields["shared"]:
+        return (
+            f"{said.message} If it does, add --missing-codes {value}; if not, declare the items' range in a "
+            "codebook."
+        )
+    command = shlex.join(["icqf", "codebook", said.fields["source"], "--out", "items.csv"])
+    return (
+        f"{said.message} Other items have {value} as an answer: if it means no answer here, let `{command}` "
+        "write a codebook that says so, confirm it, and add --codebook items.csv."
+    )
+
+
 def _text_answers(said: Any) -> str:
     labels, order = said.fields["labels"], said.fields["order"]
     if said.fields["codebook"]:
@@ -149,6 +163,7 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "suspicious-code": _missing_code,
     "far-answer": _missing_code,
     "text": _missing_code,
+    "end-code": _end_code,
     "text-answers": _text_answers,
     "confound-categories": _categories,
     "duplicate-id": _repeated_id,
