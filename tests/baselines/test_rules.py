@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from scipy.optimize import minimize
 
 from icqf.baselines import (
     FactorCount,
@@ -21,6 +22,7 @@ from icqf.baselines import (
 )
 from icqf.baselines.comparison import make_population
 from icqf.baselines.hull import upper_hull
+from icqf.errors import InputError
 
 RULES = (
     empirical_kaiser,
@@ -326,3 +328,67 @@ def test_a_disagreement_is_explained():
     assert agreed.explanation == ("All 4 rules keep 3 factors.",)
     assert RuleTable(()).explanation == ("No rule could be run on these answers.",)
     assert RuleTable((count_of("NEST", 1),)).explanation[0].endswith("NEST keeps 1 factor.")
+
+
+# --- NEST beside a slow witness, and where it does not end ------------------------------------------------
+
+
+def slow_nest(X, rng, n_iter=200, most=8):
+    """Achim (2017) to the letter: loadings by a general optimizer, samples of participants one by one."""
+    R = np.corrcoef(X.T)
+    m, off = len(R), ~np.eye(len(R), dtype=bool)
+    observed = np.linalg.eigvalsh(R)[::-1]
+
+    def model(k):
+        def misfit(flat):
+            left = (R - flat.reshape(m, k) @ flat.reshape(m, k).T) * off
+            return 0.5 * (left**2).sum(), (-2 * left @ flat.reshape(m, k)).ravel()
+
+        values, vectors = np.linalg.eigh(R)
+        start = vectors[:, -k:] * np.sqrt(values[-k:] * 0.7)
+        L = minimize(misfit, start.ravel(), jac=True, method="L-BFGS-B").x.reshape(m, k)
+        return L @ L.T + np.diag(np.maximum(1 - (L**2).sum(axis=1), 0.005))
+
+    bars = []
+    for k in range(most):
+        covariance = model(k) if k else np.eye(m)
+        samples = (rng.multivariate_normal(np.zeros(m), covariance, len(X)) for _ in range(n_iter))
+        bars.append(np.quantile([np.linalg.eigvalsh(np.corrcoef(each.T))[-1 - k] for each in samples], 0.95))
+        if observed[k] <= bars[-1]:
+            break
+    return k, bars
+
+
+def answers_of(rng, n=200, k=3, m=15, cuts=None):
+    """Participants who answer m items of k factors, as they are or cut into grades."""
+    loadings = np.kron(np.eye(k), np.full((1, m // k), 0.7))
+    drawn = rng.normal(size=(n, k)) @ loadings + 0.7 * rng.normal(size=(n, m // k * k))
+    return drawn if cuts is None else np.digitize(drawn, cuts).astype(float)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nest_agrees_with_a_slow_witness(seed):
+    X = answers_of(np.random.default_rng(seed), k=2 + seed % 2, m=12, cuts=[-0.5, 0.5, 1.5])
+    kept, bars = slow_nest(X, np.random.default_rng(100))
+    count = nest(X, n_iter=400, random_state=0)
+    assert count.n_components == kept
+    np.testing.assert_allclose(count.curve["random_eigenvalue"], bars, rtol=0.03)
+
+
+def test_nest_finds_the_factors_of_simulated_studies():
+    found = [
+        nest(answers_of(np.random.default_rng(s)), n_iter=60, random_state=0).n_components for s in range(20)
+    ]
+    assert np.mean(np.array(found) == 3) >= 0.85  # a level of 5 %, and few samples
+
+
+def test_nest_does_not_run_away_with_rare_answers():
+    """Of 57 yes/no items with few yes, 46 factors were kept, which is all that 57 items can identify."""
+    X = answers_of(np.random.default_rng(0), n=300, m=57, cuts=[2.0])
+    with pytest.raises(
+        InputError, match=r"NEST finds no number of factors .* rare or yes/no answers vary more"
+    ):
+        nest(X, n_iter=20, random_state=0)
+    assert nest(X, n_iter=20, max_components=5, random_state=0).n_components == 5  # what is asked is answered
+    table = every_rule(X, n_iter=10).table.set_index("rule")
+    assert pd.isna(table.loc["NEST", "n_components"]) and "no number" in table.loc["NEST", "reason"]

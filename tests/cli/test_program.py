@@ -44,7 +44,7 @@ def test_defaults_are_shown(run):
         "[default: results]",
         "[default: 10]",
         "[default: auto]",
-        "[default: 0 0.01 0.05 0.1 0.2 0.5]",
+        "[default: 0 0.01 0.02 0.05 0.1 0.2 0.3 0.5]",
     ):
         assert default in text
 

@@ -44,6 +44,17 @@ def test_it_grows_while_the_strongest_is_the_best(grown):
     assert not grown.cv_results_.duplicated(["fold", "n_components", "beta"]).any()
 
 
+@pytest.mark.parametrize("kept", [run_module.MOST_KEPT, 0])
+@pytest.mark.parametrize("thorough", [False, True])
+def test_penalties_beyond_the_grid_start_where_the_last_ended(study, monkeypatch, kept, thorough):
+    """As if they had been named at once, whether or not there was room to keep where fits ended."""
+    monkeypatch.setattr(run_module, "MOST_KEPT", kept)
+    grown = search(study, n_components=[2, 3], thorough=thorough)
+    assert max(tried(grown)) > max(BETAS)
+    named = search(study, n_components=[2, 3], betas=tried(grown), thorough=thorough)
+    pd.testing.assert_frame_equal(without_seconds(grown), without_seconds(named), check_exact=True)
+
+
 def test_penalties_that_are_named_do_not_grow(study):
     assert tried(search(study, n_components=[2], betas=[0.01, 0.02])) == [0.01, 0.02]
 

@@ -22,7 +22,7 @@ from icqf.selection import run as running
 from searches import search_for
 
 OPTIONS = {"betas": [0.1, 0.5], "n_splits": 5, "item_range": (0, 100), "random_state": 0, "max_iter": 2000}
-COLUMNS = ["repeat", "fold", "n_components", "beta", "error", "n_hidden", "n_iter", "seconds"]
+COLUMNS = ["repeat", "fold", "n_components", "beta", "error", "n_hidden", "weight", "n_iter", "seconds"]
 
 
 def search(ks=(2, 3, 4, 5), **options):
@@ -265,7 +265,7 @@ def test_too_few_participants_to_choose_with():
         named = search((1, 2, 3)).fit(answers[:29])
         enough = search("auto", betas="auto", n_splits=2).fit(answers)
     assert tried(named) == [1, 2, 3] and len(tried(enough)) > 3
-    assert sorted(set(enough.cv_results_["beta"])) == [0.0, 0.01, 0.05, 0.1, 0.2, 0.5]
+    assert sorted(set(enough.cv_results_["beta"])) == [0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5]
 
 
 def test_clone_and_parameters(found):
@@ -424,3 +424,16 @@ def test_options_that_cannot_be(data, options, message):
     model = search_for(options.pop("n_components"), **options)
     with pytest.raises(InputError, match=message):
         model.fit(data.answers)
+
+
+def test_the_weight_of_a_fold_is_that_of_its_hidden_answers(data):
+    """All folds together hide each answer once; an error over all of them is that of all answers pooled."""
+    answers = np.where(np.random.default_rng(1).random(data.answers.shape) < 0.1, np.nan, data.answers)
+    weights = np.random.default_rng(0).uniform(0.1, 20, len(answers))
+    found = search(ks=(3,), betas=[0.1]).fit(answers, sample_weight=weights)
+    total = (weights[:, None] * ~np.isnan(answers)).sum()
+    np.testing.assert_allclose(found.cv_results_["weight"].sum(), total)
+    mean = np.average(found.cv_results_["error"], weights=found.cv_results_["weight"])
+    np.testing.assert_allclose(found.errors_["error"], mean)
+    plain = search(ks=(3,), betas=[0.1]).fit(answers)
+    assert (plain.cv_results_["weight"] == plain.cv_results_["n_hidden"]).all()

@@ -173,7 +173,7 @@ def test_the_number_of_jobs_may_change_on_the_way(tmp_path, whole, before, after
 def test_a_trial_comes_back_as_it_was(error, beta, n_hidden, seconds):
     import tempfile
 
-    trial = Trial(1, 2, 3, beta, error, n_hidden, 17, seconds)
+    trial = Trial(1, 2, 3, beta, error, n_hidden, float(n_hidden), 17, seconds)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "journal")
         Journal(path, "x").add([trial])

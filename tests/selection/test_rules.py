@@ -21,14 +21,28 @@ from icqf.selection.rules import (
 )
 
 
-def results(errors, hidden=None):
+def results(errors, hidden=None, weights=None):
     """A search's results from {(k, beta): errors by fold}; `hidden` gives each fold's hidden answers."""
     rows = [
         (0, fold, k, beta, error, 10 if hidden is None else hidden[fold])
         for (k, beta), by_fold in errors.items()
         for fold, error in enumerate(by_fold)
     ]
-    return pd.DataFrame(rows, columns=["repeat", "fold", "n_components", "beta", "error", "n_hidden"])
+    found = pd.DataFrame(rows, columns=["repeat", "fold", "n_components", "beta", "error", "n_hidden"])
+    weight = found["n_hidden"] if weights is None else found["fold"].map(dict(enumerate(weights)))
+    return found.assign(weight=weight.astype(float))
+
+
+def test_folds_are_pooled_by_weight():
+    """A fold whose participants stand for a hundred others each decides, however few answers it hides."""
+    errors = {(1, 0.1): [1.0, 5.0, 9.0], (2, 0.1): [4.0, 4.0, 4.0]}
+    plain = results(errors, hidden=[10, 10, 10])
+    heavy = results(errors, hidden=[10, 10, 10], weights=[1000.0, 10.0, 0.0])
+    assert error_table(plain)["error"].tolist() == [5.0, 4.0]
+    np.testing.assert_allclose(error_table(heavy)["error"], [(1000 + 50) / 1010, 4.0])
+    assert choose(error_table(plain), "min")[0] == 2 and choose(error_table(heavy), "min")[0] == 1
+    chosen = resampled_choice(heavy, "min", rng=np.random.default_rng(0)).by_k()
+    assert chosen[1] > 0.7
 
 
 def table(rows):
@@ -120,7 +134,7 @@ def test_rules_on_a_table_made_by_hand(rule, within, chosen):
 
 @pytest.mark.parametrize("rule", ["stable", "replicable"])
 def test_a_rule_that_looks_at_resamples_needs_them(rule):
-    with pytest.raises(InputError, match=f"rule='{rule}' needs what resamples say"):
+    with pytest.raises(InputError, match=f"rule='{rule}' needs resamples for each number of factors"):
         choose(CURVE, rule)
 
 

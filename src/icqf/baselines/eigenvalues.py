@@ -97,6 +97,11 @@ def nest(
     first step is parallel analysis; later ones, unlike parallel analysis, take the factors already found into
     account.
 
+    Answers are taken to be normal. Correlations of rare or yes/no answers vary more, so that factor follows
+    factor; and after about a third of the items no model suffices any more, whatever the answers are: sampling
+    makes the later eigenvalues smaller than the model's own, with which the answers' agree. A run that comes
+    to where samples fail the test of the model they were drawn from is refused.
+
     Parameters
     ----------
     X : array-like of shape (n_participants, n_items)
@@ -155,6 +160,13 @@ def nest(
         rows.append((k + 1, observed[k], bar, float(np.mean(drawn >= observed[k]))))
         if not observed[k] > bar:
             break
+        if k and bar < _next(_as_correlation(covariance), k):
+            raise InputError(
+                f"NEST finds no number of factors for these answers: {counted(k, 'factor')} did not suffice, and "
+                "from here on samples of a model fail the test of that very model. NEST takes answers to be "
+                "normal, and rare or yes/no answers vary more than that.",
+                remedy="Use comparison data, which keeps each item's own answers, or cross-validation.",
+            )
     curve = pd.DataFrame(rows, columns=["n_components", "eigenvalue", "random_eigenvalue", "p_value"])
     sufficient = not observed[k] > bar
     against = f"(eigenvalue {observed[k]:.2f} against {bar:.2f} in {quantile:.0%} of {n_iter} samples)"
@@ -181,6 +193,11 @@ def _model(R: Floats, k: int, method: Method) -> Floats:
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = extract(R, k, method=method, tol=1e-6)
     return fitted.loadings @ fitted.loadings.T + np.diag(fitted.uniquenesses)
+
+
+def _as_correlation(covariance: Floats) -> Floats:
+    scale = np.sqrt(np.diag(covariance))
+    return covariance / np.outer(scale, scale)
 
 
 def _sample(

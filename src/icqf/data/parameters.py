@@ -26,7 +26,7 @@ ENGINES = Registry(
     "an icqf.engines.base.Engine",
     "icqf.engines.base:Engine",
 )
-BETAS = (0.0, 0.01, 0.05, 0.1, 0.2, 0.5)
+BETAS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,12 @@ class HeldOut:
             answers = answers * problem.scaling.scale[items]
         return rows, items, answers.astype(problem.dtype)
 
+    @property
+    def weight(self) -> float:
+        """Σ ω_i over the hidden answers."""
+        rows, weights = self._cells[0], self._problem.weights
+        return float(len(rows)) if weights is None else float(weights[rows].sum())
+
     def error(self, factors: Factors) -> HiddenError:
         """Of predictions [W, C]Q, clipped to the range."""
         A, Q = self.visible.with_confounds(factors.scores), factors.loadings

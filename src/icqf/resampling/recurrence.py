@@ -117,10 +117,9 @@ def _best_fits(
             problems += [own.problem] * len(STARTS)
             starts += [own.make(name, k) for name in STARTS]
     fits = run(problems, starts, tol=tol, max_iter=max_iter, exact=False, engine=engine)
-    best = [
-        min(fits[at : at + len(STARTS)], key=lambda fit: fit.trace.objective[-1]).factors.loadings.astype(
-            float
-        )
-        for at in range(0, len(fits), len(STARTS))
-    ]
+    best = []
+    for at in range(0, len(fits), len(STARTS)):
+        ends = [fit.factors for fit in fits[at : at + len(STARTS)]]
+        reached = [problems[at].objective(end.scores, end.loadings) for end in ends]
+        best.append(ends[int(np.argmin(reached))].loadings.astype(float))
     return [best[at : at + len(candidates)] for at in range(0, len(best), len(candidates))]

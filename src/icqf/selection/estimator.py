@@ -70,8 +70,8 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         suggests, and further ones while the best lies at the edge.
         With fewer than 30 participants nothing can be chosen, and it is one factor, with a warning.
     betas : "auto" or sequence of float
-        The penalties to try. "auto" tries 0, 0.01, 0.05, 0.1, 0.2 and 0.5, and twice the strongest (up to 8)
-        while that is the best; with fewer than 30 participants, 0.1 alone.
+        The penalties to try. "auto" tries 0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3 and 0.5, and twice the strongest
+        (up to 8) while that is the best; with fewer than 30 participants, 0.1 alone.
     n_splits : int
         Number of folds.
     row_blocks, col_blocks : int, optional
@@ -117,7 +117,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
     n_components_, beta_, n_iter_ : int, float, int
         The choice, and the iterations of its final fit.
     cv_results_ : DataFrame
-        One row per fit: repeat, fold, n_components, beta, error, n_hidden, n_iter, seconds.
+        One row per fit: repeat, fold, n_components, beta, error, n_hidden, weight, n_iter, seconds.
     errors_ : DataFrame
         Mean error and standard error of each candidate.
     choice_ : Choice

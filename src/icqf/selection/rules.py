@@ -86,11 +86,11 @@ RULES: dict[str, SelectionRule] = {
 def error_table(results: pd.DataFrame) -> pd.DataFrame:
     """Mean error and its standard error of each (n_components, beta), over folds and repeats.
 
-    Folds count by the number of answers they hide.
+    Folds count by the number of answers they hide, or by the weights of those who gave them.
     """
-    folds = _that_hide(results).assign(weighted=results["error"] * results["n_hidden"])
+    folds = _that_hide(results).assign(weighted=results["error"] * results["weight"])
     grouped = folds.groupby(["n_components", "beta"])
-    mean = grouped["weighted"].sum() / grouped["n_hidden"].sum()
+    mean = grouped["weighted"].sum() / grouped["weight"].sum()
     spread: pd.Series = grouped["error"].std(ddof=1) / np.sqrt(grouped.size())
     table = pd.DataFrame({"error": mean, "standard_error": spread.fillna(0.0)})
     return table.reset_index()
@@ -98,7 +98,7 @@ def error_table(results: pd.DataFrame) -> pd.DataFrame:
 
 def _that_hide(results: pd.DataFrame) -> pd.DataFrame:
     """Without the folds that hide no observed answer, and so say nothing."""
-    return results[results["n_hidden"] > 0]
+    return results[results["weight"] > 0]
 
 
 def best_row(table: pd.DataFrame) -> tuple[int, float, float]:
@@ -166,7 +166,7 @@ def resampled_choice(
     """Draw the folds with replacement many times, and apply the rule each time."""
     results = _that_hide(results)
     wide = results.pivot_table(index=["repeat", "fold"], columns=["n_components", "beta"], values="error")
-    hidden = results.groupby(["repeat", "fold"])["n_hidden"].first().reindex(wide.index).to_numpy(float)
+    hidden = results.groupby(["repeat", "fold"])["weight"].first().reindex(wide.index).to_numpy(float)
     errors = wide.to_numpy()
     ks = wide.columns.get_level_values("n_components").to_numpy()
     betas = wide.columns.get_level_values("beta").to_numpy()

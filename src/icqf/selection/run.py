@@ -17,7 +17,7 @@ from icqf.errors import InputError, counted
 from icqf.jobs.parallel import Progress, ended_quietly, started
 from icqf.selection.journal import SearchJournal
 from icqf.selection.rules import best_row, error_table
-from icqf.selection.search import Plan, Trial, run_task, tasks
+from icqf.selection.search import End, Place, Plan, Task, Trial, run_task, tasks
 from icqf.solvers.problem import Problem
 
 Callback = Callable[[Progress], object]
@@ -25,6 +25,7 @@ _REACH = 4  # numbers of factors tried beyond that of parallel analysis
 _WIDEN = 3  # how many more are tried when the best lies at the edge
 _TASKS_PER_JOB = 4
 STRONGEST = 8.0  # penalty that is tried of its own accord
+MOST_KEPT = 2**28  # bytes of scores from which fits with a stronger penalty can start
 
 
 def run_search(
@@ -43,57 +44,88 @@ def run_search(
     stronger penalties while the best is the strongest of them.
     """
     trials: list[Trial] = []
-    plans = [plan]  # with penalties that are tried one after the other, each from where the last ended
+    ends: dict[Place, End] = {}
     highest = min(plan.problem.n, plan.problem.m)
     while True:
-        trials = _run(plans, ks, journal=journal, before=trials, n_jobs=n_jobs, callback=callback)
+        trials = _run(
+            plan, ks, journal=journal, before=trials, n_jobs=n_jobs, callback=callback,
+            ends=ends if strengthen and _kept_size(plan, ks) <= MOST_KEPT else None,
+        )  # fmt: skip
         further = _further(trials, ks, highest=highest) if widen else []
-        stronger = _stronger(trials, max(plans[-1].betas)) if strengthen else None
+        stronger = _stronger(trials, max(plan.betas)) if strengthen else None
         if not further and stronger is None:
             return trials
         ks = sorted({*ks, *further})
-        plans += [] if stronger is None else [replace(plan, betas=(stronger,))]
+        plan = plan if stronger is None else replace(plan, betas=(*plan.betas, stronger))
+
+
+def _kept_size(plan: Plan, ks: Sequence[int]) -> int:
+    """Bytes of the scores of one fit for each fold and number of factors."""
+    return len(plan.every_fold) * plan.problem.n * sum(ks) * int(np.dtype(plan.problem.dtype).itemsize)
 
 
 def _run(
-    plans: Sequence[Plan],
+    plan: Plan,
     ks: Sequence[int],
     *,
     journal: SearchJournal | None,
     before: Sequence[Trial],
     n_jobs: int | None,
     callback: Callback | None,
+    ends: dict[Place, End] | None,
 ) -> list[Trial]:
-    """All trials for these numbers of factors: from the journal, from before, or run now."""
-    wanted = {(k, beta) for k in ks for plan in plans for beta in plan.betas}
+    """All trials for these numbers of factors and the plan's penalties: from the journal, from before, or run
+    now.
+
+    A penalty starts from where the last ended: from `ends`, to which new ones are added, or else all weaker
+    ones are fitted again.
+    """
+    every_fold, betas = plan.every_fold, plan.betas
+    wanted = {(*fold, k, beta) for fold in every_fold for k in ks for beta in betas}
     earlier = [*(journal.trials if journal else ()), *before]
-    known = {_key(trial): trial for trial in earlier if (trial.n_components, trial.beta) in wanted}
-    if engine_of(plans[0].engine).batches(plans[0].problem):
+    known = {_key(trial): trial for trial in earlier if _key(trial) in wanted}
+    if engine_of(plan.engine).batches(plan.problem):
         n_jobs = 1
-    jobs, n_folds = effective_n_jobs(n_jobs), len(plans[0].every_fold)
-    pieces = max(1, -(-_TASKS_PER_JOB * jobs // n_folds)) if jobs > 1 else 1
-
-    def missing(k: int, plan: Plan, folds: Sequence[tuple[int, int]]) -> bool:
-        return any((*fold, k, beta) not in known for fold in folds for beta in plan.betas)
-
-    left = [
-        (plan, replace(task, ks=tuple(k for k in task.ks if missing(k, plan, task.folds))))
-        for plan in plans
+    jobs = effective_n_jobs(n_jobs)
+    pieces = max(1, -(-_TASKS_PER_JOB * jobs // len(every_fold))) if jobs > 1 else 1
+    todo = [
+        part
         for task in tasks(plan, ks, pieces=pieces)
+        for part in _parts_left(task, betas, known, ends or {})
     ]
-    todo = [(plan, task) for plan, task in left if task.ks]
-    total = len(ks) * n_folds * sum(len(plan.betas) for plan in plans)
-    done = total - sum(len(task.ks) * len(task.folds) * len(plan.betas) for plan, task in todo)
-    _tell(callback, done, total, known)
-    work = ((run_task, plan, task) for plan, task in todo)
+    _tell(callback, len(known), len(wanted), known)
+    work = ((_task_with_ends, plan, task, ends is not None) for task in todo)
     with ended_quietly(started(work, n_jobs=n_jobs, ordered=False)) as results:
-        for finished in results:
+        for finished, ended in results:
+            new = [trial for trial in finished if _key(trial) not in known]
             if journal is not None:
-                journal.add(finished)
-            known |= {_key(trial): trial for trial in finished}
-            done += len(finished)
-            _tell(callback, done, total, known)
+                journal.add(new)
+            known |= {_key(trial): trial for trial in new}
+            if ends is not None:
+                ends |= ended
+            _tell(callback, len(known), len(wanted), known)
     return [known[key] for key in sorted(known)]
+
+
+def _parts_left(
+    task: Task, betas: Sequence[float], known: Mapping[Any, Trial], ends: Mapping[Place, End]
+) -> list[Task]:
+    """What is left to do of a task: numbers of factors that begin anew, and those that continue."""
+    left = [k for k in task.ks if any((*f, k, beta) not in known for f in task.folds for beta in betas)]
+    places = {k: [(*fold, k) for fold in task.folds] for k in left}
+    reached = {k: {ends[place].beta if place in ends else None for place in places[k]} for k in left}
+    onward = [k for k in left if len(reached[k]) == 1 and None not in reached[k]]
+    mine = {place: ends[place] for k in onward for place in places[k]}
+    parts = [
+        replace(task, ks=tuple(k for k in left if k not in onward)),
+        replace(task, ks=tuple(onward), ends=mine),
+    ]
+    return [part for part in parts if part.ks]
+
+
+def _task_with_ends(plan: Plan, task: Task, keep: bool) -> tuple[list[Trial], dict[Place, End]]:
+    ends: dict[Place, End] = {}
+    return run_task(plan, task, ends if keep else None), ends
 
 
 def as_table(trials: Sequence[Trial]) -> pd.DataFrame:

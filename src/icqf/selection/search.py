@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from icqf.resampling.folds import Folds
 from icqf.resampling.hidden import HeldOut
 from icqf.selection.growth import Growth
 from icqf.solvers.problem import Problem
-from icqf.solvers.result import Iterated
+from icqf.solvers.result import Factors, Iterated
 
 Array = NDArray[Any]
 
@@ -30,8 +31,12 @@ class Trial:
         What was fitted.
     error : float
         Mean squared error of the hidden answers.
-    n_hidden, n_iter : int
-        Hidden answers, and iterations of the fit.
+    n_hidden : int
+        Hidden answers.
+    weight : float
+        Sum of their participants' weights, by which folds are pooled; without weights, their number.
+    n_iter : int
+        Iterations of the fit.
     seconds : float
         The fit's equal share of the time of its batch: the fits of one number of factors in one task, with
         their starts and without their judging.
@@ -43,16 +48,32 @@ class Trial:
     beta: float
     error: float
     n_hidden: int
+    weight: float
     n_iter: int
     seconds: float
 
 
+Place = tuple[int, int, int]  # repeat, fold and number of factors
+
+
+@dataclass(frozen=True)
+class End:
+    """Where the fits with all penalties, each from where the last ended, have come: to this one."""
+
+    beta: float
+    factors: Factors
+
+
 @dataclass(frozen=True)
 class Task:
-    """Fits that run together: folds (repeat, fold), and numbers of factors, each with all penalties."""
+    """Fits that run together: folds (repeat, fold), and numbers of factors, each with all penalties.
+
+    With `ends`, of each fold and number of factors, only with the penalties that come after those.
+    """
 
     folds: tuple[tuple[int, int], ...]
     ks: tuple[int, ...]
+    ends: Mapping[Place, End] | None = None
 
 
 @dataclass(frozen=True)
@@ -87,19 +108,24 @@ def tasks(plan: Plan, ks: Sequence[int], *, pieces: int) -> list[Task]:
     return [Task((fold,), group) for group in groups for fold in plan.every_fold]
 
 
-def run_task(plan: Plan, task: Task) -> list[Trial]:
-    """Fit every candidate of a task with its folds' answers hidden, and judge it by them."""
+def run_task(plan: Plan, task: Task, ends: dict[Place, End] | None = None) -> list[Trial]:
+    """Fit every candidate of a task with its folds' answers hidden, and judge it by them.
+
+    Where the fits with the strongest penalty ended is added to `ends`, if given; an engine that compares
+    candidates itself does not tell.
+    """
     held_out = [
         HeldOut(plan.problem, plan.folds[repeat].mask(fold, plan.problem), given=plan.given)
         for repeat, fold in task.folds
     ]
-    if engine_of(plan.engine).batches(plan.problem) and plan.init == "nndsvd" and not plan.thorough:
+    batches = engine_of(plan.engine).batches(plan.problem)
+    if batches and plan.init == "nndsvd" and not plan.thorough and task.ends is None:
         trials = _judged_together(plan, task, held_out)
         if trials is not None:
             return trials
     first = min(plan.betas)
     grown = [Growth(each.visible.with_beta(first), tol=plan.tol) for each in held_out if plan.thorough]
-    return [trial for k in task.ks for trial in _trials(plan, task, held_out, grown, k)]
+    return [trial for k in task.ks for trial in _trials(plan, task, held_out, grown, k, ends)]
 
 
 def _judged_together(plan: Plan, task: Task, held_out: Sequence[HeldOut]) -> list[Trial] | None:
@@ -112,41 +138,61 @@ def _judged_together(plan: Plan, task: Task, held_out: Sequence[HeldOut]) -> lis
     if found is None:
         return None
     seconds = (time.perf_counter() - clock) / len(found)
-    hidden = [int(np.count_nonzero(judge.hidden)) for judge in judges]
+    hidden = [
+        (int(np.count_nonzero(judge.hidden)), each.weight)
+        for judge, each in zip(judges, held_out, strict=True)
+    ]
     return [
-        Trial(*task.folds[each.fold], each.k, each.beta, each.error, hidden[each.fold], each.n_iter, seconds)
+        Trial(*task.folds[each.fold], each.k, each.beta, each.error, *hidden[each.fold], each.n_iter, seconds)
         for each in found
     ]
 
 
 def _trials(
-    plan: Plan, task: Task, held_out: Sequence[HeldOut], grown: Sequence[Growth], k: int
+    plan: Plan,
+    task: Task,
+    held_out: Sequence[HeldOut],
+    grown: Sequence[Growth],
+    k: int,
+    ends: dict[Place, End] | None,
 ) -> Iterator[Trial]:
     """The trials of one number of factors: for each penalty one batch of folds, from where the last ended."""
     clock = time.perf_counter()
-    factors = [
-        # A generator for each fold and k: a start does not depend on what else the task tries.
-        each.starts.make(plan.init, k, np.random.default_rng([plan.seed, *place, k]))
-        for each, place in zip(held_out, task.folds, strict=True)
-    ]
+    betas = sorted(plan.betas)
+    if task.ends is None:
+        factors = [
+            # A generator for each fold and k: a start does not depend on what else the task tries.
+            each.starts.make(plan.init, k, np.random.default_rng([plan.seed, *place, k]))
+            for each, place in zip(held_out, task.folds, strict=True)
+        ]
+    else:
+        before = [task.ends[*place, k] for place in task.folds]
+        factors = [end.factors for end in before]
+        betas = [beta for beta in betas if beta > before[0].beta]
     found: list[tuple[float, list[Iterated]]] = []
     settings: dict[str, Any] = {"tol": plan.tol, "max_iter": plan.max_iter, "engine": plan.engine}
-    for beta in sorted(plan.betas):
+    for beta in betas:
         problems = [each.visible.with_beta(beta) for each in held_out]
         fits = run(problems, factors, exact=False, **settings)
-        if grown and not found:
+        if grown and not found and task.ends is None:
             starts = [growth.start(k) for growth in grown]
             others = run(problems, starts, exact=False, **settings)
-            fits = [min(both, key=_reached) for both in zip(fits, others, strict=True)]
+            fits = [
+                min(both, key=partial(_reached, problem))
+                for problem, *both in zip(problems, fits, others, strict=True)
+            ]
         factors = [fit.factors for fit in fits]
         found.append((beta, fits))
     seconds = (time.perf_counter() - clock) / (len(found) * len(held_out))
     for beta, fits in found:
         for (repeat, fold), each, fit in zip(task.folds, held_out, fits, strict=True):
             error = each.error(fit.factors)
-            yield Trial(repeat, fold, k, beta, error.mean, error.count, fit.n_iter, seconds)
+            yield Trial(repeat, fold, k, beta, error.mean, error.count, each.weight, fit.n_iter, seconds)
+    if ends is not None:
+        for place, fit in zip(task.folds, found[-1][1], strict=True):
+            ends[*place, k] = End(betas[-1], fit.factors)
 
 
-def _reached(fit: Iterated) -> float:
-    """The objective that a fit reached on the answers it was shown."""
-    return float(fit.trace.objective[-1])
+def _reached(problem: Problem, fit: Iterated) -> float:
+    """The objective on the answers that a fit was shown, at the point that it returns."""
+    return problem.objective(fit.factors.scores, fit.factors.loadings)

@@ -67,7 +67,7 @@ def candidates(design: Design) -> str:
     Examples
     --------
     >>> candidates(Design(Path("out")))
-    'k from 2 to 16, β from 0, 0.01, 0.05, 0.1, 0.2, 0.5'
+    'k from 2 to 16, β from 0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5'
     """
     ks, betas = design.n_components, ", ".join(f"{beta:g}" for beta in design.betas)
     whole = len(ks) > 2 and list(ks) == list(range(ks[0], ks[-1] + 1))

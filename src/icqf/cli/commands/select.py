@@ -12,6 +12,7 @@ from icqf.cli.support.many import ManyCommand
 from icqf.cli.support.options import FILE, options_of, study_options
 from icqf.cli.support.terminal import echo
 from icqf.cli.support.text import choice_text, rules_text
+from icqf.selection import rules
 
 
 @click.command(
@@ -92,10 +93,8 @@ def stability_table(search: Any) -> str:
 
 
 def error_table(results: Any) -> str:
-    """Return the mean error by number of factors and penalty, weighted by the hidden answers."""
-    weighted = results.assign(total=results["error"] * results["n_hidden"])
-    sums = weighted.groupby(["n_components", "beta"])[["total", "n_hidden"]].sum()
-    table = (sums["total"] / sums["n_hidden"]).unstack("beta")
+    """Return the mean error by number of factors and penalty."""
+    table = rules.error_table(results).set_index(["n_components", "beta"])["error"].unstack("beta")
     table.columns = [f"{beta:g}" for beta in table.columns]
     title = "Mean squared error of hidden answers, by k (down) and beta (across):"
     return f"{title}\n{table.rename_axis('k').to_string(float_format='{:.5f}'.format)}"
