@@ -43,6 +43,10 @@ def content(folder):
     return {path.name: path.read_text() for path in folder.iterdir()}
 
 
+def _marked(path):
+    return (path / "icqf.txt").is_file()
+
+
 @pytest.mark.parametrize("replacing", [False, True])
 def test_a_folder_after_a_kill_at_every_step(tmp_path, replacing):
     old, new = {"a": "old a", "c": "old c"}, {"a": "new a", "b": "new b"}
@@ -60,7 +64,9 @@ def test_a_folder_after_a_kill_at_every_step(tmp_path, replacing):
         found = content(folder) if folder.exists() else None
         assert found in ([old, new] if replacing else [None, new])
         if replacing:
-            assert not folder.with_name(".results.old").exists()
+            assert [
+                path.name for path in folder.parent.iterdir() if path.name != "results" and _marked(path)
+            ] == []
         seen.append(found)
         if code == 0:
             break
@@ -88,7 +94,7 @@ def test_a_rename_that_fails_brings_the_old_folder_back(tmp_path, monkeypatch):
     real = Path.rename
 
     def refuse_the_second(path, target):
-        if path.name.endswith(".partial"):
+        if path.name == "new":
             raise PermissionError(13, "Permission denied")
         return real(path, target)
 
@@ -113,19 +119,56 @@ def test_a_file_is_whole_or_as_it_was(tmp_path):
 
 
 def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
-    for name in (".out.0123abcd.partial", ".table.0123abcd.partial.csv"):
-        place = tmp_path / name
-        if name.endswith("csv"):
-            place.write_text("half")
-        else:
-            place.mkdir()
-            (place / "scores.csv").write_text("half")
-    others = [".out.other.partial", ".outer.0123abcd.partial", ".table.0123abcd.partial.sav", "out.partial"]
-    for name in others:
-        (tmp_path / name).write_text("of somebody else")
+    for name in ("out", "table.csv"):
+        words = [sys.executable, "-c", DYING, str(tmp_path / name)]
+        assert subprocess.run(words, check=False).returncode == 9
+    assert len(list(tmp_path.iterdir())) == 2
     recover(tmp_path / "out")
     write_bytes(tmp_path / "table.csv", b"whole")
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*others, "table.csv"])
+    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+
+
+# Is killed while it writes a file or a folder.
+DYING = """
+import os, sys
+from icqf.io import atomic
+with (atomic.new_file if "." in os.path.basename(sys.argv[1]) else atomic.new_folder)(sys.argv[1]) as place:
+    os._exit(9)
+"""
+
+
+def test_what_somebody_else_made_is_never_touched(tmp_path):
+    """Names like our own, without our mark: neither removed nor moved into the place of the results."""
+    names = [".out.old", ".out.0123abcd.partial", ".t.csv.0123abcd.partial", ".t.0123abcd.partial.csv"]
+    for name in names:
+        for part in ("new", "old"):
+            (tmp_path / name / part).mkdir(parents=True)
+            (tmp_path / name / part / "diary.txt").write_text("of somebody else")
+    before = sorted(tmp_path.rglob("*"))
+    recover(tmp_path / "out")
+    assert sorted(tmp_path.rglob("*")) == before
+    for _ in range(2):
+        with new_folder(tmp_path / "out") as place:
+            (place / "a").write_text("1")
+        write_bytes(tmp_path / "t.csv", b"2")
+    assert sorted(tmp_path.rglob("*")) == sorted(
+        [*before, *(tmp_path / n for n in ("out", "out/a", "t.csv"))]
+    )
+
+
+def test_an_earlier_folder_is_kept_where_another_has_come_in_its_place(tmp_path):
+    with new_folder(tmp_path / "out") as place:
+        (place / "a").write_text("old")
+    words = [sys.executable, "-c", CHILD.replace("fatal, steps = int(sys.argv[2])", "fatal, steps = 0")]
+    code = "real = atomic._move_in\natomic._move_in = lambda place, target, aside: (target.rename(aside), os._exit(9))"
+    words[-1] = words[-1].replace("with atomic", code + "\nwith atomic")
+    assert subprocess.run([*words, str(tmp_path / "out"), "0"], check=False).returncode == 9
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "diary.txt").write_text("of somebody else")
+    with new_folder(tmp_path / "other"):
+        recover(tmp_path / "out")
+    kept = [path for path in tmp_path.rglob("a") if path.read_text() == "old"]
+    assert content(tmp_path / "out") == {"diary.txt": "of somebody else"} and len(kept) == 1
 
 
 def test_a_live_writer_is_never_touched(tmp_path):

@@ -19,10 +19,10 @@ from typing import Any
 import click
 
 from icqf import __version__
-from icqf.cli.support.terminal import echo, escaped
+from icqf.cli.support.terminal import echo, escaped, stopped
 from icqf.cli.support.wording import worded
 from icqf.errors import InputError, concerns_users, did_you_mean
-from icqf.io.atomic import FULL
+from icqf.io.atomic import FULL, forget_written
 from icqf.registry import Registry
 
 OWN = (
@@ -86,6 +86,7 @@ class Program(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; bad input ends it with code 2, an interrupt with 130."""
+        forget_written()
         try:
             _ignore_local_settings()
             with _warnings_as_messages():
@@ -95,7 +96,7 @@ class Program(click.Group):
         except click.UsageError as error:
             raise click.UsageError(escaped(error.format_message()), error.ctx) from error
         except KeyboardInterrupt:
-            echo("Stopped. Nothing was written.", err=True)
+            echo(stopped(), err=True)
             ctx.exit(INTERRUPTED)
         except MemoryError as error:
             raise Refusal("This machine has too little memory for these data.") from error

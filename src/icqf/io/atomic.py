@@ -1,16 +1,18 @@
 """Writing that is whole or not there: everything is made beside its place and moved in at the end.
 
-A file is moved in by one rename, which replaces an earlier file. A folder cannot be renamed over another, so
-that replacing one takes two renames: the earlier folder is set aside as ``.NAME.old``, and the new one moved
-in. Whatever ends the program, one whole folder is left:
+What is unfinished lies in a hidden folder of our own beside the place, ``.NAME.XXXXXXXX.partial``, which holds
+a mark that we made it, and under it what is ``new``. A file is moved in by one rename, which replaces an
+earlier file. A folder cannot be renamed over another, so that replacing one takes two renames: the earlier
+folder is moved into ours as ``old``, and the new one moved in. Whatever ends the program, one whole folder is
+left:
 
 - before the first rename, the earlier folder is in its place;
-- between the two, there is nothing in the place and the earlier folder is ``.NAME.old``, from where
-  `recover`, which every later writer calls first, puts it back;
-- after the second, the new folder is in its place, and `recover` removes ``.NAME.old``.
+- between the two, there is nothing in the place and the earlier folder is ``old``, from where `recover`,
+  which every later writer calls first, puts it back;
+- after the second, the new folder is in its place, and `recover` removes ours with what is in it.
 
-An unfinished file or folder is hidden and ends in ``.partial``. Its writer holds a lock on it while it lives,
-so that the next writer to the same place can tell what a dead one left behind, and removes it.
+A writer holds a lock on its folder while it lives, so that the next writer to the same place can tell what a
+dead one left behind, and removes it. A folder without our mark is never touched, whatever its name.
 """
 
 from __future__ import annotations
@@ -26,6 +28,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from icqf.errors import InputError
+
+_NEW, _OLD, _MARK = "new", "old", "icqf.txt"
+_MARK_TEXT = "Unfinished results of icqf. The next run that writes to the same place removes this folder.\n"
+_WRITTEN: dict[Path, tuple[int, int] | None] = {}
 
 FULL = frozenset({errno.ENOSPC, errno.EFBIG, *([errno.EDQUOT] if hasattr(errno, "EDQUOT") else [])})
 
@@ -49,46 +55,57 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
 def new_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a file to write, of the same ending, which takes the place of `path` when all went well."""
     target = Path(path)
-    _sweep(target, target.stem, target.suffix)
-    with _full_disk_is_said(target):
-        place, lock = _begun(target, target.stem, target.suffix, folder=False)
-        try:
-            yield place
-            _to_disk(place)
-            os.replace(place, target)
-        finally:
-            place.unlink(missing_ok=True)
-            _let_go(lock)
+    _sweep(target)
+    with _full_disk_is_said(target), _own_folder(target) as own:
+        place = own / f"new{target.suffix}"
+        place.touch(exist_ok=False)
+        yield place
+        _to_disk(place)
+        _remember(target, place)
+        os.replace(place, target)
 
 
 @contextmanager
 def new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a folder to write into, which takes the place of `folder` when all went well."""
     target = Path(folder).resolve()
-    recover(target)
-    with _full_disk_is_said(target):
-        place, lock = _begun(target, target.name, "", folder=True)
-        try:
-            yield place
-            for path in place.rglob("*"):
-                if not path.is_dir():
-                    _to_disk(path)
-            _move_in(place, target)
-        finally:
-            shutil.rmtree(place, ignore_errors=True)
-            _let_go(lock)
+    _sweep(target)
+    with _full_disk_is_said(target), _own_folder(target) as own:
+        place = own / _NEW
+        place.mkdir()
+        yield place
+        for path in place.rglob("*"):
+            if not path.is_dir():
+                _to_disk(path)
+        _remember(Path(folder), place)
+        _move_in(place, target, own / _OLD)
 
 
 def recover(folder: str | os.PathLike[str]) -> None:
-    """Put right what a crash may have left of `folder`: restore it, or remove what it replaced or was new."""
-    target = Path(folder).resolve()
-    _sweep(target, target.name, "")
-    aside = _aside(target)
-    if aside.is_dir():
-        if target.exists():
-            shutil.rmtree(aside, ignore_errors=True)
-        else:
-            aside.rename(target)
+    """Put right what a crash may have left of `folder`: restore it, or remove what was unfinished."""
+    _sweep(Path(folder).resolve())
+
+
+def written() -> list[Path]:
+    """Return the files and folders that this process has written and that are still there.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> forget_written()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_bytes(pathlib.Path(folder, "note.txt"), b"done")
+    ...     [path.name for path in written()]
+    ['note.txt']
+    >>> written()
+    []
+    """
+    return [path for path, known in _WRITTEN.items() if _identity(path) == known]
+
+
+def forget_written() -> None:
+    """Begin the list of what was written anew."""
+    _WRITTEN.clear()
 
 
 def no_room(path: Path) -> InputError:
@@ -110,35 +127,76 @@ def _full_disk_is_said(target: Path) -> Iterator[None]:
         raise
 
 
-def _begun(target: Path, stem: str, suffix: str, *, folder: bool) -> tuple[Path, int | None]:
-    """Make an unfinished file or folder, locked for as long as this process lives."""
-    while True:
-        place = target.with_name(f".{stem}.{secrets.token_hex(4)}.partial{suffix}")
-        if folder:
-            place.mkdir()
-        else:
-            place.touch(exist_ok=False)
-        lock = _locked(place)
-        # Another writer's sweep may have come between the two: then it is gone, and made again.
-        if place.exists():
-            return place, lock
+@contextmanager
+def _own_folder(target: Path) -> Iterator[Path]:
+    """Make a marked folder beside `target`, locked for as long as this process lives."""
+    own = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
+    own.mkdir(mode=0o700)
+    lock = _locked(own)
+    try:
+        (own / _MARK).write_text(_MARK_TEXT, encoding="ascii")  # once it is locked, so that none removes it
+        yield own
+    finally:
+        with suppress(OSError):
+            _clear(own)
         _let_go(lock)
 
 
-def _sweep(target: Path, stem: str, suffix: str) -> None:
-    """Remove what writers to this place left when they were killed; what is locked belongs to a live one."""
-    ours = re.compile(rf"\.{re.escape(stem)}\.[0-9a-f]{{8}}\.partial{re.escape(suffix)}")
+def _sweep(target: Path) -> None:
+    """Put right what killed writers to this place left; what is locked belongs to a live one."""
+    name = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{8}}\.partial")
     with suppress(OSError):
-        for left in [path for path in target.parent.iterdir() if ours.fullmatch(path.name)]:
-            lock = _locked(left)
-            if lock is not None:
-                with suppress(OSError):
-                    shutil.rmtree(left) if left.is_dir() else left.unlink()
-                _let_go(lock)
+        for own in [each for each in target.parent.iterdir() if name.fullmatch(each.name) and _is_ours(each)]:
+            lock = _locked(own)
+            if lock is None and os.name != "nt":  # where there are no locks, and nothing is removed
+                continue
+            with suppress(OSError):
+                if _is_folder(own / _OLD) and (own / _NEW).exists():  # between the two renames
+                    (own / _OLD).rename(target)  # which fails where somebody has put something there since
+                if lock is not None:
+                    _clear(own)
+            _let_go(lock)
+
+
+def _is_ours(own: Path) -> bool:
+    mark = own / _MARK
+    with suppress(OSError, ValueError):
+        plain = _is_folder(own) and not mark.is_symlink() and mark.stat().st_size == len(_MARK_TEXT)
+        return plain and mark.read_text(encoding="ascii") == _MARK_TEXT
+    return False
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
+def _clear(own: Path) -> None:
+    """Remove a folder of ours, its mark last; an earlier folder that could not be put back is kept."""
+    if (own / _OLD).exists() and (own / _NEW).exists():
+        return
+    for path in own.iterdir():
+        if path.name != _MARK:
+            shutil.rmtree(path) if _is_folder(path) else path.unlink()
+    (own / _MARK).unlink(missing_ok=True)
+    own.rmdir()
+
+
+def _remember(target: Path, place: Path) -> None:
+    """Note what is moved to `target`; what lies in an unfinished folder is part of that."""
+    if not any(part.startswith(".") and part.endswith(".partial") for part in target.parts[:-1]):
+        _WRITTEN[target] = _identity(place)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_dev, about.st_ino
 
 
 def _locked(place: Path) -> int | None:
-    """A lock on a file or folder, which ends with this process; None where there is none to be had."""
+    """A lock on a folder, which ends with this process; None where it cannot be taken."""
     try:
         fcntl = importlib.import_module("fcntl")
         descriptor = os.open(place, os.O_RDONLY)
@@ -157,21 +215,15 @@ def _let_go(lock: int | None) -> None:
         os.close(lock)
 
 
-def _move_in(place: Path, target: Path) -> None:
-    aside = _aside(target)
+def _move_in(place: Path, target: Path, aside: Path) -> None:
     if target.exists():
         target.rename(aside)
     try:
         place.rename(target)
     except BaseException:
-        if aside.exists():
+        if aside.exists() and not target.exists():
             aside.rename(target)
         raise
-    shutil.rmtree(aside, ignore_errors=True)
-
-
-def _aside(target: Path) -> Path:
-    return target.with_name(f".{target.name}.old")
 
 
 def _to_disk(path: Path) -> None:

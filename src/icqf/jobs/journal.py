@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,37 @@ class WorkJournal(Journal):
         if found and not known and all(record["work"] == work for record in self.records):
             raise self.belongs_elsewhere()
         return known
+
+
+def is_journal(path: Path) -> bool:
+    """Whether a file is a journal, of whatever work."""
+    try:
+        with path.open("rb") as stream:
+            header: Any = json.loads(stream.readline(2**16))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(header, dict) and header.get("format") == FORMAT
+
+
+def remove_journals(folder: Path) -> None:
+    """Remove the journals in a folder, and the folder if nothing else is in it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     folder = Path(place, "out.journals")
+    ...     folder.mkdir()
+    ...     journal, _ = Journal(folder / "a", "work"), (folder / "b").write_text("of somebody else")
+    ...     remove_journals(folder)
+    ...     [path.name for path in folder.iterdir()]
+    ['b']
+    """
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if is_journal(path):
+                path.unlink()
+        folder.rmdir()
 
 
 def _header_line(identity: str) -> bytes:

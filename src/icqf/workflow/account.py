@@ -57,7 +57,6 @@ def run_account(
 ) -> dict[str, Any]:
     """Return what every account says of a run: what computed, when, with which options and files."""
     return {
-        "program": "icqf",
         "versions": versions(),
         "started": started.isoformat(timespec="seconds"),
         "seconds": round(seconds, 3),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +22,12 @@ from icqf.jobs.parallel import Progress
 from icqf.plotting.batteries import battery_overview
 from icqf.plotting.style import default_settings
 from icqf.report.document import Document, Grid, Picture, Section, write_document
+from icqf.workflow.account import run_account
 from icqf.workflow.battery import InstrumentFile, find_instruments, folder_name
 from icqf.workflow.contents import ACCOUNT
 from icqf.workflow.fit import StudyFit, fit_study
+from icqf.workflow.folders import shared_folder
 from icqf.workflow.options import FILES, StudyOptions
-from icqf.workflow.places import refuse_existing
 from icqf.workflow.read import input_files
 from icqf.workflow.results import write_results
 
@@ -123,8 +126,25 @@ def run_batch(
     >>> done.table[["name", "items", "k"]].to_numpy().tolist()
     [['A', 6, 2], ['B', 6, 2]]
     """
-    instruments = find_instruments(options)
-    _prepare(out, force=force)
+    started, clock, instruments = datetime.now(UTC), time.perf_counter(), find_instruments(options)
+    read = dict.fromkeys(path for each in instruments for path in input_files(each.options))
+
+    def account() -> dict[str, Any]:
+        return run_account(options, started, time.perf_counter() - clock, ())
+
+    with shared_folder(out, "batch", account, inputs=read):
+        if force:
+            (out / JOURNAL).unlink(missing_ok=True)
+        return _run(options, instruments, out, callback, title)
+
+
+def _run(
+    options: StudyOptions,
+    instruments: Sequence[InstrumentFile],
+    out: Path,
+    callback: Callable[[Progress], object] | None,
+    title: str,
+) -> BatchResult:
     journal = _journal(out, options)
     known = {record["key"]: record["row"] for record in journal.records}
     rows: dict[str, dict[str, Any]] = {}
@@ -150,15 +170,6 @@ def run_batch(
     table = pd.DataFrame(list(rows.values()), columns=[*_TITLES, "expected_again"])
     files = _write_summary(out, table, failures, title or options.answers.name, options)
     return BatchResult(table, failures, tuple(kept), tuple(files), directions)
-
-
-def _prepare(out: Path, *, force: bool) -> None:
-    if not (out / JOURNAL).is_file():
-        if not (force and (out / f"{SUMMARY}.csv").is_file()):
-            refuse_existing(out, force=False)
-        out.mkdir(exist_ok=True)
-    elif force:
-        (out / JOURNAL).unlink()
 
 
 def _journal(out: Path, options: StudyOptions) -> Journal:
@@ -199,7 +210,7 @@ def _fitted(
             fit = fit_study(
                 options, study=study, checkpoint=journal if options.searches else None, callback=tell
             )
-            write_results(fit, place, force=True)
+            write_results(fit, place, tool="batch", force=True)
         except InputError as error:
             journal.unlink(missing_ok=True)
             raise error

@@ -8,5 +8,6 @@ ACCOUNT = "provenance.json"
 
 
 def files_in(folder: Path) -> list[str]:
-    """The files of a folder of results and of folders in it, by their place in it."""
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
+    """The files and links of a folder of results and of folders in it, by their place in it."""
+    inside = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return sorted(path.relative_to(folder).as_posix() for path in inside)

@@ -58,14 +58,14 @@ def run_demo(
     """
     results = folder / "results"
     if folder.is_dir():
-        refuse_existing(results, force=True)
+        refuse_existing(results, "demo", force=True)
     answers, codebook = write_demo_files(data, folder, force=force)
     options = StudyOptions.of({**demo_values(data, answers, codebook), **SEARCH})
     study = read_study(options)
     if begin is not None:
         begin(study)
     fit = fit_study(options, study=study, callback=callback)
-    return fit, write_results(fit, results, force=True)
+    return fit, write_results(fit, results, tool="demo", force=True)
 
 
 def demo_values(data: str, answers: Path, codebook: Path) -> dict[str, Any]:

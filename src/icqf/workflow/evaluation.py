@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from icqf.data.study import Study
 from icqf.evaluation.fits import SIZES
 from icqf.evaluation.methods import FACTORS, METHODS, FactorAnalysisMethod, ICQFMethod, Method
 from icqf.jobs.parallel import Progress
+from icqf.workflow.account import run_account
+from icqf.workflow.folders import shared_folder
 from icqf.workflow.options import StudyOptions
 
 QUICK_PARTICIPANTS = 400
@@ -116,7 +120,7 @@ Experiment = Callable[[Sequence[Study], Design], Path]
 
 
 def evaluate_study(
-    experiment: Experiment, study: Study, options: StudyOptions, *, out: Path, **design: Any
+    experiment: Experiment, study: Study, options: StudyOptions, *, tool: str, out: Path, **design: Any
 ) -> Path:
     """Run an experiment on a study and return the page that it writes.
 
@@ -128,6 +132,8 @@ def evaluate_study(
         What was read.
     options : StudyOptions
         Candidates, rule, folds and parameters of ICQF and ℓ1-NMF; seed and processes.
+    tool : str
+        The command whose results these are.
     out : Path
         Folder for tables, figures, the page and the journal.
     **design
@@ -150,4 +156,10 @@ def evaluate_study(
     )
     if options.n_components:
         planned = replace(planned, n_components=options.n_components)
-    return experiment([study], planned)
+    started, clock = datetime.now(UTC), time.perf_counter()
+
+    def account() -> dict[str, Any]:
+        return run_account(options, started, time.perf_counter() - clock, study.files)
+
+    with shared_folder(out, tool, account, inputs=study.files):
+        return experiment([study], planned)

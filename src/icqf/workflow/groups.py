@@ -111,14 +111,13 @@ def write_groups(
         (place / "groups.md").write_text(page(found, wordings, command), encoding="utf-8")
 
     account = tool_account(
-        "invariance",
         files=read.files,
         options=options,
         started=started or datetime.now(UTC),
         notes=read.notes,
         result={"verdict": found.verdict, "groups": found.sizes, "sentences": list(found.sentences)},
     )
-    return write_folder(Path(folder), write, account, force=force)
+    return write_folder(Path(folder), "invariance", write, account, force=force, inputs=read.files)
 
 
 def page(found: Invariance, wordings: Mapping[str, str], command: str = "") -> str:

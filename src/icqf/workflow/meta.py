@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from icqf.errors import InputError
 from icqf.estimator import ICQF
 from icqf.extensions.hierarchy import HierarchyComparison, compare_hierarchy
 from icqf.extensions.meta import META, MetaICQF
-from icqf.io.atomic import new_folder
 from icqf.io.readers.questionnaires import NO_IDS
 from icqf.io.write import write_table
 from icqf.jobs.parallel import Progress
@@ -29,11 +28,10 @@ from icqf.report.meta import meta_page
 from icqf.selection.estimator import ICQFCV
 from icqf.workflow.account import anonymous, run_account
 from icqf.workflow.battery import InstrumentFile, find_instruments
-from icqf.workflow.contents import ACCOUNT
 from icqf.workflow.fit import model_of, said, searcher
+from icqf.workflow.folders import write_folder
 from icqf.workflow.named import DECIMALS
 from icqf.workflow.options import StudyOptions
-from icqf.workflow.places import refuse_existing
 
 Callback = Callable[[Progress], object]
 Studies = dict[str, tuple[StudyOptions, Study]]
@@ -266,7 +264,6 @@ def write_meta(fit: MetaFit, folder: Path, *, force: bool = False) -> list[str]:
     >>> "meta.icqf" in names, "meta.html" in names
     (True, True)
     """
-    refuse_existing(folder, force=force)
     model, options = fit.model, fit.options
     tables = {
         "meta_scores": fit.scores,
@@ -279,7 +276,8 @@ def write_meta(fit: MetaFit, folder: Path, *, force: bool = False) -> list[str]:
         tables["hidden"] = (
             pd.concat(parts).set_index(["hidden", "instrument"]).reset_index(level=1).rename_axis("hidden")
         )
-    with new_folder(folder) as place:
+
+    def write(place: Path) -> None:
         for name, table in tables.items():
             write_table(table, place / f"{name}.{options.format}", decimals=DECIMALS)
         model.save(place / "meta.icqf")
@@ -287,11 +285,14 @@ def write_meta(fit: MetaFit, folder: Path, *, force: bool = False) -> list[str]:
         (place / "config.toml").write_text(head + options.to_toml(folder=folder), encoding="utf-8")
         page = meta_page(model, fit.battery, fit.comparisons, title=options.answers.name)
         write_document(place / "meta.html", page)
-        names = sorted([*(path.name for path in place.iterdir()), ACCOUNT])
-        text = json.dumps(_account(fit, names), indent=2, ensure_ascii=False)
-        (place / ACCOUNT).write_text(text + "\n", encoding="utf-8")
-        refuse_existing(folder, force=force)
-    return names
+
+    account = partial(_account, fit)
+    return write_folder(folder, "meta", write, account, force=force, inputs=files_of(fit.studies))
+
+
+def files_of(studies: Studies) -> list[Path]:
+    """Every file of the instruments of a battery."""
+    return list(dict.fromkeys(path for _, study in studies.values() for path in study.files))
 
 
 def _flat_index(table: pd.DataFrame) -> pd.DataFrame:
@@ -303,9 +304,8 @@ def _flat_index(table: pd.DataFrame) -> pd.DataFrame:
 def _account(fit: MetaFit, outputs: list[str]) -> dict[str, Any]:
     """The account that ``provenance.json`` gives; no participant, folder or user is named in it."""
     models = {**fit.model.instruments_, META: fit.model.meta_}
-    files = dict.fromkeys(path for _, study in fit.studies.values() for path in study.files)
     return {
-        **run_account(fit.options, fit.started, fit.seconds, files),
+        **run_account(fit.options, fit.started, fit.seconds, files_of(fit.studies)),
         "participants": fit.battery.n_participants,
         "models": {
             name: {

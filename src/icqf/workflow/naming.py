@@ -88,6 +88,14 @@ def rewrite_results(
     folder = Path(folder)
     recover(folder)
     account = account_in(folder)
+    for name in files_in(folder):
+        if (folder / name).is_symlink() or not (folder / name).is_file():
+            raise InputError(
+                f"{folder / name}: this is a link, or not a file; results with such a "
+                "part are not written again.",
+                code="link",
+                remedy="Move it elsewhere.",
+            )
     model = ICQF.load(folder / "model.icqf")
     format = _format_in(folder)
     old = list(model.factor_names_)
@@ -104,7 +112,7 @@ def rewrite_results(
         report = renamed(report, shown)
     with new_folder(folder) as place:
         for name in files_in(folder):
-            (place / name).parent.mkdir(exist_ok=True)
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(folder / name, place / name)
         write_named(place, model, report, format=format, figures=(folder / FIGURES).is_dir())
         _rename_scores(place / f"scores.{format}", old, model.factor_names_, format)

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError, listed
@@ -20,50 +21,128 @@ _EACH = 100  # bytes of each participant's scores, and of each item's loadings
 _EACH_IN_REPORT = 1000  # bytes of each item in the report
 
 
-def refuse_results(folder: Path, questionnaire: Questionnaire, *, format: str, force: bool) -> None:
+def refuse_results(
+    folder: Path,
+    tool: str,
+    questionnaire: Questionnaire,
+    *,
+    format: str,
+    force: bool,
+    inputs: Iterable[Path | None] = (),
+) -> None:
     """Refuse a place for the results of a fit: also a format without a writer, and a disk without room."""
-    refuse_existing(folder, force=force)
+    refuse_existing(folder, tool, force=force, inputs=inputs)
     require_writer(folder / f"scores.{format}", format)
     size = _LEAST + _EACH * questionnaire.n_participants + _EACH_IN_REPORT * questionnaire.n_items
     if shutil.disk_usage(folder.parent).free < size:
         raise no_room(folder)
 
 
-def refuse_existing(folder: Path, *, force: bool) -> None:
-    """Refuse a place for a folder of results that cannot or may not be written to."""
+def refuse_existing(folder: Path, tool: str, *, force: bool, inputs: Iterable[Path | None] = ()) -> None:
+    """Refuse a place for a folder of results that cannot or may not be written to.
+
+    What is there is replaced only if it is nothing but results of the same `tool`, and none of it is read.
+    """
+    if _is_taken(folder, inputs):
+        _refuse_foreign(folder, tool)
+        if not force:
+            raise InputError(
+                f"{folder}: the folder already holds results.",
+                code="exists",
+                remedy="Choose another one, or give force=True to replace them.",
+            )
+
+
+def refuse_shared(folder: Path, tool: str, *, inputs: Iterable[Path | None] = ()) -> None:
+    """Refuse a place for results that are written one by one, unless it is new, empty or of the same `tool`.
+
+    Such a folder may also hold what its user has put there.
+    """
+    if _is_taken(folder, inputs, made=True) and tool_of(folder) != tool:
+        _refuse_foreign(folder, tool)
+
+
+def _is_taken(folder: Path, inputs: Iterable[Path | None], *, made: bool = False) -> bool:
+    """Whether a folder is there and holds something; refused where it cannot be one, or is read from.
+
+    With `made`, the folders above it are made if need be.
+    """
     _refuse_dangling(folder)
     recover(folder)
-    _refuse_parent(folder)
-    if folder.exists():
-        _refuse_content(folder, force=force)
-
-
-def _refuse_content(folder: Path, *, force: bool) -> None:
+    _refuse_parent(
+        next(each for each in (folder, *folder.parents) if each.parent.exists()) if made else folder
+    )
+    if not folder.exists():
+        return False
     if not folder.is_dir():
         raise InputError(f"{folder}: this is a file; name a folder for the results.")
-    present = {*files_in(folder)}
-    if not any(folder.iterdir()):
-        return
-    foreign = sorted(present - _own_files(folder))
+    _refuse_read(folder, inputs)
+    return any(folder.iterdir())
+
+
+def _refuse_foreign(folder: Path, tool: str) -> None:
+    empty = {
+        f"{each.relative_to(folder)}/"
+        for each in folder.rglob("*")
+        if each.is_dir() and not any(each.iterdir())
+    }
+    foreign = sorted({*files_in(folder), *empty} - _own_files(folder))
     if foreign:
         raise InputError(
             f"{folder}: the folder holds files that are not results of an earlier run ({listed(foreign)}). "
             "Choose another folder, or move them."
         )
-    if not force:
+    kind = tool_of(folder)
+    if kind != tool:
+        found = f"results of icqf {kind}" if kind else "results of an earlier version"
         raise InputError(
-            f"{folder}: the folder already holds results.",
-            code="exists",
-            remedy="Choose another one, or give force=True to replace them.",
+            f"{folder}: the folder holds {found}, and icqf {tool} replaces only its own. "
+            "Choose another folder.",
+            code="other-results",
         )
 
 
+def _refuse_read(folder: Path, inputs: Iterable[Path | None]) -> None:
+    """Refuse a folder that holds something that is read, under whatever name."""
+    inside, held = folder.resolve(), {_identity(folder / name) for name in files_in(folder)}
+    for path in inputs:
+        if path is None:
+            continue
+        parts = (each for each in path.rglob("*") if each.suffix.lower() in PARQUET) if path.is_dir() else ()
+        for each in (path, *parts):
+            places = (each.resolve(), each.parent.resolve() / each.name)
+            if any(place.is_relative_to(inside) for place in places) or _identity(each) in held - {None}:
+                raise InputError(
+                    f"{folder}: the folder holds {each.name!r}, which is read and would be lost.",
+                    code="input",
+                    remedy="Choose another folder.",
+                )
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_dev, about.st_ino
+
+
+def tool_of(folder: Path) -> str:
+    """The command whose results a folder holds; empty where it does not say."""
+    return str(_account_in(folder).get("tool", ""))
+
+
 def _own_files(folder: Path) -> set[str]:
+    outputs = _account_in(folder).get("outputs")
+    return {str(name) for name in outputs} if isinstance(outputs, list) else set()
+
+
+def _account_in(folder: Path) -> dict[str, Any]:
     try:
         account = json.loads((folder / ACCOUNT).read_text(encoding="utf-8"))
-        return {str(name) for name in account["outputs"]} if account["program"] == "icqf" else set()
-    except (OSError, ValueError, KeyError, TypeError):
-        return set()
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return account if isinstance(account, dict) and account.get("program") == "icqf" else {}
 
 
 def refuse_file(path: Path, *, force: bool, inputs: Iterable[Path | None] = ()) -> None:
@@ -78,23 +157,14 @@ def refuse_file(path: Path, *, force: bool, inputs: Iterable[Path | None] = ()) 
         )
     _refuse_dangling(path)
     _refuse_parent(path)
+    if path.exists():
+        _refuse_part(path)
     if path.exists() and not force:
         raise InputError(
             f"{path}: the file is already there.",
             code="exists",
             remedy="Choose another one, or give force=True to replace it.",
         )
-
-
-def refuse_page(page: Path, *, force: bool) -> None:
-    """Refuse a place for a page and what stands beside it, in a folder that may have to be made."""
-    folder = page.parent
-    _refuse_dangling(folder)
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: this is a file; name a folder for the results.")
-    _refuse_parent(next(path for path in (page, *page.parents) if path.parent.exists()))
-    if page.exists():  # of an earlier run, which went through
-        refuse_file(page, force=force)
 
 
 def refuse_table(
@@ -108,6 +178,18 @@ def refuse_table(
             f"{path}: a table is written as {', '.join(WRITABLE)}; give the name one of these endings."
         )
     require_writer(path, ending)
+
+
+def _refuse_part(path: Path) -> None:
+    """Refuse to replace one file of a folder of results, which would then not be what its account says."""
+    place = path.parent.resolve() / path.name
+    for folder in place.parents[:2]:
+        if place.relative_to(folder).as_posix() in _own_files(folder):
+            raise InputError(
+                f"{path}: this file belongs to the results in {str(folder.name)!r}.",
+                code="input",
+                remedy="Choose another place.",
+            )
 
 
 def _is_of(path: Path, read: Path) -> bool:

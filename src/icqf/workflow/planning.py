@@ -87,13 +87,12 @@ def write_plan(
         (place / "plan.md").write_text(plan_page(found, command), encoding="utf-8")
 
     account = tool_account(
-        "plan",
         files=files,
         options=options,
         started=started or datetime.now(UTC),
         result={"sentence": found.sentence},
     )
-    return write_folder(Path(folder), write, account, force=force)
+    return write_folder(Path(folder), "plan", write, account, force=force, inputs=files)
 
 
 def plan_page(found: SamplePlan, command: str = "") -> str:

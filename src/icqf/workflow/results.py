@@ -22,6 +22,7 @@ def write_results(
     fit: StudyFit,
     folder: str | os.PathLike[str],
     *,
+    tool: str = "fit",
     force: bool = False,
     callback: Callback | None = None,
 ) -> list[str]:
@@ -32,8 +33,10 @@ def write_results(
     fit : StudyFit
         What to write.
     folder : path
-        Where. An existing folder of results is replaced only with `force`; any other folder that holds
-        something is refused.
+        Where. An existing folder of results is replaced only with `force`, and only if they are of the same
+        `tool`; any other folder that holds something is refused.
+    tool : str
+        The command whose results these are.
     force : bool
         Whether to replace earlier results.
     callback : callable, optional
@@ -66,7 +69,12 @@ def write_results(
         for writer in WRITERS:
             writer(fit, place, target)
 
-    return write_folder(target, write, lambda names: account_of(fit, outputs=names), force=force)
+    return write_folder(
+        *(target, tool, write),
+        lambda names: account_of(fit, outputs=names),
+        force=force,
+        inputs=fit.study.files,
+    )
 
 
 def _tables(fit: StudyFit, place: Path, folder: Path) -> None:

@@ -111,7 +111,6 @@ def write_short_form(
 
     worst, least = form.worst
     account = tool_account(
-        "shortform",
         files=read.files,
         options=options,
         started=started or datetime.now(UTC),
@@ -124,7 +123,7 @@ def write_short_form(
             "held_out": form.n_held_out,
         },
     )
-    return write_folder(Path(folder), write, account, force=force)
+    return write_folder(Path(folder), "shortform", write, account, force=force, inputs=read.files)
 
 
 def items_of(form: ShortForm, read: ModelledAnswers) -> list[Item]:

@@ -350,7 +350,12 @@ def write_visits(fit: VisitsFit, folder: str | os.PathLike[str], *, force: bool 
             pictures = visit_figures(fit, place)
             (place / "report.html").write_text(visit_page(fit, pictures), encoding="utf-8")
 
-    return write_folder(Path(folder), write, lambda names: _account(fit, names), force=force)
+    return write_folder(
+        *(Path(folder), "longitudinal", write),
+        lambda names: _account(fit, names),
+        force=force,
+        inputs=fit.study.files,
+    )
 
 
 def _account(fit: VisitsFit, outputs: list[str]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import click
 from icqf.cli.support.job import announce, job, journal_for, only_show, say
 from icqf.cli.support.many import ManyCommand
 from icqf.cli.support.options import FILE, options_of, study_options
+from icqf.cli.support.progress import refuse_progress
 from icqf.cli.support.terminal import echo
 from icqf.cli.support.text import choice_text, model_text, no_structure, rules_text
 
@@ -31,7 +32,9 @@ Examples:
 @click.option("--resume", is_flag=True, help="Continue an interrupted run.")
 @click.option("--top", type=click.IntRange(1), default=5, help="Items shown for each factor.")
 @click.option("--dry-run", is_flag=True, help="Show what would be analysed, and stop there.")
-@click.option("--progress", type=FILE, help="File to keep the progress in, as JSON.")
+@click.option(
+    "--progress", type=FILE, help="File to keep the progress in, as JSON; new, or of an earlier run."
+)
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
 @click.pass_context
 def command(
@@ -50,7 +53,7 @@ def command(
     The number of factors and the penalty are chosen by cross-validation unless both are given.
     """
     from icqf.workflow.fit import fit_study
-    from icqf.workflow.places import refuse_file, refuse_results
+    from icqf.workflow.places import refuse_results
     from icqf.workflow.read import input_files, read_study
     from icqf.workflow.results import write_results
 
@@ -59,10 +62,11 @@ def command(
         only_show(read_study(options))
         return
     study = read_study(options)
-    refuse_results(out, study.questionnaire, format=options.format, force=force)
-    if progress is not None:
-        refuse_file(progress, force=True, inputs=input_files(options))
+    files = (*input_files(options), ctx.params["config"])
+    refuse_results(*(out, "fit", study.questionnaire), format=options.format, force=force, inputs=files)
     journal = journal_for(out, options, resume=resume)
+    if progress is not None:
+        refuse_progress(progress, out, journal)
     announce(study, quiet=quiet)
     with job(ctx, journal, quiet=quiet, progress=progress) as meter:
         fit = fit_study(options, study=study, checkpoint=journal, callback=meter)

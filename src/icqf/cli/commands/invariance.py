@@ -67,7 +67,7 @@ def command(
     asked = {"permutations": permutations, "bootstrap": bootstrap, "seed": seed}
     StudyOptions.of({"answers": "-", "seed": seed, "jobs": jobs})  # refuses what they cannot be
     read = read_for_model(beside=[by], **modelled_options_of(ctx))
-    refuse_existing(out, force=force)
+    refuse_existing(out, "invariance", force=force, inputs=read.files)
     journal = journal_beside(out, resume=resume)
     say(read.notes, quiet=quiet)
     with job(ctx, journal, quiet=quiet, what="Comparing groups", unit="parts") as meter:

@@ -93,7 +93,10 @@ def command(ctx: click.Context, out: Path, force: bool, resume: bool, quiet: boo
 
     options = options_of(ctx, LongitudinalOptions)
     study = read_visits(options)
-    refuse_results(out, study.questionnaire, format=options.format, force=force)
+    files = (*study.files, ctx.params["config"])
+    refuse_results(
+        *(out, "longitudinal", study.questionnaire), format=options.format, force=force, inputs=files
+    )
     journal = journal_for(out, options, resume=resume)
     say(study.questionnaire.notes, quiet=quiet)
     with job(ctx, journal, quiet=quiet) as meter:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from icqf.cli.support.options import FILE, options_of, study_options
 from icqf.cli.support.terminal import echo
 from icqf.cli.support.text import meta_text
 from icqf.cli.support.wording import worded
+from icqf.jobs.journal import remove_journals
 
 
 @click.command(
@@ -66,12 +66,12 @@ def command(
     the others. Files: scores and loadings of the meta-factors, loadings composed down to items, the model, a
     page and a figure of the three levels.
     """
-    from icqf.workflow.meta import fit_battery, read_battery, write_meta
+    from icqf.workflow.meta import files_of, fit_battery, read_battery, write_meta
     from icqf.workflow.places import refuse_existing
 
     options = options_of(ctx)
     studies = read_battery(options)
-    refuse_existing(out, force=force)
+    refuse_existing(out, "meta", force=force, inputs=(*files_of(studies), ctx.params["config"]))
     for name, (_own, study) in studies.items():
         n, m = study.questionnaire.answers.shape
         say([f"{name}: {n} participants, {m} items."], quiet=quiet)
@@ -81,7 +81,7 @@ def command(
     with folder_job(ctx, journals, resume=resume, quiet=quiet) as meter:
         fit = fit_battery(options, studies=studies, compare=compare, checkpoint=journals, callback=meter)
         names = write_meta(fit, out, force=force)
-    shutil.rmtree(journals, ignore_errors=True)
+    remove_journals(journals)
     if quiet:
         return
     say(fit.warnings)

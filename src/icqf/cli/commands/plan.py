@@ -70,6 +70,7 @@ def command(
     from icqf.workflow.read import input_files, read_study
 
     started, options = datetime.now(UTC), options_of(ctx)
+    files = input_files(options)
     if options.answers.suffix.lower() == ".icqf":
         for name in ctx.params:
             typed_in = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
@@ -79,17 +80,16 @@ def command(
                     "leave it out.",
                     ctx,
                 )
-        model, pilot, files = ICQF.load(options.answers), None, input_files(options)
-        refuse_existing(out, force=force)
+        model, pilot = ICQF.load(options.answers), None
+        refuse_existing(out, "plan", force=force, inputs=(*files, ctx.params["config"]))
         journal = journal_beside(out, resume=resume)
     else:
         study = read_study(options)
-        refuse_existing(out, force=force)
+        refuse_existing(out, "plan", force=force, inputs=(*files, ctx.params["config"]))
         journal = journal_beside(out, resume=resume)
         announce(study, quiet=quiet)
         with Meter(quiet=quiet) as meter:
             model, pilot = pilot_of(options, study, callback=meter)
-        files = input_files(options)
     with job(ctx, journal, quiet=quiet, what="Simulating studies", unit="studies") as meter:
         found = plan(
             *(model, pilot),

@@ -58,18 +58,19 @@ def command(
         )
     study = read_study(options)
     beside = None if out is None else out.with_name(f"{out.stem}-rules{out.suffix}")
+    files = (*input_files(options), ctx.params["config"])
     if out is not None:
-        refuse_table(out, force=force, inputs=input_files(options))
+        refuse_table(out, force=force, inputs=files)
     if beside is not None and options.all_rules:
-        refuse_file(beside, force=force)
-        refuse_file(beside.with_suffix(".json"), force=force)
+        refuse_file(beside, force=force, inputs=files)
+        refuse_file(beside.with_suffix(".json"), force=force, inputs=files)
     journal = journal_for(Path(options.answers.stem) if out is None else out, options, resume=resume)
     announce(study, quiet=quiet)
     with job(ctx, journal, quiet=quiet) as meter:
         search = select_study(options, study, checkpoint=journal, callback=meter)
         rules = rules_of_study(study, search=search, seed=options.seed) if options.all_rules else None
         if out is not None:
-            refuse_table(out, force=force)  # it may have come while the search ran
+            refuse_table(out, force=force, inputs=files)  # it may have come while the search ran
             write_table(search.cv_results_, out)
         if beside is not None and rules is not None:
             write_rules(rules, beside)

@@ -90,7 +90,8 @@ def command(
         read = read_for_battery(**files)
     else:
         read = read_for_model(groups=groups, **files)
-    refuse_existing(out, force=force)
+    table = None if minutes is None else Path(minutes)
+    refuse_existing(out, "shortform", force=force, inputs=(*read.files, table))
     say(read.notes, quiet=quiet)
     with job(ctx, None, quiet=quiet, what="Choosing items", unit="items") as meter:
         form = shorten_study(read, callback=meter, random_state=seed, **asked)

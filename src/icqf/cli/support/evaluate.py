@@ -69,18 +69,23 @@ def evaluation_options(methods: Sequence[str], *, out: str, labels: str) -> Call
 def evaluate(ctx: click.Context, experiment: Experiment, given: dict[str, Any]) -> None:
     """Read the study, run the experiment on it, and print its page."""
     from icqf.workflow.evaluation import evaluate_study
-    from icqf.workflow.places import refuse_page
+    from icqf.workflow.places import refuse_file, refuse_shared
     from icqf.workflow.read import read_study
 
     options, out, quiet = options_of(ctx), given["out"], given["quiet"]
     study = read_study(options, labels=given["labels"])
-    refuse_page(out / f"{ctx.info_name}.md", force=given["force"])
+    tool = str(ctx.info_name)
+    refuse_shared(out, tool, inputs=(*study.files, given["config"]))
+    page = out / f"{tool}.md"
+    if page.exists() and not given["force"]:
+        refuse_file(page, force=False)
     announce(study, quiet=quiet)
     with resumable(ctx, out, quiet=quiet) as meter:
         page = evaluate_study(
             experiment,
             study,
             options,
+            tool=tool,
             out=out,
             n_splits=given["splits"],
             sizes=given["sizes"],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,9 +13,10 @@ import click
 
 from icqf.cli.support.many import RAW
 from icqf.cli.support.progress import Meter
-from icqf.cli.support.terminal import echo
+from icqf.cli.support.terminal import echo, stopped
 from icqf.cli.support.wording import worded
 from icqf.errors import InputError
+from icqf.jobs.journal import remove_journals
 
 if TYPE_CHECKING:
     from icqf.data.study import Study
@@ -124,7 +124,7 @@ def job(
             raise
     except KeyboardInterrupt:
         if journal is None or not journal.exists():
-            echo("Stopped. Nothing was written.", err=True)
+            echo(stopped(progress), err=True)
         else:
             words = [word for word in ctx.meta.get(RAW, []) if word != "--resume"]
             command = shlex.join(["icqf", ctx.info_name or "", *words, "--resume"])
@@ -157,8 +157,8 @@ def folder_job(ctx: click.Context, journals: Path, *, resume: bool, quiet: bool)
             yield meter
     except KeyboardInterrupt:
         if not journals.exists() or not any(map(_kept, journals.iterdir())):
-            shutil.rmtree(journals, ignore_errors=True)
-            echo("Stopped. Nothing was written.", err=True)
+            remove_journals(journals)
+            echo(stopped(), err=True)
         else:
             words = [word for word in ctx.meta.get(RAW, []) if word != "--resume"]
             command = shlex.join(["icqf", ctx.info_name or "", *words, "--resume"])
@@ -166,7 +166,7 @@ def folder_job(ctx: click.Context, journals: Path, *, resume: bool, quiet: bool)
         ctx.exit(INTERRUPTED)
     except InputError:
         if began_here:
-            shutil.rmtree(journals, ignore_errors=True)
+            remove_journals(journals)
         raise
 
 
@@ -180,11 +180,11 @@ def resumable(
         with meter:
             yield meter
     except KeyboardInterrupt:
-        echo(
-            f"Stopped. {meter.done} of {meter.total} {unit} are kept in {out}; give the same command again "
-            "to continue.",
-            err=True,
-        )
+        if not out.is_dir():
+            echo(stopped(), err=True)
+        else:
+            share = f"{meter.done} of {meter.total} {unit} are" if meter.total else "What is finished is"
+            echo(f"Stopped. {share} kept in {out}; give the same command again to continue.", err=True)
         ctx.exit(INTERRUPTED)
 
 

@@ -13,11 +13,14 @@ from typing import Any
 import click
 
 from icqf.cli.support.terminal import escaped
+from icqf.errors import InputError
 from icqf.io.atomic import write_bytes
 
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_DRAWINGS = 0.1
 BAR = 24
+_MARK = {"program": "icqf", "file": "progress"}
+_LONGEST = 2**16
 
 
 class Meter:
@@ -106,7 +109,7 @@ class Meter:
     def _write(self, what: str, text: str, done: int = 0, total: int = 0) -> None:
         """Put the progress into the file, which is whole whenever it is read."""
         if self.file is not None:
-            content = {"what": what, "text": text, "done": done, "total": total}
+            content = {**_MARK, "what": what, "text": text, "done": done, "total": total}
             write_bytes(self.file, json.dumps(content).encode())
 
     def _due(self, seconds: float) -> bool:
@@ -120,6 +123,32 @@ class Meter:
         """Write a line over the one that was drawn before."""
         width = shutil.get_terminal_size().columns - 1
         click.echo(f"\r\x1b[K{text[:width]}", err=True, nl=False, color=True)
+
+
+def refuse_progress(path: Path, out: Path, journal: Path | None) -> None:
+    """Refuse a place for the progress that is neither new nor an earlier progress file, or that is needed."""
+    from icqf.workflow.places import refuse_file
+
+    refuse_file(path, force=True)
+    place = path.parent.resolve() / path.name
+    others = [each.parent.resolve() / each.name for each in (out, journal) if each is not None]
+    if place in others or place.is_relative_to(out.resolve()):
+        raise InputError(f"{path}: the results are written there. Choose another place for the progress.")
+    if (path.exists() or path.is_symlink()) and not _is_progress(path):
+        raise InputError(
+            f"{path}: this file is there, and it is not the progress of an earlier run. Choose another place "
+            "for the progress."
+        )
+
+
+def _is_progress(path: Path) -> bool:
+    try:
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > _LONGEST:
+            return False
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and _MARK.items() <= found.items()
 
 
 def duration(seconds: float) -> str:

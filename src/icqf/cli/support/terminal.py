@@ -31,3 +31,11 @@ def echo(text: object, *, err: bool = False) -> None:
 def write_data(text: str) -> None:
     """Print a file's content: as it is into a pipe or a file, and escaped on a terminal."""
     sys.stdout.write(escaped(text) if sys.stdout.isatty() else text)
+
+
+def stopped(progress: Path | None = None) -> str:
+    """Say that the work was stopped, and what it had written by then, besides the file of its progress."""
+    places = [str(path) for path in written() if path != progress]
+    if places:
+        return f"Stopped. Already written: {listed(places)}."
+    return "Stopped. Nothing was written." if progress is None else "Stopped. No results were written."
