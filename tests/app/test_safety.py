@@ -277,12 +277,11 @@ def test_a_link_in_a_run_leads_nowhere_else(server, done, tmp_path):
         answer = server.get(f"/runs/{run.id}/files/{kind}/notes.txt")
         assert answer.status == 400 and "secret" not in answer.text
     (run.results / "gone.txt").symlink_to(tmp_path / "nothing")
-    page = server.get(f"/runs/{run.id}/results")
-    assert page.status == 200 and "notes.txt" not in page.text and "gone.txt" not in page.text
-    assert server.get(f"/runs/{run.id}/all.zip").status == 200
     (run.results / "report.html").unlink()
     (run.results / "report.html").symlink_to(secret)
-    assert server.get(f"/runs/{run.id}/report").status == 400
+    for page in ("results", "report", "all.zip", "score", "check", "fit"):
+        answer = server.get(f"/runs/{run.id}/{page}")
+        assert answer.status == 400 and "This run is damaged" in answer.text and "secret" not in answer.text
     server.post(f"/runs/{run.id}/remove")
     assert secret.read_text() == "secret"
 
@@ -322,7 +321,7 @@ def test_a_damaged_run_does_not_hide_the_others(account, server, done):
     run.config.write_bytes(account)
     for path in ("/", "/history", "/compare", f"/runs/{done}/results"):
         assert server.get(path).status == 200, path
-    assert "its account cannot be read" in server.get("/history").text
+    assert "its account of the results, provenance.json, cannot be read" in server.get("/history").text
     answer = server.get(f"/runs/{run.id}/results")
     assert answer.status == 400, answer.text
     assert server.post(f"/runs/{run.id}/remove").status == 303

@@ -41,6 +41,10 @@ def remedy(server, run, label):
     return server.page(f"/runs/{run}/check")
 
 
+def version_in(page):
+    return re.search(r'name="version" value="([^"]*)"', page)[1]
+
+
 def finished(run, seconds=60):
     until = time.monotonic() + seconds
     while process.is_running(run):
@@ -79,9 +83,10 @@ def test_an_old_page_cannot_undo_what_another_tab_did(server):
 def test_the_codebook_is_edited_in_place(server):
     run = server.opened(content=messy())
     server.page(f"/runs/{run}/check")
-    names = re.findall(r'name="name" value="([^"]*)"', server.get(f"/runs/{run}/codebook").text)
+    page = server.get(f"/runs/{run}/codebook").text
+    names = re.findall(r'name="name" value="([^"]*)"', page)
     assert names[:2] == ["q01", "q02"] and {"q99", "age", "sex"} < set(names)
-    form = {"name": names}
+    form = {"name": names, "version": version_in(page)}
     for at, name in enumerate(names[:12]):
         form |= {
             f"min-{at}": "0",

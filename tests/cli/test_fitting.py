@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from icqf import ICQF
-from icqf.io import read_table
+from icqf.io import atomic, read_table
 from icqf.workflow import results as results_module
 
 NAMES = [
@@ -199,7 +199,10 @@ def test_an_error_leaves_the_old_results(run, usual, tmp_path, monkeypatch, left
 
 def test_results_that_a_crash_set_aside_come_back(run, usual, results, tmp_path, left_behind):
     out = tmp_path / "out"
-    shutil.copytree(results, tmp_path / ".out.old")  # as between the two renames of a replacement
+    with atomic._own_folder(out) as own:  # as between the two renames of a replacement
+        shutil.copytree(own, tmp_path / ".out.0123abcd.partial")
+    shutil.copytree(results, tmp_path / ".out.0123abcd.partial" / "old")
+    (tmp_path / ".out.0123abcd.partial" / "new").mkdir()
     result = run("fit", *usual, "--out", out)
     assert result.exit_code == 2 and "already holds results" in result.stderr
     assert sorted(path.name for path in out.iterdir()) == NAMES

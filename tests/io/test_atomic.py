@@ -159,10 +159,9 @@ def test_what_somebody_else_made_is_never_touched(tmp_path):
 def test_an_earlier_folder_is_kept_where_another_has_come_in_its_place(tmp_path):
     with new_folder(tmp_path / "out") as place:
         (place / "a").write_text("old")
-    words = [sys.executable, "-c", CHILD.replace("fatal, steps = int(sys.argv[2])", "fatal, steps = 0")]
-    code = "real = atomic._move_in\natomic._move_in = lambda place, target, aside: (target.rename(aside), os._exit(9))"
-    words[-1] = words[-1].replace("with atomic", code + "\nwith atomic")
-    assert subprocess.run([*words, str(tmp_path / "out"), "0"], check=False).returncode == 9
+    dies = "atomic._move_in = lambda place, target, aside: (target.rename(aside), os._exit(9))\n"
+    words = [sys.executable, "-c", CHILD.replace("with atomic", dies + "with atomic"), tmp_path / "out", "0"]
+    assert subprocess.run(words, check=False).returncode == 9
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "diary.txt").write_text("of somebody else")
     with new_folder(tmp_path / "other"):

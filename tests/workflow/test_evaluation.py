@@ -31,16 +31,16 @@ ASKED = {
 
 
 @pytest.fixture
-def design():
-    seen = []
+def design(tmp_path):
+    seen, out = [], tmp_path / "out"
 
     def experiment(studies, design):
         seen.append(design)
         return design.out / "page.md"
 
     options = StudyOptions.of(ASKED)
-    page = evaluate_study(experiment, Study(load_demo()), options, out=Path("out"), names=("icqf", "l1-nmf"))
-    assert page == Path("out/page.md")
+    given = {"tool": "stability", "out": out, "names": ("icqf", "l1-nmf")}
+    assert evaluate_study(experiment, Study(load_demo()), options, **given) == out / "page.md"
     return seen[0]
 
 
@@ -77,6 +77,8 @@ def test_small_categories_are_refused_in_the_study_and_taken_in_its_parts():
         {"answers": "answers.csv", "n_components": 2, "beta": 0.1, "smallest_category": 13}
     )
     with pytest.raises(InputError, match="12 participants in the category 'other', fewer than 13"):
-        evaluate_study(lambda *_: Path(), Study(demo.with_confounds(few)), asked, out=Path("out"))
+        evaluate_study(
+            lambda *_: Path(), Study(demo.with_confounds(few)), asked, tool="stability", out=Path("out")
+        )
     part = demo.with_confounds(few).take(range(11, 300))
     assert "other" in ICQFMethod((2,), (0.1,)).fit(part, random_state=0).model.confound_names_

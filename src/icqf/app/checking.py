@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -24,6 +27,12 @@ from icqf.workflow.remedies import Remedy, remedies_of, reversing_all
 
 ROWS = 60  # of the codebook on one page
 COLUMNS = ("wording", "min", "max", "subscale", "missing", "labels")
+# What can be edited, as the page calls it.
+_EDITED = {
+    **{"use": "used", "wording": "wording", "min": "lowest", "max": "highest", "reverse": "reversed"},
+    **{"subscale": "subscale", "missing": "missing", "labels": "labels"},
+}
+_SAVING = threading.Lock()
 
 
 @page
@@ -98,7 +107,7 @@ def codebook(asked: Asked) -> Response:
     """Show a part of the codebook to edit."""
     run = asked.the_run
     rows = _grid(asked.top.desk.look_at(run).future.result())
-    return _codebook_page(asked, run, rows)
+    return _codebook_page(asked, run, rows, rows)
 
 
 @page
@@ -106,9 +115,18 @@ def save_codebook(asked: Asked) -> Response:
     """Write the codebook as it was edited; the fit then follows it alone."""
     run = asked.the_run
     process.require_idle(run)
-    rows = _grid(asked.top.desk.look_at(run).future.result())
+    with _SAVING:
+        return _saved(asked, run)
+
+
+def _saved(asked: Asked, run: Run) -> Response:
+    """Save the rows that were sent, unless they were changed in another tab since they were shown."""
+    saved = _grid(asked.top.desk.look_at(run).future.result())
+    rows = [dict(row) for row in saved]
     known = {row["name"]: row for row in rows}
-    for at, name in enumerate(asked.texts("name")):
+    names = asked.texts("name")
+    changed = asked.text("version") != _version([row for name in names if (row := known.get(name))])
+    for at, name in enumerate(names):
         if name in known:
             known[name].update(
                 {column: asked.text(f"{column}-{at}") for column in COLUMNS},
@@ -120,7 +138,9 @@ def save_codebook(asked: Asked) -> Response:
         if not items:
             raise InputError("No item is left.", remedy="Keep at least one row ticked.")
     except InputError as error:
-        return _codebook_page(asked, run, rows, fault=str(error))
+        return _codebook_page(asked, run, rows, saved, fault=str(error))
+    if changed:
+        return _codebook_page(asked, run, rows, saved, others=_differences(saved, rows))
     path = run.folder / DATA / "codebook-edited.csv"
     path.parent.mkdir(exist_ok=True)
     write_bytes(path, format_codebook(items).encode())
@@ -129,17 +149,53 @@ def save_codebook(asked: Asked) -> Response:
     return to(of_run(run, f"codebook?from={ahead}") if ahead.isdigit() else of_run(run, "check"))
 
 
-def _codebook_page(asked: Asked, run: Run, rows: list[dict[str, Any]], *, fault: str = "") -> Response:
+def _version(rows: list[dict[str, Any]]) -> str:
+    """What tells rows of the codebook from the same rows after a change."""
+    content = [[row[name] for name in ("name", *_EDITED)] for row in rows]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+
+
+def _differences(saved: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[str]:
+    """Where the rows of the page differ from those that are saved, in words."""
+    return [
+        f"{mine['name']}, {_EDITED[name]}: {_shown(theirs[name])} is saved, yours is {_shown(mine[name])}"
+        for theirs, mine in zip(saved, rows, strict=True)
+        for name in _EDITED
+        if theirs[name] != mine[name]
+    ]
+
+
+def _shown(value: Any) -> str:
+    return {True: "yes", False: "no", "": "nothing"}.get(value) or f"“{value}”"
+
+
+def _codebook_page(
+    asked: Asked,
+    run: Run,
+    rows: list[dict[str, Any]],
+    saved: list[dict[str, Any]],
+    *,
+    fault: str = "",
+    others: list[str] | None = None,
+) -> Response:
+    """A part of the codebook to edit: `rows`, of which `saved` is the present state.
+
+    `others` lists what differs where the rows were changed in another tab meanwhile.
+    """
     sought = asked.request.query_params.get("find", "").strip().lower()
     chosen = [row for row in rows if sought in f"{row['name']} {row['wording']}".lower()]
     given = asked.request.query_params.get("from", "0")
     wanted = int(given) if given.isdecimal() and len(given) < 10 else 0
     first = wanted if wanted < len(chosen) else 0
+    part = chosen[first : first + ROWS]
+    kept = {row["name"]: row for row in saved}
     return shown(
         asked,
         "codebook.html",
         step="check",
-        rows=chosen[first : first + ROWS],
+        rows=part,
+        version=_version([kept[row["name"]] for row in part]),
+        others=others,
         first=first,
         ahead=first + ROWS if first + ROWS < len(chosen) else "",
         before=max(first - ROWS, 0) if first else "",
@@ -147,7 +203,7 @@ def _codebook_page(asked: Asked, run: Run, rows: list[dict[str, Any]], *, fault:
         find=sought,
         fault=fault,
         fixed=run.done or process.is_running(run),
-        code=400 if fault else 200,
+        code=400 if fault else 200 if others is None else 409,
     )
 
 
@@ -226,7 +282,7 @@ def _shared(run: Run, options: StudyOptions, look: StudyLook | None) -> dict[str
         "ranges": ", ".join(f"{name}={low:g}:{high:g}" for name, low, high in options.confound_ranges),
         "fixed": run.done or process.is_running(run),
         "command": command("check", "--config", run.config),
-        "config": run.config.read_text(encoding="utf-8"),
+        "config": run.settings,
     }
 
 

@@ -106,7 +106,7 @@ def _form(asked: Asked, run: Run, values: dict[str, Any], *, fault: str = "") ->
         said=process.said(run) if state == "stopped" else "",
         fixed=run.done,
         command=command("fit", "--config", run.config, "--out", "results"),
-        config=run.config.read_text(encoding="utf-8"),
+        config=run.settings,
         code=400 if fault else 200,
     )
 

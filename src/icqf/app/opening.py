@@ -100,14 +100,14 @@ def again(asked: Asked) -> Response:
 @page
 def removal(asked: Asked) -> Response:
     """Ask before a run is removed."""
-    return shown(asked, "remove.html", row=_row(asked.the_run))
+    return shown(asked, "remove.html", row=_row(asked.any_run))
 
 
 @page
 def remove(asked: Asked) -> Response:
     """End a run's fit, and remove its data and results."""
-    process.stop(asked.the_run)
-    asked.top.runs.remove(asked.the_run)
+    process.stop(asked.any_run)
+    asked.top.runs.remove(asked.any_run)
     return to("/history")
 
 
@@ -126,6 +126,8 @@ def _row(run: Run) -> dict[str, Any]:
                 f"{model['n_components']} factors, β {model['beta']:g}; {rows['fitted']} participants, "
                 f"{account['items']} items"
             )
-        except InputError:
-            row["found"] = "its account cannot be read"
+        except InputError as error:  # changed since its status was found
+            row["found"] = str(error)
+    elif row["status"] == "damaged":
+        row["found"] = run.damage
     return row

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -32,6 +33,7 @@ STATUS = {
     "done": "done",
     "stopped": "stopped",
     "failed": "refused",
+    "damaged": "damaged",
 }
 _MOST_FIELDS = 20_000
 _MOST_FILES = 8
@@ -60,7 +62,14 @@ class Asked:
 
     @property
     def the_run(self) -> Run:
-        """The run of the address; an error where there is none."""
+        """The run of the address; an error where there is none, or none that can be used."""
+        run = self.any_run
+        run.require_whole()
+        return run
+
+    @property
+    def any_run(self) -> Run:
+        """The run of the address, also a damaged one; an error where there is none."""
         if self.run is None:
             raise NoRun
         return self.run
@@ -101,7 +110,7 @@ def page(handler: Handler) -> Callable[[Request], Any]:
         if request.method == "POST":
             try:
                 form = await request.form(max_fields=_MOST_FIELDS, max_files=_MOST_FILES)
-            except FormParserError:
+            except (FormParserError, ValueError):
                 raise HTTPException(400, "This is not a form that the app understands.") from None
         asked = Asked(top, request, form, top.runs.get(request.path_params.get("run", "")))
         try:
@@ -119,9 +128,21 @@ def _answered(handler: Handler, asked: Asked) -> Response:
         said = "There is no such run in this folder. It may have been removed."
         return shown(asked, "fault.html", title="No such run", said=said, back="/history", code=404)
     except InputError as error:
+        return _refused(asked, str(error))
+    except OSError as error:  # of a folder that was changed, or cannot be written to
+        name = "" if error.filename is None else f"{Path(os.fsdecode(error.filename)).name}: "
+        return _refused(asked, f"{name}{error.strerror or error}.")
+
+
+def _refused(asked: Asked, said: str) -> Response:
+    """The page of what cannot be done, with the way back to the page of the app that it came from."""
+    try:
         came = urlsplit(asked.request.headers.get("referer", ""))
-        back = came.path or "/"
-        return shown(asked, "fault.html", title="This cannot be done", said=str(error), back=back, code=400)
+        own = came.netloc == asked.request.headers.get("host") and not came.path.startswith("//")
+    except ValueError:
+        own = False
+    back = came.path or "/" if own else "/"
+    return shown(asked, "fault.html", title="This cannot be done", said=said, back=back, code=400)
 
 
 def shown(asked: Asked, template: str, *, code: int = 200, **values: Any) -> HTMLResponse:
@@ -140,7 +161,7 @@ def shown(asked: Asked, template: str, *, code: int = 200, **values: Any) -> HTM
             **values,
         }
     )
-    return HTMLResponse(found, code)
+    return HTMLResponse(found.encode("utf-8", "replace"), code)  # a file may hold what is not text
 
 
 def to(address: str) -> RedirectResponse:
@@ -165,7 +186,7 @@ def _size(n: int) -> str:
 def _when(text: str) -> str:
     try:
         return datetime.fromisoformat(text).astimezone().strftime("%d %b %Y, %H:%M")
-    except ValueError:
+    except (ValueError, OverflowError, OSError):
         return ""
 
 

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from icqf.app.runs import CONFIG, RESULTS, Run
+from icqf.app.runs import CONFIG, RESULTS, Run, readable
 from icqf.errors import InputError
 
 LOCK = "fit.lock"
@@ -28,24 +28,28 @@ LOG = "log.txt"
 JOURNAL = f"{RESULTS}.journal"
 _SECONDS_TO_END = 10.0
 _MOST_LOG = 20_000
+_NOT_THROUGH_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _REFUSED = "Error: "  # how the command begins the sentence with which it refuses something
 _STARTING = threading.Lock()
 _CHILDREN: dict[Path, subprocess.Popen[bytes]] = {}  # of this server; a process that ended must be waited for
 
 
 def status(run: Run) -> str:
-    """Return "ready", "running", "done", "stopped" (it can be continued) or "failed"."""
+    """Return "ready", "running", "done", "stopped" (it can be continued), "failed" or "damaged"."""
+    if run.damage:
+        return "damaged"
     if is_running(run):
         return "running"
     if run.done:
         return "done"
-    if not (run.folder / LOG).exists():
+    if not os.path.exists(run.folder / LOG):
         return "ready"
     return "failed" if _REFUSED in said(run) else "stopped"
 
 
 def start(run: Run) -> None:
     """Begin the fit of a run, or go on with one that was stopped."""
+    run.require_whole()
     scheduler = run.options.scheduler
     if scheduler:  # of a run from somebody else, whose cluster would get the answers and run what it likes
         raise InputError(
@@ -58,13 +62,16 @@ def start(run: Run) -> None:
             return
         words = ["fit", "--config", CONFIG, "--out", RESULTS, "--progress", PROGRESS]
         words += ["--resume"] if (run.folder / JOURNAL).exists() else []
-        (run.folder / PROGRESS).unlink(missing_ok=True)
-        lock = os.open(run.folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-        log = os.open(run.folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        lock, log = _opened_lock(run.folder / LOCK), -1
         try:
             if not _lock(lock):  # another server has begun it
                 return
             os.truncate(lock, 0)
+            (run.folder / PROGRESS).unlink(missing_ok=True)
+            (run.folder / LOG).unlink(
+                missing_ok=True
+            )  # rather than emptied: it may be a name of another file
+            log = os.open(run.folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             child = subprocess.Popen(
                 [sys.executable, "-P", "-m", "icqf", *words],  # -P: nothing is imported from the run's folder
                 cwd=run.folder,
@@ -78,7 +85,8 @@ def start(run: Run) -> None:
             _CHILDREN[run.folder] = child
         finally:
             os.close(lock)
-            os.close(log)
+            if log >= 0:
+                os.close(log)
 
 
 def stop(run: Run) -> None:
@@ -111,7 +119,7 @@ def is_running(run: Run) -> bool:
         child = None
     try:
         fcntl: Any = importlib.import_module("fcntl")
-        lock = os.open(run.folder / LOCK, os.O_RDWR)
+        lock = os.open(run.folder / LOCK, os.O_RDWR | _NOT_THROUGH_LINKS)
     except ImportError:  # not on Windows, where only this server's own processes are known
         return child is not None
     except OSError:
@@ -128,22 +136,29 @@ def is_running(run: Run) -> bool:
 def progress(run: Run) -> dict[str, Any]:
     """Return how far the fit is: what is done, in words, and numbers done and in all (0: not counted)."""
     try:
-        found = json.loads((run.folder / PROGRESS).read_text(encoding="utf-8"))
+        found = json.loads(_tail(run.folder / PROGRESS, _MOST_LOG))
         return {
-            "what": str(found["what"]),
-            "text": str(found["text"]),
+            "what": readable(str(found["what"])),
+            "text": readable(str(found["text"])),
             "done": int(found["done"]),
             "total": int(found["total"]),
         }
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return {"what": "Reading the file", "text": "", "done": 0, "total": 0}
 
 
 def said(run: Run) -> str:
     """Return what the command wrote while it ran, its last part where that is long."""
     with suppress(OSError):
-        return (run.folder / LOG).read_text(encoding="utf-8", errors="replace")[-_MOST_LOG:].strip()
+        return _tail(run.folder / LOG, _MOST_LOG).decode("utf-8", "replace").strip()
     return ""
+
+
+def _tail(path: Path, most: int) -> bytes:
+    """The last bytes of a file, which is not a link."""
+    with open(os.open(path, os.O_RDONLY | _NOT_THROUGH_LINKS), "rb") as stream:
+        stream.seek(max(os.fstat(stream.fileno()).st_size - most, 0))
+        return stream.read(most)
 
 
 def refusal(run: Run) -> str:
@@ -184,6 +199,16 @@ def _apart(lock: int) -> dict[str, Any]:
     if os.name == "nt":
         return {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
     return {"start_new_session": True, "umask": 0o077, "pass_fds": (lock,)}
+
+
+def _opened_lock(path: Path) -> int:
+    """The file of the lock, made anew where it is a second name of another file."""
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | _NOT_THROUGH_LINKS, 0o600)
+    if os.fstat(lock).st_nlink > 1:
+        os.close(lock)
+        path.unlink()
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    return lock
 
 
 def _lock(descriptor: int) -> bool:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from starlette.responses import Response
 
 from icqf.app.pages import Asked, command, of_run, page, shown, to
-from icqf.app.runs import SCORES, Run
+from icqf.app.runs import SCORES, Run, free_place
 from icqf.errors import InputError
 from icqf.workflow.compare import METHODS, SIMILARITIES
 from icqf.workflow.options import StudyOptions
@@ -89,6 +88,9 @@ def compare_models(asked: Asked) -> Response:
 
     first, other = asked.top.runs.get(asked.text("first")), asked.top.runs.get(asked.text("second"))
     upload = asked.file("model")
+    for run in (first, other):
+        if run is not None:
+            run.require_whole()
     if first is None or not first.done or (upload is None and (other is None or not other.done)):
         return _compare_page(asked, fault="Choose two finished runs, or one and a model file.")
     how: Any = {
@@ -131,9 +133,13 @@ def _write(asked: Asked, run: Run, done: Any, answers: Path) -> Path:
 
     folder = run.folder / SCORES
     folder.mkdir(exist_ok=True, mode=0o700)
-    place = folder / f"{answers.stem}-scores.csv"
-    asked.top.desk.do(lambda: write_table(done.scores, place, decimals=DECIMALS))
-    return place
+
+    def write() -> Path:
+        place = free_place(folder / f"{answers.stem}-scores.csv")
+        write_table(done.scores, place, decimals=DECIMALS)
+        return place
+
+    return asked.top.desk.do(write)
 
 
 def _score_page(asked: Asked, run: Run, *, fault: str = "", **found: Any) -> Response:
@@ -148,8 +154,8 @@ def _score_page(asked: Asked, run: Run, *, fault: str = "", **found: Any) -> Res
 def _compare_page(asked: Asked, *, fault: str = "", pair: Any = None, command: str = "") -> Response:
     finished = []
     for run in asked.top.runs:
-        with suppress(InputError):  # one whose account cannot be read is left out
-            finished += [(run.id, run.about, run.account["model"])] if run.done else []
+        if run.done and not run.damage:
+            finished.append((run.id, run.about, run.account["model"]))
     chosen = [asked.text("first") or asked.request.query_params.get("first", ""), asked.text("second")]
     return shown(
         asked,

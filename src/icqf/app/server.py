@@ -21,6 +21,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from icqf.app.connections import TimedProtocol
 from icqf.app.guard import START, Guard, TooLarge, too_large
 from icqf.app.pages import Desktop
 from icqf.app.runs import Runs
@@ -183,7 +184,13 @@ def serve(
         once=address.once,
     )
     config = uvicorn.Config(
-        app, log_level="warning", ws="none", lifespan="off", server_header=False, access_log=False
+        app,
+        http=TimedProtocol,
+        log_level="warning",
+        ws="none",
+        lifespan="off",
+        server_header=False,
+        access_log=False,
     )
     server = uvicorn.Server(config)
     if begin is not None:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
-from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.responses import FileResponse, Response
 
 from icqf.app import process
 from icqf.app.guard import REPORT_POLICY
@@ -17,6 +17,7 @@ from icqf.app.runs import SCORES, Run
 from icqf.errors import InputError
 
 _REPORT = "report.html"
+_LARGEST_ARCHIVE = 2**30
 
 
 @page
@@ -40,7 +41,7 @@ def results(asked: Asked) -> Response:
         warnings=account.get("warnings", []),
         command=command("fit", "--config", run.config, "--out", "results"),
         naming=_naming(run, factors),
-        config=run.config.read_text(encoding="utf-8"),
+        config=run.settings,
     )
 
 
@@ -81,7 +82,9 @@ def report(asked: Asked) -> Response:
     path = run.results / _REPORT
     if _REPORT not in dict(run.outputs()):
         raise InputError("This run has no report.")
-    return HTMLResponse(path.read_text(encoding="utf-8"), headers={"content-security-policy": REPORT_POLICY})
+    return FileResponse(
+        path, media_type="text/html; charset=utf-8", headers={"content-security-policy": REPORT_POLICY}
+    )
 
 
 @page
@@ -106,8 +109,10 @@ def everything(asked: Asked) -> Response:
     run = asked.the_run
     if not run.done:
         raise InputError("This run has no results yet.")
+    if sum(size for _, size in run.outputs()) > _LARGEST_ARCHIVE:
+        raise InputError(f"The results are too large for one archive; they are in {run.results}.")
     content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive:
         for name, _ in run.outputs():
             archive.write(run.results / name, f"{run.id}/{name}")
     headers = {"content-disposition": f"attachment; filename*=utf-8''{quote(run.id)}.zip"}
@@ -145,7 +150,7 @@ def _others(asked: Asked, run: Run) -> dict[int, Run]:
     """Runs with other numbers of factors that were made from this one."""
     found: dict[int, Run] = {}
     for other in asked.top.runs:
-        if other.about["of"] == run.id:
+        if other.about["of"] == run.id and not other.damage:
             with suppress(InputError):  # its settings may have been changed by hand
                 numbers = other.options.n_components
                 found |= {numbers[0]: found.get(numbers[0], other)} if len(numbers) == 1 else {}

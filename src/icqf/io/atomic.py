@@ -1,10 +1,9 @@
 """Writing that is whole or not there: everything is made beside its place and moved in at the end.
 
-What is unfinished lies in a hidden folder of our own beside the place, ``.NAME.XXXXXXXX.partial``, which holds
-a mark that we made it, and under it what is ``new``. A file is moved in by one rename, which replaces an
-earlier file. A folder cannot be renamed over another, so that replacing one takes two renames: the earlier
-folder is moved into ours as ``old``, and the new one moved in. Whatever ends the program, one whole folder is
-left:
+What is unfinished lies in a hidden folder of our own beside the place, ``.NAME.XXXXXXXX.partial``, which
+holds a mark that we made it, and what is ``new``. A file is moved in by one rename, which replaces an earlier
+file. A folder cannot be renamed over another, so that replacing one takes two renames: the earlier folder is
+moved into ours as ``old``, and the new one moved in. Whatever ends the program, one whole folder is left:
 
 - before the first rename, the earlier folder is in its place;
 - between the two, there is nothing in the place and the earlier folder is ``old``, from where `recover`,

@@ -26,7 +26,7 @@ from icqf.data.parameters import (
     parameter_error,
     visit_pairs,
 )
-from icqf.errors import InputError, did_you_mean
+from icqf.errors import InputError, did_you_mean, short
 from icqf.io.formats import WRITABLE
 
 MOST_FACTORS = 1000
@@ -243,9 +243,20 @@ def read_config(path: str | os.PathLike[str], kind: type[StudyOptions] | None = 
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path.name}: this is not valid TOML ({error}).") from None
+    except RecursionError:
+        raise InputError(f"{path.name}: this is not valid TOML (nested too deeply).") from None
     for name in FILES:
         if isinstance(values.get(name), str):
-            values[name] = str(Path(os.path.normpath(path.parent / Path(values[name]).expanduser())))
+            try:
+                place = os.path.normpath(path.parent / Path(values[name]).expanduser())
+            except RuntimeError:
+                place = ""
+            if not place or "\0" in place:
+                raise InputError(
+                    f"{path.name}: {name} is {short(values[name])!r}, which is not a path on this "
+                    "computer. Write the path of the file."
+                )
+            values[name] = place
     (kind or StudyOptions).of({"answers": "-", **values}, where=path.name)
     return values
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
+from pathlib import Path
 
 import click
+
+from icqf.errors import listed
+from icqf.io.atomic import written
 
 # Control characters but for tab and line feed, and those that set the direction of writing or break lines:
 # an item's name could clear the screen, set the window's title, or show other words than it holds.
