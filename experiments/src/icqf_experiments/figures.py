@@ -1,8 +1,9 @@
-"""Figures of the synthetic experiments: Table 1, the recovered factors, and Proposition 2."""
+"""The page of the synthetic experiments: Table 1, the recovered factors, and Proposition 2."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,13 +12,47 @@ from numpy.typing import NDArray
 
 from icqf.datasets.synthetic import HIGHEST, make_synthetic
 from icqf.estimator import ICQF
+from icqf.report.markdown import markdown_table
 from icqf.resampling.matching import aligned, correlations, paired
-from icqf_experiments.table1 import BETA, PAPER
+from icqf.workflow.evaluation import Design
+from icqf.workflow.result_pages import results_page
+from icqf_experiments.table1 import PAPER, Table1Design, as_rows, errors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array = NDArray[Any]
+
+
+def table1_page(results: pd.DataFrame, made: Table1Design, design: Design) -> Path:
+    """Write the tables, the figures and the page ``table1.md``."""
+    table, clean = errors(results, made), score_errors(range(2, 21))
+    results.to_csv(design.out / "table1_runs.csv", index=False)
+    table.to_csv(design.out / "table1.csv", index=False)
+    clean.to_csv(design.out / "proposition2.csv", index=False)
+    for name, figure in (
+        ("table1", table1_figure(table)),
+        ("recovered_factors", recovery_figure()),
+        ("proposition2", proposition2_figure(clean)),
+    ):
+        figure.savefig(design.out / f"{name}.png", dpi=150)
+    noises = [f"noise {noise:g}" for noise in sorted(table["noise"].unique())]
+    return results_page(
+        design,
+        "table1",
+        "Table 1: which scheme finds the number of factors",
+        f"""{made.datasets} synthetic questionnaires ({made.n} × {made.m}, {made.k} factors) for each noise;
+        {made.candidates[0]} to {made.candidates[-1]} factors are tried, with β = {made.beta:g}.""",
+        [
+            f"Mean |found k − {made.k}| (standard error); the paper's, where it has any, in square brackets.",
+            markdown_table(["scheme", *noises], as_rows(table)),
+            "![Error of every scheme against the noise](table1.png)",
+            "![True and recovered factors](recovered_factors.png)",
+            "![Error of the scores against the bound of Proposition 2](proposition2.png)",
+            "All runs: [table1_runs.csv](table1_runs.csv). Tables: [table1.csv](table1.csv), "
+            "[proposition2.csv](proposition2.csv).",
+        ],
+    )
 
 
 def table1_figure(table: pd.DataFrame) -> Figure:
@@ -57,7 +92,7 @@ def recovery_figure(*, noise: float = 0.3, random_state: int = 0) -> Figure:
     from icqf.plotting import triptych
 
     data = make_synthetic(noise=noise, random_state=random_state)
-    model = ICQF(data.loadings.shape[1], beta=BETA, item_range=(0, HIGHEST)).fit(data.answers)
+    model = ICQF(data.loadings.shape[1], beta=Table1Design.beta, item_range=(0, HIGHEST)).fit(data.answers)
     scores = model.transform(data.answers)
     order, _ = aligned(data.loadings.T, model.components_)
     figure = Figure(figsize=(9.0, 6.4), layout="constrained")
@@ -92,7 +127,7 @@ def score_errors(ks: Any, *, noise: float = 0.0, random_state: int = 0) -> pd.Da
     k_true = len(truth)
     rows = []
     for k in ks:
-        model = ICQF(int(k), beta=BETA, item_range=(0, HIGHEST), max_iter=2000).fit(data.answers)
+        model = ICQF(int(k), beta=Table1Design.beta, item_range=(0, HIGHEST), max_iter=2000).fit(data.answers)
         found = model.transform(data.answers).T
         rows.append(
             {

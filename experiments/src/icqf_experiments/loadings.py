@@ -20,34 +20,27 @@ from icqf.plotting.loadings import grouped_order, subscales_of
 from icqf.report.markdown import markdown_table, safe
 from icqf.resampling.matching import match_factors
 from icqf.workflow.evaluation import QUICK_PARTICIPANTS, Design
-from icqf.workflow.result_pages import about_simulations, candidates, made_by, write_page
+from icqf.workflow.result_pages import about_simulations, candidates, results_page
+from icqf_experiments.published import LOADINGS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COHORTS = 10
 COHORT_SIZE = 1335
-PAPER = (
-    "The paper reports, on the real HBN study: ICQF k = 8, β = 0.5; ℓ1-NMF k = 11, β = 0; FA-promax k = 13."
-)
 
 
 def loadings(studies: Sequence[Study], design: Design) -> Path:
     """Run the experiment on each study; writes tables, figures and the page ``loadings.md``."""
     design.out.mkdir(parents=True, exist_ok=True)
-    parts = [
-        "# Loadings: three methods side by side",
-        made_by(design, _setting(design)),
-        about_simulations(studies),
-    ]
+    parts = [about_simulations(studies)]
     for study in studies:
         parts += _section(study, _fits(study, design), design)
     simulated = [study.name for study in studies if study.truth is not None]
     if simulated:
         parts += _recovery_section(recovery(simulated, design), design)
-    page = design.out / "loadings.md"
-    write_page(page, parts)
-    return page
+    title = "Loadings: three methods side by side"
+    return results_page(design, "loadings", title, _setting(design), parts)
 
 
 def _setting(design: Design) -> str:
@@ -112,7 +105,7 @@ def _section(study: Study, fits: Mapping[str, Fitted | str], design: Design) -> 
         f"## {safe(study.described)}",
         safe(" ".join(study.notes)),
         markdown_table(head, rows),
-        PAPER if study.name == "hbn" else "",
+        LOADINGS if study.name == "hbn" else "",
         f"Not possible: {safe('; '.join(failed))}" if failed else "",
         f"![Loadings of the three methods]({base.name}.png)",
         f"The ten strongest items of each factor: {tops}.",

@@ -21,7 +21,7 @@ from icqf.io.readers.tables import Table
 from icqf.plotting.batteries import battery_overview
 from icqf.report.markdown import markdown_table, safe
 from icqf.workflow.evaluation import QUICK_PARTICIPANTS, Design
-from icqf.workflow.result_pages import made_by, prose, write_page
+from icqf.workflow.result_pages import prose, results_page
 from icqf_experiments.exports import hbn_id, read_export
 
 FitAll = Callable[[dict[str, Any], Path], tuple[pd.DataFrame, dict[str, Exception]]]
@@ -257,12 +257,12 @@ def _page(
         {np.mean(off):.2f} on average. They say nothing about the real questionnaires, and β has nothing to be
         compared with. The ranges of answers are those of the published forms."""
     )
-    page = design.out / "questionnaires.md"
-    write_page(
-        page,
+    return results_page(
+        design,
+        "questionnaires",
+        "The 21 questionnaires of the paper's appendix",
+        "Each questionnaire is searched and fitted by itself, as `icqf batch` does.",
         [
-            "# The 21 questionnaires of the paper's appendix",
-            made_by(design, "Each questionnaire is searched and fitted by itself, as `icqf batch` does."),
             simulated_words if off else "",
             markdown_table(head, lines),
             "![Factors of each questionnaire](questionnaires.png)",
@@ -271,4 +271,3 @@ def _page(
             f"{folder.name}/results.",
         ],
     )
-    return page

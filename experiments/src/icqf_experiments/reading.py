@@ -23,7 +23,7 @@ from icqf.io.suggestion import suggest_codebook
 from icqf.report.markdown import markdown_table, safe
 from icqf.selection import ICQFCV
 from icqf.workflow.evaluation import Design
-from icqf.workflow.result_pages import made_by, prose, write_page
+from icqf.workflow.result_pages import prose, results_page
 from icqf_experiments.novice import NoviceFile
 
 # What the program read before it knew two more rules, so that the last three files are not quite unseen.
@@ -156,12 +156,12 @@ def reading_page(files: Sequence[NoviceFile], design: Design) -> Path:
         details.append(_detail(reading))
     table = pd.DataFrame(rows)
     table.to_csv(design.out / "reading.csv", index=False)
-    page = design.out / "reading.md"
-    write_page(
-        page,
+    return results_page(
+        design,
+        "reading",
+        "Files without a codebook",
+        _setting(),
         [
-            "# Files without a codebook",
-            made_by(design, _setting()),
             markdown_table(list(table.columns), table.to_numpy(dtype=str).tolist()),
             prose(FIRST_READING),
             "## File by file",
@@ -169,7 +169,6 @@ def reading_page(files: Sequence[NoviceFile], design: Design) -> Path:
             "The table: [reading.csv](reading.csv).",
         ],
     )
-    return page
 
 
 def _row(reading: FileReading, plain: FittedReading, keyed: FittedReading) -> dict[str, str]:
@@ -207,7 +206,7 @@ def _detail(reading: FileReading) -> str:
     missed = [name for name in file.items if name not in set(reading.taken)]
     others = [name for name in reading.taken if name not in set(file.items)]
     sentences = [
-        f"Given on the way, as asked: {listed(reading.steps)}." if reading.steps else "Read at once.",
+        f"Given on request: {listed(reading.steps)}." if reading.steps else "Read at once.",
         f"Items missed: {listed(missed, most=MOST_MISSES)}." if missed else "",
         f"Taken as items, though they are none: {listed(others, most=MOST_MISSES)}." if others else "",
     ]
@@ -224,10 +223,8 @@ def _detail(reading: FileReading) -> str:
 
 
 def _setting() -> str:
-    return prose(
-        """Each collection is written as the CSV file that a newcomer would have, with every column it comes
-        with, and read without a codebook; where the program asks for something, it is given. The number of
-        factors is chosen by cross-validation (lowest error), with the items as they stand and with --reverse
-        auto; a factor is of one scale when its five strongest items are. The last three collections were
-        chosen by their descriptions before their answers were looked at."""
-    )
+    return """Each collection is written as the CSV file that a newcomer would have, with every column it
+    comes with, and read without a codebook; where the program asks for something, it is given. The number of
+    factors is chosen by cross-validation (lowest error), with the items as they stand and with --reverse
+    auto; a factor is of one scale when its five strongest items are. The last three collections were chosen
+    by their descriptions before their answers were looked at."""

@@ -19,16 +19,13 @@ from icqf.workflow.result_pages import (
     how_chosen,
     in_each_split,
     in_short,
-    made_by,
+    results_page,
     table_of_tests,
     tests_of,
     verdict,
     with_spread,
-    write_page,
 )
-
-# Table 2, last row: mean over pairs of factors and their standard deviation.
-PAPER = {"ICQF": (0.75, 0.07), "FA-promax": (0.71, 0.03), "l1-NMF": (0.68, 0.08)}
+from icqf_experiments.published import REPLICATION
 
 
 def replication_experiment(studies: Sequence[Study], design: Design) -> Path:
@@ -58,7 +55,7 @@ def replication_experiment(studies: Sequence[Study], design: Design) -> Path:
             f"{row['pearson_sd']:.3f}",
             f"{row['pearson_optimal']:.3f}",
             f"{row['congruence']:.3f}",
-            "{:.2f} ({:.2f})".format(*PAPER[row["method"]]) if published else "",
+            "{:.2f} ({:.2f})".format(*REPLICATION[row["method"]]) if published else "",
         ]
         for row in summary.to_dict("records")
     ]
@@ -75,15 +72,15 @@ def replication_experiment(studies: Sequence[Study], design: Design) -> Path:
     ax.set_title(f"{a.title} ↔ {b.title}", loc="left")
     if published:
         for at, method in enumerate(dict.fromkeys(found.table["method"])):
-            ax.plot(at, PAPER[method][0], "x", color="0.35", markersize=8)
+            ax.plot(at, REPLICATION[method][0], "x", color="0.35", markersize=8)
         ax.set_xlabel("× the paper's mean, on the real studies")
     ax.figure.savefig(design.out / "replication.png", dpi=150)
-    page = design.out / "replication.md"
-    write_page(
-        page,
+    return results_page(
+        design,
+        "replication",
+        "Replication: do two studies give the same factors?",
+        _setting(design),
         [
-            "# Replication: do two studies give the same factors?",
-            made_by(design, _setting(design)),
             about_simulations(studies),
             *in_short([(f"{a.title} and {b.title}", verdict(tests, "the agreement"))]),
             f"## {safe(a.described)} ↔ {safe(b.described)}",
@@ -96,7 +93,6 @@ def replication_experiment(studies: Sequence[Study], design: Design) -> Path:
             "All runs: [replication.csv](replication.csv).",
         ],
     )
-    return page
 
 
 def _setting(design: Design) -> str:

@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from icqf.report.markdown import markdown_table
 from icqf.workflow.evaluation import Design
-from icqf.workflow.result_pages import made_by, prose, write_page
+from icqf.workflow.result_pages import results_page
 from icqf_experiments.collect_parts import FittedPart
-from icqf_experiments.grounds import DEVELOPMENT, study_of
+from icqf_experiments.grounds import DEVELOPMENT, Ground, study_of
 from icqf_experiments.judged import judge
 
 BASE = "min (lowest error)"
 GAIN, KEPT = 0.08, 0.85  # what a rule must gain over `min`, and how many of its factors it may not lose
 
 
-def selection_page(parts: Sequence[FittedPart], major: Mapping[str, int | None], design: Design) -> Path:
+def selection_page(grounds: Sequence[Ground], parts: Sequence[FittedPart], design: Design) -> Path:
     """Judge all rules and write the tables and the page ``selection.md``."""
-    table = judge(parts, major)
+    table = judge(parts, {ground.name: ground.n_major for ground in grounds})
     table.to_csv(design.out / "selection.csv", index=False, float_format="%.6g")
     simulated = table["off"].notna()
     sought = table["ground"].map(lambda name: study_of(name) in DEVELOPMENT)
-    page = design.out / "selection.md"
-    write_page(
-        page,
+    return results_page(
+        design,
+        "selection",
+        "Which rule chooses a number of factors that a second study confirms?",
+        _setting(),
         [
-            "# Which rule chooses a number of factors that a second study confirms?",
-            made_by(design, _setting()),
             _verdict(overall(table[~simulated & ~sought])) if (~simulated & ~sought).any() else "",
             "## Public studies that judge",
             summary(table[~simulated & ~sought]),
@@ -42,7 +42,6 @@ def selection_page(parts: Sequence[FittedPart], major: Mapping[str, int | None],
             "All numbers: [selection.csv](selection.csv).",
         ],
     )
-    return page
 
 
 def overall(table: pd.DataFrame) -> pd.DataFrame:
@@ -125,10 +124,8 @@ def _study(ground: str, mine: pd.DataFrame) -> str:
 
 
 def _setting() -> str:
-    return prose(
-        """Every study is cut into independent parts; each part chooses its number of factors by each rule. A
-        factor is found again when its counterpart in another part has a correlation of loadings of at least
-        0.8; the share is over the larger of the two numbers. Rules and their settings were written down
-        before the studies that judge them were run; all are shown. Chances of being found again come, for
-        each study, from a curve that the other studies taught."""
-    )
+    return """Every study is cut into independent parts; each part chooses its number of factors by each rule.
+    A factor is found again when its counterpart in another part has a correlation of loadings of at least
+    0.8; the share is over the larger of the two numbers. Rules and their settings were written down before
+    the studies that judge them were run; all are shown. Chances of being found again come, for each study,
+    from a curve that the other studies taught."""

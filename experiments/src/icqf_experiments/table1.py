@@ -21,7 +21,6 @@ from icqf.selection.search import Plan, Task, run_task
 from icqf.solvers.problem import Problem
 from icqf_experiments.criteria import bic, consensus_curve
 
-BETA = 0.1
 NOISE = (0.1, 0.2, 0.3, 0.4, 0.5)
 PAPER = {
     "ICQF (BCV)": ((0.10, 0.06), (0.11, 0.06), (0.77, 0.15)),
@@ -55,6 +54,7 @@ class Table1Design:
     thorough: bool = False
     reach: int = 6
     n_starts: int = 10
+    beta: float = 0.1
     rows: tuple[str, ...] = tuple(PAPER)
 
     @property
@@ -77,8 +77,8 @@ def found_k(design: Table1Design, noise: float, seed: int) -> dict[str, int]:
     ks = design.candidates
     found: dict[str, int] = {}
     models: dict[str, ICQF] = {
-        "ICQF": ICQF(beta=BETA, item_range=(0, HIGHEST)),
-        "l1-NMF": L1NMF(beta=BETA, item_range=(0, HIGHEST)),
+        "ICQF": ICQF(beta=design.beta, item_range=(0, HIGHEST)),
+        "l1-NMF": L1NMF(beta=design.beta, item_range=(0, HIGHEST)),
     }
     for name, model in models.items():
         given = data.confounds if name == "ICQF" else None
@@ -87,7 +87,7 @@ def found_k(design: Table1Design, noise: float, seed: int) -> dict[str, int]:
             continue
         problem = model.state(data.answers, confounds=given).problem
         if f"{name} (BCV)" in schemes:
-            found[f"{name} (BCV)"] = _cross_validated(problem, ks, seed, design.thorough)
+            found[f"{name} (BCV)"] = _cross_validated(problem, ks, seed, design)
         if f"{name} (BIC1)" in schemes:
             found[f"{name} (BIC1)"] = bic(model, data.answers, ks, confounds=given).n_components
         if {f"{name} (CCC)", f"{name} (Dispersion)"} & set(schemes):
@@ -98,9 +98,9 @@ def found_k(design: Table1Design, noise: float, seed: int) -> dict[str, int]:
     return {row: found[row] for row in design.rows}
 
 
-def _cross_validated(problem: Problem, ks: Sequence[int], seed: int, thorough: bool) -> int:
+def _cross_validated(problem: Problem, ks: Sequence[int], seed: int, design: Table1Design) -> int:
     folds = make_folds(problem.n, problem.m, rng=np.random.default_rng([seed, 0, 0]))
-    plan = Plan(problem, (folds,), (BETA,), "nndsvd", tolerances.SEARCH, 500, thorough=thorough)
+    plan = Plan(problem, (folds,), (design.beta,), "nndsvd", tolerances.SEARCH, 500, thorough=design.thorough)
     trials = run_task(plan, Task(tuple(plan.every_fold), tuple(ks)))
     return best_row(error_table(as_table(trials)))[0]
 
@@ -167,8 +167,8 @@ def _published(scheme: Any, noise: Any) -> tuple[float, float]:
     return (float("nan"), float("nan")) if pair is None else pair
 
 
-def as_text(table: pd.DataFrame) -> str:
-    """The table to read: error (standard error), and the paper's in square brackets."""
+def as_rows(table: pd.DataFrame) -> list[list[str]]:
+    """The table to read, one row per scheme: error (standard error), and the paper's in square brackets."""
 
     def cell(row: Any) -> str:
         text = f"{row.error:.2f} ({row.standard_error:.2f})"
@@ -178,6 +178,4 @@ def as_text(table: pd.DataFrame) -> str:
 
     cells = table.assign(cell=[cell(row) for row in table.itertuples()])
     wide = cells.pivot(index="scheme", columns="noise", values="cell")
-    wide = wide.reindex([scheme for scheme in PAPER if scheme in wide.index])
-    wide.columns = [f"noise {noise:g}" for noise in wide.columns]
-    return wide.rename_axis(None).to_string()
+    return [[scheme, *wide.loc[scheme]] for scheme in PAPER if scheme in wide.index]

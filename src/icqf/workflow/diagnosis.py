@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from icqf.data.study import Study
@@ -26,14 +27,14 @@ from icqf.workflow.result_pages import (
     wide,
 )
 
-PAPER_COUNTS = {
-    "hbn": "The paper reports, on the real study: ICQF 8 → 6, ℓ1-NMF 8 → 3, FA-promax 13 → 18.",
-    "abcd": "The paper reports, on the real study: ICQF 7 → 7, ℓ1-NMF 5 → 4, FA-promax 20 → 17.",
-}
 
+def diagnosis(
+    studies: Sequence[Study], design: Design, *, published: Mapping[str, str] = MappingProxyType({})
+) -> Path:
+    """Run the experiment on each study; writes tables, figures and the page ``diagnosis.md``.
 
-def diagnosis(studies: Sequence[Study], design: Design) -> Path:
-    """Run the experiment on each study; writes tables, figures and the page ``diagnosis.md``."""
+    `published` is a sentence by study: the numbers of factors that a paper reports.
+    """
     labels = {study.name: study.known_labels for study in studies}  # refused before anything is written
     return on_each_study(
         studies,
@@ -45,7 +46,7 @@ def diagnosis(studies: Sequence[Study], design: Design) -> Path:
             sizes=design.sizes,
             **design.running(study.name),
         ),
-        partial(_section, sizes=design.sizes),
+        partial(_section, sizes=design.sizes, published=published),
         name="diagnosis",
         title="Diagnosis: what the scores keep as samples get smaller",
         setting=_setting(design),
@@ -67,7 +68,9 @@ def _setting(design: Design) -> str:
     {about_tests(design)}"""
 
 
-def _section(study: Study, found: DiagnosticAUC, base: Path, *, sizes: Sequence[float]) -> list[str]:
+def _section(
+    study: Study, found: DiagnosticAUC, base: Path, *, sizes: Sequence[float], published: Mapping[str, str]
+) -> list[str]:
     summary, both = found.summary(), (max(sizes), min(sizes))
     found.table.to_csv(f"{base}.csv", index=False, float_format="%.4g")
     ax: Any = by_sample_size(summary, "auc", label="mean AUC")
@@ -85,7 +88,7 @@ def _section(study: Study, found: DiagnosticAUC, base: Path, *, sizes: Sequence[
         wide(summary, area),
         f"![AUC against the size of the training set]({base.name}.png)",
         table_of_tests(tests_of(found)),
-        f"Number of factors chosen, median and range over splits. {PAPER_COUNTS.get(study.name, '')}".strip(),
+        f"Number of factors chosen, median and range over splits. {published.get(study.name, '')}".strip(),
         wide(counts, count_cell),
         "Penalty β chosen:",
         wide(chosen_counts(found.table[found.table["beta"].notna()], "beta"), count_cell),

@@ -55,10 +55,38 @@ def prose(text: str) -> str:
     return " ".join(text.split())
 
 
-def made_by(design: Design, what: str) -> str:
-    """The first paragraph: the command and the settings."""
+def results_page(design: Design, name: str, title: str, setting: str, parts: Iterable[str]) -> Path:
+    """Write the page of an experiment and return its path.
+
+    Parameters
+    ----------
+    design : Design
+        The folder to write to, and the command, which the page names.
+    name, title : str
+        Of the file, without its ending, and of the page.
+    setting : str
+        What was done: follows the command in the first paragraph.
+    parts : iterable of str
+        Paragraphs, headings, tables and figures in Markdown; empty ones are left out.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     design = Design(Path(folder), command="icqf stability")
+    ...     print(results_page(design, "page", "Stability", "One split.", ["All is well."]).read_text())
+    # Stability
+    <BLANKLINE>
+    Made by `icqf stability` with icqf ... One split.
+    <BLANKLINE>
+    All is well.
+    """
     quick = "This is the quick form, with few splits, candidates and participants: a try, not a result."
-    return prose(f"Made by `{design.command}` with icqf {__version__}. {what} {quick * design.quick}")
+    made_by = prose(f"Made by `{design.command}` with icqf {__version__}. {setting} {quick * design.quick}")
+    page = design.out / f"{name}.md"
+    text = "\n\n".join(part for part in (f"# {title}", made_by, *parts) if part)
+    page.write_text(f"{text}\n", encoding="utf-8")
+    return page
 
 
 def candidates(design: Design) -> str:
@@ -153,10 +181,9 @@ def on_each_study(
         verdicts.append((study.title, verdict(tests, measure)))
         sections += [f"## {safe(study.described)}", safe(" ".join(study.notes)), *section(study, found, base)]
         sections += [failures_words(found.failures), f"All runs: [{base.name}.csv]({base.name}.csv)."]
-    page = design.out / f"{name}.md"
-    head = [f"# {title}", made_by(design, setting), about_simulations(studies)]
-    write_page(page, [*head, *in_short(verdicts), *sections])
-    return page
+    return results_page(
+        design, name, title, setting, [about_simulations(studies), *in_short(verdicts), *sections]
+    )
 
 
 def wide(summary: pd.DataFrame, cell: Callable[[Any], str]) -> str:
@@ -248,11 +275,6 @@ def failures_words(failures: Sequence[str]) -> str:
         return ""
     number = "One fit was" if len(failures) == 1 else f"{len(failures)} fits were"
     return f"{number} not possible and left out: {safe(failures[0])}{' (the first)' * (len(failures) > 1)}"
-
-
-def write_page(path: Path, parts: Iterable[str]) -> None:
-    """Write paragraphs, tables and figures as one page."""
-    path.write_text("\n\n".join(part for part in parts if part) + "\n", encoding="utf-8")
 
 
 def _sizes(sizes: Iterable[float]) -> str:

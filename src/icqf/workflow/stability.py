@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -28,24 +30,16 @@ from icqf.workflow.result_pages import (
     with_spread,
 )
 
-# Table 2: mean correlation of matched loadings at 80, 60, 40 and 20 %, on the real studies.
-PAPER = {
-    "hbn": {
-        "ICQF": (0.89, 0.94, 0.92, 0.85),
-        "FA-promax": (0.51, 0.62, 0.62, 0.54),
-        "l1-NMF": (0.76, 0.75, 0.75, 0.76),
-    },
-    "abcd": {
-        "ICQF": (0.84, 0.84, 0.77, 0.69),
-        "FA-promax": (0.43, 0.32, 0.42, 0.35),
-        "l1-NMF": (0.63, 0.63, 0.63, 0.62),
-    },
-}
-PAPER_SIZES = (0.8, 0.6, 0.4, 0.2)
+Published = Mapping[str, Mapping[str, Mapping[float, float]]]
 
 
-def stability_experiment(studies: Sequence[Study], design: Design) -> Path:
-    """Run the experiment on each study; writes tables, figures and the page ``stability.md``."""
+def stability_experiment(
+    studies: Sequence[Study], design: Design, *, published: Published = MappingProxyType({})
+) -> Path:
+    """Run the experiment on each study; writes tables, figures and the page ``stability.md``.
+
+    `published` are a paper's correlations by study, method and size, to stand beside.
+    """
     return on_each_study(
         studies,
         design,
@@ -57,7 +51,7 @@ def stability_experiment(studies: Sequence[Study], design: Design) -> Path:
             truth=study.truth,
             **design.running(study.name),
         ),
-        _section,
+        partial(_section, published=published),
         name="stability",
         title="Stability: do smaller samples give the same factors?",
         setting=_setting(design),
@@ -74,7 +68,7 @@ def _setting(design: Design) -> str:
     favours whoever finds fewer factors, so look at the numbers of factors too. {about_tests(design)}"""
 
 
-def _section(study: Study, found: Stability, base: Path) -> list[str]:
+def _section(study: Study, found: Stability, base: Path, *, published: Published) -> list[str]:
     summary = found.summary()
     found.table.to_csv(f"{base}.csv", index=False, float_format="%.6g")
     label = "mean correlation of loadings"
@@ -82,13 +76,12 @@ def _section(study: Study, found: Stability, base: Path) -> list[str]:
     ax.set_xlabel("part, as a share of the development set")
     ax.set_title(study.title, loc="left")
     ax.figure.savefig(f"{base}.png", dpi=150)
-    paper = PAPER.get(study.name, {})
+    paper = published.get(study.name, {})
 
     def greedy(row: Any) -> str:
-        published = paper.get(row["method"], ())
-        size = float(row.name)
+        theirs = paper.get(row["method"], {}).get(float(row.name))
         text = with_spread(row["pearson"], row["pearson_spread"], 3)
-        return text + (f" [{published[PAPER_SIZES.index(size)]:.2f}]" if published else "")
+        return text + (f" [{theirs:.2f}]" if theirs is not None else "")
 
     parts = [
         "Mean correlation of matched loadings, greedy (standard deviation over splits)"
