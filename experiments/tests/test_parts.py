@@ -22,7 +22,7 @@ from icqf_experiments.calibration import (
     predicted,
     reliability,
 )
-from icqf_experiments.collect_parts import FittedPart, collect, found_again
+from icqf_experiments.collect_parts import Effort, FittedPart, collect, found_again
 from icqf_experiments.grounds import DEVELOPMENT, JUDGES, Ground, grounds_named
 from icqf_experiments.judged import CANDIDATES, judge
 from icqf_experiments.selection import overall, selection_page
@@ -156,6 +156,28 @@ def test_parts_share_no_participant_and_are_fitted_once(collected):
     again = collect([DEMO], checkpoint=journal)
     assert journal.stat().st_size == size
     np.testing.assert_array_equal(again[1].agreement[0], parts[1].agreement[0])
+
+
+def test_a_journal_gives_parts_only_to_the_same_answers_and_settings(tmp_path):
+    journal, effort = tmp_path / "parts.journal", Effort(4, beyond=0, fixed=2, n_starts=1, n_resamples=2)
+
+    def made(number, **changes):
+        mine = demo.take(np.arange(60) + 60 * number)
+        ground = Ground(f"made-{number}", lambda: mine, size=60, n_parts=1, n_major=1)
+        (part,) = collect([ground], effort=replace(effort, **changes), checkpoint=journal)
+        return part, len(journal.read_bytes().splitlines())
+
+    demo = load_demo().select(["q00*"])
+    first, lines = made(0)
+    assert lines == 2 and made(0)[1] == 2
+    second, lines = made(1)  # other studies may use the journal in turn
+    assert lines == 3 and not np.array_equal(first.loadings[0], second.loadings[0])
+    resampled, lines = made(0, n_resamples=3)
+    assert lines == 4 and len(resampled.agreement[0]) == 3
+    demo = replace(demo, answers=demo.answers.replace(2.0, 1.0))
+    spoiled, lines = made(0)
+    assert lines == 5 and not np.array_equal(first.loadings[0], spoiled.loadings[0])
+    assert made(0)[1] == 5
 
 
 def test_averages_are_compared_on_the_same_parts_and_kept(collected, tmp_path):

@@ -49,8 +49,12 @@ def compare_averages(
     for ground in grounds:
         mine = [part for part in parts if part.ground == ground.name]
         for answers, part in zip(ground.parts(), mine, strict=True):
-            jobs[f"{ground.name}/{part.number}"] = (answers, [_plain(part, k) for k in _numbers(part)])
-    found = run_all(jobs, _averages, n_jobs=n_jobs, checkpoint=checkpoint, callback=callback)
+            jobs[f"{ground.name}/{part.number}"] = (
+                answers,
+                [_plain(part, k) for k in _numbers(part)],
+                N_RESAMPLES,
+            )
+    found = run_all(jobs, _averages, n_jobs=n_jobs, checkpoint=checkpoint, callback=callback, mixed=True)
     rows = []
     for ground in grounds:
         mine = [part for part in parts if part.ground == ground.name]
@@ -135,10 +139,12 @@ def _plain(part: FittedPart, k: int) -> tuple[float, Array]:
     return float(best.loc[best["n_components"] == k, "beta"].iloc[0]), part.loadings[k - 1]
 
 
-def _averages(answers: Questionnaire, fits: Sequence[tuple[float, Array]]) -> dict[str, Any]:
+def _averages(
+    answers: Questionnaire, fits: Sequence[tuple[float, Array]], n_resamples: int
+) -> dict[str, Any]:
     problem = ICQF(1).state(answers).problem
     rng = np.random.default_rng(2)
-    draws = [drawn_counts(problem.n, None, rng) for _ in range(N_RESAMPLES)]
+    draws = [drawn_counts(problem.n, None, rng) for _ in range(n_resamples)]
     means = [
         averaged_loadings(problem, loadings, beta, draws=draws)[: len(loadings)] for beta, loadings in fits
     ]

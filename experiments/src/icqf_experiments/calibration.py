@@ -17,7 +17,7 @@ from icqf.plotting.style import axes_or_new
 from icqf.report.markdown import markdown_table
 from icqf.workflow.evaluation import Design
 from icqf.workflow.result_pages import results_page, span_words
-from icqf_experiments.collect_parts import BEYOND, FittedPart, found_again
+from icqf_experiments.collect_parts import Effort, FittedPart, found_again
 from icqf_experiments.grounds import study_of
 
 Array = NDArray[Any]
@@ -192,9 +192,9 @@ def _by(table: pd.DataFrame, name: str, edges: tuple[float, ...] | None, title: 
 
 def _setting(pairs: pd.DataFrame) -> str:
     return f"""{pairs["study"].nunique()} studies were cut into independent parts. Every part was fitted with
-    each number of factors up to {BEYOND} above the one that predicts hidden answers best, and its factors
-    were compared with those of every other part of its study, fitted with as many factors: {len(pairs)}
-    comparisons."""
+    each number of factors up to {Effort.beyond} above the one that predicts hidden answers best, and its
+    factors were compared with those of every other part of its study, fitted with as many factors:
+    {len(pairs)} comparisons."""
 
 
 def _figure(table: pd.DataFrame, curve: ChanceCurve, path: Path) -> None:

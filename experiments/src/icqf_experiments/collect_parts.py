@@ -24,11 +24,29 @@ from icqf.selection.rules import best_by_k, best_row
 from icqf_experiments.grounds import Ground
 
 Array = NDArray[Any]
-MOST_FACTORS = 14
-BEYOND = 2  # numbers of factors above the one that predicts best that are resampled
-FIXED = 7  # the largest number that is always fitted
-N_STARTS = 4
-N_RESAMPLES = 20
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is fitted of each part.
+
+    Parameters
+    ----------
+    most_factors : int
+        The largest number of factors that is tried.
+    beyond : int
+        Numbers of factors above the one that predicts best that are resampled.
+    fixed : int
+        The largest number that is always fitted.
+    n_starts, n_resamples : int
+        Starts of a final fit, and resamples of its participants.
+    """
+
+    most_factors: int = 14
+    beyond: int = 2
+    fixed: int = 7
+    n_starts: int = 4
+    n_resamples: int = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,17 +86,19 @@ class FittedPart:
 def collect(
     grounds: Iterable[Ground],
     *,
+    effort: Effort | None = None,
     checkpoint: Path | None = None,
     n_jobs: int | None = None,
     callback: Callable[[Progress], object] | None = None,
 ) -> list[FittedPart]:
     """Fit all parts; what an earlier run finished is taken from the journal."""
+    effort = effort or Effort()
     jobs: dict[str, tuple[Any, ...]] = {}
     for ground in grounds:
         for number, part in enumerate(ground.parts()):
             # On simulated cohorts the field's other rules have a page of their own, docs/results/rules.md.
-            jobs[f"{ground.name}/{number}"] = (part, ground.n_major is None)
-    found = run_all(jobs, _fitted, n_jobs=n_jobs, checkpoint=checkpoint, callback=callback)
+            jobs[f"{ground.name}/{number}"] = (part, ground.n_major is None, effort)
+    found = run_all(jobs, _fitted, n_jobs=n_jobs, checkpoint=checkpoint, callback=callback, mixed=True)
     return [_part(name, result) for name, result in found.items()]
 
 
@@ -91,24 +111,26 @@ def found_again(a: Array, b: Array) -> Array:
     return values
 
 
-def _fitted(part: Questionnaire, other_rules: bool) -> dict[str, Any]:
+def _fitted(part: Questionnaire, other_rules: bool, effort: Effort) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return _of(part, _counts(part) if other_rules else {})
+        return _of(part, _counts(part) if other_rules else {}, effort)
 
 
-def _of(part: Questionnaire, counts: dict[str, int | None]) -> dict[str, Any]:
-    most = min(MOST_FACTORS, part.n_items // 3 + 1)
+def _of(part: Questionnaire, counts: dict[str, int | None], effort: Effort) -> dict[str, Any]:
+    most = min(effort.most_factors, part.n_items // 3 + 1)
     search = ICQFCV(ICQF(), n_components=range(1, most + 1), stability=True, random_state=0).fit(part)
-    resampled = min(best_row(search.errors_)[0] + BEYOND, most)
-    highest = min(max(resampled, FIXED, *(k for k in counts.values() if k is not None)), most)
+    resampled = min(best_row(search.errors_)[0] + effort.beyond, most)
+    highest = min(max(resampled, effort.fixed, *(k for k in counts.values() if k is not None)), most)
     rows = best_by_k(search.errors_)
     rows = rows[rows["n_components"] <= highest]
     problem, models = ICQF(1).state(part).problem, []
     for k, beta in zip(rows["n_components"], rows["beta"], strict=True):
-        model = ICQF(int(k), beta=float(beta), n_init=N_STARTS, random_state=0).fit(part)
+        model = ICQF(int(k), beta=float(beta), n_init=effort.n_starts, random_state=0).fit(part)
         models.append((float(beta), problem.scaled_loadings(model.components_)))
-    agreement = recurrence(problem, models[:resampled], n_resamples=N_RESAMPLES, rng=np.random.default_rng(1))
+    agreement = recurrence(
+        problem, models[:resampled], n_resamples=effort.n_resamples, rng=np.random.default_rng(1)
+    )
     return {
         "n": part.n_participants,
         "m": part.n_items,

@@ -61,6 +61,7 @@ def _fits(study: Study, design: Design) -> dict[str, Fitted | str]:
         n_jobs=design.n_jobs,
         checkpoint=design.journal(f"loadings-{study.name}"),
         callback=design.callback,
+        mixed=True,
     )
     fits: dict[str, Fitted | str] = {}
     for name, method in methods.items():
@@ -128,6 +129,7 @@ def recovery(names: Sequence[str], design: Design) -> pd.DataFrame:
         n_jobs=design.n_jobs,
         checkpoint=design.journal("recovery"),
         callback=design.callback,
+        mixed=True,
     )
     return pd.DataFrame(
         [{"study": job[0], "seed": job[2], "method": job[3].name} | found[key] for key, job in jobs.items()]

@@ -124,14 +124,17 @@ class WorkJournal(Journal):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__(path, "work")
 
-    def finished(self, work: str, keys: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    def finished(
+        self, work: str, keys: Mapping[str, str], *, mixed: bool = False
+    ) -> dict[str, dict[str, Any]]:
         """Results by the names of jobs, whose fingerprints are `keys`; a journal of other work is refused.
 
-        It is of other work where it has results of this kind of work only, and none of them is of these jobs.
+        It is of other work where it has results of this kind of work only, and none of them is of these jobs;
+        a `mixed` one may be used for other jobs of this kind in turn.
         """
         found = {record["key"]: record["result"] for record in self.records}
         known = {name: found[key] for name, key in keys.items() if key in found}
-        if found and not known and all(record["work"] == work for record in self.records):
+        if found and not known and not mixed and all(record["work"] == work for record in self.records):
             raise self.belongs_elsewhere()
         return known
 

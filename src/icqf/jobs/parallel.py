@@ -68,16 +68,18 @@ def run_all(
     checkpoint: Any = None,
     callback: Callable[[Progress], object] | None = None,
     what: str = "",
+    mixed: bool = False,
 ) -> dict[str, dict[str, Any]]:
     """Call `work` with each job's arguments, on one BLAS thread; the results by the jobs' names.
 
     Results are plain JSON, and the arguments are all that decides them. With `checkpoint`, what an earlier
     run finished is taken from the journal, where each result is known by a fingerprint of the work and its
-    arguments. The callback is told `what` is being done.
+    arguments. One that has results of this work, but of none of these jobs, is refused as that of another
+    run, unless `mixed`. The callback is told `what` is being done.
     """
     journal = None if checkpoint is None else WorkJournal(checkpoint)
     keys = {} if journal is None else _keys(work, jobs)
-    known = {} if journal is None else journal.finished(work.__qualname__, keys)
+    known = {} if journal is None else journal.finished(work.__qualname__, keys, mixed=mixed)
     results = dict(known)
     _tell(callback, len(results), len(jobs), what)
     todo = ((_named, name, work, job) for name, job in jobs.items() if name not in known)
