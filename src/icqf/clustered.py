@@ -13,7 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icqf.data.confounds import ConfoundEncoder
-from icqf.data.disclosure import few_answers_of
+from icqf.data.disclosure import (
+    INTERCEPT,
+    answer_counts,
+    few_cells,
+    in_few_cells,
+    left_out,
+    refuse_emptied,
+    refuse_few_answers,
+)
 from icqf.data.frames import as_pandas
 from icqf.data.parts import is_dask_array
 from icqf.data.validate import (
@@ -75,8 +83,8 @@ class PartCounts(Adding):
     answered: Array  # (m,), how many answered each item
     sums: Array  # (3, m), see `Observations.item_sums`
     size: float  # Σω
-    members: Array  # (categories,)
-    by_category: Array  # (categories, m), how many members answered each item
+    empty: int  # who answered nothing that is left
+    by_category: Array  # (2, categories, m), see `icqf.data.disclosure.answer_counts`
 
 
 @dataclass(frozen=True)
@@ -120,17 +128,9 @@ def state_on_cluster(
             for part, rows in zip(parts, spans, strict=True)
         ]
     )
-    categories = encoder.categories()
-    counts: list[PartCounts] = client.gather(
-        client.map(counted_in, made, categories=list(categories), pure=False)
-    )
-    found = total(counts)
     check_items(_extremes(looks), items)
-    if encoder.smallest_category > 1 and categories:
-        names, limit = list(categories.values()), encoder.smallest_category
-        said = few_answers_of(found.by_category, found.members, items, names, limit=limit)
-        if said is not None:
-            warnings.warn(said, stacklevel=4)
+    made, counts = _without_few_answers(client, made, items, encoder)
+    found = total(counts)
     observations = Elsewhere(
         np.empty((0, m)),
         np.empty((len(encoder.names), 0)),
@@ -215,15 +215,56 @@ def compact(work: Array) -> Array:
 
 def counted_in(observations: Observations, categories: Sequence[int]) -> PartCounts:
     """What the observations of a part add up to."""
-    members = observations.design[list(categories)] == 1
+    seen = observations.observed
     return PartCounts(
         observations.n,
         observations.answer_counts(),
         observations.item_sums(),
         observations.size,
-        members.sum(axis=1).astype(float),
-        members.astype(float) @ observations.observed,
+        int((~seen.any(axis=1)).sum()),
+        answer_counts(seen, _members(observations, categories), observations.weights),
     )
+
+
+def without_cells(observations: Observations, categories: Sequence[int], few: Array) -> Observations:
+    """The observations of a part without the answers in cells of a few."""
+    out = in_few_cells(observations.observed, _members(observations, categories), few)
+    return replace(
+        observations, answers=np.where(out, observations.answers.dtype.type(-1), observations.answers)
+    )
+
+
+def _members(observations: Observations, categories: Sequence[int]) -> Array:
+    """How much of each category each participant is (n, c), everybody being the last one."""
+    return np.vstack([observations.design[list(categories)], np.ones((1, observations.n))]).T
+
+
+def _without_few_answers(
+    client: Any, made: Sequence[Any], items: list[str], encoder: ConfoundEncoder
+) -> tuple[Sequence[Any], list[PartCounts]]:
+    """The parts without answers that so few of a category gave that the model would tell them, counted."""
+    named = {at: name for at, name in encoder.categories().items() if name != INTERCEPT}
+    limit, cells, given = encoder.smallest_category, None, 0
+    while True:
+        counts: list[PartCounts] = client.gather(
+            client.map(counted_in, made, categories=list(named), pure=False)
+        )
+        found = total(counts)
+        if limit < 2 or found.n < limit:
+            return made, counts
+        few = few_cells(found.by_category, limit=limit)
+        refuse_few_answers(few, items, limit=limit)
+        given = given or int(found.answered.sum())
+        cells = few if cells is None else cells | few
+        if not few.any():
+            break
+        made = client.map(without_cells, made, categories=list(named), few=few, pure=False)
+    if cells.any():
+        refuse_emptied(found.empty)
+        number = given - int(found.answered.sum())
+        names = [*named.values(), INTERCEPT]
+        warnings.warn(left_out(cells, items, names, number, limit=limit), stacklevel=5)
+    return made, counts
 
 
 def _numbers(part: Any) -> Array:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any, Self
+
+LONGEST_WORD = 300  # characters; a path may be that long
+LONGEST_MESSAGE = 2000
+_LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD},}}")
 
 
 class Worded(Exception):
@@ -24,6 +29,7 @@ class Worded(Exception):
     """
 
     def __init__(self, message: str, *, code: str = "", remedy: str = "", **fields: Any) -> None:
+        message, remedy = readable(message), readable(remedy)
         super().__init__(f"{message} {remedy}" if remedy else message)
         self.message, self.code, self.remedy, self.fields = message, code, remedy, fields
 
@@ -121,6 +127,22 @@ def short(name: str, *, most: int = 48) -> str:
     """
     head = most // 2 - 3
     return name if len(name) <= most else f"{name[:head]}…{name[head + 1 - most :]}"
+
+
+def readable(text: str) -> str:
+    """A sentence in which words that nobody would read lack their middle, as does the whole where it is long.
+
+    Names and values come from files, where they may be of any length.
+
+    Examples
+    --------
+    >>> len(readable("The column " + "x" * 10**6 + " is empty.")) < 200
+    True
+    """
+    if len(text) <= LONGEST_WORD:
+        return text
+    text = _LONG_WORD.sub(lambda word: short(word[0], most=100), short(text, most=20 * LONGEST_MESSAGE))
+    return short(text, most=LONGEST_MESSAGE)
 
 
 def shortened(text: str, most: int) -> str:

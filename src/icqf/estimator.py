@@ -105,7 +105,8 @@ class ICQF(FittedModel):
         What to do with a participant whose confound is missing.
     smallest_category : int
         Fewest members of a category of a confound; one with fewer is refused, because the model would tell
-        their answers. 1 switches this off; see `icqf.data.confounds.ConfoundEncoder`.
+        their answers. Answers to an item that fewer of a category gave are left out of the fit, with a
+        warning. 1 switches this off; see `icqf.data.confounds.ConfoundEncoder`.
     dtype : {"auto", "float32", "float64"}
         Arithmetic of the iterations: "auto" is double precision for tables of up to 5 000 answers, where it
         costs nothing, and single precision for larger ones, which it makes nearly twice as fast. Scores,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icqf.data.confounds import ConfoundEncoder
-from icqf.data.disclosure import few_answers
+from icqf.data.disclosure import count_answers, few_cells, leave_out_few, left_out, refuse_few_answers
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.rows import refuse_other_rows
 from icqf.data.validate import (
@@ -111,7 +111,12 @@ def state_problem(model: ICQF, X: Any, *, confounds: Any, sample_weight: Any) ->
         work, design = work[kept], design[kept]
         weights = None if weights is None else weights[kept]
     check_items(work, items)
-    warn_of_few_answers(work, items, design, encoder)
+    emptied = without_few_answers(work, items, design, weights, encoder)
+    if emptied.any():
+        kept = kept.copy()
+        kept[np.flatnonzero(kept)[emptied]] = False
+        work, design = work[~emptied], design[~emptied]
+        weights = None if weights is None else weights[~emptied]
     item_weight = item_weights(model.item_weight, items)
     return StatedProblem(
         weighed(problem_of(model, observed(work, design, weights, dtype), ranges, encoder), item_weight),
@@ -137,15 +142,24 @@ def learned_confounds(model: ICQF, confounds: Any, answered: Array, weights: Arr
     ).fit(confounds, weights=answered if weights is None else answered * weights)
 
 
-def warn_of_few_answers(answers: Any, items: list[str], design: Array, encoder: ConfoundEncoder) -> None:
-    """Warn of items that so few of a category answered that its loadings are their answers."""
-    named = encoder.categories()
-    if encoder.smallest_category > 1 and named:
-        said = few_answers(
-            *(answers, items, design[:, list(named)], list(named.values())), limit=encoder.smallest_category
-        )
-        if said is not None:
-            warnings.warn(said, stacklevel=4)
+def without_few_answers(
+    work: Array, items: Sequence[str], design: Array, weights: Array | None, encoder: ConfoundEncoder
+) -> Array:
+    """Leave out, in place, answers that so few of a category gave that the model would tell them.
+
+    Returns which participants (n,) have none left.
+    """
+    limit = encoder.smallest_category
+    if limit > 1 and len(work) >= limit:
+        members, names = encoder.memberships(design)
+        few = few_cells(count_answers(work, members, weights), limit=limit)
+        refuse_few_answers(few, items, limit=limit, weighted=weights is not None)
+        if few.any():
+            cells, number = leave_out_few(work, members, weights, limit=limit)
+            refuse_few_answers(cells, items, limit=limit)
+            warnings.warn(left_out(cells, items, names, number, limit=limit), stacklevel=4)
+            return ~observed_rows(work)
+    return np.zeros(len(work), dtype=bool)
 
 
 def state_others(model: FittedModel, X: Any, confounds: Any) -> tuple[Problem, Array]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     Model = TypeVar("Model", bound=FittedModel)
 
 _NOT_STORED = ("callback", "random_state", "item_range")  # the ranges that were used are stored as an array
+_MOST = {"items": 100_000, "starts": 10_000, "factor_names": 10_000, "trace": 100}
 _STATISTICS = ("sse", "sst", "explained", "missing")
 
 
@@ -120,6 +121,11 @@ def rebuild(kind: type[Model], stored: StoredModel) -> Model:
     in just these words, numbers that are no loadings or ranges, and a codebook of other items.
     """
     header, arrays = stored.header, stored.arrays
+    for name, most in _MOST.items():
+        if len(header[name]) > most:
+            raise ValueError(
+                f"it has {len(header[name])} {name.replace('_', ' ')}, more than any model needs"
+            )
     items = [str(name) for name in header["items"]]
     _check_confounds(header["confounds"]["columns"])
     encoder = ConfoundEncoder.from_dict(header["confounds"])

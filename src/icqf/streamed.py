@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import warnings
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -18,6 +18,15 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from icqf.data.confounds import ConfoundEncoder
+from icqf.data.disclosure import (
+    count_answers,
+    few_cells,
+    leave_out_few,
+    left_out,
+    refuse_emptied,
+    refuse_few_answers,
+)
 from icqf.data.parts import AnswersInParts, SomeAnswers
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.rows import refuse_other_rows
@@ -38,7 +47,7 @@ from icqf.errors import InputError
 from icqf.io.modelfile import StoredCodebook
 from icqf.solvers.scaling import weighed
 from icqf.solvers.stored_answers import MISSING, StoredAnswers, StoredObservations
-from icqf.stated import Array, StatedProblem, learned_confounds, problem_of, warn_of_few_answers
+from icqf.stated import Array, StatedProblem, learned_confounds, problem_of
 
 if TYPE_CHECKING:
     from icqf.estimator import ICQF
@@ -85,9 +94,9 @@ def state_in_parts(
     if not kept.all():
         design, weights = design[kept], None if weights is None else weights[kept]
     check_items(read.answers, read.items)  # type: ignore[arg-type]
-    warn_of_few_answers(read.answers, read.items, design, encoder)
+    answers = _without_few_answers(read, design, weights, encoder)
     dtype = np.dtype("float32" if model.dtype == "auto" else model.dtype)
-    observations = StoredObservations(read.answers, np.ascontiguousarray(design.T), weights, dtype=dtype)
+    observations = StoredObservations(answers, np.ascontiguousarray(design.T), weights, dtype=dtype)
     return StatedProblem(
         weighed(
             problem_of(model, observations, read.ranges, encoder), item_weights(model.item_weight, read.items)
@@ -101,6 +110,57 @@ def state_in_parts(
         encoder,
         codebook=read.codebook,
     )
+
+
+def _without_few_answers(
+    read: _ReadInParts, design: Array, weights: Array | None, encoder: ConfoundEncoder
+) -> StoredAnswers:
+    """The answers, without those that so few of a category gave that the model would tell them."""
+    answers, limit = read.answers, encoder.smallest_category
+    if limit < 2 or len(answers) < limit:
+        return answers
+    members, names = encoder.memberships(design)
+    few = few_cells(count_answers(answers, members, weights), limit=limit)  # type: ignore[arg-type]
+    refuse_few_answers(few, read.items, limit=limit, weighted=weights is not None)
+    if not few.any():
+        return answers
+    step = 4096
+    parts = (answers.read(slice(at, min(at + step, len(answers)))) for at in range(0, len(answers), step))
+    copy = _stored(parts, answers.dtype)
+    if copy is None:
+        return answers
+    table = np.memmap(copy.path, dtype=copy.dtype, mode="r+", shape=copy.shape)
+    cells, number = leave_out_few(table, members, weights, limit=limit)
+    table.flush()
+    refuse_few_answers(cells, read.items, limit=limit)
+    refuse_emptied(int(((table >= 0).sum(axis=1) == 0).sum()))
+    warnings.warn(left_out(cells, read.items, names, number, limit=limit), stacklevel=4)
+    return copy
+
+
+def _stored(parts: Iterable[Array | None], dtype: Any) -> StoredAnswers | None:
+    """These rows in a file of the temporary folder; None where one part cannot be written."""
+    _sweep()
+    # Nobody else may read it.
+    handle, path = tempfile.mkstemp(prefix=f"{_own_prefix()}{os.getpid()}-", suffix=_SUFFIX)
+    rows, m, fits = 0, 0, True
+    try:
+        with os.fdopen(handle, "wb") as file:
+            for codes in parts:
+                fits = codes is not None
+                if codes is None:
+                    break
+                _keep(file, codes, path)
+                rows, m = rows + len(codes), codes.shape[1]
+    except BaseException:
+        _remove(path)
+        raise
+    if not fits:
+        _remove(path)
+        return None
+    answers = StoredAnswers(path, (rows, m), dtype)
+    weakref.finalize(answers, _remove, path)
+    return answers
 
 
 def _read(model: ICQF, source: AnswersInParts, sample_weight: Any) -> _ReadInParts:
@@ -155,7 +215,7 @@ class _Spool:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # of an item that nobody of a part answered
             place = self._in_place()
-            written = place if place is not None else self._written()
+            written = place if place is not None else _stored(self._parts(), self.dtype)
         if written is None:
             return None
         answered = np.concatenate(self._answered)
@@ -186,29 +246,6 @@ class _Spool:
 
     def _begin_anew(self) -> None:
         self.n, self._answered, self._confounds, self._weights = 0, [], [], []
-
-    def _written(self) -> StoredAnswers | None:
-        _sweep()
-        # Nobody else may read it.
-        handle, path = tempfile.mkstemp(prefix=f"{_own_prefix()}{os.getpid()}-", suffix=_SUFFIX)
-        rows, fits = 0, True
-        try:
-            with os.fdopen(handle, "wb") as file:
-                for codes in self._parts():
-                    fits = codes is not None
-                    if codes is None:
-                        break
-                    _keep(file, codes, path)
-                    rows += len(codes)
-        except BaseException:
-            _remove(path)
-            raise
-        if not fits:
-            _remove(path)
-            return None
-        answers = StoredAnswers(path, (rows, len(self.items)), self.dtype)
-        weakref.finalize(answers, _remove, path)
-        return answers
 
     def _parts(self) -> Iterator[Array | None]:
         """The answers of each part that take part, as they are written; None where the type is too narrow."""

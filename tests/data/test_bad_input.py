@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.base import clone
 
 from icqf import ICQF
 from icqf.data.validate import EmptyRowsWarning
@@ -538,7 +539,12 @@ def test_weights_without_measure(answers, heavy):
 @pytest.mark.filterwarnings("error")
 def test_weights_may_be_far_apart_and_large(answers):
     weights = np.r_[100.0, np.ones(19)]
-    scaled = [model(dtype="float64").fit(answers, sample_weight=weights * factor) for factor in (1, 1e5)]
+    with pytest.raises(
+        InputError, match=r"^Item 'q1' was answered by fewer than 10 participants, by their weights"
+    ):
+        model().fit(answers, sample_weight=weights)  # it would tell the answers of the first
+    mine = model(dtype="float64", smallest_category=1)
+    scaled = [clone(mine).fit(answers, sample_weight=weights * factor) for factor in (1, 1e5)]
     np.testing.assert_allclose(scaled[0].components_, scaled[1].components_, atol=1e-3)
 
 

@@ -195,23 +195,49 @@ def test_numbers_written_as_text_on_purpose_are_categories(answers, participants
     assert fit(answers, sites).confound_names_[-4:-1] == ["1", "2", "3"]
 
 
-def test_items_that_few_of_a_category_answered_are_named(answers, participants):
+def test_answers_that_few_of_a_category_gave_are_left_out(answers, participants):
     table = answers.astype(float)
     table.iloc[2::2, [3, 5]] = np.nan  # the first alone of all women
     message = (
-        r"^Item 'q3' was answered by 1 participant of the category 'female' \(and 1 more item by fewer than "
-        r"20\): the model would tell the answers of these few\. Leave the item out of a model "
-        r"that is shared\.$"
+        r"^Item 'q3' \(and 1 more item\) was answered by fewer than 20 participants of the category "
+        r"'female': 2 answers of such a few are left out of the fit, so that the model does not tell them\. "
+        r"For a model that is not shared, smallest_category=1 keeps them\.$"
     )
     with pytest.warns(InputWarning, match=message):
-        fit(table, participants)
+        model = fit(table, participants)
     (finding,) = check(Questionnaire.of(table, confounds=participants)).of("few-answers")
     assert (finding.severity, finding.item) == ("warning", "q3")
+    table.iloc[0, [3, 5]] = np.nan
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fit(table, participants, smallest_category=1)  # not shared
+        without = fit(table, participants)
         fit(table.drop(columns=["q3", "q5"]), participants)
-    table.iloc[:, 3] = np.nan
-    table.iloc[:4, 3] = [0.0, 1.0, 2.0, 3.0]
-    with pytest.warns(InputWarning, match=r"^Item 'q3' was answered by 4 participants: the model would"):
+    np.testing.assert_array_equal(model.components_, without.components_)
+    np.testing.assert_array_equal(model.confound_components_, without.confound_components_)
+
+
+def test_an_item_that_few_answered_is_refused(answers, participants):
+    table = answers.astype(float)
+    table.iloc[4:, 3] = np.nan
+    message = (
+        r"^Item 'q3' was answered by fewer than 20 participants: the model would tell their answers\. Leave "
+        r"the item out, or, for a model that is not shared, set smallest_category=1\.$"
+    )
+    with pytest.raises(InputError, match=message):
         ICQF(2, item_range=(0, 4)).fit(table)
+    (finding,) = check(Questionnaire.of(table)).of("few-answers")
+    assert (finding.severity, finding.item) == ("error", "q3")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ICQF(2, item_range=(0, 4), smallest_category=1).fit(table)
+
+
+def test_participants_all_of_whose_answers_are_left_out_take_no_part(answers, participants):
+    table = answers.astype(float)
+    table.iloc[2::2, 3] = np.nan
+    table.iloc[0] = np.where(
+        np.arange(table.shape[1]) == 3, 1.0, np.nan
+    )  # nothing but an answer nobody else gave
+    with pytest.warns(InputWarning, match="1 answer of such a few is left out"):
+        model = fit(table, participants)
+    assert model.n_participants_ == len(table) - 1

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -399,7 +399,55 @@ def empty_ods(path: Path) -> None:
     _ods(path, _ods_row("q1") + gap + last)
 
 
-BOMBS = (far_cell, far_row, long_text, far_ods, repeated_ods, smaller_ods, empty_ods)
+def _shared(path: Path, texts: list[bytes], cells: Iterable[int]) -> None:
+    """A sheet whose cells refer to shared texts by their number, one row for each."""
+    numeric().to_excel(path, index=False, engine="xlsxwriter")
+    with zipfile.ZipFile(path) as old:
+        parts = {name: old.read(name) for name in old.namelist()}
+    count = b"<sst>" + b"".join(b"<si><t>" + text + b"</t></si>" for text in texts) + b"</sst>"
+    rows = b"".join(
+        f'<row r="{at}"><c r="A{at}" t="s"><v>{cell}</v></c></row>'.encode()
+        for at, cell in enumerate(cells, 1)
+    )
+    parts["xl/sharedStrings.xml"] = count
+    sheet = next(name for name in parts if "sheet1.xml" in name and "rels" not in name)
+    parts[sheet] = b"<worksheet><sheetData>" + rows + b"</sheetData></worksheet>"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
+        for name, part in parts.items():
+            new.writestr(name, part)
+
+
+def one_text(path: Path) -> None:
+    """One shared text of 100 MB."""
+    _shared(path, [b"x" * 100_000_000], [0, 0])
+
+
+def one_name(path: Path) -> None:
+    """A column's name as long as a text may be."""
+    _shared(path, [b"x" * 200_000, b"1"], [0, 1, 1])
+
+
+def many_references(path: Path) -> None:
+    """250 000 cells that refer to one text of 32 000 characters."""
+    _shared(path, [b"x" * 32_000, b"q1"], [1, *[0] * 250_000])
+
+
+def inline_text(path: Path) -> None:
+    """A text of 100 MB in the sheet itself."""
+    text = b'<c r="A2" t="inlineStr"><is><t>' + b"x" * 100_000_000 + b"</t></is></c>"
+    _with_sheet(path, b"</row></sheetData>", b'</row><row r="99">' + text + b"</row></sheetData>")
+
+
+def many_runs(path: Path) -> None:
+    """A shared text made of very many runs."""
+    _shared(path, [b"</t>" + b"<r><t>xxxxxxxxxxxxxxxxxxxx</t></r>" * 3_000_000 + b"<t>"], [0, 0])
+
+
+BOMBS = (
+    *(far_cell, far_row, long_text, far_ods, repeated_ods, smaller_ods, empty_ods),
+    *(one_text, one_name, many_references, inline_text, many_runs),
+)
+LONGEST_OUTPUT = 20_000  # characters
 
 
 def bombed(folder: Path) -> Tally:
@@ -413,6 +461,8 @@ def bombed(folder: Path) -> Tally:
         example = f"{make.__name__}: {kilobytes // 1024} MB, {said[-140:]}"
         if code < 0 or "Traceback" in said:
             tally.add("abort" if code < 0 else "foreign exception", example)
+        elif len(said) > LONGEST_OUTPUT:
+            tally.add("no message", f"{make.__name__}: {len(said)} characters")
         else:
             tally.add("over 500 MB" if kilobytes * 1024 > MOST_MEMORY else "answered", example)
     return tally

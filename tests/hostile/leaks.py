@@ -20,7 +20,11 @@ from sklearn.metrics import roc_auc_score
 from hostile.tally import Tally, in_short
 from icqf import ICQF, InputError
 from icqf.cli.program import cli
-from icqf.datasets import load_demo
+from icqf.data.battery import Battery
+from icqf.data.confounds import ConfoundEncoder
+from icqf.data.questionnaire import Item, Questionnaire
+from icqf.datasets import load_demo, make_longitudinal
+from icqf.extensions import LongitudinalICQF, MetaICQF, reduced_model
 
 N, M = 90, 8
 ITEMS = [f"q{j}" for j in range(1, M + 1)]
@@ -195,8 +199,11 @@ def recovered(model: ICQF, answers: pd.DataFrame, categories: np.ndarray) -> tup
     return (float(np.mean(own)), float(np.mean(others))) if own else (0.0, 0.0)
 
 
-def lone_answers(*, n_items: int = 20) -> tuple[float, float, list[str]]:
-    """One girl alone answers some items: the share of her answers found, by chance, and what was said."""
+def lone_answers(*, n_items: int = 20, **settings: Any) -> tuple[float, float, list[str]]:
+    """One girl alone answers some items: the share of her answers found, by chance, and what was said.
+
+    By chance: what the same rounding finds of boys, who are more than she.
+    """
     demo = load_demo()
     answers = demo.keyed_answers().astype(float)
     sex = str(demo.confounds["sex"].iloc[0])
@@ -206,7 +213,7 @@ def lone_answers(*, n_items: int = 20) -> tuple[float, float, list[str]]:
     answers.iloc[np.setdiff1d(girls, [one]), :n_items] = np.nan
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        model = ICQF(4, beta=0.0, item_range=demo.ranges(), max_iter=100).fit(
+        model = ICQF(4, beta=0.0, item_range=demo.ranges(), max_iter=100, **settings).fit(
             answers, confounds=demo.confounds
         )
     table, truth = model.confound_loadings_, answers.to_numpy()[:, :n_items]
@@ -215,6 +222,119 @@ def lone_answers(*, n_items: int = 20) -> tuple[float, float, list[str]]:
     boys = np.setdiff1d(np.arange(len(answers)), girls)
     known = ~np.isnan(truth[boys])
     return float(hits[one].mean()), float(hits[boys][known].mean()), [str(each.message) for each in said]
+
+
+def lone_visits(seed: int, **settings: Any) -> tuple[int, int, int]:
+    """One child alone answers 18 items in one bin: how many of its answers rounding the intercepts finds.
+
+    Returns its answers found, those that the items' means in another bin find, and the number of its answers.
+    """
+    visits = make_longitudinal(n=200, n_items=24, n_bins=3, k=2, seen=1.0, random_state=seed).visits
+    asked = [name for name in visits if name not in ("participant", "age")][:18]
+    first, here = (visits["age"] == age for age in visits["age"].unique()[:2])
+    one = visits["participant"][here].iloc[int(np.random.default_rng(seed).integers(here.sum()))]
+    visits.loc[here & (visits["participant"] != one), asked] = np.nan
+    own = visits[here & (visits["participant"] == one)][asked].to_numpy()[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        options: dict[str, Any] = {"item_range": (0, 4), "beta": 0.0, "smoothness": 0.0, "max_iter": 200}
+        model = LongitudinalICQF(2, **options, **settings).fit(visits)
+    table = model.confound_loadings_.xs(model.bins_.labels[1], level=1).loc[asked]
+    usual = visits[first][asked].mean().round().to_numpy()
+    told = np.rint(table["Intercept"].to_numpy())
+    return int((told == own).sum()), int((usual == own).sum()), len(own)
+
+
+# Does any byte of a model file depend on the answers of a few? ----------------------------------------------
+
+
+def few(kind: str, *, members: int, opposite: bool) -> tuple[Any, pd.DataFrame]:
+    """Answers of 120 participants to 12 items, some of which only a few answered, and their sex.
+
+    The few are `members` girls (the first items), or as many visits in one bin; `opposite` turns their
+    answers to these items round.
+    """
+    rng = np.random.default_rng(8)
+    names = [f"q{j:02d}" for j in range(12)]
+    answers = np.clip(
+        np.rint(rng.random((120, 2)).repeat(6, axis=1) * 4 + rng.normal(0, 0.5, (120, 12))), 0, 4
+    )
+    sex = np.resize(["f", "m"], 120)
+    lone = (sex == "f") & (np.arange(120) >= 2 * members)
+    if kind == "visits":
+        answers = np.concatenate([answers, np.clip(answers + rng.integers(-1, 2, answers.shape), 0, 4)])
+        sex, lone = np.resize(sex, 240), np.arange(240) >= 120 + members
+        chosen = ~lone & (np.arange(240) >= 120)
+    else:
+        chosen = ~lone & (sex == "f")
+    answers[np.ix_(lone, range(4))] = np.nan
+    if opposite:
+        answers[np.ix_(chosen, range(4))] = 4 - answers[np.ix_(chosen, range(4))]
+    table = pd.DataFrame(answers, columns=names)
+    if kind == "visits":
+        table = table.assign(participant=np.tile(np.arange(120), 2), age=np.repeat([0, 1], 120))
+    return table, pd.DataFrame({"sex": sex})
+
+
+def saved(kind: str, path: Path, *, members: int, opposite: bool, **settings: Any) -> bytes:
+    """The model file of such answers."""
+    answers, confounds = few(kind, members=members, opposite=opposite)
+    options: dict[str, Any] = {"item_range": (0, 4), "n_init": 1, "beta": 0.0, **settings}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        if kind == "visits":
+            LongitudinalICQF(2, smoothness=0.0, **options).fit(answers).save(path)
+        elif kind == "battery":
+            questionnaires = {
+                name: Questionnaire(
+                    part, tuple(Item(item, min=0, max=4) for item in part), confounds=confounds
+                )
+                for name, part in {"A": answers.iloc[:, :6], "B": answers.iloc[:, 6:]}.items()
+            }
+            del options["item_range"]
+            model = MetaICQF(ICQF(2, **options), meta_estimator=ICQF(1, **options))
+            model.fit(Battery.of(questionnaires)).save(path)
+        else:
+            model = ICQF(2, **options)
+            table = answers.to_numpy()
+            if kind == "mapped":
+                np.save(path.with_suffix(".npy"), table)
+                table = np.load(path.with_suffix(".npy"), mmap_mode="r")
+            model.fit(table if kind == "mapped" else answers, confounds=confounds)
+            (reduced_model(model, ["q00", "q05", "q09"]) if kind == "short form" else model).save(path)
+    return path.read_bytes()
+
+
+KINDS = ("plain", "mapped", "visits", "battery", "short form")
+
+
+def cells_of_few(folder: Path, **settings: Any) -> Tally:
+    """Models of answers that differ only in those of a few: the files must be the same to the byte."""
+    tally = Tally("answers of a few to an item")
+    for kind in KINDS:
+        for members in (1, 5, 19):
+            one, other = (
+                saved(kind, folder / "few.icqf", members=members, opposite=turned, **settings)
+                for turned in (False, True)
+            )
+            tally.add("not recovered" if one == other else "recovered", f"{kind}, {members} of an item")
+    return tally
+
+
+def lone_ages() -> Tally:
+    """Somebody of 99 among children, one or a few, in samples of any size: refused each time."""
+    tally = Tally("lone ages")
+    for n in (100, 600, 3000, 30_000):
+        for old in (1, 2, 5, 19):
+            ages = np.linspace(6, 17.9, n)
+            ages[:old] = 99 - np.arange(old) / 10
+            try:
+                ConfoundEncoder().fit({"age": ages})
+            except InputError:
+                tally.add("refused")
+            else:
+                tally.add("recovered", f"{old} of about 99 among {n} are in the range that is stored")
+    return tally
 
 
 def membership(*, beta: float = 0.0, k: int = 8, seed: int = 0) -> float:

@@ -349,6 +349,29 @@ def bombs(content: bytes) -> dict[str, bytes]:
     def with_header(**changes):
         return sealed(parts | {"model.json": json.dumps(header | changes).encode()})
 
+    def with_arrays(*, items, starts):
+        """As many items or starts as the members may hold, with all arrays of the right shape."""
+        more = {}
+        names = {"items": header["items"], "starts": header["starts"]}
+        if items:
+            names["items"] = [f"{i:x}" for i in range(items)] if items < 10**6 else ["q"] * items
+            for name in ("components", "confound_components", "explained"):
+                more[f"{name}.npy"] = npy(np.zeros((1, items)))
+            for name in ("item_scale", "sse", "sst", "missing"):
+                more[f"{name}.npy"] = npy(np.ones(items)) if items < 10**6 else npy(np.ones(1))
+        else:
+            names["starts"] = [header["starts"][0]] * starts
+            more["starts.npy"] = npy(np.ones((starts, 3 + K)))
+        changed = json.dumps(header | names, separators=(",", ":")).encode()
+        return sealed(parts | more | {"model.json": changed})
+
+    def with_categories(number):
+        columns = json.loads(json.dumps(header["confounds"]))
+        column = next(each for each in columns["columns"] if each["categories"])
+        column["categories"] = list(range(number))
+        column["shares"] = [1 / number] * number
+        return with_header(confounds=columns)
+
     def lying(name, part):
         """The directory says that the member is small."""
         big = sealed(parts | {name: part})
@@ -362,6 +385,9 @@ def bombs(content: bytes) -> dict[str, bytes]:
         "lists as the codebook": sealed(parts | {"codebook.json": lists}),
         "nested without end": sealed(parts | {"model.json": b"[" * 2_000_000}),
         "one trace a million times": with_header(trace=["objective"] * 1_000_000),
+        "2.6 million items": with_arrays(items=2_600_000, starts=None),
+        "700 000 starts": with_arrays(items=None, starts=700_000),
+        "a million categories": with_categories(1_000_000),
         "a million items": with_header(items=[f"q{i}" for i in range(1_000_000)]),
         "a long number": sealed(parts | {"model.json": b"1" * 4_000_000}),
         "300 MB of zeros": sealed(parts | {"components.npy": npy(np.zeros(40_000_000))}),

@@ -1,4 +1,4 @@
-"""A ``matplotlibrc`` that came with somebody's data: what commands draw stays the same, and nothing is started."""
+"""A ``matplotlibrc`` that came with somebody's data: figures stay the same, and nothing is started."""
 
 from __future__ import annotations
 

@@ -24,10 +24,36 @@ def test_the_attack_works_where_nothing_is_refused(tmp_path):
     assert tally.faults == {"recovered": 1}
 
 
-def test_a_lone_answer_to_an_item_is_found_and_said():
+def test_a_lone_answer_to_an_item_is_left_out_and_said():
     found, chance, said = leaks.lone_answers()
-    assert found > chance + leaks.BEYOND_CHANCE
-    assert any("was answered by 1 participant of the category" in each for each in said)
+    assert found < chance + leaks.BEYOND_CHANCE
+    assert any("was answered by fewer than 20 participants of the category" in each for each in said)
+    found, chance, _ = leaks.lone_answers(smallest_category=1)
+    assert found > chance + leaks.BEYOND_CHANCE  # the attack works where nothing is left out
+
+
+def test_lone_answers_of_a_visit_are_not_found():
+    counts = {
+        limit: [leaks.lone_visits(seed, smallest_category=limit) for seed in range(3)] for limit in (1, 20)
+    }
+    found, usual, number = (sum(each) for each in zip(*counts[20], strict=True))
+    assert found <= usual + leaks.BEYOND_CHANCE * number
+    found, usual, number = (sum(each) for each in zip(*counts[1], strict=True))
+    assert found > usual + 2 * leaks.BEYOND_CHANCE * number  # the attack works where nothing is left out
+
+
+def test_no_byte_of_a_model_file_depends_on_answers_of_a_few(tmp_path):
+    tally = leaks.cells_of_few(tmp_path)
+    assert not tally.faults, "\n".join(tally.lines())
+
+
+def test_model_files_depend_on_answers_of_a_few_where_nothing_is_left_out(tmp_path):
+    assert set(leaks.cells_of_few(tmp_path, smallest_category=1).counts) == {"recovered"}
+
+
+def test_a_few_of_an_age_far_from_all_others_are_refused_in_any_sample():
+    tally = leaks.lone_ages()
+    assert not tally.faults, "\n".join(tally.lines())
 
 
 @pytest.mark.slow

@@ -29,6 +29,8 @@ def kinds(folder: Path):
         "degenerate": lambda: degenerate.run(),
         "written": lambda: leaks.written(folder),
         "recovered": lambda: leaks.reconstruction(folder),
+        "cells": lambda: leaks.cells_of_few(folder),
+        "ages": lambda: leaks.lone_ages(),
         "settings": lambda: settings.run(folder),
         "escapes": lambda: terminal.run(folder),
         "kills": lambda: kills.run(size(5, 100), SEED, folder),

@@ -9,7 +9,15 @@ import numpy as np
 import pandas as pd
 
 from icqf.data.confounds import ConfoundEncoder
-from icqf.data.disclosure import MANY_CATEGORIES, SMALLEST_CATEGORY, few_answers
+from icqf.data.disclosure import (
+    MANY_CATEGORIES,
+    SMALLEST_CATEGORY,
+    answer_counts,
+    few_cells,
+    in_few_cells,
+    left_out,
+    refuse_few_answers,
+)
 from icqf.data.doubts import doubts_about
 from icqf.data.duplicates import fingerprints
 from icqf.data.findings import SEVERITIES, Finding, Findings
@@ -95,6 +103,7 @@ def check(
     codes = [number(finding.fields["value"]) for finding in found if finding.code == "end-code"]
     if codes:
         found = [_unless(codes[0], each) if each.code == "missing" else each for each in found]
+    found.extend(_few_participants(draft, numbers, smallest_category))
     found.extend(_confounds(draft, smallest_category, filled=missing_confounds == "mean"))
     found.extend(Finding("note", "reading", note) for note in draft.notes)
     found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
@@ -365,6 +374,16 @@ def _missing(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
         yield Finding("warning", "missing-by-participant", text, row=str(gaps[0]))
 
 
+def _few_participants(draft: Draft, numbers: _Numbers, limit: int) -> Iterator[Finding]:
+    """Items that so few participants answered that a fit refuses them."""
+    if limit > 1 and (numbers.by_participant > 0).sum() >= limit:
+        few = (numbers.by_item > 0) & (numbers.by_item < limit)
+        try:
+            refuse_few_answers(few[None], [item.name for item in draft.items], limit=limit)
+        except InputError as fault:
+            yield Finding.of(fault)
+
+
 def _confounds(draft: Draft, smallest_category: int, *, filled: bool) -> Iterator[Finding]:
     if draft.confounds is None:
         return
@@ -415,10 +434,11 @@ def _unusable(
         )
         yield Finding("warning", "many-categories", text, learned.name)
     if learned.categories is not None and smallest_category > 1:
-        values, names = answers.to_numpy(dtype=float, na_value=np.nan), [str(name) for name in answers]
-        design = encoder.transform(column.to_frame())
-        said = few_answers(values, names, design, encoder.names, limit=smallest_category)
-        if said is not None:
+        seen, design = answers.notna().to_numpy(), encoder.transform(column.to_frame())
+        few = few_cells(answer_counts(seen, design, None), limit=smallest_category)
+        if few.any():
+            left, names = int(in_few_cells(seen, design, few).sum()), [str(name) for name in answers]
+            said = left_out(few, names, encoder.names, left, limit=smallest_category)
             yield Finding("warning", said.code, said.message, said.fields["item"], remedy=said.remedy)
 
 

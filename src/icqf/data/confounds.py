@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -170,10 +171,9 @@ class ConfoundEncoder:
     def names(self) -> tuple[str, ...]:
         """Names of the design's columns."""
         labels = [(column.name, label) for column in self.columns for label in column.labels()]
-        texts = [label for _, label in labels]
+        often = Counter(label for _, label in labels)
         unique = [
-            f"{name}: {label}" if texts.count(label) > 1 and ": " not in label else label
-            for name, label in labels
+            f"{name}: {label}" if often[label] > 1 and ": " not in label else label for name, label in labels
         ]
         return (*unique, *([INTERCEPT] if self.intercept else []))
 
@@ -182,6 +182,11 @@ class ConfoundEncoder:
         kinds = [column.categories is not None for column in self.columns for _ in column.labels()]
         kinds += [True] if self.intercept else []
         return {at: name for at, name in enumerate(self.names) if kinds[at]}
+
+    def memberships(self, design: Array) -> tuple[Array, list[str]]:
+        """How much of each category participants are (n, c), everybody being the last, and their names."""
+        named = {at: name for at, name in self.categories().items() if name != INTERCEPT}
+        return np.column_stack([design[:, list(named)], np.ones(len(design))]), [*named.values(), INTERCEPT]
 
     @property
     def partitions(self) -> tuple[tuple[int, ...], ...]:

@@ -1,4 +1,4 @@
-"""What confounds may tell about single participants: no category of a few, no lone value, no exact range."""
+"""What a model may tell about participants: no category or cell of a few, no lone value, no exact range."""
 
 from __future__ import annotations
 
@@ -66,60 +66,160 @@ def effective_numbers(codes: Array, weights: Array) -> Array:
     return np.divide(sums**2, squares, out=np.zeros(len(sums)), where=squares > 0).round(6)
 
 
-def few_answers(
-    answers: Array, items: Sequence[str], design: Array, names: Sequence[str], *, limit: int
-) -> InputWarning | None:
-    """What is to be said of items that only a few members of a large category answered, or None.
+def answer_counts(observed: Array, members: Array, weights: Array | None) -> Array:
+    """Σω and Σω² over those of each category who answered each item (2, c, m), which add over participants.
 
-    `design` (n, c) holds 1 for the members of each category in `names`; the intercept is one of everybody.
+    `observed` (n, m) says which answers there are, and `members` (n, c) how much of each category a
+    participant is: one or nothing, or a share where the confound is missing.
     """
-    members = (design == 1).astype(float)
-    counts = np.zeros((len(names), len(items)))
-    for start in range(0, len(answers), _ROWS_AT_A_TIME):
-        part = slice(start, start + _ROWS_AT_A_TIME)
-        counts += members[part].T @ ~np.isnan(answers[part])
-    return few_answers_of(counts, members.sum(axis=0), items, names, limit=limit)
+    own = members if weights is None else members * weights[:, None]
+    return np.stack([own.T @ observed, (own**2).T @ observed])
 
 
-def few_answers_of(
-    counts: Array, members: Array, items: Sequence[str], names: Sequence[str], *, limit: int
-) -> InputWarning | None:
-    """The same from how many of each category answered each item (c, m), and its members (c,)."""
-    few = (counts > 0) & (counts < limit) & (members[:, None] >= limit)
-    if not few.any():
-        return None
-    at, item = divmod(int(np.where(few, counts, np.inf).argmin()), len(items))
-    number = int(counts[at, item])
+def few_cells(counts: Array, *, limit: int) -> Array:
+    """Which items (c, m) so few of a category answered, by their weights, that its loadings tell who did.
+
+    Examples
+    --------
+    >>> observed, members = np.array([[1, 1], [1, 1], [1, 0]]), np.ones((3, 1))
+    >>> few_cells(answer_counts(observed, members, None), limit=3)
+    array([[False,  True]])
+    """
+    sums, squares = counts
+    numbers = np.divide(sums**2, squares, out=np.zeros(sums.shape), where=squares > 0).round(6)
+    few: Array = (numbers > 0) & (numbers < limit)
+    return few
+
+
+def in_few_cells(observed: Array, members: Array, few: Array) -> Array:
+    """Which answers (n, m) are in cells of a few."""
+    return observed.astype(bool) & ((members > 0).astype(np.float32) @ few.astype(np.float32) > 0)
+
+
+def count_answers(answers: Array, members: Array, weights: Array | None) -> Array:
+    """The counts (2, c, m) of answers counted from 0, of which NaN or a negative number is missing."""
+    counts = np.zeros((2, members.shape[1], answers.shape[1]))
+    for part in _parts(len(answers)):
+        own = None if weights is None else weights[part]
+        counts += answer_counts(answers[part] >= 0, members[part], own)
+    return counts
+
+
+def leave_out_few(answers: Array, members: Array, weights: Array | None, *, limit: int) -> tuple[Array, int]:
+    """Make answers in cells of a few missing, in place; the cells (c, m) and the number of answers.
+
+    An answer that is left out may leave a few in another cell, so this goes on until there are none. Answers
+    that have no influence on a fit cannot be told by its model.
+    """
+    missing = np.nan if answers.dtype.kind == "f" else -1
+    cells, number = np.zeros((members.shape[1], answers.shape[1]), dtype=bool), 0
+    while (few := few_cells(count_answers(answers, members, weights), limit=limit)).any():
+        cells |= few
+        for part in _parts(len(answers)):
+            out = in_few_cells(answers[part] >= 0, members[part], few)
+            answers[part][out] = missing
+            number += int(out.sum())
+    return cells, number
+
+
+def _parts(n: int) -> list[slice]:
+    return [slice(at, at + _ROWS_AT_A_TIME) for at in range(0, n, _ROWS_AT_A_TIME)]
+
+
+def refuse_few_answers(cells: Array, items: Sequence[str], *, limit: int, weighted: bool = False) -> None:
+    """Refuse an item that so few participants answered that nothing of it may be in a model.
+
+    `cells` (c, m) are those of a few; the last row is everybody.
+    """
+    few = [str(item) for item, found in zip(items, cells[-1], strict=True) if found]
+    if few:
+        more = ", by their weights" if weighted else ""
+        more += f" (as were {counted(len(few) - 1, 'more item')})" if len(few) > 1 else ""
+        raise InputError(
+            f"Item {few[0]!r} was answered by fewer than {limit} participants{more}: the model would tell "
+            "their answers.",
+            code="few-answers",
+            remedy="Leave the item out, or, for a model that is not shared, set smallest_category=1.",
+            item=few[0],
+            count=limit - 1,
+        )
+
+
+def left_out(
+    cells: Array, items: Sequence[str], names: Sequence[str], number: int, *, limit: int
+) -> InputWarning:
+    """What is to be said of answers that were left out; `names` are those of the categories."""
+    at, item = divmod(int(cells.argmax()), cells.shape[1])
     whose = "" if names[at] == INTERCEPT else f" of the category {names[at]!r}"
-    others = int(few.any(axis=0).sum()) - 1
-    more = f" (and {counted(others, 'more item')} by fewer than {limit})" if others else ""
+    others = int(cells.any(axis=0).sum()) - 1
+    more = f" (and {counted(others, 'more item')})" if others else ""
     return InputWarning(
-        f"Item {items[item]!r} was answered by {counted(number, 'participant')}{whose}{more}: the model "
-        "would tell the answers of these few.",
+        f"Item {items[item]!r}{more} was answered by fewer than {limit} participants{whose}: "
+        f"{counted(number, 'answer')} of such a few {'is' if number == 1 else 'are'} left out of the fit, so "
+        "that the model does not tell them.",
         code="few-answers",
-        remedy="Leave the item out of a model that is shared.",
+        remedy="For a model that is not shared, smallest_category=1 keeps them.",
         item=str(items[item]),
         count=number,
     )
 
 
+def refuse_emptied(number: int) -> None:
+    """Refuse participants all of whose answers were left out, where they cannot be taken from the table."""
+    if number:
+        raise InputError(
+            f"{counted(number, 'participant')} answered only items that so few of their category "
+            "answered that the model would tell their answers.",
+            code="few-answers",
+            remedy="Leave these items or participants out, or, for a model that is not shared, set "
+            "smallest_category=1.",
+            count=number,
+        )
+
+
 def refuse_lone_value(name: str, rows: Any, numbers: Array, weights: Array, *, limit: int) -> None:
-    """Refuse one value so far from the others that the confound's loadings would follow its answers."""
+    """Refuse values so far from all others that the confound's loadings, or its range, tell whose they are.
+
+    One participant may not make up much of the confound's spread, and a group of fewer than `limit` may not
+    be further from all others than these are from each other, however many they are.
+    """
     if (weights > 0).sum() < limit:
         return
+    apart = _set_apart(numbers, limit)
     spread = weights * (numbers - np.average(numbers, weights=weights)) ** 2
-    if not spread.max() > _LONE * spread.sum():
-        return
-    at = int(spread.argmax())
-    others = np.delete(numbers, at)
+    if not apart.any():
+        if not spread.max() > _LONE * spread.sum():
+            return
+        apart = np.arange(len(numbers)) == spread.argmax()
+    at, others = int(np.flatnonzero(apart)[0]), numbers[~apart]
+    group = int(apart.sum())
+    more = f" (as for {counted(group - 1, 'more participant')})" if group > 1 else ""
     raise InputError(
-        f"Confound {name!r} is {numbers[at]:g} for participant {rows[at]!r}, far from all others "
-        f"({others.min():g} to {others.max():g}), so the model would follow the answers of this one.",
+        f"Confound {name!r} is {numbers[at]:g} for participant {rows[at]!r}{more}, far from all others "
+        f"({others.min():g} to {others.max():g}), so the model would follow the answers of "
+        f"{'this one' if group == 1 else 'these few'}.",
         code="lone-confound",
         remedy="Correct it, leave the participant out, or give the range of the others in confound_ranges.",
         confound=name,
         participant=rows[at],
     )
+
+
+def _set_apart(numbers: Array, limit: int) -> Array:
+    """Which of the values (n,) are a group of fewer than `limit` beyond a gap wider than all others' range.
+
+    Examples
+    --------
+    >>> np.flatnonzero(_set_apart(np.array([6, 9, 12, 99, 98, 17.5]), 3))
+    array([3, 4])
+    """
+    ordered = np.sort(numbers)
+    for few in range(1, min(limit, (len(ordered) + 1) // 2)):
+        if ordered[-few] - ordered[-few - 1] > ordered[-few - 1] - ordered[0]:
+            return numbers >= ordered[-few]
+        if ordered[few] - ordered[few - 1] > ordered[-1] - ordered[few]:
+            return numbers <= ordered[few - 1]
+    return np.zeros(len(numbers), dtype=bool)
 
 
 def rounded(numbers: Array, low: float, high: float, mean: float) -> tuple[tuple[float, float], float]:

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from icqf.data.overview import Overview, unsaid
-from icqf.errors import InputError
+from icqf.errors import InputError, readable
 
 SEVERITIES = ("error", "warning", "note")
 TITLES = {"error": "Must be fixed", "warning": "Worth a look", "note": "For your information"}
@@ -39,7 +39,7 @@ class Finding:
     @property
     def sentence(self) -> str:
         """The message and the remedy, in the words of Python."""
-        return f"{self.message} {self.remedy}".rstrip()
+        return readable(f"{self.message} {self.remedy}".rstrip())
 
     @classmethod
     def of(cls, fault: InputError, *, severity: str = "error", code: str | None = None) -> Finding:

@@ -202,7 +202,12 @@ def numbers_of(age: pd.Series) -> Array:
 
 
 def age_bins(
-    age: pd.Series, bins: Any = "auto", *, binning: str = "quantile", participant: Array | None = None
+    age: pd.Series,
+    bins: Any = "auto",
+    *,
+    binning: str = "quantile",
+    participant: Array | None = None,
+    fewest: int = FEWEST_IN_BIN,
 ) -> AgeBins:
     """Choose bins, or take those that are given.
 
@@ -217,7 +222,8 @@ def age_bins(
     binning : {"quantile", "width"}
         Spans with about as many visits each, or equally wide.
     participant : array (V,), optional
-        With it, a bin with fewer than 10 participants is refused.
+        With it, a bin with fewer than `fewest` participants is refused.
+    fewest : int
 
     Examples
     --------
@@ -248,7 +254,7 @@ def age_bins(
             remedy="Fit one visit by itself with ICQF.",
         )
     if participant is not None:
-        _refuse_small(made, made.place(age), participant)
+        _refuse_small(made, made.place(age), participant, fewest)
     return made
 
 
@@ -357,13 +363,13 @@ def _labelled(values: Array, edges: list[float]) -> AgeBins:
     return AgeBins(tuple(labels), tuple(middle), edges=tuple(edges))
 
 
-def _refuse_small(bins: AgeBins, at: Array, participant: Array) -> None:
+def _refuse_small(bins: AgeBins, at: Array, participant: Array, fewest: int) -> None:
     for t, label in enumerate(bins.labels):
         seen = len(set(participant[at == t]))
-        if seen < FEWEST_IN_BIN:
+        if seen < fewest:
             raise InputError(
-                f"The bin {label} holds {counted(seen, 'participant')}; at least {FEWEST_IN_BIN} are needed "
-                "to tell loadings at that age.",
+                f"The bin {label} holds {counted(seen, 'participant')}; at least {fewest} are needed for "
+                "loadings at that age that do not tell their answers.",
                 code="small-bin",
                 remedy="Ask for fewer or wider bins, or leave these visits out.",
                 bin=label,

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from icqf.data.confounds import ConfoundEncoder
+from icqf.data.disclosure import INTERCEPT, leave_out_few, left_out, refuse_few_answers
 from icqf.data.parameters import parameter_error
 from icqf.data.scales import number
 from icqf.data.validate import (
@@ -24,7 +25,15 @@ from icqf.data.validate import (
     warn_of_empty_rows,
     working_matrix,
 )
-from icqf.data.visits import FEWEST_ITEMS, WITHIN_BIN, AgeBins, VisitTable, age_bins, numbers_of
+from icqf.data.visits import (
+    FEWEST_IN_BIN,
+    FEWEST_ITEMS,
+    WITHIN_BIN,
+    AgeBins,
+    VisitTable,
+    age_bins,
+    numbers_of,
+)
 from icqf.errors import InputError, InputWarning, counted, listed
 from icqf.io.modelfile import StoredCodebook
 from icqf.solvers.observations import VisitObservations
@@ -187,7 +196,13 @@ class VisitStatement:
 def state_visits(model: LongitudinalICQF, X: Any) -> VisitStatement:
     """The problem that a model's settings and these visits make."""
     table = VisitTable.of(X, participant=model.participant, age=model.age, confounds=model.confounds)
-    bins = age_bins(table.age, model.bins, binning=model.binning, participant=table.participant)
+    bins = age_bins(
+        table.age,
+        model.bins,
+        binning=model.binning,
+        participant=table.participant,
+        fewest=max(FEWEST_IN_BIN, int(model.smallest_category)),
+    )
     arranged = arrange(model, table, bins, within_bin=model.within_bin)
     _refuse_unlinked(arranged, bins)
     items, answers = arranged.items, arranged.answers
@@ -211,7 +226,6 @@ def state_visits(model: LongitudinalICQF, X: Any) -> VisitStatement:
     if arranged.combined:
         _warn_of_combined(arranged, model.within_bin)
     check_items(work, items)
-    _warn_of_empty_columns(arranged, bins)
     confounds = table.confounds_of(arranged.first)
     encoder = ConfoundEncoder(
         ranges=model.confound_ranges,
@@ -221,6 +235,10 @@ def state_visits(model: LongitudinalICQF, X: Any) -> VisitStatement:
     ).fit(confounds, weights=answered.astype(float))
     design = encoder.transform(confounds, n_rows=len(arranged.names))
     weights = _made_up(arranged, work) if model.weigh_nonresponse else None
+    work = _without_few_answers(work, arranged, bins, design, weights, encoder)
+    filled = np.asarray((work >= 0).any(axis=1))
+    answered = np.bincount(arranged.participant, weights=filled, minlength=len(arranged.names)) > 0
+    _warn_of_empty_columns(work, arranged, bins)
     problem = visit_problem(arranged, work, design, weights, answered, filled, ranges, len(bins), dtype)
     problem = Problem(
         problem.observations,
@@ -307,8 +325,40 @@ def _warn_of_combined(arranged: Arranged, within_bin: str) -> None:
     )
 
 
-def _warn_of_empty_columns(arranged: Arranged, bins: AgeBins) -> None:
-    given = ~np.isnan(arranged.answers.astype(np.float64))
+def _without_few_answers(
+    work: Array,
+    arranged: Arranged,
+    bins: AgeBins,
+    design: Array,
+    weights: Array | None,
+    encoder: ConfoundEncoder,
+) -> Array:
+    """The answers without those that so few of a category gave in a bin that the model would tell them."""
+    limit = encoder.smallest_category
+    if limit < 2:
+        return work
+    work = work.copy() if work.dtype.kind != "u" else work.astype(np.result_type(work.dtype, np.int8))
+    found, number, names = [], 0, [INTERCEPT]
+    for t in range(len(bins)):
+        rows = np.flatnonzero(arranged.bin == t)
+        who = arranged.participant[rows]
+        members, names = encoder.memberships(design[who])
+        own = work[rows]
+        cells, few = leave_out_few(own, members, None if weights is None else weights[who], limit=limit)
+        work[rows] = own
+        found.append(cells)
+        number += few
+    if number:
+        cells, columns = np.concatenate(found, axis=1), column_names(arranged.items, bins)
+        refuse_few_answers(
+            np.all(~(work >= 0), axis=0, keepdims=True), arranged.items, limit=limit
+        )  # in every bin
+        warnings.warn(left_out(cells, columns, names, number, limit=limit), stacklevel=5)
+    return work
+
+
+def _warn_of_empty_columns(work: Array, arranged: Arranged, bins: AgeBins) -> None:
+    given = work >= 0
     empty = [
         name
         for t in range(len(bins))
@@ -318,7 +368,7 @@ def _warn_of_empty_columns(arranged: Arranged, bins: AgeBins) -> None:
     if empty:
         warnings.warn(
             InputWarning(
-                f"{counted(len(empty), 'item')} of a bin were answered by nobody there "
+                f"{counted(len(empty), 'item')} of a bin have no answers there "
                 f"({listed(dict.fromkeys(empty))}): such a loading is what the neighbouring bins make of it.",
                 code="empty-columns",
             ),

@@ -20,10 +20,13 @@ from typing import Any
 
 import numpy as np
 
+from icqf.errors import LONGEST_MESSAGE, readable
+
 MEMBERS = "members.json"
 # What a file may unpack to. Numbers take the memory they take on disk; JSON takes up to forty times as much.
 MOST_BYTES = 100 * 2**20
 _MOST_JSON = 8 * 2**20
+_MOST_VALUES = 10**6
 _DATE = (2020, 1, 1, 0, 0, 0)  # zip entries carry a date; a fixed one keeps the bytes the same
 _NPY = re.compile(
     rb"\x93NUMPY\x01\x00..\{'descr': '([^']+)', 'fortran_order': False, 'shape': \(([\d, ]*)\), \} *\n",
@@ -137,6 +140,8 @@ def parsed_json(content: bytes) -> dict[str, Any]:
     def refuse(constant: str) -> Any:
         raise ValueError(f"it holds {constant} instead of a number")
 
+    if content.count(b",") > _MOST_VALUES:
+        raise ValueError("its JSON holds more values than any model needs")
     found = json.loads(content.decode("utf-8"), parse_constant=refuse)
     if not isinstance(found, dict):
         raise ValueError("its JSON is not that of a model, nor of a message")
@@ -159,4 +164,4 @@ def array_of(name: str, content: bytes) -> Any:
 
 def brief(error: BaseException) -> str:
     """What went wrong, on one line."""
-    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
+    return readable(" ".join(str(error)[: 10 * LONGEST_MESSAGE].split())).rstrip(".") or type(error).__name__

@@ -11,6 +11,8 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from icqf.errors import readable
+
 
 def worded(said: Any) -> str:
     """Return what an error, a warning or a finding says, with options as they are typed.
@@ -23,9 +25,7 @@ def worded(said: Any) -> str:
     "Item 'q1' holds 9. If 9 marks a missing answer, add --missing-codes 9."
     """
     code = getattr(said, "code", "")
-    if code in WORDS:
-        return WORDS[code](said)
-    return _as_it_is(said)
+    return readable(WORDS[code](said) if code in WORDS else _as_it_is(said))
 
 
 def _as_it_is(said: Any) -> str:
@@ -138,6 +138,11 @@ def _small_category(said: Any) -> str:
     )
 
 
+def _few_answers(said: Any) -> str:
+    remedy = said.remedy.replace("set smallest_category=", "add --smallest-category ")
+    return f"{said.message} {remedy.replace('smallest_category=', '--smallest-category ')}"
+
+
 def _looks_reversed(said: Any) -> str:
     if said.fields["reversed"]:
         return str(said.sentence)
@@ -174,6 +179,7 @@ WORDS: dict[str, Callable[[Any], str]] = {
         "Fill it in, leave these participants out, or add --missing-confounds mean to use the sample mean."
     ),
     "small-category": _small_category,
+    "few-answers": _few_answers,
     "lone-confound": _with(
         "Correct it, leave the participant out, or give the range of the others with --confound-ranges."
     ),

@@ -7,14 +7,28 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from icqf.errors import InputError
 from icqf.io.readers.tables import largest_file
 
+Array = NDArray[Any]
 _AT_A_TIME = 2**20
+_LONGEST_TEXT = 2**18  # bytes; 32 767 characters, some of them written out as &#x2014;
+_MOST_TEXT = 2**26  # bytes of all cells, or
+_TEXT_OF_A_CELL = 32  # for each cell that is there, where that is more
+_MOST_TEXTS = 10**7
 _OVERLAP = 200  # what is cut off at the end of a piece is whole in the next
 _TAG = re.compile(rb"<(?:\w+:)?(?:row|c)\b([^<>]*)(?<!/)>")  # a cell without content takes no room
 _PLACE = re.compile(rb"""\br\s*=\s*["']([A-Za-z]{0,3})(\d{1,7})["']""")
+_MARKUP = re.compile(rb"<[^<>]*>?")
+_END_OF_TEXT = re.compile(rb"</(?:\w+:)?si\s*>")
+_IS_SHARED = re.compile(rb"""\bt\s*=\s*["']s["']""")
+_REFERENCE = re.compile(rb"<(?:\w+:)?c\b([^<>]*)>\s*<(?:\w+:)?v[^<>]*>\s*(\d{1,9})\s*<")
+_SMALL_PARTS = re.compile(r"(styles|workbook|\[Content_Types\])\.xml$|\.rels$", re.IGNORECASE)
 _ROOM = 20  # cells up to the last one, for each cell that is there
 _SMALL = 10**6
 _OTHERS = (".ods", ".xls", ".xlsb")
@@ -50,21 +64,80 @@ def _refuse_by_tags(path: Path) -> None:
     """What a workbook of zipped text (.xlsx, .xlsm) says of its own cells; of others, only their sizes."""
     left = largest_file()
     with zipfile.ZipFile(path) as book:
+        shared = _shared_texts(book, path)
         for entry in book.infolist():
-            rows = columns = cells = 0
+            sheet = "/worksheets/" in f"/{entry.filename}"
+            rows = columns = cells = text = stretch = size = 0
             tail = b""
             with book.open(entry) as stream:
                 while piece := stream.read(_AT_A_TIME):
-                    left -= len(piece)
-                    if left < 0:
+                    left, size = left - len(piece), size + len(piece)
+                    if left < 0 or (size > _MOST_TEXT and _SMALL_PARTS.search(entry.filename)):
                         raise InputError(f"{path.name}: the workbook unpacks to more than is read here.")
-                    if "/worksheets/" in f"/{entry.filename}":
+                    if sheet:
                         for attributes in _TAG.findall(tail + piece):
                             cells += 1
                             for letters, digits in _PLACE.findall(attributes):
                                 rows, columns = max(rows, int(digits)), max(columns, _number(letters))
+                        text += _text_in(tail + piece, shared) + len(_MARKUP.sub(b"", piece))
+                        stretch = _refuse_stretch(path, piece, stretch)
                         tail = piece[-_OVERLAP:]
             _refuse(path, rows, columns, cells)
+            if text > max(_MOST_TEXT, _TEXT_OF_A_CELL * cells):
+                raise InputError(
+                    f"{path.name}: the cells of a sheet hold about {text // 10**6} million characters of "
+                    "text, more than is read here. Delete columns of long texts, or save the answers as .csv."
+                )
+
+
+def _shared_texts(book: zipfile.ZipFile, path: Path) -> Array:
+    """Bytes of each text that cells of the workbook refer to by its number."""
+    found, number = [np.zeros(0, dtype=np.int64)], 0
+    for entry in book.infolist():
+        if not entry.filename.lower().endswith("sharedstrings.xml"):
+            continue
+        rest, stretch = b"", 0
+        with book.open(entry) as stream:
+            while piece := stream.read(_AT_A_TIME):
+                stretch = _refuse_stretch(path, piece, stretch)
+                *texts, rest = _END_OF_TEXT.split(rest + piece)
+                found.append(np.array([len(_MARKUP.sub(b"", text)) for text in texts], dtype=np.int64))
+                number += len(texts)
+                if len(rest) > _LONGEST_TEXT or found[-1].max(initial=0) > _LONGEST_TEXT:
+                    raise _long_text(path)
+                if number > _MOST_TEXTS:
+                    raise InputError(f"{path.name}: the workbook unpacks to more than is read here.")
+    return np.concatenate(found)
+
+
+def _text_in(piece: bytes, shared: Array) -> int:
+    """Bytes of the shared texts that cells refer to; an unusual reference may be to the longest."""
+    numbers = [
+        int(number) for attributes, number in _REFERENCE.findall(piece) if _IS_SHARED.search(attributes)
+    ]
+    known = np.array([number for number in numbers if number < len(shared)], dtype=np.int64)
+    others = len(_IS_SHARED.findall(piece)) - len(numbers)
+    return int(shared[known].sum()) + max(0, others) * int(shared.max(initial=0))
+
+
+def _refuse_stretch(path: Path, piece: bytes, before: int) -> int:
+    """Refuse a text without an end, `before` being the bytes since the last tag began; return those now."""
+    marks = np.flatnonzero(np.frombuffer(piece, dtype=np.uint8) == ord("<"))
+    if not len(marks):
+        longest = now = before + len(piece)
+    else:
+        longest = max(before + int(marks[0]), int(np.diff(marks).max(initial=0)))
+        now = len(piece) - int(marks[-1])
+    if max(longest, now) > _LONGEST_TEXT:
+        raise _long_text(path)
+    return now
+
+
+def _long_text(path: Path) -> InputError:
+    return InputError(
+        f"{path.name}: a cell holds a text that is longer than any spreadsheet program writes (32 767 "
+        "characters). Delete it, and save the workbook again."
+    )
 
 
 def _refuse(path: Path, rows: int, columns: int, cells: int) -> None:
