@@ -230,6 +230,17 @@ def test_weights_empty_rows_and_learned_item_weights_count_as_in_a_table(engine)
     assert models[1].n_participants_ == 238
 
 
+def test_answers_of_a_few_are_left_out_as_in_a_table(engine):
+    answers, group = np.array(DATA.answers, float), np.resize(["a", "b", "b", "b"], 240)
+    answers[np.ix_(np.flatnonzero(group == "a")[7:], [2, 5])] = np.nan
+    models = []
+    for kind, where in ((np.asarray, "local"), (parted, engine)):
+        model = ICQF(3, engine=where, **SETTINGS)
+        with pytest.warns(UserWarning, match=r"^Item 'item3' .*: 14 answers of such a few are left out"):
+            models.append(model.fit(kind(answers), confounds=pd.DataFrame({"group": group})))
+    same(models[1], models[0])
+
+
 def test_a_search_in_a_dask_array_chooses_by_some_participants_who_are_brought_here(engine):
     settings = {"n_components": (2, 3), "betas": (0.1,), "n_splits": 4, "random_state": 0}
     search, local = (
