@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
 
@@ -67,15 +67,24 @@ FAST = Solver()
 
 
 class Engine(ABC):
-    """Where iterations run."""
+    """Where iterations run.
+
+    `batches` says whether it solves many problems at once, so that one call should give it all.
+    """
+
+    batches: ClassVar[bool] = False
 
     @abstractmethod
     def participants(self, problem: Problem) -> AbstractContextManager[Rows]:
         """The participants of a problem, for as long as a fit takes."""
 
-    def batches(self, problem: Problem) -> bool:
-        """Whether it solves many problems like this one at once, so that one call should give it all."""
-        return False
+    def here(self) -> Engine:
+        """Itself, or another engine where this machine lacks what it needs."""
+        return self
+
+    def for_many(self, problem: Problem) -> Engine:
+        """The engine for many fits of problems like this one: itself, or another where it cannot do them."""
+        return self
 
     def searched(
         self,

@@ -30,7 +30,7 @@ def engine_of(engine: str | Engine, *, scheduler: str | None = None) -> Engine:
 
         return Dask(scheduler=scheduler)
     found: Engine = ENGINES.load(engine)
-    return found
+    return found.here()
 
 
 def run(problems: Any, starts: Any, *, engine: str | Engine = LOCAL, **settings: Any) -> Any:

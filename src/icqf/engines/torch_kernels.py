@@ -1,51 +1,22 @@
-"""Iterations of a batch on a CUDA device by two fused kernels, without asking the host in between."""
+"""Iterations of a batch on a CUDA device by three fused kernels, without asking the host in between."""
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
-import numpy as np
 import torch
 
-from icqf.engines.torch_batch import ProblemBatch, Tensor, factors_of, room
-from icqf.solvers.exact_moves import UNMOVED
-from icqf.solvers.fast import EXACT_MOVES_EVERY, GROW, LOADING_SWEEPS, MOMENTUM_CAP, SHRINK
+from icqf.engines import torch_triton as kernels
+from icqf.engines.torch_batch import ProblemBatch, Tensor, room
+from icqf.solvers.pace import EXACT_MOVES_EVERY, MOMENTUM_CAP
 from icqf.solvers.penalties import L2
-from icqf.solvers.problem import Problem
-from icqf.solvers.result import Iterated, Trace
-from icqf.solvers.sweeps import TINY
+from icqf.solvers.result import Factors, Iterated, Trace
 
-_MOST_ITEMS, _MOST_FACTORS = 256, 64  # confounds included; what a kernel's registers hold
 _PRECISION = "tf32x3"  # products of single precision on the matrix units, each number in two parts
 _ROWS, _WARPS = 64, 4  # participants that a program works on at a time, and its warps: measured on an H200
 _ITEMS, _ITEMS_OF_PRODUCTS = 32, 64  # items at a time, likewise
 _CHECK_EVERY = 4  # iterations, after which those that have settled are left out
 _CHUNKS = 16  # parts that the participants of one problem are cut into, at most
-INTERPRETED = False  # whether kernels may run without a GPU, which tests of their arithmetic do
-
-
-@cache
-def _kernels() -> Any:
-    """The module of kernels; None where Triton is not installed."""
-    if find_spec("triton") is None:
-        return None
-    from icqf.engines import torch_triton
-
-    return torch_triton
-
-
-def usable(problem: Problem, k: int, device: torch.device) -> bool:
-    """Whether the kernels can iterate such a problem there: in single precision, and with no bound on R."""
-    return (
-        (device.type == "cuda" or INTERPRETED)
-        and np.dtype(problem.dtype) == np.float32
-        and problem.bounds.reconstruction is None
-        and problem.m <= _MOST_ITEMS
-        and k + problem.c <= _MOST_FACTORS
-        and _kernels() is not None
-    )
 
 
 class KernelCourse:
@@ -55,8 +26,7 @@ class KernelCourse:
     """
 
     def __init__(self, batch: ProblemBatch, W: Tensor, Q: Tensor, *, max_iter: int) -> None:
-        kernels = _kernels()
-        problem, B, device = batch.first, batch.size, W.device
+        problem, B, device = batch.first, len(W), W.device
         self.batch, self.max_iter = batch, max_iter
         self.k, self.c, self.m, self.n = batch.k, problem.c, problem.m, W.shape[2]
         self.KP, self.MP = room(self.k + self.c), room(self.m)
@@ -65,7 +35,6 @@ class KernelCourse:
         tiles = -(-self.n // self.tile_rows)
         self.rows = self.tile_rows * -(-tiles // _CHUNKS)
         self.chunks = -(-self.n // self.rows)
-        self.answers, self.table_of = _coded(batch, self.MP)
         self.ks = torch.tensor(batch.ks, dtype=torch.int32, device=device)
         self.W = W.contiguous()
         self.Q = torch.zeros((B, self.KP, self.MP), device=device)
@@ -115,17 +84,19 @@ class KernelCourse:
         objective, step = self.objectives[:, :most].cpu().numpy(), self.steps[:, :most].cpu().numpy()
         return [
             Iterated(
-                factors_of(self.batch, b, W[b], Q[b], None),
+                Factors(W[b, :k, : problem.n].copy(), Q[b][[*range(k), *range(self.k, self.k + self.c)]]),
                 Trace(objective[b, :done].tolist(), [0.0] * done, step[b, :done].tolist()),
                 bool(converged[b]),
                 done,
             )
-            for b, done in enumerate(n_iter)
+            for b, (problem, k, done) in enumerate(
+                zip(self.batch.problems, self.batch.ks, n_iter, strict=True)
+            )
         ]
 
     def run(self, tol: float) -> None:
         """Iterate until every problem has settled to `tol` or run out of iterations."""
-        alive = torch.arange(self.batch.size, dtype=torch.int32, device=self.W.device)
+        alive = torch.arange(len(self.W), dtype=torch.int32, device=self.W.device)
         for at in range(self.max_iter):
             self._iterate(alive, tol, exact_moves=at % EXACT_MOVES_EVERY == 0)
             if at % _CHECK_EVERY == _CHECK_EVERY - 1:
@@ -136,15 +107,14 @@ class KernelCourse:
         torch.minimum(self.W, self.batch.score_top[..., None], out=self.W)
 
     def _iterate(self, alive: Tensor, tol: float, *, exact_moves: bool) -> None:
-        batch, problem, kernels = self.batch, self.batch.first, _kernels()
-        tables, B = batch.tables, len(alive)
+        batch, problem, B = self.batch, self.batch.first, len(alive)
         shapes = {"KP": self.KP, "MP": self.MP, "SIZE": self.size, "PRECISION": _PRECISION}
-        penalty = {"RIDGE": problem.penalty.name == L2.name, "TINY": TINY}
-        shared = (self.answers, tables.C, batch.weights, self.table_of, tables.c_of)
+        ridge = problem.penalty.name == L2.name
+        shared = (batch.answers, batch.designs, batch.weights, batch.answers_of, batch.design_of)
         kernels.scores_kernel[(B, self.chunks)](
             *shared, self.ks, alive, self.done, self.W, self.V, self.U, self.scale, self.momentum, batch.beta,
             batch.score_top, self.Y, self.G, self.sums, self.peaks, self.n, self.k, self.c, self.rows,
-            BN=self.tile_rows, BM=min(_ITEMS, self.MP), num_warps=_WARPS, **penalty, **shapes,
+            RIDGE=ridge, BN=self.tile_rows, BM=min(_ITEMS, self.MP), num_warps=_WARPS, **shapes,
         )  # fmt: skip
         width = min(_ITEMS_OF_PRODUCTS, self.MP)
         kernels.products_kernel[(B, self.chunks, self.MP // width)](
@@ -159,24 +129,7 @@ class KernelCourse:
             self.t, self.cap, self.objective, batch.beta, batch.gamma, batch.score_top, batch.loading_top,
             batch.span, self.parts, self.converged, self.n_iter, self.objectives, self.steps,
             self.m, self.k, self.k + self.c, self.k + (problem.intercept or 0), self.max_iter, tol,
-            EXACT=exact_moves, PARTS=len(problem.partitions) if shares else 0,
+            RIDGE=ridge, EXACT=exact_moves, PARTS=len(problem.partitions) if shares else 0,
             SCORES_BOUNDED=problem.bounds.score is not None,
-            LOADINGS_BOUNDED=problem.bounds.loading is not None, SWEEPS=LOADING_SWEEPS, UNMOVED=UNMOVED,
-            SHRINK=SHRINK, GROW=GROW, CAP=MOMENTUM_CAP, num_warps=_WARPS, **penalty, **shapes,
+            LOADINGS_BOUNDED=problem.bounds.loading is not None, num_warps=_WARPS, **shapes,
         )  # fmt: skip
-
-
-def _coded(batch: ProblemBatch, width: int) -> tuple[Tensor, Tensor]:
-    """Tables of answers (tables, n, width), -1 where there is none, and which of them each problem has.
-
-    Answers that are whole numbers take one byte each.
-    """
-    tables = batch.tables
-    pairs = torch.stack([tables.x_of, tables.o_of], dim=1)
-    kept, table_of = torch.unique(pairs, dim=0, return_inverse=True)
-    whole = tables.X.to(torch.int8)
-    X = whole if bool((whole.to(tables.X.dtype) == tables.X).all()) else tables.X
-    coded = torch.full((len(kept), X.shape[1], width), -1, dtype=X.dtype, device=X.device)
-    for at, (x, o) in enumerate(kept.tolist()):
-        coded[at, :, : X.shape[2]] = torch.where(tables.O[o], X[x], -1)
-    return coded, table_of.to(torch.int32)

@@ -1,8 +1,10 @@
-"""Where batches of tensors run, and how many problems fit there at a time."""
+"""Where kernels run, and how many problems fit there at a time."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from typing import TypeVar
 
 import torch
@@ -11,18 +13,26 @@ from icqf.errors import InputError
 
 T = TypeVar("T")
 _SHARE = 0.7  # of the memory that is free, for a batch
-_ON_CPU = 2**28  # bytes of a batch where there is no GPU: larger ones gain nothing
+_INTERPRETED = 2**28  # bytes of a batch where there is no GPU
 
 
-def device() -> torch.device:
-    """The first CUDA device, or the processor."""
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+def device() -> torch.device | None:
+    """The first CUDA device; None where PyTorch and Triton find none.
+
+    With TRITON_INTERPRET=1 in the environment, Triton runs kernels on the processor, very slowly: that is how
+    they are tested without a GPU.
+    """
+    if find_spec("triton") is None:
+        return None
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("cpu") if os.environ.get("TRITON_INTERPRET") == "1" else None
 
 
 def memory() -> int:
     """Bytes that a batch may take."""
     if not torch.cuda.is_available():
-        return _ON_CPU
+        return _INTERPRETED
     free, _ = torch.cuda.mem_get_info()
     unused = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
     return int(_SHARE * (free + unused))

@@ -8,34 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
 from array_api_compat import torch as xp
 
 from icqf.engines.judging import Judge, Judged
-from icqf.engines.torch_batch import Array, Batchable, ProblemBatch, Tensor, kind, packed, room, torch_dtype
-from icqf.engines.torch_course import Course
-from icqf.engines.torch_kernels import KernelCourse, usable
-from icqf.engines.torch_memory import device, in_batches, memory
-from icqf.engines.torch_step import summed_products
+from icqf.engines.torch_batch import Array, ProblemBatch, Tensor, kind, obstacle, packed, room
+from icqf.engines.torch_kernels import KernelCourse
+from icqf.engines.torch_memory import in_batches, memory
 from icqf.solvers.penalties import L1
 from icqf.solvers.problem import Problem
 from icqf.solvers.start import REACH, SETTLE_SWEEPS
 from icqf.solvers.sweeps import cd_sweeps
 
-_TABLES_AT_A_TIME = 2**31  # bytes of predicted answers that are judged together, on a GPU
-_KEPT = 6  # (k, n) numbers that a fit needs on the device, beside what the iterations take
-_TABLES = 8  # (n, m) numbers that a fit needs where its residuals are written out
+_TABLES_AT_A_TIME = 2**31  # bytes of predicted answers that are judged together
+_KEPT = 6  # (k, n) numbers that a fit needs on the device
+_CHUNK = 2048  # participants whose products are added up in single precision
 
 
-def searchable(problems: Sequence[Problem]) -> bool:
-    """Whether `searched` can fit these: tables of one kind with no bound on reconstructed answers."""
-    fits = Batchable()
-    wide = any(problem.m > problem.n for problem in problems)
+def searchable(problems: Sequence[Problem], ks: Sequence[int]) -> bool:
+    """Whether `searched` can fit these: tables of one kind, with no fewer participants than items."""
+    tall = all(problem.m <= problem.n for problem in problems)
     alike = len({kind(problem) for problem in problems}) == 1
-    return not wide and alike and problems[0].bounds.reconstruction is None and all(map(fits, problems))
+    return tall and alike and all(obstacle(problem, max(ks)) is None for problem in problems)
 
 
 def searched(
@@ -44,6 +40,7 @@ def searched(
     ks: Sequence[int],
     betas: Sequence[float],
     *,
+    device: torch.device,
     tol: float,
     max_iter: int,
 ) -> list[Judged]:
@@ -59,8 +56,8 @@ def searched(
         Numbers of factors, and penalties from weak to strong.
     """
     found: list[Judged] = []
-    starts = _Starts(problems, max(ks))
-    judging = _Judging(judges, problems)
+    starts = _Starts(problems, max(ks), device)
+    judging = _Judging(judges, device)
     groups: dict[int, list[int]] = {}
     for k in sorted(ks, reverse=True):
         groups.setdefault(room(k + problems[0].c), []).append(k)
@@ -75,9 +72,7 @@ def searched(
 
 
 def _fitting(problem: Problem, k: int) -> int:
-    tables = 0 if usable(problem, k, device()) else _TABLES
-    numbers = problem.n * (tables * problem.m + _KEPT * (k + problem.c))
-    return max(1, memory() // (numbers * np.dtype(problem.dtype).itemsize))
+    return max(1, memory() // (4 * problem.n * _KEPT * (k + problem.c)))
 
 
 def _fits(
@@ -90,18 +85,15 @@ def _fits(
     max_iter: int,
 ) -> Iterator[Judged]:
     folds, ks = [fold for fold, _ in pairs], [k for _, k in pairs]
-    at = torch.tensor(folds, device=device())
-    batch = replace(starts.batch.take(at), ks=ks, k=max(ks))
-    W, Q = starts.make(at, batch)
-    made = KernelCourse if usable(batch.first, batch.k, W.device) else Course
-    course: Any = made(batch, W, Q, max_iter=max_iter)
-    told: list[tuple[Tensor, Any]] = []
+    batch = starts.batch.take(folds, ks)
+    course = KernelCourse(batch, *starts.make(folds, batch), max_iter=max_iter)
+    told: list[tuple[Tensor, Tensor]] = []
     for beta in betas:
         course.batch = batch = replace(batch, beta=torch.full_like(batch.beta, beta))
         if told:
             course.begin()
         course.run(tol)
-        told.append((judging.errors(folds, batch, course.W, course.loadings()), course.n_iter + 0))
+        told.append((judging.errors(folds, batch, course.W, course.loadings()), course.n_iter.clone()))
     # The device is asked when all of it is under way.
     for beta, (errors, n_iter) in zip(betas, told, strict=True):
         for fold, k, error, done in zip(folds, ks, errors.tolist(), n_iter.tolist(), strict=True):
@@ -114,15 +106,16 @@ class _Starts:
     Factor by factor they do not depend on that number; only the loadings that settle together do.
     """
 
-    def __init__(self, problems: Sequence[Problem], k: int) -> None:
-        self.batch = batch = packed(problems, [k] * len(problems), device())
-        weights, O, X = batch.weights, batch.tables.observed(), batch.tables.answers()
+    def __init__(self, problems: Sequence[Problem], k: int, device: torch.device) -> None:
+        self.batch = batch = packed(problems, [k] * len(problems), device)
+        weights, X = batch.weights, batch.answers[batch.answers_of][..., : problems[0].m].float()
+        O = X >= 0
         count = (O * weights.double()[..., None]).sum(dim=1)
         total = (torch.where(O, X, 0.0) * weights.double()[..., None]).sum(dim=1)
         means = (total / count.clamp(min=1e-300)).to(X.dtype)
         filled = torch.where(O, X, means[:, None]).mT  # (F, m, n)
         filled = torch.where(weights[:, None] > 0, filled, 0.0)
-        squares, right = torch.linalg.eigh(summed_products(filled * weights[:, None], filled).cpu())
+        squares, right = torch.linalg.eigh(_summed_products(filled * weights[:, None], filled).cpu())
         singular = squares.flip(1).clamp(min=0).sqrt().to(X.device)[:, :k]
         right = right.flip(2).to(X.device)[..., :k]
         inverse = torch.where(singular > 1e-7 * singular[:, :1], 1 / singular, 0.0)
@@ -130,13 +123,13 @@ class _Starts:
         W, Q = _heavier_halves(left, right.mT, weights)
         self.k, self.n_factors = k, singular.shape[1]
         self.W, self.Q = _scaled(batch, W * singular[..., None], Q)
-        A = torch.cat([self.W, batch.tables.design()], dim=1)
+        A = torch.cat([self.W, batch.design()], dim=1)
         weighted = A * weights[:, None]
-        self.S, self.P = summed_products(weighted, A), summed_products(weighted, filled)
+        self.S, self.P = _summed_products(weighted, A), _summed_products(weighted, filled)
 
-    def make(self, at: Tensor, batch: ProblemBatch) -> tuple[Tensor, Tensor]:
-        """Scores (B, k, n) and loadings (B, K, m) of the folds `at`, which a batch has."""
-        k, c = batch.k, batch.first.c
+    def make(self, folds: Sequence[int], batch: ProblemBatch) -> tuple[Tensor, Tensor]:
+        """Scores (B, k, n) and loadings (B, K, m) of the folds that a batch has."""
+        k, c, at = batch.k, batch.first.c, torch.tensor(folds, device=self.W.device)
         used = torch.arange(k, device=at.device) < torch.tensor(batch.ks, device=at.device)[:, None]
         rows = torch.cat([torch.arange(k), torch.arange(self.k, self.k + c)]).to(at.device)
         there = torch.cat([used, torch.ones((len(at), c), dtype=torch.bool, device=at.device)], dim=1)
@@ -149,6 +142,12 @@ class _Starts:
         P = torch.where(there[..., None], P, 0.0).to(W.dtype)
         cd_sweeps(Q, S, P, batch.loading_top, sweeps=SETTLE_SWEEPS, xp=xp)
         return W, Q
+
+
+def _summed_products(a: Tensor, b: Tensor) -> Tensor:
+    """a bᵀ over participants, a (B, r, n) and b (B, s, n), in double precision."""
+    parts = zip(a.split(_CHUNK, dim=-1), b.split(_CHUNK, dim=-1), strict=True)
+    return torch.stack([(x @ y.mT).double() for x, y in parts]).sum(dim=0)
 
 
 def _heavier_halves(left: Tensor, right: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
@@ -182,18 +181,16 @@ def _scaled(batch: ProblemBatch, W: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
 class _Judging:
     """Errors on hidden answers; each fold's are on the device once."""
 
-    def __init__(self, judges: Sequence[Judge], problems: Sequence[Problem]) -> None:
-        dtype = torch_dtype(problems[0].dtype)
-
-        def stacked(arrays: Sequence[Array], dtype: torch.dtype) -> Tensor:
+    def __init__(self, judges: Sequence[Judge], device: torch.device) -> None:
+        def stacked(arrays: Sequence[Array], dtype: torch.dtype = torch.float32) -> Tensor:
             alike = all(each is arrays[0] for each in arrays)
             kept = np.stack(arrays[:1] if alike else arrays)
-            return torch.from_numpy(kept).to(device()).to(dtype)
+            return torch.from_numpy(kept).to(device).to(dtype)
 
         self.hidden = stacked([judge.hidden for judge in judges], torch.bool)
-        self.answers = stacked([judge.answers for judge in judges], dtype)
+        self.answers = stacked([judge.answers for judge in judges])
         self.top, self.units, self.low, scale = (
-            stacked([getattr(judge, name) for judge in judges], dtype)[:, None]
+            stacked([getattr(judge, name) for judge in judges])[:, None]
             for name in ("top", "units", "low", "scale")
         )
         self.answers = self.answers * scale
@@ -201,9 +198,9 @@ class _Judging:
     def errors(self, folds: Sequence[int], batch: ProblemBatch, W: Tensor, Q: Tensor) -> Tensor:
         """Mean squared error of each fit on the answers that were hidden from it (B,)."""
         n, m = self.hidden.shape[1:]
-        together = max(1, (_TABLES_AT_A_TIME if W.is_cuda else 2**26) // (n * m * W.element_size()))
+        together = max(1, _TABLES_AT_A_TIME // (4 * n * m))
         at = torch.tensor(folds, device=W.device)
-        C, weights = batch.tables.design(), batch.weights.double()
+        C, weights = batch.design(), batch.weights.double()
         found = []
         for part in torch.arange(len(folds), device=W.device).split(together):
             fold = at[part]

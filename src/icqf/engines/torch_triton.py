@@ -1,16 +1,37 @@
 """Three kernels for a GPU: the participants' two passes without a table of residuals, and the loadings' step.
 
-They do what `torch_step.advance` does where no bound on reconstructed answers is looked at. A problem that
-has settled costs nothing more, and the host is asked for nothing while iterations run. Triton comes with
-PyTorch's CUDA builds; this module is imported only where it is there.
+They do what `icqf.solvers.fast` does where no bound on reconstructed answers is looked at, for many problems
+at a time; what steers the iterations is compiled from `icqf.solvers.pace`. A problem that has settled costs
+nothing more, and the host is asked for nothing while iterations run. Triton comes with PyTorch's CUDA builds;
+this module is imported only where it is there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
 import triton
 import triton.language as tl
 
+from icqf.solvers import block_step, pace, sweeps
+
 SCALARS = 16  # numbers beside the matrices in a program's partial sums: misfit, penalty, and room
+_TINY = tl.constexpr(sweeps.TINY)
+_SCORE_SWEEPS, _LOADING_SWEEPS = tl.constexpr(block_step.SCORE_SWEEPS), tl.constexpr(pace.LOADING_SWEEPS)
+
+
+def _compiled(formula: Callable[..., Any]) -> Any:
+    """A formula of `icqf.solvers.pace` as part of a kernel: its `xp` is Triton, its numbers are constants."""
+    names = dict(vars(pace), xp=tl, Any=tl.tensor)
+    names |= {name: tl.constexpr(value) for name, value in names.items() if type(value) in (int, float)}
+    return triton.jit(FunctionType(formula.__code__, names, formula.__name__))
+
+
+_turns_back, _next_momentum = _compiled(pace.turns_back), _compiled(pace.next_momentum)
+_has_settled, _with_shared = _compiled(pace.has_settled), _compiled(pace.with_shared)
+_scale_in_bounds = _compiled(pace.scale_in_bounds)
 
 
 @triton.jit
@@ -19,7 +40,7 @@ def scores_kernel(
     W, V, U, scale, momentum, beta, top, Y, G, sums, peaks,
     n, k, c, rows,
     RIDGE: tl.constexpr, BN: tl.constexpr, BM: tl.constexpr, KP: tl.constexpr, MP: tl.constexpr,
-    SIZE: tl.constexpr, TINY: tl.constexpr, PRECISION: tl.constexpr,
+    SIZE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Move the scores of some participants of one problem, and add up their products with each other.
 
@@ -80,16 +101,17 @@ def scores_kernel(
             target -= lam
             penalty += weight * tl.sum(y, axis=1)
         x = y
-        for r in range(0, k_b):
-            row = tl.load(G + b * KP * KP + r * KP + kk)
-            bend = tl.load(G + b * KP * KP + r * KP + r)
-            if RIDGE:
-                bend += lam
-            bend = tl.where(bend > TINY, bend, 1.0)
-            here = kk[None, :] == r
-            best = tl.sum(tl.where(here, target, -row[None, :] * x), axis=1) / bend
-            best = tl.minimum(tl.maximum(best, 0.0), highest)
-            x = tl.where(here, best[:, None], x)
+        for _ in tl.static_range(_SCORE_SWEEPS):
+            for r in range(0, k_b):
+                row = tl.load(G + b * KP * KP + r * KP + kk)
+                bend = tl.load(G + b * KP * KP + r * KP + r)
+                if RIDGE:
+                    bend += lam
+                bend = tl.where(bend > _TINY, bend, 1.0)
+                here = kk[None, :] == r
+                best = tl.sum(tl.where(here, target, -row[None, :] * x), axis=1) / bend
+                best = tl.minimum(tl.maximum(best, 0.0), highest)
+                x = tl.where(here, best[:, None], x)
         tl.store(W_b + w_at, x, mask=w_mask)
         tl.store(V_b + w_at, now, mask=w_mask)
         tl.store(U_b + w_at, y, mask=w_mask)
@@ -169,9 +191,8 @@ def loadings_kernel(
     top, loading_top, span, parts, converged, n_iter, trace_objective, trace_step,
     m, k, K, intercept, max_iter, tol,
     RIDGE: tl.constexpr, EXACT: tl.constexpr, PARTS: tl.constexpr, SCORES_BOUNDED: tl.constexpr,
-    LOADINGS_BOUNDED: tl.constexpr, SWEEPS: tl.constexpr, KP: tl.constexpr, MP: tl.constexpr,
-    SIZE: tl.constexpr, TINY: tl.constexpr, UNMOVED: tl.constexpr, SHRINK: tl.constexpr, GROW: tl.constexpr,
-    CAP: tl.constexpr, PRECISION: tl.constexpr,
+    LOADINGS_BOUNDED: tl.constexpr, KP: tl.constexpr, MP: tl.constexpr, SIZE: tl.constexpr,
+    PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Move the loadings of one problem, then its momentum and exact moves, and say whether it has settled."""
     slot = tl.program_id(0)
@@ -198,13 +219,13 @@ def loadings_kernel(
     if not RIDGE:
         pull -= strength
     x = y
-    for _ in tl.static_range(SWEEPS):
+    for _ in tl.static_range(_LOADING_SWEEPS):
         for r in range(0, K):
             row = tl.load(S + r * KP + kk).to(tl.float32)
             bend = tl.load(S + r * KP + r).to(tl.float32)
             if RIDGE:
                 bend += strength
-            bend = tl.where(bend > TINY, bend, 1.0)
+            bend = tl.where(bend > _TINY, bend, 1.0)
             here = kk[:, None] == r
             best = tl.sum(tl.where(here, pull, -row[:, None] * x), axis=0) / bend
             best = tl.minimum(tl.maximum(best, 0.0), highest)
@@ -226,27 +247,17 @@ def loadings_kernel(
     score_moved = tl.max(score_step, axis=0)
 
     rose = objective > tl.load(objective_of + b)
-    cap = tl.load(cap_of + b)
-    cap = tl.where(rose, SHRINK * cap, tl.minimum(CAP, GROW * cap))
-    curvature = tl.load(S + kk * KP + kk)
-    back = tl.sum((y - x) * (x - old), axis=1).to(tl.float64)
-    again = rose | (tl.sum(curvature * back, axis=0) > 0)
-    t = tl.load(t_of + b)
-    t_next = (1 + tl.sqrt(1 + 4 * t * t)) / 2
-    forward = tl.where(again, 0.0, tl.minimum(cap, (t - 1) / t_next))
+    turned = _turns_back(tl.load(S + kk * KP + kk), y, x, old)
+    forward, t, cap = _next_momentum(rose, turned, tl.load(t_of + b), tl.load(cap_of + b))
     tl.store(objective_of + b, objective)
     tl.store(cap_of + b, cap)
-    tl.store(t_of + b, tl.where(again, 1.0, t_next))
+    tl.store(t_of + b, t)
     tl.store(momentum + b, forward)
 
     if EXACT:
         for p in tl.static_range(PARTS):
             among = tl.load(parts + p * KP + kk)
-            common = tl.min(tl.where(among[:, None] > 0, x, float("inf")), axis=0)
-            is_intercept = kk[:, None] == intercept
-            room = highest - tl.sum(tl.where(is_intercept, x, 0.0), axis=0)
-            common = tl.minimum(common, tl.maximum(room, 0.0))
-            x = tl.where(is_intercept, x + common[None, :], x - among[:, None] * common[None, :])
+            x = _with_shared(x, among > 0, kk == intercept, highest)
             x = tl.where(item[None, :], x, 0.0)
     s = tl.full((KP,), 1.0, tl.float64)
     if EXACT or not SCORES_BOUNDED:
@@ -258,10 +269,8 @@ def loadings_kernel(
             s = tl.sqrt(tl.sqrt(weight * tl.sum(fine * fine, axis=1) / mass))
         else:
             s = tl.sqrt(weight * tl.sum(fine, axis=1) / mass)
-        s = tl.maximum(s, tl.max(fine / highest[None, :].to(tl.float64), axis=1))
-        s = tl.minimum(s, tl.load(top + b).to(tl.float64) / tl.where(used, peak.to(tl.float64), 1.0))
-        s = tl.where(used, s, 1.0)
-        s = tl.where(tl.max(tl.abs(s - 1), axis=0) < UNMOVED, 1.0, s)
+        tops = highest[None, :].to(tl.float64), tl.load(top + b).to(tl.float64)
+        s = _scale_in_bounds(s, used, fine, peak.to(tl.float64), tops[0], tops[1])
         x = tl.minimum(x / s.to(tl.float32)[:, None], highest[None, :])
         old = old / s.to(tl.float32)[:, None]
     tl.store(scale + b * KP + kk, s.to(tl.float32))
@@ -277,7 +286,7 @@ def loadings_kernel(
     tl.store(trace_objective + b * max_iter + count, objective)
     tl.store(trace_step + b * max_iter + count, moved.to(tl.float64))
     count += 1
-    settled = (moved <= tol) & (score_moved <= 10 * tol)
+    settled = _has_settled(moved, score_moved, tol)
     tl.store(n_iter + b, count)
     tl.store(converged + b, settled)
     tl.store(done + b, settled | (count >= max_iter))

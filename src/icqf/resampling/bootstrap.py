@@ -113,7 +113,8 @@ def bootstrap(
     rng : Generator
     """
     loadings = problem.scaled_loadings(loadings)
-    n_jobs = 1 if engine_of(engine).batches(problem) else n_jobs
+    engine = engine_of(engine).for_many(problem)
+    n_jobs = 1 if engine.batches else n_jobs
     whole = on_one_thread(settled, problem, Factors(scores, loadings))
     counts = [drawn_counts(problem.n, groups, rng) for _ in range(n_resamples)]
     tasks = [(problem, whole, part, engine) for part in pieces(counts, n_jobs)]
@@ -136,7 +137,7 @@ def refits(
     problem: Problem, start: Factors, draws: Sequence[Array], engine: str | Engine = "local"
 ) -> list[Array]:
     """Loadings (K, m) of each resample, from the fitted model on."""
-    together = engine_of(engine).batches(problem)
+    together = engine_of(engine).batches
     found = run(
         (problem.counted(counts) if together else problem.drawn(counts) for counts in draws),
         (start if together else _drawn_start(start, counts) for counts in draws),

@@ -53,7 +53,8 @@ def stability_curve(
         n_components, beta, agreement (mean), low and high (the 10th and 90th percentile), and the mean
         of each start.
     """
-    together = engine_of(engine).batches(problem)
+    engine = engine_of(engine).for_many(problem.without_reconstruction_bound())
+    together = engine.batches
     parts = [halves] if together else [[half] for half in halves]
     tasks = [(problem, part, tuple(candidates), tol, max_iter, engine) for part in parts]
     found = in_parallel(_agreements, tasks, n_jobs=1 if together else n_jobs)

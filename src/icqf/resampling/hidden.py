@@ -249,7 +249,8 @@ def predict_hidden(
     """
     folds = folds_of(problem, groups=groups, n_splits=n_splits, rng=rng)
     seeds = [int(seed) for seed in rng.integers(0, 2**31, n_splits)]
-    n_jobs = 1 if engine_of(engine).batches(problem) else n_jobs
+    engine = engine_of(engine).for_many(problem.without_reconstruction_bound())
+    n_jobs = 1 if engine.batches else n_jobs
     tasks = [
         (problem, folds, part, [seeds[fold] for fold in part], k, init, engine)
         for part in pieces(range(n_splits), n_jobs)

@@ -56,7 +56,8 @@ def recurrence(
         Correlation of each factor's loadings with those of its counterpart, one array per model.
     """
     draws = [drawn_counts(problem.n, groups, rng) for _ in range(n_resamples)]
-    n_jobs = 1 if engine_of(engine).batches(problem) else n_jobs
+    engine = engine_of(engine).for_many(problem.without_reconstruction_bound())
+    n_jobs = 1 if engine.batches else n_jobs
     tasks = [(problem, tuple(models), part, tol, max_iter, engine) for part in pieces(draws, n_jobs)]
     found = [each for part in in_parallel(_agreements, tasks, n_jobs=n_jobs) for each in part]
     return [np.stack([each[at] for each in found]) for at in range(len(models))]
@@ -71,7 +72,7 @@ def _agreements(
     engine: str | Engine,
 ) -> list[list[Array]]:
     """For each draw and model, the correlation (k,) of each factor with its counterpart."""
-    together = engine_of(engine).batches(problem)
+    together = engine_of(engine).batches
     candidates = [(len(loadings), beta) for beta, loadings in models]
     found: list[list[Array]] = []
     for part in [draws] if together else [[counts] for counts in draws]:

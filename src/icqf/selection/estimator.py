@@ -317,7 +317,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
             model.max_iter,
             seed=seed,
             given=stated.given,
-            engine=engine_of(model.engine),
+            engine=engine_of(model.engine).for_many(problem.without_reconstruction_bound()),
             thorough=self.thorough,
         )
 

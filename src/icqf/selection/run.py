@@ -84,7 +84,7 @@ def _run(
     wanted = {(*fold, k, beta) for fold in every_fold for k in ks for beta in betas}
     earlier = [*(journal.trials if journal else ()), *before]
     known = {_key(trial): trial for trial in earlier if _key(trial) in wanted}
-    if engine_of(plan.engine).batches(plan.problem):
+    if engine_of(plan.engine).batches:
         n_jobs = 1
     jobs = effective_n_jobs(n_jobs)
     pieces = max(1, -(-_TASKS_PER_JOB * jobs // len(every_fold))) if jobs > 1 else 1

@@ -102,7 +102,7 @@ def tasks(plan: Plan, ks: Sequence[int], *, pieces: int) -> list[Task]:
 
     An engine that solves many problems at once is given all of them.
     """
-    if engine_of(plan.engine).batches(plan.problem):
+    if engine_of(plan.engine).batches:
         return [Task(tuple(plan.every_fold), tuple(sorted(ks)))]
     groups = [tuple(sorted(ks))[at::pieces] for at in range(min(pieces, len(ks)))]
     return [Task((fold,), group) for group in groups for fold in plan.every_fold]
@@ -118,7 +118,7 @@ def run_task(plan: Plan, task: Task, ends: dict[Place, End] | None = None) -> li
         HeldOut(plan.problem, plan.folds[repeat].mask(fold, plan.problem), given=plan.given)
         for repeat, fold in task.folds
     ]
-    batches = engine_of(plan.engine).batches(plan.problem)
+    batches = engine_of(plan.engine).batches
     if batches and plan.init == "nndsvd" and not plan.thorough and task.ends is None:
         trials = _judged_together(plan, task, held_out)
         if trials is not None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from icqf.solvers.pace import scale_in_bounds, with_shared
 from icqf.solvers.problem import Array, Problem
-
-UNMOVED = 1e-6  # a scale this close to 1 is left alone
 
 
 def share_with_intercept(problem: Problem, Q: Array, k: int) -> None:
@@ -17,15 +18,10 @@ def share_with_intercept(problem: Problem, Q: Array, k: int) -> None:
     """
     if problem.intercept is None or not problem.penalty_of_loadings.favours_intercept:
         return
-    intercept = k + problem.intercept
+    rows = np.arange(len(Q)) - k
+    top = math.inf if problem.bounds.loading is None else problem.bounds.loading.astype(Q.dtype)
     for partition in problem.partitions:
-        columns = [k + column for column in partition]
-        common = Q[columns].min(axis=0)
-        if problem.bounds.loading is not None:
-            common = np.minimum(common, np.maximum(problem.bounds.loading - Q[intercept], 0))
-        common = common.astype(Q.dtype)
-        Q[columns] -= common
-        Q[intercept] += common
+        Q[...] = with_shared(Q, np.isin(rows, partition), rows == problem.intercept, top)
 
 
 def balance(problem: Problem, mass: Array, peak: Array, own: Array) -> Array | None:
@@ -39,9 +35,6 @@ def balance(problem: Problem, mass: Array, peak: Array, own: Array) -> Array | N
     s = problem.penalty_of_loadings.balance(np.where(used, mass, 1.0), own, gamma=problem.gamma)
     if s is None:
         return None
-    if problem.bounds.loading is not None:
-        s = np.maximum(s, (own / problem.bounds.loading).max(axis=1))
-    if problem.bounds.score is not None:
-        s = np.minimum(s, problem.bounds.score / np.where(used, peak, 1.0))
-    s = np.where(used, s, 1.0)
-    return None if np.abs(s - 1).max() < UNMOVED else s
+    tops = (math.inf if top is None else top for top in (problem.bounds.loading, problem.bounds.score))
+    s = np.asarray(scale_in_bounds(s, used, own, peak, *tops))
+    return None if (s == 1).all() else s

@@ -19,15 +19,12 @@ from icqf.solvers.block_step import (
 )
 from icqf.solvers.exact_moves import balance, share_with_intercept
 from icqf.solvers.observations import Block
+from icqf.solvers.pace import EXACT_MOVES_EVERY, LOADING_SWEEPS, MOMENTUM_CAP, next_momentum, turns_back
 from icqf.solvers.problem import Array, Problem, Terms
 from icqf.solvers.result import Factors, Move, Trace
 from icqf.solvers.rows import Held, InTurn, Pass, Rescale, Rows
 
-LOADING_SWEEPS = 3
-EXACT_MOVES_EVERY = 3
 PRESS_BELOW = 0.03  # the bounds on reconstructed answers wait until the loadings move less than this
-MOMENTUM_CAP = 0.9
-SHRINK, GROW = 0.8, 1.01  # of the cap, when an iteration finds F higher or lower than the last
 
 
 @dataclass(frozen=True)
@@ -143,17 +140,9 @@ class FastIteration:
         return Q
 
     def _set_momentum(self, y: Array, Q: Array, curvature: Array, objective: float) -> None:
-        """Nesterov's sequence; restarted when the loadings turn back, held shorter when F has risen."""
-        rose = objective > self._objective
+        rose, turned = objective > self._objective, turns_back(curvature, y, Q, self.Q)
         self._objective = objective
-        self._cap = SHRINK * self._cap if rose else min(MOMENTUM_CAP, GROW * self._cap)
-        turned = curvature @ ((y - Q) * (Q - self.Q)).sum(axis=1) > 0
-        if rose or turned:
-            self._t, self._momentum = 1.0, 0.0
-            return
-        t = (1 + math.sqrt(1 + 4 * self._t**2)) / 2
-        self._momentum = min(self._cap, (self._t - 1) / t)
-        self._t = t
+        self._momentum, self._t, self._cap = map(float, next_momentum(rose, turned, self._t, self._cap))
 
     def _balance(self, sums: Sums) -> None:
         s = balance(self.problem, sums.mass, sums.peak, self.Q[: self.k])

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icqf.solvers.block_step import Multipliers
+from icqf.solvers.pace import has_settled
 
 Array = NDArray[Any]
 
@@ -70,7 +71,7 @@ class Move:
     excess: float
 
     def settled(self, tol: float) -> bool:
-        return self.loading_step <= tol and max(self.score_step, self.excess) <= 10 * tol
+        return bool(has_settled(self.loading_step, max(self.score_step, self.excess), tol))
 
 
 @dataclass

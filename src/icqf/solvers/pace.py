@@ -1,0 +1,65 @@
+"""What steers the iterations, written once: momentum and restarts, the exact moves, and when to stop.
+
+NumPy calls these formulas, and the GPU's kernels are compiled from them (`icqf.engines.torch_triton`). So
+they use nothing but arithmetic, numbers defined here (which stand on the right, as the interpreter of Triton
+wants them), and what `xp` calls alike in NumPy and in Triton.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as xp
+
+LOADING_SWEEPS = 3
+EXACT_MOVES_EVERY = 3  # iterations
+MOMENTUM_CAP = 0.9
+SHRINK, GROW = 0.8, 1.01  # of the cap, when an iteration finds F higher or lower than the last
+UNMOVED = 1e-6  # a scale this close to 1 is left alone
+RESTLESS = (
+    10.0  # how much farther than loadings the scores may still move: they are solved exactly afterwards
+)
+
+
+def turns_back(curvature: Any, ahead: Any, after: Any, before: Any) -> Any:
+    """Whether loadings (K, m) that were extrapolated `ahead` moved back, rows counted by their curvature."""
+    return xp.sum(curvature * xp.sum((ahead - after) * (after - before), axis=1), axis=0) > 0
+
+
+def next_momentum(rose: Any, turned: Any, t: Any, cap: Any) -> Any:
+    """Nesterov's sequence: the next momentum, t and cap.
+
+    It restarts when the loadings have turned back or F rose, and is held shorter when F rose.
+    """
+    cap = xp.where(rose, cap * SHRINK, xp.minimum(cap * GROW, MOMENTUM_CAP))
+    following = (1 + xp.sqrt(1 + 4 * t * t)) / 2
+    again = rose | turned
+    momentum = xp.where(again, 0.0, xp.minimum(cap, (t - 1) / following))
+    return momentum, xp.where(again, 1.0, following), cap
+
+
+def has_settled(loading_step: Any, score_step: Any, tol: Any) -> Any:
+    """Whether an iteration went no farther than `tol`."""
+    return (loading_step <= tol) & (score_step <= tol * RESTLESS)
+
+
+def with_shared(Q: Any, among: Any, intercept: Any, top: Any) -> Any:
+    """Loadings (K, m) after the row `intercept` took what the rows `among` have in common, up to `top`.
+
+    Both are marks (K,).
+    """
+    common = xp.min(xp.where(among[:, None], Q, float("inf")), axis=0)
+    room = top - xp.sum(xp.where(intercept[:, None], Q, 0.0), axis=0)
+    common = xp.minimum(common, xp.maximum(room, 0.0))[None, :]
+    return xp.where(intercept[:, None], Q + common, xp.where(among[:, None], Q - common, Q))
+
+
+def scale_in_bounds(s: Any, used: Any, own: Any, peak: Any, loading_top: Any, score_top: Any) -> Any:
+    """The scales s (k,) of W·s and Q/s as far as bounds allow; 1 for factors not used, and where none moves.
+
+    `own` (k, m) are loadings and `peak` (k,) the highest scores.
+    """
+    s = xp.maximum(s, xp.max(own / loading_top, axis=1))
+    s = xp.minimum(s, score_top / xp.where(used, peak, 1.0))
+    s = xp.where(used, s, 1.0)
+    return xp.where(xp.max(xp.abs(s - 1), axis=0) < UNMOVED, 1.0, s)
