@@ -1,9 +1,9 @@
 """Many fits at once, on a GPU
 
 A search for the number of factors is a long list of fits that share their answers: one for each number of
-factors, penalty and fold. `engine="torch"` (`pip install "icqf[gpu]"`) solves them together, as batches of
-tensors, on a GPU where there is one and on the processor where there is none, as for this page. It makes
-the same choice as the usual engine, with errors that agree to three digits or more.
+factors, penalty and fold. `engine="torch"` (`pip install "icqf[gpu]"`) solves them together on a GPU. It
+makes the same choice as the usual engine, with errors that agree to three digits or more. Without a GPU, as
+for this page, it says so and the usual engine does the work.
 
 The picture lays the errors on hidden answers of both engines over each other. [Engines](../docs/engines.md)
 says what a GPU saved, and when it does not pay.

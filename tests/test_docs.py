@@ -23,6 +23,7 @@ def blocks():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:PyTorch and Triton find no CUDA GPU")
 @pytest.mark.parametrize(("page", "code"), blocks())
 def test_code_blocks_run(page, code, tmp_path, monkeypatch):
     answers, codebook = demo_paths()

@@ -87,8 +87,8 @@ class ICQF(FittedModel):
         "fast" is the default; "admm" is the paper's procedure. Both reach the same objective.
     engine : {"local", "dask", "torch"} or Engine
         Where the iterations run: in threads of this machine; on a Dask cluster, where answers and scores stay
-        with its workers (an `icqf.engines.Dask` names one); or as batches on a GPU. They reach the same
-        solution, to the precision of the arithmetic.
+        with its workers (an `icqf.engines.Dask` names one); or, where many fits are compared, on a GPU. They
+        reach the same solution, to the precision of the arithmetic.
     inner : {"cd", "fista", "admm"}
         How ADMM solves its inner problems.
     rho : float or "adaptive"

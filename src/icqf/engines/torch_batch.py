@@ -29,7 +29,7 @@ def obstacle(problem: Problem, k: int = 1) -> str | None:
     if type(problem.penalty) not in (L1, L2) or problem.loading_penalty is not None:
         return f"the penalty {problem.penalty_of_loadings.name}"
     if np.dtype(problem.dtype) != np.float32:
-        return f"numbers of type {np.dtype(problem.dtype)}"
+        return "double precision, in which tables of up to 5000 answers are fitted unless dtype is 'float32'"
     if problem.bounds.reconstruction is not None:
         return "the bound on reconstructed answers"
     if problem.m > _MOST_ITEMS:
