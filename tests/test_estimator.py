@@ -20,6 +20,7 @@ from icqf import ICQF, ICQFCV, fitted
 from icqf.baselines import L1NMF
 from icqf.data.validate import EmptyRowsWarning, RangeWarning
 from icqf.datasets import make_synthetic
+from icqf.errors import InputError
 
 IDS = pd.Index([f"P{i:03d}" for i in range(80)], name="id")
 
@@ -551,3 +552,21 @@ def test_an_unasked_for_confound_is_refused(answers, people):
     pipeline = make_pipeline(ICQF(4, item_range=(0, 100)), LinearRegression())
     with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError, match="confounds"):
         pipeline.fit(answers, np.arange(80.0), confounds=people)
+
+
+@pytest.mark.filterwarnings("ignore::icqf.data.validate.EmptyRowsWarning")
+def test_a_start_may_hold_those_who_answered_nothing():
+    """`transform` gives them no scores, and they have no part in the fit."""
+    answers = np.random.default_rng(0).integers(0, 3, (60, 8)).astype(float)
+    answers[[5, 7]] = np.nan
+    model = ICQF(2, item_range=(0, 2)).fit(answers)
+    scores = model.transform(answers)
+    assert np.isnan(scores[[5, 7]]).all()
+    again = ICQF(2, item_range=(0, 2), init=(scores, model.components_.T)).fit(answers)
+    assert again.objective_ <= model.objective_ * (1 + 1e-5)
+    answered = np.isfinite(scores).all(axis=1)
+    alone = ICQF(2, item_range=(0, 2), init=(scores[answered], model.components_.T)).fit(answers[answered])
+    assert alone.components_.tobytes() == again.components_.tobytes()
+    scores[0] = np.nan
+    with pytest.raises(InputError, match="missing numbers"):
+        ICQF(2, item_range=(0, 2), init=(scores, model.components_.T)).fit(answers)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from icqf.clustered import cluster_of, state_on_cluster
 from icqf.data.disclosure import SMALLEST_CATEGORY
-from icqf.data.parameters import check_parameters, check_start, parameter_error
+from icqf.data.parameters import check_parameters, given_start, parameter_error
 from icqf.engines.base import Callback
 from icqf.errors import InputError, InputWarning, Worded
 from icqf.fitted import FittedModel
@@ -100,7 +100,7 @@ class ICQF(FittedModel):
         Most iterations of one start.
     init : {"nndsvd", "rotated", "random"} or (scores, loadings)
         The start: non-negative SVD, the positive part of a varimax-rotated SVD, random, or arrays of
-        shape (n, k) and (m, k).
+        shape (n, k) and (m, k), such as ``(model.transform(X), model.components_.T)``.
     missing_confounds : {"error", "mean"}
         What to do with a participant whose confound is missing.
     smallest_category : int
@@ -313,7 +313,10 @@ class ICQF(FittedModel):
         """
         problem = stated.problem.with_beta(float(self.beta))
         k = self._number_of_factors(problem)
-        best = fit_from_starts(self, problem, k)
+        init = self.init
+        if not isinstance(init, str):
+            init = given_start(init, stated.kept, (problem.n, k), (problem.m, k))
+        best = fit_from_starts(self, problem, k, init)
         if not best.converged:
             certificate = best.certificate
             warnings.warn(
@@ -397,8 +400,6 @@ class ICQF(FittedModel):
             shape = f"it has {problem.n} sample(s) with answers and {problem.m} feature(s)"
             most = f"ask for {min(problem.n, problem.m)} or fewer."
             raise parameter_error("n_components", f"={k} is more than this table can carry: {shape}; {most}")
-        if not isinstance(self.init, str):
-            check_start(self.init, (problem.n, int(k)), (problem.m, int(k)))
         return int(k)
 
 

@@ -30,17 +30,17 @@ GIVEN = "given"
 COLUMNS = ("start", "objective", "n_iter", "converged")
 
 
-def fit_from_starts(model: ICQF, problem: Problem, k: int) -> Factorization:
-    """The best of the fits from all of the model's starts, with what became of each.
+def fit_from_starts(model: ICQF, problem: Problem, k: int, init: Any) -> Factorization:
+    """The best of the fits from all of the model's starts, `init` first, with what became of each.
 
     A later start replaces an earlier one only where it is better by more than the tolerance of a fit leaves
     open: otherwise a start more or less would change the last digits of everything.
     """
     rng = np.random.default_rng(check_random_state(model.random_state).randint(2**31 - 1))
-    if model.n_init == "auto" and isinstance(model.init, str) and not problem.observations.here:
+    if model.n_init == "auto" and isinstance(init, str) and not problem.observations.here:
         return _from_a_sample(model, problem, k, rng)
-    first, most = _numbers(model.n_init, model.init)
-    order = _order(model.init, most)
+    first, most = _numbers(model.n_init, init)
+    order = _order(init, most)
     best, seen = _best(model, problem, k, order[:first], rng)
     agreement = [_agreement(best.factors.loadings[:k], loadings) for _, loadings in seen]
     if most > first and np.min(agreement) < AGREEING:
@@ -90,7 +90,7 @@ def _from_a_sample(model: ICQF, problem: Problem, k: int, rng: np.random.Generat
 
     What is told of the starts is what became of them there.
     """
-    sample = fit_from_starts(model, in_memory(problem, rng), k)
+    sample = fit_from_starts(model, in_memory(problem, rng), k, model.init)
     (found,) = run(
         problem,
         Onward(sample.factors.loadings),

@@ -7,6 +7,7 @@ from scipy import optimize, stats
 from sklearn.exceptions import ConvergenceWarning
 
 from icqf.baselines import bartlett_sphericity, item_moments, kmo
+from icqf.errors import InputError
 
 
 def test_pairwise_equals_pandas(gappy):
@@ -152,3 +153,12 @@ def test_singular_correlations_give_nan():
     R = np.ones((3, 3))
     assert np.isnan(kmo(R).overall) and np.isnan(kmo(R).per_item).all()
     assert np.isnan(bartlett_sphericity(R, 10).chi2) and np.isnan(bartlett_sphericity(R, 10).p_value)
+
+
+@pytest.mark.parametrize("n", [200, 6])
+@pytest.mark.parametrize("measure", [kmo, lambda given: bartlett_sphericity(given, 200)])
+def test_answers_are_not_taken_for_correlations(measure, n):
+    """Not even where there are as many participants as items."""
+    answers = np.random.default_rng(0).integers(0, 5, (n, 6)).astype(float)
+    with pytest.raises(InputError, match=rf"given {n} × 6 numbers.*call .* with item_moments\(answers\)"):
+        measure(answers)

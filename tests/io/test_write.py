@@ -1,6 +1,8 @@
 """Tables come back as they were written, and no cell becomes a formula."""
 
 import csv
+import errno
+import os
 import re
 import zipfile
 
@@ -113,3 +115,27 @@ def test_decimals_are_those_of_format(rows, decimals):
             else:
                 assert abs(float(cell) - value) <= 0.500001 * 10.0**-decimals
                 assert len(cell.split(".")[1]) == decimals
+
+
+def test_an_spss_file_that_cannot_be_written_is_a_full_disk_only_where_the_disk_is_full(
+    tmp_path, monkeypatch
+):
+    def refused(*_, **__):
+        raise pyreadstat.ReadstatError("A provided string value was longer than the storage size.")
+
+    def silent(frame, path, **_):
+        real(frame.iloc[:1], path)
+
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    real, frame, path = pyreadstat.write_sav, pd.DataFrame({"q1": [1.0, 2.0]}), tmp_path / "scores.sav"
+    for fault, said in ((refused, "longer than the storage size"), (silent, "it stops early")):
+        monkeypatch.setattr(pyreadstat, "write_sav", fault)
+        with pytest.raises(InputError, match=f"cannot be written as an SPSS file .*{said}") as caught:
+            write_table(frame, path)
+        assert "room" not in str(caught.value) and list(tmp_path.iterdir()) == []
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", full)
+            with pytest.raises(InputError, match="there is no room on the disk"):
+                write_table(frame, path)

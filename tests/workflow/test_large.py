@@ -136,3 +136,12 @@ def test_what_cannot_be_done_in_parts_is_said_at_once(frame, tmp_path):
     path = written(frame.assign(wave=1), tmp_path)
     with pytest.raises(InputError, match=r"visit cannot be used .* in parts \(cohort.parquet\); leave"):
         read_study(options(path, visit={"wave": 1}))
+
+
+def test_nothing_is_fitted_to_the_sample_where_nothing_is_chosen(frame, tmp_path, monkeypatch):
+    fitted, solve = [], ICQF.solve
+    monkeypatch.setattr(
+        ICQF, "solve", lambda self, stated: fitted.append(stated.problem.n) or solve(self, stated)
+    )
+    fit = fit_study(options(written(frame, tmp_path), reverse=["q04"]))
+    assert fit.search is None and fitted == [900]

@@ -303,6 +303,21 @@ def is_positive_definite(R: Floats) -> bool:
     return bool(linalg.eigvalsh(R, subset_by_index=(0, 0))[0] > 1e-10 * len(R))
 
 
+def _correlations(given: npt.ArrayLike, name: str) -> Floats:
+    """Correlations of items; answers, which look like a table too, are refused."""
+    R = np.asarray(given, dtype=np.float64)
+    square = R.ndim == 2 and R.shape[0] == R.shape[1]
+    if not square or not (np.allclose(R, R.T, atol=1e-6) and np.allclose(np.diag(R), 1, atol=1e-6)):
+        shape = " × ".join(map(str, R.shape)) or "one number"
+        raise InputError(
+            f"{name} needs the correlations of the items, a symmetric table with 1 on its diagonal, and was "
+            f"given {shape} numbers that are not.",
+            code="not-correlations",
+            remedy=f"For answers, call {name} with item_moments(answers).correlation.",
+        )
+    return R
+
+
 def kmo(correlation: npt.ArrayLike) -> KMO:
     """Kaiser-Meyer-Olkin measure of sampling adequacy.
 
@@ -324,7 +339,7 @@ def kmo(correlation: npt.ArrayLike) -> KMO:
     >>> round(kmo(R).overall, 2)
     0.8
     """
-    R = np.asarray(correlation, dtype=np.float64)
+    R = _correlations(correlation, "kmo")
     m = len(R)
     if not is_positive_definite(R):
         return KMO(math.nan, np.full(m, math.nan))
@@ -358,7 +373,7 @@ def bartlett_sphericity(correlation: npt.ArrayLike, n_participants: int) -> Sphe
     >>> test.dof, round(test.chi2, 2), test.p_value < 0.001
     (1, 21.2, True)
     """
-    R = np.asarray(correlation, dtype=np.float64)
+    R = _correlations(correlation, "bartlett_sphericity")
     m = len(R)
     dof = m * (m - 1) // 2
     if not is_positive_definite(R):

@@ -216,19 +216,24 @@ def _dtype_name(dtype: Any) -> Any:
         return dtype
 
 
-def check_start(init: Any, *shapes: tuple[int, int]) -> None:
-    """Refuse arrays that cannot be a start."""
+def given_start(init: Any, kept: Any, *shapes: tuple[int, int]) -> tuple[Any, Any]:
+    """The scores and loadings of a start given as arrays, which are refused where they cannot be one.
+
+    The scores may be of all participants of the table, some of whom (not `kept`) have no part in the fit.
+    """
     import numpy as np
 
     wanted = (
         f"init must be a name or two arrays of the shapes {shapes[0]} (scores) and {shapes[1]} (loadings)"
     )
     try:
-        arrays = [np.asarray(part, dtype=float) for part in init]
+        scores, loadings = (np.asarray(part, dtype=float) for part in init)
     except (TypeError, ValueError):
         raise InputError(f"{wanted}, not {type(init).__name__}.") from None
-    found = tuple(array.shape for array in arrays)
-    if found != shapes:
-        raise InputError(f"{wanted}; it has {' and '.join(map(str, found))}.")
-    if not all(np.isfinite(array).all() and (array >= 0).all() for array in arrays):
+    if len(scores) == len(kept) and scores.ndim == 2:
+        scores = scores[kept]
+    if (scores.shape, loadings.shape) != shapes:
+        raise InputError(f"{wanted}; it has {scores.shape} and {loadings.shape}.")
+    if not all(np.isfinite(array).all() and (array >= 0).all() for array in (scores, loadings)):
         raise InputError("init must not hold negative, infinite or missing numbers.")
+    return scores, loadings

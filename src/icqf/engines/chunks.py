@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from multiprocessing import parent_process
 from threading import Lock
 from typing import Any
 
@@ -126,8 +128,12 @@ def keep_memory() -> None:
 
     Dask starts workers with MALLOC_TRIM_THRESHOLD_ set, with which glibc gives every such array back to the
     system and asks for it anew; that takes longer than the arithmetic. These are the values that glibc comes
-    to of its own accord where nothing is set. Elsewhere there is no such function, and no need of it.
+    to of its own accord where nothing is set. Elsewhere there is no such function, and no need of it. A
+    process that the user started, where a cluster of threads works on chunks too, is left as it is.
     """
+    worker = parent_process() is not None and "MALLOC_TRIM_THRESHOLD_" in os.environ
+    if not worker:
+        return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is not None:
         for option, size in ((_MMAP_THRESHOLD, 2**25), (_TRIM_THRESHOLD, 2**26)):

@@ -19,13 +19,14 @@ import pandas as pd
 
 from icqf.data.frames import as_pandas
 from icqf.errors import InputError
-from icqf.io.atomic import new_file
+from icqf.io.atomic import FULL, new_file
 from icqf.io.formats import WRITABLE
 
 _NEEDS = {"parquet": "pyarrow", "xlsx": "xlsxwriter", "sav": "pyreadstat"}
 RISKY = re.compile(r"^'*[=+\-@\t\r]")
 NEEDS_QUOTES = re.compile(r'[",\n\r]')
 _ODD = ('"', ",", "\r", *(f"\n{start}" for start in "'=+-@\t"))
+_PROBE = 2**16  # bytes
 PLAIN_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -323,10 +324,29 @@ def _write_sav(table: pd.DataFrame, path: Path) -> None:
         pyreadstat.write_sav(plain.set_axis(names, axis=1), str(path), column_labels=list(table.columns))
         # On a full disk the library may end in silence, with a file that stops early.
         written, _ = pyreadstat.read_sav(str(path), usecols=names[:1])
+        fault = None if len(written) == len(table) else "it stops early"
     except pyreadstat.ReadstatError as error:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
-    if len(written) != len(table):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        fault = str(error)
+    if fault is not None:
+        if _disk_is_full(path):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        raise InputError(
+            f"{path.name}: the table cannot be written as an SPSS file ({fault.rstrip('.')}).",
+            code="not-written",
+            remedy="Choose csv, parquet or xlsx.",
+        )
+
+
+def _disk_is_full(path: Path) -> bool:
+    """Whether not even one more block can be written after what is there; the library does not tell why."""
+    try:
+        with path.open("ab") as stream:
+            stream.write(bytes(_PROBE))
+            stream.flush()
+            os.fsync(stream.fileno())
+    except OSError as error:
+        return error.errno in FULL
+    return False
 
 
 def _texts(table: pd.DataFrame) -> list[str]:

@@ -123,14 +123,16 @@ def fit_study(
             search = searcher(options, checkpoint=checkpoint, callback=callback)
             values = search.fit_transform(study.questionnaire)
             model = search.best_estimator_
+            chosen = search.n_components_, search.beta_
         else:
             search, (k,), (beta,) = None, options.n_components, options.beta
-            model = model_of(options).set_params(n_components=k, beta=beta, callback=callback)
-            values = model.fit_transform(study.questionnaire)
-        if study.everyone is not None:
-            chosen = {"n_components": len(model.components_), "beta": model.beta, "callback": callback}
-            model = model_of(options).set_params(**chosen).fit(study.everyone)
-            values = model.transform(study.questionnaire)
+            chosen = k, beta
+        if search is None or study.everyone is not None:
+            model = model_of(options).set_params(n_components=chosen[0], beta=chosen[1], callback=callback)
+            if study.everyone is None:
+                values = model.fit_transform(study.questionnaire)
+            else:
+                values = model.fit(study.everyone).transform(study.questionnaire)
         tell = callback or (lambda _: None)
         with spread_over(engine_of(model.engine), options.jobs) as jobs:
             if options.consensus:
