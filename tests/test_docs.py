@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -44,5 +45,7 @@ def test_links_lead_somewhere(page):
 def test_one_version_everywhere():
     cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
     assert cited and cited[1] == icqf.__version__
+    experiments = tomllib.loads((ROOT / "experiments" / "pyproject.toml").read_text(encoding="utf-8"))
+    assert experiments["project"]["version"] == icqf.__version__
     latest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert latest and latest[1] == icqf.__version__

@@ -44,9 +44,11 @@ def test_what_is_built(built):
     held = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("icqf/")}
     files = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src" / "icqf").rglob("*.*")}
     assert held == {name for name in files if not name.endswith(".pyc")}
+    assert not [name for name in zipfile.ZipFile(wheel).namelist() if "experiments" in name]
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {"hatch_build.py", "README.md", "docs/site/conf.py", "examples/big_five.py", "Makefile"} <= names
+    assert {"experiments/pyproject.toml", "experiments/src/icqf_experiments/command.py"} <= names
     described = zipfile.ZipFile(wheel).read(f"icqf-{icqf.__version__}.dist-info/METADATA")
     metadata = message_from_bytes(described)
     assert metadata["Description-Content-Type"] == "text/markdown"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from icqf.errors import InputError
@@ -45,10 +47,8 @@ class Registry:
         yield from self.added()
 
     def added(self) -> dict[str, EntryPoint]:
-        """What installed packages add, by name; read anew, and only when ours are not enough."""
-        from importlib.metadata import entry_points
-
-        found = {entry.name: entry for entry in reversed(tuple(entry_points(group=self.group)))}
+        """What installed packages add, by name; looked up only when ours are not enough."""
+        found = {entry.name: entry for entry in reversed(_entry_points(self.group, tuple(sys.path)))}
         return {name: found[name] for name in sorted(found) if name not in self.own}
 
     def load(self, name: str) -> Any:
@@ -67,6 +67,14 @@ class Registry:
         if not isinstance(thing, _imported(self.kind)):
             raise InputError(f"{place} is not {self.what}.", code="plug-in", remedy=remedy)
         return thing
+
+
+@lru_cache
+def _entry_points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """The entry points of all packages on this path, which takes a moment to search."""
+    from importlib.metadata import entry_points
+
+    return tuple(entry_points(group=group))
 
 
 def _imported(place: str) -> Any:

@@ -19,7 +19,6 @@ from icqf.registry import Registry
 @pytest.fixture
 def install(tmp_path, monkeypatch):
     """Puts a package on the path as pip would: its module, and a dist-info folder with its entry points."""
-    monkeypatch.syspath_prepend(tmp_path)
 
     def add(package, code, **groups):
         module = package.replace("-", "_")
@@ -33,7 +32,7 @@ def install(tmp_path, monkeypatch):
         ]
         (folder / "entry_points.txt").write_text("\n".join(lines))
         monkeypatch.delitem(sys.modules, module, raising=False)
-        return tmp_path
+        monkeypatch.syspath_prepend(tmp_path)
 
     return add
 
