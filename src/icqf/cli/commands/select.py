@@ -12,7 +12,6 @@ from icqf.cli.support.many import ManyCommand
 from icqf.cli.support.options import FILE, options_of, study_options
 from icqf.cli.support.terminal import echo
 from icqf.cli.support.text import choice_text, rules_text
-from icqf.selection import rules
 
 
 @click.command(
@@ -95,6 +94,8 @@ def stability_table(search: Any) -> str:
 
 def error_table(results: Any) -> str:
     """Return the mean error by number of factors and penalty."""
+    from icqf.selection import rules
+
     table = rules.error_table(results).set_index(["n_components", "beta"])["error"].unstack("beta")
     table.columns = [f"{beta:g}" for beta in table.columns]
     title = "Mean squared error of hidden answers, by k (down) and beta (across):"
