@@ -215,6 +215,29 @@ def test_no_new_run_is_made_from_one_without_data(server, done):
     server.post(f"/runs/{run.id}/remove")
 
 
+def test_nothing_in_a_run_is_imported(server, done, tmp_path):
+    """Modules beside the data, which processes that are started in the run's folder would find first."""
+    run = copied(server, done, fitted=False)
+    code = f"open({str(tmp_path / 'imported')!r}, 'a').write(__name__)\n"
+    for name in ("joblib", "numpy", "icqf", "sitecustomize", "encodings"):
+        (run.folder / name).mkdir()
+        (run.folder / name / "__init__.py").write_text(code)
+        (run.folder / f"{name}.py").write_text(code)
+    server.fitted(run.id, n_components="1-2", beta="0.1, 0.5", n_splits="3", jobs="2")
+    assert run.done, process.said(run)
+    assert not (tmp_path / "imported").exists()
+    server.post(f"/runs/{run.id}/remove")
+
+
+@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"n_components,beta\nx,1\n", b"\xff\xfe"])
+def test_a_table_of_another_search_is_refused(server, done, content):
+    run = copied(server, done)
+    (run.results / "cv.csv").write_bytes(content)
+    assert server.get(f"/runs/{run.id}/results").status == 400
+    assert server.post(f"/runs/{run.id}/number", {"n_components": "1"}).status == 400
+    server.post(f"/runs/{run.id}/remove")
+
+
 def test_results_from_before_the_first_zip_come_in_one_archive(server, done, tmp_path):
     run = copied(server, done)
     os.utime(run.results / "scores.csv", (0, 0))

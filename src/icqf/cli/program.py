@@ -162,6 +162,8 @@ def cli() -> None:
 
 def main() -> None:
     """Run the program."""
+    # Processes that it starts import nothing from the folder they work in, which may be somebody else's.
+    os.environ["PYTHONSAFEPATH"] = "1"
     names = ("SIGTERM", "SIGHUP", "SIGINT")  # of batch systems, of terminals that are closed, and Ctrl-C
     asked = [getattr(signal, name) for name in names if hasattr(signal, name)]
     heard = [number for number in asked if signal.getsignal(number) is not signal.SIG_IGN]

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from icqf.errors import InputError
 from icqf.io.formats import WRITABLE
 from icqf.io.readers.files import read_table
 from icqf.selection.rules import best_by_k, error_table
@@ -51,15 +52,24 @@ def tried_numbers(folder: str | os.PathLike[str]) -> tuple[TriedNumber, ...]:
     found = [path for form in WRITABLE if (path := folder / f"cv.{form}").is_file()]
     if not found:
         return ()
-    trials = read_table(found[0]).frame.astype({"n_components": int})
-    best = best_by_k(error_table(trials)).reset_index()
-    return tuple(
-        TriedNumber(
-            int(row["n_components"]),
-            float(row["beta"]),
-            float(row["error"]),
-            float(row["standard_error"]),
-            int(row["n_components"]) == model["n_components"],
+    try:
+        trials = read_table(found[0]).frame.astype({"n_components": int})
+        best = best_by_k(error_table(trials)).reset_index()
+        return tuple(
+            TriedNumber(
+                int(row["n_components"]),
+                float(row["beta"]),
+                float(row["error"]),
+                float(row["standard_error"]),
+                int(row["n_components"]) == model["n_components"],
+            )
+            for row in best.to_dict("records")
         )
-        for row in best.to_dict("records")
-    )
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError, ArithmeticError):
+        raise InputError(
+            f"{found[0].name}: this is not the table of a search.",
+            code="no-results",
+            remedy="Fit again, or put the file back as it was.",
+        ) from None

@@ -134,7 +134,7 @@ def account_in(folder: Path) -> dict[str, Any]:
     try:
         account = json.loads((folder / ACCOUNT).read_text(encoding="utf-8"))
         right = account["program"] == "icqf" and isinstance(account["outputs"], list)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         right = False
     if not right or not (folder / "model.icqf").is_file():
         raise InputError(
