@@ -18,7 +18,6 @@ from icqf.solvers.result import Factors
 Array = NDArray[Any]
 Tensor = torch.Tensor
 _MOST_ITEMS, _MOST_FACTORS = 256, 64  # confounds included; what a kernel's registers hold
-_LARGEST_BYTE = 127
 
 
 def obstacle(problem: Problem, k: int = 1) -> str | None:
@@ -126,12 +125,11 @@ def packed(problems: Sequence[Problem], ks: Sequence[int], device: torch.device)
     def places(of: list[int]) -> Tensor:
         return torch.tensor(of, device=device)
 
-    def stacked(arrays: Sequence[Array], columns: int, empty: int = 0) -> Tensor:
-        """Arrays (rows, some) as one (arrays, n, columns), of one byte each where all of them are."""
-        dtype = torch.int8 if all(each.dtype == np.int8 for each in arrays) else torch.float32
-        together = torch.full((len(arrays), n, columns), empty, dtype=dtype, device=device)
+    def stacked(arrays: Sequence[Array]) -> Tensor:
+        """Arrays (rows, columns) as one (arrays, n, columns)."""
+        together = torch.zeros((len(arrays), n, arrays[0].shape[1]), device=device)
         for at, each in enumerate(arrays):
-            together[at, : len(each), : each.shape[1]] = _on(each, device)
+            together[at, : len(each)] = _on(each, device)
         return together
 
     def numbers(values: Sequence[float]) -> Tensor:
@@ -150,11 +148,11 @@ def packed(problems: Sequence[Problem], ks: Sequence[int], device: torch.device)
         list(problems),
         list(ks),
         max(ks),
-        answers=stacked([_coded(seen[b]) for b in firsts], room(m), empty=-1),
-        designs=stacked([design.T for (design,) in designs.owners], problems[0].c).mT.contiguous(),
+        answers=_coded([seen[b] for b in firsts], n, device),
+        designs=stacked([design.T for (design,) in designs.owners]).mT.contiguous(),
         answers_of=places(answers_of),
         design_of=places(design_of),
-        weights=stacked([_weights(*own)[:, None] for own in weights.owners], 1)[places(weights_of), :, 0],
+        weights=stacked([_weights(*own)[:, None] for own in weights.owners])[places(weights_of), :, 0],
         beta=numbers([problem.penalty.beta for problem in problems]),
         gamma=numbers([problem.gamma for problem in problems]),
         score_top=numbers(tops).float()[:, None],
@@ -163,12 +161,27 @@ def packed(problems: Sequence[Problem], ks: Sequence[int], device: torch.device)
     )
 
 
-def _coded(seen: Observations) -> Array:
-    """Answers (n, m) as the problem counts them, -1 where there is none."""
-    raw = seen.answers if seen.scale is None else seen.answers * seen.scale
-    coded = np.where(seen.observed, raw, -1)
-    whole = np.issubdtype(coded.dtype, np.integer) and coded.max() <= _LARGEST_BYTE
-    return coded.astype(np.int8 if whole else np.float32)
+def _coded(tables: Sequence[Observations], n: int, device: torch.device) -> Tensor:
+    """Answers as problems count them (tables, n, room(m)), of one byte each where they are whole numbers.
+
+    Answers that several tables share, apart from what is hidden in each, are sent to the device once.
+    """
+    shared = _Once()
+    of = [shared.place(seen.answers, seen.scale) for seen in tables]
+    sent = [_on(_counted(*owners), device) for owners in shared.owners]
+    small = [each.to(torch.int8) for each in sent]
+    if all(bool((a == b).all()) for a, b in zip(small, sent, strict=True)):
+        sent = small
+    coded = torch.full((len(tables), n, room(tables[0].m)), -1, dtype=sent[0].dtype, device=device)
+    for at, seen in enumerate(tables):
+        coded[at, : seen.n, : seen.m] = torch.where(_on(seen.observed, device), sent[of[at]], -1)
+    return coded
+
+
+def _counted(answers: Array, scale: Array | None) -> Array:
+    """All answers in the units of a problem, -1 where there is none."""
+    counted = answers if scale is None else answers * scale
+    return np.where(answers >= 0, counted, -1).astype(np.float32)
 
 
 def _weights(weights: Array | None, answers: Array) -> Array:
