@@ -26,6 +26,7 @@ from icqf.data.validate import (
     seen_items,
     unpacked,
     warn_of_empty_rows,
+    warn_of_repeated_ids,
     weights_of,
     working_matrix,
 )
@@ -87,6 +88,8 @@ def state_problem(model: ICQF, X: Any, *, confounds: Any, sample_weight: Any) ->
     codebook = StoredCodebook()
     if isinstance(X, Questionnaire):
         codebook = StoredCodebook(X.items, str(X.answers.index.name or ""), X.confound_entries)
+    else:
+        warn_of_repeated_ids(X)
     X, confounds, sample_weight, known = unpacked(X, confounds, sample_weight)
     table = numeric_table(X)
     answers, items, named = named_answers(model, table)

@@ -251,14 +251,15 @@ class _Spool:
         """The answers of each part that take part, as they are written; None where the type is too narrow."""
         for part in self.source.parts():
             answers, known = self._answers(part)
-            rows = (
-                answers.index if isinstance(answers, pd.DataFrame) else range(self.n, self.n + len(answers))
-            )
+            rows = _row_names(answers, self.n)
             plain = self._named(answers)
             if self.n == 0:
                 self._learn_ranges(known, plain)
             if known is None or not np.array_equal(known, self.ranges):
-                check_ranges(plain, self.ranges, self.items, list(rows))
+                try:
+                    check_ranges(plain, self.ranges, self.items, rows)
+                except InputError as error:
+                    raise (error.at(part.source) if part.source else error) from None
             work = working_matrix(plain, self.ranges, np.dtype(np.float64))
             answered = observed_rows(plain)
             self._answered.append(answered)
@@ -321,6 +322,13 @@ class _Spool:
             return work.astype(self.dtype) if work.max(initial=0) <= np.iinfo(self.dtype).max else None
         codes = np.where(np.isnan(work), MISSING, work).astype(self.dtype)
         return codes if ((codes == work) | np.isnan(work)).all() else None
+
+
+def _row_names(answers: Any, first: int) -> Any:
+    """How to call the rows of a part: by their labels, or by their places in the whole table."""
+    if isinstance(answers, pd.DataFrame) and not answers.index.equals(pd.RangeIndex(len(answers))):
+        return list(answers.index)
+    return range(first, first + len(answers))
 
 
 def _keep(file: IO[bytes], codes: Array, path: str) -> None:

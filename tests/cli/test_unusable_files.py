@@ -208,3 +208,26 @@ def test_ids_beyond_all_whole_numbers(run, tmp_path):
     table.to_parquet(tmp_path / "answers.parquet")
     result = run("check", tmp_path / "answers.parquet", "--id", "subject")
     assert result.exit_code == 0 and "2: q1, q2" in result.stdout
+
+
+def test_a_battery_with_an_instrument_of_one_row_is_refused(run, tmp_path):
+    rng = np.random.default_rng(0)
+    (tmp_path / "battery").mkdir()
+    for name, n in (("mood", 40), ("sleep", 40), ("pain", 1)):
+        table = pd.DataFrame(rng.integers(0, 4, (n, 6)), columns=[f"{name}{j}" for j in range(6)])
+        table.insert(0, "id", [f"P{i}" for i in range(n)])
+        table.to_csv(tmp_path / "battery" / f"{name}.csv", index=False)
+    words = ("--id", "id", "--n-components", "1", "--beta", "0.1", "--out", tmp_path / "out")
+    result = run("meta", tmp_path / "battery", *words)
+    assert result.exit_code == 2
+    assert "Error: Instrument 'pain' was answered by 1 participant; factors of its own" in result.stderr
+
+
+def test_a_short_form_from_missing_answers_alone_is_refused(run, usual, results, tmp_path):
+    table = pd.read_csv(usual[0])
+    items = [name for name in table if name.startswith("q")]
+    table[items] = 9
+    table.to_csv(tmp_path / "silent.csv", index=False)
+    words = ("--missing-codes", "9", "--out", tmp_path / "out")
+    result = run("shortform", results / "model.icqf", tmp_path / "silent.csv", *words)
+    assert result.exit_code == 2 and "Nobody answered any of the model's items" in result.stderr

@@ -12,7 +12,9 @@ import threading
 import time
 from dataclasses import replace
 
+import dask
 import dask.array as da
+import distributed
 import numpy as np
 import pandas as pd
 import pytest
@@ -164,6 +166,24 @@ def test_a_killed_worker_costs_neither_the_run_nor_the_answer(client, engine, he
     assert lost
     client.wait_for_workers(2, timeout=30)  # its nanny starts another one
     assert lost[0] not in client.nthreads()
+
+
+def test_a_cluster_without_any_worker_left_is_one_sentence():
+    """The workers are told to end during the fit, and nobody replaces them."""
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "2s"}),
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+
+        def end_all(progress):
+            client.retire_workers()
+            cluster.scale(0)
+
+        with pytest.raises(InputError, match="The Dask cluster has no worker left that answers"):
+            fitted(Dask(client, chunk=50), callback=end_all)
 
 
 def test_a_worker_that_is_killed_with_a_dask_array_is_replaced(client, engine, here):

@@ -17,6 +17,7 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError, InputWarning, counted, did_you_mean, listed
 
 FEWEST_ITEMS = 3
+FEWEST_PARTICIPANTS = 2
 FEWEST_SHARED = 20
 _FALLS = -3.0  # t of a correlation from which instruments count as running against each other
 
@@ -213,6 +214,16 @@ class Battery:
             yield from self._apart()
             yield from self._written_otherwise()
             yield from self._against()
+        for name in self.names:
+            n = int(self.answered[name].sum())
+            if 0 < n < FEWEST_PARTICIPANTS:
+                yield InputError(
+                    f"Instrument {name!r} was answered by {counted(n, 'participant')}; factors of "
+                    f"its own need {FEWEST_PARTICIPANTS} or more.",
+                    code="few-participants",
+                    remedy="Leave it out, or give the answers of more participants.",
+                    instrument=name,
+                )
 
     def _apart(self) -> Iterator[InputError | InputWarning]:
         """Instruments that share no participant, or hardly any, with the others."""

@@ -15,10 +15,14 @@ _ROWS = 32768
 
 @dataclass(frozen=True, eq=False)
 class SomeAnswers:
-    """Consecutive participants: their answers (a table, an array or a questionnaire) and their confounds."""
+    """Consecutive participants: their answers (a table, an array or a questionnaire) and their confounds.
+
+    `source` is the file that the table's row labels count in; empty where it has none.
+    """
 
     answers: Any
     confounds: pd.DataFrame | None = None
+    source: str = ""
 
 
 @dataclass(frozen=True, eq=False)

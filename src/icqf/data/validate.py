@@ -339,6 +339,25 @@ def row_names(table: Any, n: int) -> Any:
     return list(table.index) if isinstance(table, pd.DataFrame) else range(n)
 
 
+def warn_of_repeated_ids(table: Any) -> None:
+    """Warn of row labels that stand twice: a table of answers has one row per participant."""
+    if not isinstance(table, pd.DataFrame) or table.index.is_unique:
+        return
+    again = table.index[table.index.duplicated()]
+    warnings.warn(
+        InputWarning(
+            f"{counted(len(again), 'row')} of the answers repeat the label of another one, first "
+            f"{str(again[0])!r}.",
+            code="repeated-id",
+            remedy="A table has one row per participant: delete the copies. If rows were drawn with "
+            "replacement, or are visits, number them with reset_index(drop=True), and give groups where they "
+            "are taken.",
+            anonymous=f"{counted(len(again), 'row')} of the answers repeat the label of another one.",
+        ),
+        stacklevel=5,
+    )
+
+
 def weights_of(sample_weight: Any, answers: Array) -> Array | None:
     """Checked sample weights (n,), or None."""
     if sample_weight is None:

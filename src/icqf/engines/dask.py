@@ -382,6 +382,12 @@ def told_plainly(client: Any) -> Iterator[None]:
             code="workers-killed",
             remedy="They may need more memory, or smaller chunks: Dask(chunk=…).",
         ) from error
+    except (TimeoutError, CancelledError) as error:
+        raise InputError(
+            "The Dask cluster has no worker left that answers.",
+            code="no-workers",
+            remedy="Start workers again, and fit again.",
+        ) from error
     except OSError as error:
         raise InputError(
             f"A worker of the cluster cannot read the answers ({error}).",

@@ -51,6 +51,12 @@ class ModelRecovery:
     def of(cls, model: FittedModel, X: Any, *, confounds: Any = None) -> ModelRecovery:
         """Of the participants of a table."""
         problem, answered = state_others(model, X, confounds)
+        if not answered.any():
+            raise InputError(
+                "Nobody answered any of the model's items, so no form of them can be tried.",
+                code="no-answers",
+                remedy="Give the answers of participants, and check the missing codes.",
+            )
         return cls(model, problem, answered, model.solve_scores(problem))
 
     @property

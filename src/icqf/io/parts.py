@@ -11,6 +11,8 @@ import pandas as pd
 
 from icqf.data.parts import AnswersInParts, SomeAnswers, is_dask_array
 from icqf.errors import InputError, did_you_mean, listed
+from icqf.io.readers.questionnaires import id_texts
+from icqf.io.readers.repeats import hashed_ids, repeated_id
 from icqf.io.readers.streams import Stream, open_stream
 from icqf.io.readers.tables import recognised_id
 
@@ -48,9 +50,15 @@ def parts_of_stream(stream: Stream, confounds: Sequence[str] = ()) -> AnswersInP
         raise InputError(f"{stream.source}: no column is left that could be an item.")
 
     def parts() -> Iterator[SomeAnswers]:
-        for batch in stream.batches([*items, *confounds]):
+        ids: list[np.ndarray] = []
+        for batch in stream.batches([*items, *confounds, *([] if id is None else [id])]):
             answers = pd.DataFrame(batch.matrix(items), columns=items, index=batch.rows)
             beside = batch.frame[list(confounds)].set_axis(batch.rows) if confounds else None
-            yield SomeAnswers(answers, beside)
+            if id is not None:
+                ids.append(hashed_ids(pd.Index(id_texts(batch.frame[id]))))
+            yield SomeAnswers(answers, beside, batch.source)
+        fault = repeated_id(stream, ids, str(id))
+        if fault is not None:
+            raise fault
 
     return AnswersInParts(parts)
