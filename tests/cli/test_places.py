@@ -66,7 +66,7 @@ def read(files, results, tmp_path_factory):
     lines = [f"{frame[0]},ill", *(f"{line},{at % 2}" for at, line in enumerate(frame[1:]))]
     (place / "answers.csv").write_text("\n".join(lines) + "\n")
     shutil.copy(results / "model.icqf", place / "model.icqf")
-    make_longitudinal(n=40, n_items=6, n_bins=3, k=1).visits.to_csv(place / "visits.csv", index=False)
+    make_longitudinal(n=80, n_items=6, n_bins=3, k=1).visits.to_csv(place / "visits.csv", index=False)
     (place / "battery").mkdir()
     made = make_battery(n=60, n_items=(5, 5), n_factors=2, n_meta=2, random_state=0).battery
     for name, each in made.instruments.items():
