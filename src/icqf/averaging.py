@@ -18,7 +18,7 @@ from icqf.jobs.parallel import in_parallel, pieces
 from icqf.resampling.dealing import drawn_counts, units_of
 from icqf.resampling.matching import aligned
 from icqf.resampling.recurrence import best_fits
-from icqf.solvers.finish import finish, score_tolerance
+from icqf.solvers.finish import finish
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Factorization, Trace
 
@@ -124,5 +124,5 @@ def _resampled(problem: Problem, draws: Sequence[Array], reference: Array, beta:
 
 
 def _with_loadings(problem: Problem, loadings: Array, tol: float) -> Factorization:
-    finished = finish(problem, loadings, tol=score_tolerance(tol))
+    finished = finish(problem, loadings, tol=tol)
     return finished.factorization(Trace(), finished.certificate.holds(tol), 0)

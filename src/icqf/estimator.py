@@ -154,7 +154,8 @@ class ICQF(FittedModel):
         The chance that an independent study finds each factor again, once `icqf.replication_chance` has
         worked it out.
     n_averaged_ : int
-        Fits to resampled participants that the loadings are the average of (`icqf.consensus`); 0 for a fit.
+        Fits that the loadings are the average of, to resampled participants (`icqf.consensus`) or of several
+        sites (`icqf.extensions.pool`); 0 for a fit.
     converged_ : bool
     n_iter_ : int
     n_participants_ : int

@@ -27,7 +27,7 @@ from icqf.registry import Registry
 
 OWN = (
     *("demo", "app", "check", "codebook", "fit", "select", "report", "plot", "score", "show", "compare"),
-    *("longitudinal", "shortform", "invariance", "plan", "batch", "meta", "stability", "diagnosis"),
+    *("longitudinal", "shortform", "invariance", "plan", "batch", "meta", "pool", "stability", "diagnosis"),
 )
 COMMANDS = Registry(
     "icqf.commands",

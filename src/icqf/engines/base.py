@@ -14,7 +14,7 @@ from icqf.engines.judging import Judge, Judged
 from icqf.errors import InputError
 from icqf.solvers.admm import ADMMIteration
 from icqf.solvers.fast import FastIteration
-from icqf.solvers.finish import PlaceSolved, finish, score_tolerance
+from icqf.solvers.finish import PlaceSolved, finish
 from icqf.solvers.problem import Array, Problem
 from icqf.solvers.result import Factorization, Factors, Iterated
 from icqf.solvers.rows import Rows
@@ -205,7 +205,7 @@ class Engine(ABC):
             patience = _STILL if problem.observations.n_bins > 1 else max_iter
             while True:
                 done, _ = _advance(iteration, threshold, max_iter, done, callback, patience=patience)
-                finished = finish(problem, iteration.Q, tol=score_tolerance(tol), rows=rows)
+                finished = finish(problem, iteration.Q, tol=tol, rows=rows)
                 converged = finished.certificate.holds(tol)
                 if converged or done >= max_iter:
                     break

@@ -12,6 +12,8 @@ from .longitudinal_search import LongitudinalICQFCV as LongitudinalICQFCV
 from .meta import MetaICQF as MetaICQF
 from .planning import SamplePlan as SamplePlan
 from .planning import plan as plan
+from .pooling import Pooled as Pooled
+from .pooling import pool as pool
 from .reduced import reduced_model as reduced_model
 from .short_forms import ShortForm as ShortForm
 from .short_forms import shortform as shortform

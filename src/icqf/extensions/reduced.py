@@ -60,7 +60,12 @@ def reduced_model(model: FittedModel, items: Iterable[str]) -> ICQF:
     """
     names = [str(name) for name in model.item_range_.index]
     chosen = match_names([items] if isinstance(items, str) else items, names)
-    return rebuild(ICQF, _reduced(model.describe(), chosen))
+    return with_items(model, chosen)
+
+
+def with_items(model: FittedModel, items: list[str]) -> ICQF:
+    """The model of these items, in this order."""
+    return rebuild(ICQF, _reduced(model.describe(), items))
 
 
 def _reduced(stored: StoredModel, chosen: list[str]) -> StoredModel:
@@ -81,7 +86,8 @@ def _reduced(stored: StoredModel, chosen: list[str]) -> StoredModel:
     parameters["beta"] = float(parameters["beta"] * (scale[0] / arrays["item_scale"][0]) ** 2)
     arrays["item_scale"] = scale
     header = {**stored.header, "items": chosen, "parameters": parameters, "dtype": "float64"}
-    entries = tuple(item for item in stored.codebook.items if item.name in set(chosen))
+    known = {item.name: item for item in stored.codebook.items}
+    entries = tuple(known[name] for name in chosen if name in known)
     return StoredModel(header, arrays, replace(stored.codebook, items=entries))
 
 

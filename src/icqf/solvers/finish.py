@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,6 +15,8 @@ from icqf.solvers.problem import Array, Problem, Terms
 from icqf.solvers.result import Certificate, Factorization, Factors, Fit, Trace
 from icqf.solvers.rows import Held, Rows, RowsHere
 from icqf.solvers.scores import scores_of_block
+
+LOADING_BITS = 20  # of every loading, six digits: more say nothing about the factors
 
 
 @dataclass(frozen=True)
@@ -36,11 +39,13 @@ class Finished:
 def finish(problem: Problem, Q: Array, *, tol: float, rows: Rows | None = None) -> Finished:
     """Best scores for the loadings Q (K, m), brought exactly inside every bound, and measured.
 
-    Factors come out in order of how much of the answers' variance they explain.
+    Loadings are rounded to what the fit's `tol` leaves known of them: a model file must not hold digits that
+    say nothing about the factors and something about the participants. Factors come out in order of how much
+    of the answers' variance they explain.
     """
     rows = rows or RowsHere(problem.observations)
-    Q = _loadings_inside(problem, Q.astype(np.float64), rows)
-    peaks: Array = rows.apply(SolveScores(Q, problem.terms, tol)).peaks
+    Q = _loadings_inside(problem, Q.astype(np.float64), rows, bits=_bits(tol))
+    peaks: Array = rows.apply(SolveScores(Q, problem.terms, score_tolerance(tol))).peaks
     certificate, fit, objective = examine(problem, rows, Q, peaks)
     k = len(Q) - problem.c
     order = np.argsort(-fit.explained[:k].sum(axis=1), kind="stable")
@@ -123,17 +128,46 @@ def _margin(K: int) -> float:
     return 4 * (K + 2) * np.finfo(np.float64).eps
 
 
-def _loadings_inside(problem: Problem, Q: Array, rows: Rows) -> Array:
-    """Clip the loadings; shrink an item's confound loadings where they alone exceed its range."""
+def _bits(tol: float) -> int:
+    """Bits of a loading that are kept: what is rounded away is a thousandth of `tol` or less."""
+    return max(LOADING_BITS, 10 + math.ceil(-math.log2(tol)))
+
+
+def rounded(values: Array, bits: int = LOADING_BITS, how: np.ufunc = np.rint) -> Array:
+    """Numbers with so many bits each.
+
+    Examples
+    --------
+    >>> rounded(np.array([1.0, 1 / 3]), bits=4)
+    array([1.    , 0.34375])
+    """
+    mantissa, exponent = np.frexp(values)
+    result: Array = np.ldexp(how(np.ldexp(mantissa, bits)), exponent - bits)
+    return result
+
+
+def inside_range(
+    confounds: Array, highest: Array, span: Array, n_factors: int, bits: int = LOADING_BITS
+) -> Array:
+    """Confound loadings (c, m), shrunk for items of which they alone make more than the range (m,)."""
+    allowed = span * (1 - _margin(n_factors + len(confounds)))
+    shrunk = rounded(confounds * np.minimum(1.0, allowed / np.maximum(highest, 1e-300)), bits, np.floor)
+    return np.where(highest > allowed, shrunk, confounds)
+
+
+def _loadings_inside(problem: Problem, Q: Array, rows: Rows, *, bits: int) -> Array:
+    """Clip and round the loadings; shrink an item's confound loadings where they alone exceed its range."""
     k = len(Q) - problem.c
-    Q = np.maximum(Q, 0)
-    if problem.bounds.loading is not None:
-        Q = np.minimum(Q, problem.bounds.loading)
+    Q, highest_loading = np.maximum(Q, 0), problem.bounds.loading
+    if highest_loading is not None:
+        Q = np.minimum(Q, highest_loading)
     share_with_intercept(problem, Q, k)
+    Q = problem.scaled_loadings(rounded(problem.own_loadings(Q), bits))
+    if highest_loading is not None:
+        Q = np.minimum(Q, highest_loading)
     if problem.bounds.reconstruction is not None and problem.c:
-        allowed = problem.bounds.reconstruction * (1 - _margin(len(Q)))
         highest = rows.apply(HighestConfoundPart(Q[k:])).peaks
-        Q[k:] *= np.minimum(1.0, allowed / np.maximum(highest, 1e-300))
+        Q[k:] = inside_range(Q[k:], highest, problem.bounds.reconstruction, k, bits)
     for _ in range(2):
         # As they come back from the items' own units: scores for stored loadings are those of the fit.
         # (q / s) s may differ from q in its last digit; a second time it does not, bound or no bound.

@@ -28,6 +28,8 @@ from .options import StudyOptions as StudyOptions
 from .planning import pilot_of as pilot_of
 from .planning import write_plan as write_plan
 from .plot import plot_results as plot_results
+from .pool import pool_models as pool_models
+from .pool import write_pooled as write_pooled
 from .read import check_study as check_study
 from .read import check_table as check_table
 from .read import read_study as read_study

@@ -48,7 +48,7 @@ def model_text(model: ICQF, items: Iterable[Item], *, top: int, hidden: HiddenFi
             f"Another start describes the answers as well without {', '.join(doubtful)}; interpret with care."
         )
     if model.n_averaged_:
-        head.append(f"Its loadings are averages over {model.n_averaged_} fits to resampled participants.")
+        head.append(f"Its loadings are averages over {model.n_averaged_} fits.")
     elif not model.converged_:
         head.append(f"It had not settled after {model.n_iter_} iterations; interpret it with care.")
     return "\n".join([*head, "", *_factors(model, {item.name: item for item in items}, top)])

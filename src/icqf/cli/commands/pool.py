@@ -1,0 +1,47 @@
+"""``icqf pool``: one model from the model files of several hospitals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from icqf.cli.support.job import say
+from icqf.cli.support.options import FILE
+from icqf.cli.support.terminal import echo
+
+
+@click.command(
+    "pool",
+    short_help="One model from the models of several hospitals.",
+    context_settings={"show_default": True},
+    epilog="""\b
+Examples:
+  icqf fit answers.csv --config config.toml --out results        (at each hospital)
+  icqf pool a.icqf b.icqf c.icqf --out pooled.icqf
+  icqf score pooled.icqf new.csv --out scores.csv""",
+)
+@click.argument("models", type=FILE, nargs=-1, required=True)
+@click.option(
+    "--out", type=FILE, default=Path("pooled.icqf"), help="Model file; table and page go beside it."
+)
+@click.option("--force", is_flag=True, help="Replace earlier files.")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
+def command(models: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
+    """Pool MODELS that several sites fitted to their own participants with the same settings.
+
+    Factors are matched and loadings averaged, weighted by participants. The page says how well the sites
+    agree on each factor, and which site stands apart. The pooled model scores participants of any site.
+    """
+    from icqf.workflow.pool import lead, pool_models, refuse_pooled, write_pooled
+
+    refuse_pooled(out, force=force, inputs=models)
+    found = pool_models(models)
+    written = write_pooled(found, out, force=force, inputs=models)
+    if quiet:
+        return
+    echo(lead(found))
+    table = found.factors.rename(columns={"difference": "typical_difference"})
+    echo("\n" + table.to_string(float_format="{:.2f}".format))
+    say(found.notes)
+    echo(f"\nWritten: {', '.join(map(str, written))}")

@@ -1,0 +1,239 @@
+"""Pool the model files of several sites: one model, a table of how well the sites agree, and a page."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from icqf import __version__
+from icqf.chance import FOUND
+from icqf.errors import InputError, counted, shown_share
+from icqf.estimator import ICQF
+from icqf.extensions.pooling import COUNTERPART, TRIMMED, Pooled, pool
+from icqf.extensions.site_models import alike
+from icqf.io.write import write_table
+from icqf.plotting.style import correlation_cells, factor_names
+from icqf.report.document import Document, Grid, Picture, Section, write_document
+from icqf.workflow.named import DECIMALS
+from icqf.workflow.places import refuse_file
+
+_OTHER_KINDS = {
+    "longitudinal-model": "a model of repeated visits",
+    "battery-model": "the model of a battery",
+}
+
+
+def pool_models(paths: Sequence[str | os.PathLike[str]]) -> Pooled:
+    """Pool the model files that several sites have sent; see `icqf.extensions.pool`.
+
+    Parameters
+    ----------
+    paths : sequence of path
+        Model files of ``icqf fit``, one from each site. Sites are called by the names of their files, or of
+        the folders that these are in where the files are all called alike.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.workflow import pool_models
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for half, site in enumerate(["north", "south"]):
+    ...         ICQF(2).fit(demo.take(np.arange(half, 600, 2))).save(f"{folder}/{site}.icqf")
+    ...     pool_models([f"{folder}/north.icqf", f"{folder}/south.icqf"]).sites["participants"].to_dict()
+    {'north': 300, 'south': 300}
+    """
+    files = [Path(path) for path in paths]
+    if len(files) < 2:
+        raise InputError(
+            f"{files[0] if files else 'Nothing'} is not enough to pool; give the model files of two sites or "
+            "more.",
+            code="one-site",
+        )
+    models = [_site_model(path) for path in files]
+    contents = [path.read_bytes() for path in files]
+    for at, content in enumerate(contents):
+        if content in contents[:at]:
+            raise InputError(
+                f"{files[at]}: this is the same model as {files[contents.index(content)]}; give each site's "
+                "model once."
+            )
+    alike(dict(zip(map(os.fspath, files), models, strict=True)))
+    return pool(dict(zip(_site_names(files), models, strict=True)))
+
+
+def _site_model(path: Path) -> ICQF:
+    try:
+        return ICQF.load(path)
+    except InputError as error:
+        kind = _OTHER_KINDS.get(error.code or "")
+        if kind is None:
+            raise
+        raise InputError(
+            f"{path}: this is {kind}, and only models of icqf fit can be pooled.", code="no-site-model"
+        ) from None
+
+
+def _site_names(files: Sequence[Path]) -> list[str]:
+    """What the sites are called: by their files, by their folders, or by both.
+
+    Examples
+    --------
+    >>> _site_names([Path("north.icqf"), Path("south.icqf")])
+    ['north', 'south']
+    >>> _site_names([Path("north/model.icqf"), Path("south/model.icqf")])
+    ['north', 'south']
+    """
+    stems = [path.stem for path in files]
+    folders = [path.resolve().parent.name for path in files]
+    for names in (stems, folders):
+        if max(Counter(names).values()) == 1 and all(names):
+            return names
+    return [os.fspath(path) for path in files]
+
+
+def write_pooled(
+    found: Pooled, path: str | os.PathLike[str], *, force: bool = False, inputs: Sequence[Path] = ()
+) -> list[Path]:
+    """Write a pooled model, and beside it the table of agreement and the page.
+
+    Parameters
+    ----------
+    found : Pooled
+    path : path
+        The model file, such as pooled.icqf. The others are called pooled.csv, pooled.html, pooled.md and
+        pooled-agreement.png.
+    force : bool
+        Whether to replace earlier files.
+    inputs : sequence of Path
+        Files that were read, none of which is replaced.
+
+    Returns
+    -------
+    list of Path
+        The files, the model first.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.extensions import pool
+    >>> from icqf.workflow import write_pooled
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> halves = {site: ICQF(2).fit(demo.take(np.arange(at, 600, 2))) for at, site in enumerate("AB")}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [file.name for file in write_pooled(pool(halves), f"{folder}/pooled.icqf")]
+    ['pooled.icqf', 'pooled.csv', 'pooled.html', 'pooled.md', 'pooled-agreement.png']
+    """
+    model = Path(path)
+    refuse_pooled(model, force=force, inputs=inputs)
+    table = model.with_suffix(".csv")
+    found.model.save(model)
+    write_table(found.agreement.set_index(["factor", "site"]), table, decimals=DECIMALS)
+    return [model, table, *write_document(model.with_suffix(".html"), pooled_page(found, model))]
+
+
+def refuse_pooled(path: Path, *, force: bool, inputs: Sequence[Path] = ()) -> None:
+    """Refuse a place for a pooled model and for what is written beside it."""
+    if path.suffix.lower() != ".icqf":
+        raise InputError(f"{path}: name a model file, such as {path.stem or 'pooled'}.icqf.")
+    for each in (path, *(path.with_suffix(end) for end in (".csv", ".html", ".md")), _picture(path)):
+        refuse_file(each, force=force, inputs=inputs)
+
+
+def _picture(path: Path) -> Path:
+    return path.with_name(f"{path.stem}-agreement.png")
+
+
+def pooled_page(found: Pooled, path: Path) -> Document:
+    """The page of a pooled model."""
+    model, agreement = found.model, found.agreement
+    shown = dict(zip(found.factors.index, factor_names(found.factors.index, None), strict=True))
+    items = dict(zip(found.factors.index, model.summary().factors["top_items"], strict=True))
+    wide = agreement.pivot(index="factor", columns="site", values="r")
+    wide = wide.loc[list(found.factors.index), list(found.sites.index)]
+    figure = Figure(figsize=(2.2 + 0.75 * wide.shape[1], 1.4 + 0.5 * len(wide)), layout="constrained")
+    correlation_cells(
+        figure.add_subplot(), wide.to_numpy(), [shown[name] for name in wide.index], list(wide.columns)
+    )
+    sites = [
+        [str(name), str(int(row.participants)), f"{row.mean_r:.2f}"] for name, row in found.sites.iterrows()
+    ]
+    factors = [
+        [shown[name], str(items[name]), f"{row.r_mean:.2f}", f"{row.r_lowest:.2f}",
+         str(row.lowest_site), shown_share(row.difference)]
+        for name, row in found.factors.iterrows()
+    ]  # fmt: skip
+    return Document(
+        "One model from several sites",
+        [lead(found), *found.notes],
+        [
+            Section(
+                "Sites",
+                [
+                    Grid("Sites, and the mean correlation of their factors with those of the other sites",
+                         ["site", "participants", "mean r"], sites),
+                ],
+            ),
+            Section(
+                "Factors",
+                [
+                    Grid("Factors, and how well the sites agree on them",
+                         ["factor", "strongest items", "mean r", "lowest r", "at", "typical difference"],
+                         factors),
+                    "r is the correlation of a site's loadings with the pooled loadings of the other sites; "
+                    f"from {FOUND:g} on a factor counts as found there. The typical difference is how far a "
+                    "site's loadings lie from the pooled ones, as a share of the item's range: with 5.0%, a "
+                    "fifth of a point on a scale from 0 to 4. Small sites differ by chance alone.",
+                    Picture(_picture(path).stem, figure, "Each site beside the others"),
+                ],
+            ),
+            Section("How it was made", _method(found)),
+        ],
+        footer=f"Made by icqf pool, icqf {__version__}.",
+    )  # fmt: skip
+
+
+def lead(found: Pooled) -> str:
+    """What was pooled, and how well the sites agree, in two sentences."""
+    factors, model = found.factors, found.model
+    worst = factors.iloc[int(factors["r_lowest"].argmin())]
+    return (
+        f"{counted(len(factors), 'factor')} behind {counted(model.n_features_in_, 'item')}, pooled from "
+        f"{len(found.sites)} sites with {counted(model.n_participants_, 'participant')}. The loadings of a "
+        f"site correlate {factors['r_mean'].mean():.2f} with those of the others on average; the lowest is "
+        f"{worst['r_lowest']:.2f} ({worst.name} at {worst['lowest_site']})."
+    )
+
+
+def _method(found: Pooled) -> list[str]:
+    columns = found.model.confound_encoder_.columns
+    ranges = ", ".join(
+        f"{each.name} {each.low:g} to {each.high:g}" for each in columns if not each.categories
+    )
+    left_out = int(np.sum(~found.agreement["averaged"]))
+    here = f" ({left_out} of {len(found.agreement)} here)." if left_out else "; here all were."
+    said = [
+        "Each site fitted its own participants; only their models were brought together. Factors were "
+        "matched to the mean of all sites until no match changed. Loadings were averaged, weighted by the "
+        "numbers of participants and by how well the site agrees with the others on the factor (r squared), "
+        f"without the highest and the lowest {TRIMMED:.0%} of the weight. A site's factor that correlates "
+        f"less than {COUNTERPART:g} with the others' is not averaged{here}",
+        "Explained variance is that within sites.",
+    ]
+    if ranges:
+        said.append(
+            f"Confounds keep the widest range of any site: {ranges}. Where a site has seen less of a range, "
+            "its straight line was continued to the ends."
+        )
+    return said
