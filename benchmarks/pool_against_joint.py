@@ -54,9 +54,8 @@ def main() -> None:
         "6 x 222": (cohort, [222] * 6),
         "12 x 111": (cohort, [111] * 12),
     }
-    print(
-        "| sites | pooled: mean r | worst factor | lowest in three deals | one site alone: mean r |\n|---|---|---|---|---|"
-    )
+    print("| sites | pooled: mean r | worst factor | lowest in three deals | one site alone: mean r |")
+    print("|---|---|---|---|---|")
     missed = []
     for name, (study, sizes) in designs.items():
         deals = np.array([compare(study, sizes, seed=seed) for seed in SEEDS])

@@ -191,7 +191,7 @@ def _trimmed_mean(values: Array, weights: Array) -> Array:
     --------
     >>> values = np.array([0.0, 1.0, 1.0, 1.0, 9.0]).reshape(5, 1, 1)
     >>> _trimmed_mean(values, np.ones((5, 1))).round(2)
-    array([[1.43]])
+    array([[1.5]])
     """
     order = np.argsort(values, axis=0, kind="stable")
     values = np.take_along_axis(values, order, axis=0)
