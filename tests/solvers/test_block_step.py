@@ -13,7 +13,7 @@ from icqf.solvers.block_step import (
     extrapolated,
     updated_multipliers,
 )
-from icqf.solvers.problem import half_square, half_square_from_sums
+from icqf.solvers.problem import half_square, half_square_of_products
 from icqf.solvers.start import Starts
 from solving import solved, with_answers
 
@@ -121,7 +121,7 @@ def test_each_field_of_the_sums_is_its_equation(case):
     np.testing.assert_allclose(sums.peak, held)
     np.testing.assert_allclose(sums.step, np.abs(W - y).max(axis=1))
     plain = block.O is None and multipliers is None
-    at = A if plain else np.concatenate([y, block.C])  # where the misfit is taken
+    at = np.concatenate([y, block.C])  # the misfit is taken before the step, with gaps or without
     R = at.T @ loadings.Q
     misfit = 0.5 * (weights[:, None] * block.observed() * (block.X - R) ** 2).sum()
     assert sums.misfit == pytest.approx(misfit)
@@ -167,11 +167,10 @@ def test_multipliers_of_a_resample_are_those_of_the_participants_drawn():
 
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
-def test_the_misfit_from_sums_is_the_misfit(weights):
+def test_the_misfit_from_products_is_the_misfit(weights):
     rng = np.random.default_rng(3)
     A, X, Q = rng.random((4, 60)), rng.random((60, 20)), rng.random((4, 20))
-    weighted = A if weights is None else A * weights
-    found = half_square_from_sums(X, weights, weighted @ A.T, weighted @ X, Q)
+    found = half_square_of_products(X, weights, A, Q @ X.T, Q)
     assert found == pytest.approx(half_square(X - A.T @ Q, weights))
 
 

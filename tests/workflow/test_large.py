@@ -140,8 +140,6 @@ def test_what_cannot_be_done_in_parts_is_said_at_once(frame, tmp_path):
 
 def test_nothing_is_fitted_to_the_sample_where_nothing_is_chosen(frame, tmp_path, monkeypatch):
     fitted, solve = [], ICQF.solve
-    monkeypatch.setattr(
-        ICQF, "solve", lambda self, stated: fitted.append(stated.problem.n) or solve(self, stated)
-    )
+    monkeypatch.setattr(ICQF, "solve", lambda *given: fitted.append(given[1].problem.n) or solve(*given))
     fit = fit_study(options(written(frame, tmp_path), reverse=["q04"]))
     assert fit.search is None and fitted == [900]

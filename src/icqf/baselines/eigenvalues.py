@@ -98,8 +98,8 @@ def nest(
     account.
 
     Answers are taken to be normal. Correlations of rare or yes/no answers vary more, so that factor follows
-    factor; and after about a third of the items no model suffices any more, whatever the answers are: sampling
-    makes the later eigenvalues smaller than the model's own, with which the answers' agree. A run that comes
+    factor; and after about a third of the items no model suffices, whatever the answers are: sampling makes
+    the later eigenvalues smaller than the model's own, with which the answers' agree. A run that comes
     to where samples fail the test of the model they were drawn from is refused.
 
     Parameters
@@ -162,9 +162,9 @@ def nest(
             break
         if k and bar < _next(_as_correlation(covariance), k):
             raise InputError(
-                f"NEST finds no number of factors for these answers: {counted(k, 'factor')} did not suffice, and "
-                "from here on samples of a model fail the test of that very model. NEST takes answers to be "
-                "normal, and rare or yes/no answers vary more than that.",
+                f"NEST finds no number of factors for these answers: {counted(k, 'factor')} did not suffice, "
+                "and from here on samples of a model fail the test of that very model. NEST takes answers to "
+                "be normal, and rare or yes/no answers vary more than that.",
                 remedy="Use comparison data, which keeps each item's own answers, or cross-validation.",
             )
     curve = pd.DataFrame(rows, columns=["n_components", "eigenvalue", "random_eigenvalue", "p_value"])

@@ -19,7 +19,7 @@ import numpy as np
 
 from icqf.solvers.adding import LARGEST, Adding
 from icqf.solvers.observations import Block
-from icqf.solvers.problem import Array, Terms, half_square, half_square_from_sums
+from icqf.solvers.problem import Array, Terms, half_square, half_square_of_products
 
 _NONE = np.zeros(0, dtype=np.intp)
 SCORE_SWEEPS = 1
@@ -129,8 +129,8 @@ class Sums(Adding):
     active: Array | None  # σ Σ ω_i a_i a_iᵀ [bound active at (i, j)] for each item, packed (K(K+1)/2, m); of
     # blocks in which most answers are missing, Σ ω_i a_i a_iᵀ over those that are there, which S lacks
     mass: Array  # Σ ω_i w_ir, or what the penalty balances by, (k,)
-    misfit: float  # ½ Σ ω_i Σ_j O_ij (X_ij − R_ij)²
-    penalty: float  # β Σ ω_i ‖w_i‖
+    misfit: float  # ½ Σ ω_i Σ_j O_ij (X_ij − R_ij)², before the step, whether or not answers are missing
+    penalty: float  # β Σ ω_i ‖y_i‖
     # max_i w_ir, and y_ir of those who press: no scale taken from it leaves the box, (k,)
     peak: Array = field(metadata=LARGEST)
     step: Array = field(metadata=LARGEST)  # max_i |w_ir − y_ir|, (k,)
@@ -220,13 +220,13 @@ def _complete_step(block: Block, y: Array, loadings: Loadings, terms: Terms) -> 
     """The same where nothing is missing and no bound is looked at: no residual is worked out."""
     k, Q = loadings.k, loadings.Q
     after = np.concatenate([y, block.C])
-    _sweep(after[:k], (block.X @ loadings.columns).T - loadings.own @ Q[k:].T @ block.C, loadings, terms)
+    towards = Q @ block.X.T
+    misfit = half_square_of_products(block.X, block.weights, after, towards, Q)
+    _sweep(after[:k], towards[:k] - loadings.own @ Q[k:].T @ block.C, loadings, terms)
     weighted = _weighted(after, block.weights)
-    S, P = weighted @ after.T, weighted @ block.X
     sums = _sums(
-        after[:k], y, weighted, S=S, P=P, cross=np.zeros((len(Q), len(Q))),
-        misfit=half_square_from_sums(block.X, block.weights, S, P, Q),
-        penalty=terms.penalty.value(after[:k], block.weights), excess=0.0, terms=terms,
+        after[:k], y, weighted, S=weighted @ after.T, P=weighted @ block.X, cross=np.zeros((len(Q), len(Q))),
+        misfit=misfit, penalty=terms.penalty.value(y, block.weights), excess=0.0, terms=terms,
     )  # fmt: skip
     return after[:k], None, sums
 

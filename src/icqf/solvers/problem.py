@@ -320,6 +320,7 @@ def half_square(D: Array, weights: Array | None) -> float:
     return 0.5 * float(np.dot(np.einsum("ij,ij->i", D, D), weights))
 
 
-def half_square_from_sums(X: Array, weights: Array | None, S: Array, P: Array, Q: Array) -> float:
-    """The same of X − AᵀQ where nothing is missing, from S = A ω Aᵀ and P = A ω X."""
-    return half_square(X, weights) + float(0.5 * np.vdot(S, Q @ Q.T) - np.vdot(P, Q))
+def half_square_of_products(X: Array, weights: Array | None, A: Array, QX: Array, Q: Array) -> float:
+    """The same of X − AᵀQ where nothing is missing, from the products QX = Q Xᵀ (K, B)."""
+    own = np.einsum("kb,kb->b", A, 0.5 * (Q @ Q.T) @ A - QX).astype(np.float64)
+    return half_square(X, weights) + float(own.sum() if weights is None else own @ weights)
