@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy.cluster.hierarchy import cophenet, linkage
 
+from hostile import degenerate
 from icqf import ICQF
 from icqf.datasets import make_synthetic
 from icqf.errors import InputError
@@ -135,3 +136,23 @@ def test_one_factor_puts_everybody_together(method, small):
 def test_numbers_that_cannot_be_tried(method, small, ks):
     with pytest.raises(InputError, match="must lie between 1 and 10, not be"):
         method(MODEL, small, ks)
+
+
+def curve_of(method, column, **more):
+    def call(table, weights=None, **settings):
+        model = ICQF(**({"item_range": degenerate.RANGE} | settings))
+        return [method(model, table, [2], **more).curve[column].to_numpy()]
+
+    return call
+
+
+@pytest.mark.parametrize("scenario", degenerate.SCENARIOS)
+def test_degenerate_tables_are_answered_or_refused(scenario, monkeypatch):
+    calls = {
+        "bic": curve_of(bic, "bic"),
+        "cophenetic": curve_of(cophenetic, "cophenetic", n_starts=2),
+        "dispersion": curve_of(dispersion, "dispersion", n_starts=2),
+    }
+    monkeypatch.setattr(degenerate, "CALLS", calls)
+    tally = degenerate.run([scenario])
+    assert not tally.faults, "\n".join(tally.lines())
