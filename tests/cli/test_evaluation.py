@@ -81,9 +81,9 @@ def test_candidates_may_stand_in_a_config_file(run, own, tmp_path):
         "--splits",
         1,
         "--out",
-        tmp_path,
+        tmp_path / "out",
         "--quiet",
     )
     result = run("stability", *words)
     assert result.exit_code == 0, result.stderr
-    assert pd.read_csv(tmp_path / "stability-study.csv")[["k", "beta"]].iloc[0].tolist() == [3, 0.3]
+    assert pd.read_csv(tmp_path / "out" / "stability-study.csv")[["k", "beta"]].iloc[0].tolist() == [3, 0.3]

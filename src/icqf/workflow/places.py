@@ -20,6 +20,9 @@ _LEAST = 2**18  # bytes of a small study's results
 _EACH = 100  # bytes of each participant's scores, and of each item's loadings
 _EACH_IN_REPORT = 1000  # bytes of each item in the report
 
+# These take turns in one folder, where the second finds the fits of the first.
+TOGETHER = frozenset({"stability", "diagnosis"})
+
 
 def refuse_results(
     folder: Path,
@@ -58,8 +61,10 @@ def refuse_shared(folder: Path, tool: str, *, inputs: Iterable[Path | None] = ()
 
     Such a folder may also hold what its user has put there.
     """
-    if _is_taken(folder, inputs, made=True) and tool_of(folder) != tool:
-        _refuse_foreign(folder, tool)
+    if _is_taken(folder, inputs, made=True):
+        kinds = {tool, tool_of(folder)}
+        if len(kinds) > 1 and not kinds <= TOGETHER:
+            _refuse_foreign(folder, tool)
 
 
 def _is_taken(folder: Path, inputs: Iterable[Path | None], *, made: bool = False) -> bool:
@@ -160,11 +165,16 @@ def refuse_file(path: Path, *, force: bool, inputs: Iterable[Path | None] = ()) 
     if path.exists():
         _refuse_part(path)
     if path.exists() and not force:
-        raise InputError(
-            f"{path}: the file is already there.",
-            code="exists",
-            remedy="Choose another one, or give force=True to replace it.",
-        )
+        raise exists(path)
+
+
+def exists(path: Path) -> InputError:
+    """What is said of a file that would be replaced."""
+    return InputError(
+        f"{path}: the file is already there.",
+        code="exists",
+        remedy="Choose another one, or give force=True to replace it.",
+    )
 
 
 def refuse_table(

@@ -69,7 +69,7 @@ def evaluation_options(methods: Sequence[str], *, out: str, labels: str) -> Call
 def evaluate(ctx: click.Context, experiment: Experiment, given: dict[str, Any]) -> None:
     """Read the study, run the experiment on it, and print its page."""
     from icqf.workflow.evaluation import evaluate_study
-    from icqf.workflow.places import refuse_file, refuse_shared
+    from icqf.workflow.places import exists, refuse_shared
     from icqf.workflow.read import read_study
 
     options, out, quiet = options_of(ctx), given["out"], given["quiet"]
@@ -78,7 +78,7 @@ def evaluate(ctx: click.Context, experiment: Experiment, given: dict[str, Any]) 
     refuse_shared(out, tool, inputs=(*study.files, given["config"]))
     page = out / f"{tool}.md"
     if page.exists() and not given["force"]:
-        refuse_file(page, force=False)
+        raise exists(page)
     announce(study, quiet=quiet)
     with resumable(ctx, out, quiet=quiet) as meter:
         page = evaluate_study(
