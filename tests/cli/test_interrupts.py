@@ -171,7 +171,7 @@ def unfinished(folder):
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_an_end_that_is_asked_for_leaves_nothing(writing, tmp_path, ending):
-    assert (unfinished(tmp_path)[0] / "scores.csv").exists()
+    assert (unfinished(tmp_path)[0] / "new" / "scores.csv").exists()
     writing.send_signal(ending)
     said = writing.stderr.read()
     assert writing.wait() == 130 and said.endswith("Stopped. Nothing was written.\n")
@@ -183,7 +183,7 @@ def test_what_a_kill_leaves_is_removed_by_the_next_run(writing, run, study, tmp_
     (left,) = unfinished(tmp_path)
     writing.kill()
     writing.wait()
-    assert (left / "scores.csv").exists()
+    assert (left / "new" / "scores.csv").exists()
     assert run(*again).exit_code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
@@ -192,7 +192,7 @@ def test_another_run_does_not_touch_one_that_writes(writing, run, study, tmp_pat
     again = ("fit", *study, "--n-components", "2", "--beta", "0.1", "--no-report", "--out", tmp_path / "out")
     (place,) = unfinished(tmp_path)
     assert run(*again).exit_code == 0
-    assert unfinished(tmp_path) == [place] and (place / "scores.csv").exists()
+    assert unfinished(tmp_path) == [place] and (place / "new" / "scores.csv").exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="there are no groups of processes")
