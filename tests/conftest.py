@@ -1,15 +1,47 @@
-"""What all tests share: the slow reference beside them can be imported as `reference`."""
+"""What all tests share: helpers beside them can be imported, and nothing is left in the checkout."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
+ROOT = Path(__file__).parent.parent
 
 # A reviewer's run draws the same examples every time; elsewhere each run looks at new ones. How long an
 # example takes says more about the machine than about the code.
 settings.register_profile("new", deadline=None)
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.load_profile("same" if os.environ.get("CI") else "new")
+
+BEFORE = pytest.StashKey[set[str]]()
+
+
+def untracked() -> set[str]:
+    """Files and folders of the checkout that git does not track, but for caches and what is built."""
+    listing = ["git", "ls-files", "--others", "--directory", "--no-empty-directory"]
+    try:
+        found = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):  # not a checkout
+        return set()
+    names = {name for name in found.splitlines() if "__pycache__" not in name}
+    return {
+        name for name in names if not name.startswith((".", "build/", "dist/")) and "egg-info" not in name
+    }
+
+
+def pytest_sessionstart(session):
+    session.config.stash[BEFORE] = untracked()
+
+
+def pytest_sessionfinish(session):
+    """Fail where tests left files in the checkout."""
+    if hasattr(session.config, "workerinput"):
+        return
+    left = sorted(untracked() - session.config.stash[BEFORE])
+    if left:
+        print(f"\nThe tests left files in the checkout: {', '.join(left)}")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -2,5 +2,6 @@
 
 from icqf.datasets import load_bfi
 
-study = load_bfi()
-study.keyed_answers().assign(sex=study.confounds["sex"]).to_csv("bfi.csv", index=False)
+if __name__ == "__main__":  # not where pytest imports it to look for examples
+    study = load_bfi()
+    study.keyed_answers().assign(sex=study.confounds["sex"]).to_csv("bfi.csv", index=False)
