@@ -22,7 +22,7 @@ REAL = ("help", "bfi", "phq9")
 
 @click.command(
     "demo",
-    short_help="The whole analysis on embedded data, in under a minute.",
+    short_help="The whole analysis on embedded data: about half a minute.",
     context_settings={"show_default": True},
     epilog="""\b
 Examples:
