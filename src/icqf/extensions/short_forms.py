@@ -109,7 +109,7 @@ def shortform(
     *,
     confounds: Any = None,
     groups: Any = None,
-    max_items: int = 20,
+    max_items: int | None = None,
     accuracy: float | None = None,
     keep: str | Iterable[str] = (),
     drop: str | Iterable[str] = (),
@@ -137,8 +137,8 @@ def shortform(
         Of the same participants, where the model has confounds.
     groups : array (n,), optional
         Families or sites, which are held out whole. None: those of the questionnaire, if X is one.
-    max_items : int
-        Length of the form.
+    max_items : int, optional
+        Length of the form. None: 20, or half of the items where these are fewer than 40.
     accuracy : float, optional
         Mean correlation from which a shorter form is long enough, among those who choose the items.
     keep, drop : str or iterable of str
@@ -185,10 +185,10 @@ def shortform(
             "All participants have the same scores, so no item can tell them apart. Give the answers of "
             "participants who differ."
         )
-    ranked = top_loading(everyone.shares, max_items, asked.keep, asked.drop)
+    ranked = top_loading(everyone.shares, asked.length, asked.keep, asked.drop)
     path = search_forms(
         choosing.simulated(rng),
-        max_items=max_items,
+        max_items=asked.length,
         keep=asked.keep,
         drop=asked.drop,
         minutes=taken,
@@ -255,11 +255,15 @@ def _long_enough(
 class _Asked:
     keep: tuple[int, ...]
     drop: frozenset[int]
+    length: int
 
 
-def _asked(names: list[str], keep: str | Iterable[str], drop: str | Iterable[str], max_items: int) -> _Asked:
+def _asked(
+    names: list[str], keep: str | Iterable[str], drop: str | Iterable[str], max_items: int | None
+) -> _Asked:
     """The places of items that must and must not be asked, once nothing speaks against them."""
-    check_parameter("max_items", max_items)
+    if max_items is not None:
+        check_parameter("max_items", max_items)
     kept, dropped = (
         [*match_names([which] if isinstance(which, str) else which, names)] for which in (keep, drop)
     )
@@ -269,6 +273,8 @@ def _asked(names: list[str], keep: str | Iterable[str], drop: str | Iterable[str
     left = len(names) - len(dropped)
     if not left:
         raise InputError("All items are to be dropped, so none is left to ask; drop fewer.")
+    if max_items is None:
+        max_items = max(min(20, (left + 1) // 2), len(kept))
     if max_items > left:
         raise parameter_error(
             "max_items",
@@ -283,7 +289,10 @@ def _asked(names: list[str], keep: str | Iterable[str], drop: str | Iterable[str
             f"{len(kept)}, or keep fewer.",
             value=max_items,
         )
-    return _Asked(tuple(names.index(name) for name in kept), frozenset(names.index(name) for name in dropped))
+    places = {name: at for at, name in enumerate(names)}
+    return _Asked(
+        tuple(places[name] for name in kept), frozenset(places[name] for name in dropped), max_items
+    )
 
 
 def _times(

@@ -25,7 +25,9 @@ Examples:
   icqf shortform results/model.icqf answers.csv --minutes 0.15 --max-minutes 3 --out three-minutes""",
 )
 @modelled_options
-@click.option("--max-items", type=int, default=20, help="Length of the form.")
+@click.option(
+    "--max-items", type=int, help="Length of the form.  [default: 20, or half of the items if fewer than 40]"
+)
 @click.option("--accuracy", type=float, help="Mean correlation with the full form that is enough.")
 @click.option("--keep", cls=ManyOption, metavar="ITEM", help="Items that must be asked, by name or pattern.")
 @click.option("--drop", cls=ManyOption, metavar="ITEM", help="Items that must not be asked.")
@@ -40,7 +42,7 @@ Examples:
 @click.pass_context
 def command(
     ctx: click.Context,
-    max_items: int,
+    max_items: int | None,
     accuracy: float | None,
     keep: tuple[str, ...],
     drop: tuple[str, ...],
