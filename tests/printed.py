@@ -47,13 +47,13 @@ def execute(line, folder):
     return folder, result
 
 
-# --- stand-ins: 100 children of the demo, and four items of three of its scales ---------------------------
+# --- stand-ins: 100 children of the demo, and six items of three of its scales ---------------------------
 
 
 def study():
-    """Answers and codebook: 12 items of three scales, two diagnoses, and a wave."""
+    """Answers and codebook: 18 items of three scales, two diagnoses, and a wave."""
     answers, codebook = (pd.read_csv(path) for path in demo_paths())
-    codebook = codebook[codebook["subscale"].isin(SCALES)].groupby("subscale").head(4)
+    codebook = codebook[codebook["subscale"].isin(SCALES)].groupby("subscale").head(6)
     items = list(codebook["name"])
     table = answers[["child_id", "age", "sex"]].join(answers[items].where(answers[items] != 9)).assign(wave=1)
     low, temper = (

@@ -39,6 +39,8 @@ def test_code_blocks_run(page, code, tmp_path, monkeypatch):
 # What is not run from its page, and where it is tested.
 NOT_HERE = {
     "icqf app": "tests/cli/test_defaults.py",
+    "icqf pool": "tests/cli/test_pool.py",
+    "icqf fit answers.csv --config config.toml": "tests/cli/test_pool.py",
     "icqf reproduce": "the tests of the experiments",
     "icqf stability": "tests/cli/test_evaluation.py: its 30 divisions take minutes for the smallest study",
     "icqf diagnosis": "tests/cli/test_evaluation.py: likewise",

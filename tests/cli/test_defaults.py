@@ -24,6 +24,7 @@ ELSEWHERE = {
     "demo": "the README's first command (tests/test_docs.py)",
     "stability": "tests/cli/test_evaluation.py: 30 divisions take minutes",
     "diagnosis": "likewise",
+    "pool": "tests/cli/test_pool.py",
     "reproduce": "comes with the experiments, whose tests run it",
 }
 
