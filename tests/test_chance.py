@@ -75,7 +75,7 @@ def test_the_model_file_keeps_it_and_refuses_what_cannot_be(answers, tmp_path):
     replication_chance(model, answers, n_resamples=5)
     again = ICQF.load(saved(model, tmp_path))
     pd.testing.assert_frame_equal(again.replication_, model.replication_)
-    assert again.summary().factors["chance"].tolist() == model.replication_["chance"].tolist()
+    assert again.summary().factors["chance"].tolist() == again.replication_["chance"].tolist()
     model.replication_ = model.replication_.assign(found=1.5)
     with pytest.raises(InputError):
         ICQF.load(saved(model, tmp_path))

@@ -251,7 +251,7 @@ def _confound_loadings(models: Sequence[ICQF], encoder: ConfoundEncoder, weights
             moved = common if favoured else np.minimum(common, 0)
             mean[rows] -= moved
             mean[-1] += moved
-    mean = rounded(np.maximum(mean, 0))
+    mean = rounded(np.maximum(mean, 0) * first.item_scale_) / first.item_scale_
     if first.loading_max is not None:
         mean = np.minimum(mean, span if first.loading_max == "item_range" else float(first.loading_max))
     if first.reconstruction_max is None or not len(mean):
@@ -292,7 +292,7 @@ def _pooled_model(
     first, k = models[0], len(loadings)
     stored = first.describe()
     span = np.ptp(first.item_range_.to_numpy(), axis=1)
-    loadings = rounded(loadings)
+    loadings = rounded(loadings * first.item_scale_) / first.item_scale_
     if first.loading_max is not None:
         loadings = np.minimum(loadings, span if first.loading_max == "item_range" else first.loading_max)
     ranges = {column.name: [column.low, column.high] for column in encoder.columns if not column.categories}

@@ -162,7 +162,7 @@ def _loadings_inside(problem: Problem, Q: Array, rows: Rows, *, bits: int) -> Ar
     if highest_loading is not None:
         Q = np.minimum(Q, highest_loading)
     share_with_intercept(problem, Q, k)
-    Q = problem.scaled_loadings(rounded(problem.own_loadings(Q), bits))
+    Q = rounded(Q, bits)
     if highest_loading is not None:
         Q = np.minimum(Q, highest_loading)
     if problem.bounds.reconstruction is not None and problem.c:

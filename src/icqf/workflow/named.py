@@ -12,6 +12,7 @@ from icqf.naming import default_names, suggested_names
 from icqf.report import Report, write_report
 from icqf.report.gallery import write_figures
 from icqf.report.paper import write_paper_tables
+from icqf.stored import rebuild
 
 FIGURES = "figures"
 DECIMALS = 6  # scores are solved for to about 1e-5
@@ -27,6 +28,7 @@ def factors_table(model: ICQF) -> pd.DataFrame:
     >>> factors_table(model.name_factors(["Worry"])).loc["factor1", ["name", "top_items"]].tolist()
     ['Worry', 'item1, item2']
     """
+    model = rebuild(ICQF, model.describe())  # with the digits of its file: the same table from either
     table = model.summary().factors
     if model.replication_ is not None:
         table = table.drop(columns="chance").join(model.replication_)
