@@ -56,7 +56,7 @@ def test_alpha_comes_with_the_number_of_items_it_is_of(demo):
     report = reported(demo, beta=0.1)
     scales = {row.key: row for row in report.psychometrics.scales}
     factor = report.model.factors[0]
-    assert f"for the {scales[factor.key].n_items} items that load most on it)" in report.findings
+    assert f"for the {scales[factor.key].n_items} items that load most on it)" in report.results
 
 
 def test_ages_are_those_observed_and_the_models_are_rounded(demo):
