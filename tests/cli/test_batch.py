@@ -287,3 +287,14 @@ def test_the_reason_on_the_page_names_no_participant(run, study, tmp_path):
     for name in ("summary.html", "summary.md"):
         page = (tmp_path / "results" / name).read_text(encoding="utf-8")
         assert "the id of a participant in column" in page and who not in page
+
+
+def test_a_configuration_is_never_replaced(run, study, tmp_path):
+    """Also where it lies in the folder of an instrument that is fitted again."""
+    out = tmp_path / "results"
+    assert run("batch", study, *FEW, "--out", out).exit_code == 0
+    kept = out / "A" / "config.toml"
+    kept.write_text(f'answers = "{study}"\nn_components = 1\nbeta = 0.1\nbootstrap = 0\nreport = false\n')
+    before = kept.read_bytes()
+    done = run("batch", "--config", kept, "--out", out, "--force")
+    assert done.exit_code == 2 and "config.toml" in done.stderr and kept.read_bytes() == before, done.output

@@ -69,3 +69,10 @@ def test_a_code_for_no_answer_is_said_first(run, tmp_path):
     assert "0 seems to mean no answer" in report["cautions"][0]
     ranges = json.loads((tmp_path / "out" / "provenance.json").read_text())["analysed"]["ranges"]
     assert [(each["low"], each["high"]) for each in ranges] == [(0.0, 5.0)]
+
+
+def test_a_search_in_noise_says_so_first(run, noise, tmp_path):
+    result = run("select", noise, "--n-components", "1-2", "--beta", "0.1")
+    assert result.exit_code == 0 and result.stdout.startswith(NONE), result.output
+    answers = written(weak_study(200, loading=0.7), tmp_path / "answers.csv")
+    assert NONE not in run("select", answers, "--n-components", "2-3", "--beta", "0.1").output

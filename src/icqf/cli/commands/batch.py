@@ -41,8 +41,10 @@ def command(ctx: click.Context, out: Path, force: bool, quiet: bool, **_: Any) -
     on where an interrupted one ended. The exit code is 1 when a questionnaire could not be fitted.
     """
     from icqf.workflow.batch import run_batch
+    from icqf.workflow.places import refuse_shared
 
     options = options_of(ctx)
+    refuse_shared(out, "batch", inputs=(ctx.params["config"],))
     with resumable(ctx, out, quiet=quiet, what="Cross-validation") as meter:
         done = run_batch(options, out, force=force, callback=meter)
     for name, reason in done.failures.items():

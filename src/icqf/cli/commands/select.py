@@ -11,7 +11,7 @@ from icqf.cli.support.job import announce, job, journal_for, only_show
 from icqf.cli.support.many import ManyCommand
 from icqf.cli.support.options import FILE, options_of, study_options
 from icqf.cli.support.terminal import echo
-from icqf.cli.support.text import choice_text, rules_text
+from icqf.cli.support.text import choice_text, no_structure, rules_text
 
 
 @click.command(
@@ -42,7 +42,8 @@ def command(
     also writes cv-rules.csv and cv-rules.json.
     """
     from icqf.io import write_table
-    from icqf.workflow.fit import select_study
+    from icqf.jobs.parallel import Progress
+    from icqf.workflow.fit import predicted_hidden, select_study
     from icqf.workflow.places import refuse_file, refuse_table
     from icqf.workflow.read import input_files, read_study
     from icqf.workflow.rules import rules_of_study, write_rules
@@ -67,6 +68,10 @@ def command(
     announce(study, quiet=quiet)
     with job(ctx, journal, quiet=quiet) as meter:
         search = select_study(options, study, checkpoint=journal, callback=meter)
+        meter(Progress(0, 0, what="Predicting hidden answers"))
+        hidden = predicted_hidden(
+            search.best_estimator_, study.questionnaire, n_jobs=options.jobs, seed=options.seed
+        )
         rules = rules_of_study(study, search=search, seed=options.seed) if options.all_rules else None
         if out is not None:
             refuse_table(out, force=force, inputs=files)  # it may have come while the search ran
@@ -75,6 +80,9 @@ def command(
             write_rules(rules, beside)
     if quiet and out is not None:
         return
+    nothing = no_structure(hidden)
+    if nothing:
+        echo(nothing + "\n")
     echo(error_table(search.cv_results_))
     if search.stability_ is not None:
         echo(f"\nAgreement of the factors between halves of the sample:\n{stability_table(search)}")

@@ -69,7 +69,7 @@ def no_structure(hidden: HiddenFit | None) -> str:
     return (
         "No structure was found: hidden answers are predicted no better than by the items' means (R² of "
         f"hidden answers {hidden.overall:.2f}, standard error {hidden.std_error:.2f}). Do not interpret the "
-        "factors below."
+        "factors."
     )
 
 
