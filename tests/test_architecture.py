@@ -6,6 +6,7 @@ import importlib.util
 import inspect
 import pkgutil
 import re
+import subprocess
 import sys
 import tomllib
 from collections import Counter
@@ -127,6 +128,26 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported():
     called |= {"triton": "torch", "h11": "uvicorn"}  # which bring them along
     assert {called.get(name, name) for name in everywhere} - optional == core
     assert not at_once & optional
+
+
+# --- what is loaded ---------------------------------------------------------------------------------------
+
+MOST_MODULES = 45  # of ours, that a fit of an array loads
+FIT = """
+import sys
+from icqf import ICQF
+ICQF(1, item_range=(0, 2)).fit([[0, 1], [2, 2], [0, 0]])
+print(*(name for name in sys.modules if name.split(".")[0] == "icqf"))
+"""
+
+
+def test_a_fit_of_an_array_loads_few_modules_and_no_reader():
+    done = subprocess.run([sys.executable, "-c", FIT], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    assert "icqf.estimator" in loaded
+    assert len(loaded) <= MOST_MODULES, sorted(loaded)
+    apart = ("icqf.io", "icqf.streamed", "icqf.clustered", "icqf.stored")
+    assert [name for name in loaded if name.startswith(apart)] == []
 
 
 # --- names ------------------------------------------------------------------------------------------------

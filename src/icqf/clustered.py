@@ -23,7 +23,6 @@ from icqf.data.disclosure import (
     refuse_few_answers,
 )
 from icqf.data.frames import as_pandas
-from icqf.data.parts import is_dask_array
 from icqf.data.validate import (
     check_items,
     check_ranges,
@@ -53,10 +52,8 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 
-def cluster_of(X: Any, engine: Any) -> Dask | None:
-    """The cluster on which a dask array is fitted; None for other answers and other engines."""
-    if not is_dask_array(X):
-        return None
+def cluster_of(engine: Any) -> Dask | None:
+    """The cluster on which a dask array is fitted; None for other engines."""
     from icqf.engines.dask import Dask
 
     engine = engine_of(engine)

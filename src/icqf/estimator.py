@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -12,22 +12,21 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from icqf.clustered import cluster_of, state_on_cluster
 from icqf.data.disclosure import SMALLEST_CATEGORY
 from icqf.data.parameters import check_parameters, given_start, parameter_error
+from icqf.data.parts import is_dask_array
 from icqf.engines.base import Callback
 from icqf.errors import InputError, InputWarning, Worded
-from icqf.fitted import FittedModel
-from icqf.io.modelfile import StoredModel
-from icqf.io.parts import in_parts
+from icqf.fitted import FittedModel, in_parts
 from icqf.naming import default_names
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Certificate, Factorization
 from icqf.started import fit_from_starts, starts_table
 from icqf.stated import StatedProblem, state_problem
-from icqf.stored import description
-from icqf.streamed import state_in_parts
 from icqf.summary import FitStatistics
+
+if TYPE_CHECKING:
+    from icqf.io.modelfile import StoredModel
 
 Array = NDArray[Any]
 
@@ -292,11 +291,16 @@ class ICQF(FittedModel):
         (3, ('item1', 'item2'))
         """
         check_parameters(self)
-        cluster = cluster_of(X, self.engine)
-        if cluster is not None:
-            return state_on_cluster(self, X, cluster, confounds=confounds, sample_weight=sample_weight)
+        if is_dask_array(X):
+            from icqf.clustered import cluster_of, state_on_cluster
+
+            cluster = cluster_of(self.engine)
+            if cluster is not None:
+                return state_on_cluster(self, X, cluster, confounds=confounds, sample_weight=sample_weight)
         source, confounds = in_parts(X, confounds)
         if source is not None:
+            from icqf.streamed import state_in_parts
+
             return state_in_parts(self, source, confounds=confounds, sample_weight=sample_weight)
         return state_problem(self, X, confounds=confounds, sample_weight=sample_weight)
 
@@ -391,6 +395,8 @@ class ICQF(FittedModel):
         """
         check_is_fitted(self)
         settings = set(ICQF().get_params(deep=False)) - {"engine"}  # where it ran is no part of the model
+        from icqf.stored import description
+
         return description(self, sorted(settings))
 
     def _number_of_factors(self, problem: Problem) -> int:

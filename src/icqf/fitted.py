@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -14,23 +14,22 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from icqf.clustered import is_dask_array, lazy_scores
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.frames import as_pandas, like
-from icqf.data.parts import AnswersInParts
-from icqf.data.questionnaire import Item, Questionnaire
+from icqf.data.parts import AnswersInParts, is_dask_array
+from icqf.data.questionnaire import Item, Questionnaire, StoredCodebook
 from icqf.data.rows import refuse_other_rows
 from icqf.data.validate import weights_of
 from icqf.errors import InputError
-from icqf.io.modelfile import StoredCodebook, StoredModel, damage_refused, read_model, write_model
-from icqf.io.parts import in_parts
 from icqf.naming import checked_names
 from icqf.solvers.finish import score_tolerance, solve_scores_inside
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Certificate
 from icqf.stated import state_others
-from icqf.stored import described, rebuild
 from icqf.summary import FitStatistics, Summary
+
+if TYPE_CHECKING:
+    from icqf.io.modelfile import StoredModel
 
 Array = NDArray[Any]
 
@@ -91,6 +90,8 @@ class FittedModel(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if is_dask_array(X):
+            from icqf.clustered import lazy_scores
+
             return lazy_scores(self, X, confounds)
         source, confounds = in_parts(X, confounds)
         if source is not None:
@@ -294,6 +295,9 @@ class FittedModel(TransformerMixin, BaseEstimator):
         >>> bool((again.components_ == model.components_).all())
         True
         """
+        from icqf.io.modelfile import write_model
+        from icqf.stored import described
+
         stored, items = self.describe(), tuple(items)
         if items or id:
             known = self.codebook_
@@ -304,6 +308,9 @@ class FittedModel(TransformerMixin, BaseEstimator):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a model that `save` wrote. An ℓ1-NMF is also read as an `ICQF` without bounds."""
+        from icqf.io.modelfile import damage_refused, read_model
+        from icqf.stored import rebuild
+
         stored = read_model(path)
         if "longitudinal" in stored.header:
             raise InputError(
@@ -313,3 +320,18 @@ class FittedModel(TransformerMixin, BaseEstimator):
             )
         with damage_refused(path):
             return rebuild(cls, stored)
+
+
+def in_parts(X: Any, confounds: Any = None) -> tuple[AnswersInParts | None, Any]:
+    """What is to be read in parts, and the confounds that are still to be added; None for anything else.
+
+    Files, folders and datasets of Arrow are read in parts, and so are arrays that are mapped from a file or
+    made by dask. Of a file, `confounds` may be the names of columns.
+    """
+    if isinstance(X, (str, os.PathLike)) or hasattr(X, "get_fragments"):
+        from icqf.io.parts import parts_of_file
+
+        names = [confounds] if isinstance(confounds, str) else confounds
+        named = isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)
+        return parts_of_file(X, names if named else ()), None if named else confounds
+    return AnswersInParts.of(X), confounds

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.disclosure import count_answers, few_cells, leave_out_few, left_out, refuse_few_answers
-from icqf.data.questionnaire import Questionnaire
+from icqf.data.questionnaire import Questionnaire, StoredCodebook
 from icqf.data.rows import refuse_other_rows
 from icqf.data.validate import (
     check_items,
@@ -30,7 +30,6 @@ from icqf.data.validate import (
     weights_of,
     working_matrix,
 )
-from icqf.io.modelfile import StoredCodebook
 from icqf.solvers.observations import Observations
 from icqf.solvers.penalties import PENALTIES
 from icqf.solvers.problem import Bounds, Problem

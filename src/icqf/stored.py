@@ -12,8 +12,8 @@ import pandas as pd
 from icqf.chance import MEASURED, with_chances
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.parameters import check_parameters
-from icqf.data.questionnaire import Item
-from icqf.io.modelfile import StoredCodebook, StoredModel
+from icqf.data.questionnaire import Item, StoredCodebook
+from icqf.io.modelfile import StoredModel
 from icqf.naming import checked_names, default_names
 from icqf.solvers.result import Certificate, StartResult
 from icqf.solvers.scaling import scale_of

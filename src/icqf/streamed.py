@@ -28,7 +28,7 @@ from icqf.data.disclosure import (
     refuse_few_answers,
 )
 from icqf.data.parts import AnswersInParts, SomeAnswers
-from icqf.data.questionnaire import Questionnaire
+from icqf.data.questionnaire import Questionnaire, StoredCodebook
 from icqf.data.rows import refuse_other_rows
 from icqf.data.validate import (
     check_items,
@@ -44,7 +44,6 @@ from icqf.data.validate import (
     working_matrix,
 )
 from icqf.errors import InputError
-from icqf.io.modelfile import StoredCodebook
 from icqf.solvers.scaling import weighed
 from icqf.solvers.stored_answers import MISSING, StoredAnswers, StoredObservations
 from icqf.stated import Array, StatedProblem, learned_confounds, problem_of

@@ -107,7 +107,7 @@ def test_an_existing_file_is_kept_without_force(run, model, files, tmp_path):
 
 def test_a_model_saved_from_python_needs_its_codebook_for_directions(run, files, results, tmp_path):
     from icqf import ICQF
-    from icqf.io.modelfile import StoredCodebook
+    from icqf.data.questionnaire import StoredCodebook
 
     plain, unknown = tmp_path / "plain.icqf", "does not say which items are reversed"
     model = ICQF.load(results / "model.icqf")

@@ -14,10 +14,10 @@ import pandas as pd
 import pytest
 
 from icqf import ICQF
-from icqf.data.questionnaire import Item, Questionnaire
+from icqf.data.questionnaire import Item, Questionnaire, StoredCodebook
 from icqf.datasets import make_synthetic
 from icqf.errors import InputError
-from icqf.io.modelfile import VERSION, StoredCodebook
+from icqf.io.modelfile import VERSION
 
 IDS = [f"participant-{i:03d}" for i in range(57)]
 

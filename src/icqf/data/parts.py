@@ -52,6 +52,15 @@ class AnswersInParts:
     missing: int | None = None
 
     @classmethod
+    def of(cls, answers: Any) -> AnswersInParts | None:
+        """What is read in parts without a file reader; None for anything else."""
+        if isinstance(answers, AnswersInParts):
+            return answers
+        if is_dask_array(answers):
+            return cls.of_blocks(answers)
+        return cls.of_array(answers) if isinstance(answers, np.memmap) else None
+
+    @classmethod
     def of_blocks(cls, answers: Any) -> AnswersInParts:
         """The rows of a dask array, one of its blocks after the other."""
         whole = answers.rechunk({1: -1})

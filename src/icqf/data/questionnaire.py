@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from icqf.data.items import LeftOut
-from icqf.data.outside import range_faults
-from icqf.data.ranges import Families, families_among
 from icqf.data.scales import is_number, number
 from icqf.errors import InputError, did_you_mean, listed
+
+if TYPE_CHECKING:
+    from icqf.data.items import LeftOut
+    from icqf.data.ranges import Families
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,19 @@ class Item:
         return self.min is not None
 
 
+@dataclass(frozen=True)
+class StoredCodebook:
+    """What a model knows about the table it was fitted to: its items, its id column, and what the values of
+    its confounds mean; or nothing.
+
+    Without items, it is not known which items are reversed.
+    """
+
+    items: tuple[Item, ...] = ()
+    id: str = ""
+    confounds: tuple[Item, ...] = ()
+
+
 @dataclass(frozen=True, eq=False)
 class Draft:
     """Answers and their codebook as they were found, before any check; see `Questionnaire`."""
@@ -111,6 +125,8 @@ class Draft:
 
     def __post_init__(self) -> None:
         if self.families is None:
+            from icqf.data.ranges import families_among
+
             open_ended = [item.name for item in self.items if not item.declared]
             object.__setattr__(self, "families", families_among(self.answers, open_ended))
 
@@ -192,6 +208,8 @@ class Questionnaire(Draft):
             raise fault.at(self.source) if self.source else fault
 
     def _faults(self) -> Iterator[InputError]:
+        from icqf.data.outside import range_faults
+
         names = [item.name for item in self.items]
         index = self.answers.index
         if list(self.answers.columns) != names:

@@ -6,19 +6,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 import numpy as np
 
-from icqf.engines.judging import Judge, Judged
 from icqf.errors import InputError
-from icqf.solvers.admm import ADMMIteration
 from icqf.solvers.fast import FastIteration
 from icqf.solvers.finish import PlaceSolved, finish
 from icqf.solvers.problem import Array, Problem
 from icqf.solvers.result import Factorization, Factors, Iterated
 from icqf.solvers.rows import Rows
 from icqf.solvers.start import Starts, begin
+
+if TYPE_CHECKING:
+    from icqf.solvers.admm import ADMMIteration
 
 _STILL = 20  # iterations without a move of the loadings, after which the certificate is asked all the same
 _SCORES = 1e-3  # how exactly scores are solved for loadings that a fit goes on from
@@ -59,6 +60,41 @@ class IterationProgress:
     objective: float
     excess: float
     step: float
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """What the fits of one fold are judged by.
+
+    Attributes
+    ----------
+    hidden : bool array (n, m)
+        Where answers were hidden.
+    answers : array (n, m)
+        All answers; those that are not hidden do not count.
+    scale : array (m,)
+        Errors are those of ``scale * answer``.
+    top, units, low : array (m,)
+        A prediction p is ``units * min(p, top) + low``.
+    """
+
+    hidden: Array
+    answers: Array
+    scale: Array
+    top: Array
+    units: Array
+    low: Array
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Mean squared error on hidden answers, and iterations, of the fit of a fold with k factors."""
+
+    fold: int
+    k: int
+    beta: float
+    error: float
+    n_iter: int
 
 
 Start = Factors | Begin | Onward
@@ -240,6 +276,8 @@ def _iteration(problem: Problem, start: Start, solver: Solver, rows: Rows) -> AD
             return FastIteration(problem, begin(problem, rows, start.name, start.k, start.rng), rows)
         start = Starts(problem).make(start.name, start.k, start.rng)
     if solver.name == "admm":
+        from icqf.solvers.admm import ADMMIteration
+
         return ADMMIteration(problem, start, rho=solver.rho, inner=solver.inner)
     rows.start_at(start)
     pressing = start.multipliers is not None and len(start.multipliers.rows) > 0

@@ -6,8 +6,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from icqf.engines.base import FAST, Callback, Engine, Solver, Start, paired
-from icqf.engines.judging import Judge, Judged
+from icqf.engines.base import FAST, Callback, Engine, Judge, Judged, Solver, Start, paired
 from icqf.engines.local import LOCAL, Local
 from icqf.errors import InputError, InputWarning
 from icqf.solvers.problem import Problem

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from array_api_compat import torch as xp
 
-from icqf.engines.judging import Judge, Judged
+from icqf.engines.base import Judge, Judged
 from icqf.engines.torch_batch import Array, ProblemBatch, Tensor, kind, obstacle, packed, room
 from icqf.engines.torch_kernels import KernelCourse
 from icqf.engines.torch_memory import in_batches, memory

@@ -11,9 +11,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from icqf.data.confounds import ConfoundEncoder
+from icqf.data.questionnaire import StoredCodebook
 from icqf.data.visits import AgeBins
 from icqf.estimator import ICQF
-from icqf.io.modelfile import StoredCodebook
 
 Array = NDArray[Any]
 

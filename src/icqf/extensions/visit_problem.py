@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.disclosure import INTERCEPT, leave_out_few, left_out, refuse_few_answers
 from icqf.data.parameters import parameter_error
+from icqf.data.questionnaire import StoredCodebook
 from icqf.data.scales import number
 from icqf.data.validate import (
     check_items,
@@ -35,7 +36,6 @@ from icqf.data.visits import (
     numbers_of,
 )
 from icqf.errors import InputError, InputWarning, counted, listed
-from icqf.io.modelfile import StoredCodebook
 from icqf.solvers.observations import VisitObservations
 from icqf.solvers.penalties import L1
 from icqf.solvers.problem import Bounds, Problem

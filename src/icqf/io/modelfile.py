@@ -12,7 +12,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from icqf.data.questionnaire import Item
+from icqf.data.questionnaire import Item, StoredCodebook
 from icqf.errors import InputError
 from icqf.io.archive import (
     DAMAGE,
@@ -34,19 +34,6 @@ HEADER, CODEBOOK, BATTERY = "model.json", "codebook.json", "battery.json"
 META = "meta"  # the folder of the second stage; instruments are numbered
 _MOST_MEMBERS = 50  # of one model
 _MOST_INSTRUMENTS = 200
-
-
-@dataclass(frozen=True)
-class StoredCodebook:
-    """What a model knows about the table it was fitted to: its items, its id column, and what the values of
-    its confounds mean; or nothing.
-
-    Without items, it is not known which items are reversed.
-    """
-
-    items: tuple[Item, ...] = ()
-    id: str = ""
-    confounds: tuple[Item, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +62,8 @@ def write_model(path: str | os.PathLike[str], model: StoredModel) -> None:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from icqf.data.questionnaire import Item
-    >>> from icqf.io.modelfile import StoredCodebook, StoredModel, read_model, write_model
+    >>> from icqf.data.questionnaire import Item, StoredCodebook
+    >>> from icqf.io.modelfile import StoredModel, read_model, write_model
     >>> codebook = StoredCodebook((Item("q1", min=0.0, max=2.0, reverse=True),), "code")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_model(pathlib.Path(folder, "m.icqf"), StoredModel({}, {}, codebook))

@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from icqf.data.parts import AnswersInParts, SomeAnswers, is_dask_array
+from icqf.data.parts import AnswersInParts, SomeAnswers
 from icqf.errors import InputError, did_you_mean, listed
 from icqf.io.readers.questionnaires import id_texts
 from icqf.io.readers.repeats import hashed_ids, repeated_id
-from icqf.io.readers.streams import Stream, open_stream
+from icqf.io.readers.streams import open_stream
 from icqf.io.readers.tables import recognised_id
 
 
-def in_parts(X: Any, confounds: Any = None) -> tuple[AnswersInParts | None, Any]:
-    """What is to be read in parts, and the confounds that are still to be added; None for anything else.
-
-    Files, folders and datasets of Arrow are read in parts, and so are arrays that are mapped from a file or
-    made by dask. Of a file, `confounds` may be the names of columns.
-    """
-    if isinstance(X, AnswersInParts):
-        return X, confounds
-    if is_dask_array(X):
-        return AnswersInParts.of_blocks(X), confounds
-    if isinstance(X, np.memmap):
-        return AnswersInParts.of_array(X), confounds
-    if isinstance(X, (str, os.PathLike)) or hasattr(X, "get_fragments"):
-        names = [confounds] if isinstance(confounds, str) else confounds
-        named = isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)
-        return parts_of_stream(open_stream(X), names if named else ()), None if named else confounds
-    return None, confounds
-
-
-def parts_of_stream(stream: Stream, confounds: Sequence[str] = ()) -> AnswersInParts:
-    """The table of a stream: some columns are confounds, one may hold ids, and all others are items."""
+def parts_of_file(source: Any, confounds: Sequence[str] = ()) -> AnswersInParts:
+    """The table of a file, folder or dataset: confounds, ids where a column holds them, and items."""
+    stream = open_stream(source)
     for name in confounds:
         if name not in stream.names:
             raise InputError(

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icqf.engines.base import Engine
+from icqf.engines.base import Engine, Judge
 from icqf.engines.choice import engine_of, run
-from icqf.engines.judging import Judge
 from icqf.errors import InputError
 from icqf.jobs.parallel import in_parallel, pieces
 from icqf.resampling import tolerances

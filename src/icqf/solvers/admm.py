@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
+from icqf.solvers.pace import SMALLEST_RHO
 from icqf.solvers.penalties import Penalty
 from icqf.solvers.problem import Array, Problem, half_square
 from icqf.solvers.result import Factors, Move, Trace
 from icqf.solvers.sweeps import INNER
 
-SMALLEST_RHO = math.sqrt(2.0)  # from here on the augmented Lagrangian is known not to rise
 _INNER_TOL = 1e-7
 _INNER_ITER = 500
 _BALANCE_UNTIL = 100

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as xp
 
 LOADING_SWEEPS = 3
+SMALLEST_RHO = 2.0**0.5  # of ADMM: from here on the augmented Lagrangian is known not to rise
 EXACT_MOVES_EVERY = 3  # iterations
 MOMENTUM_CAP = 0.9
 SHRINK, GROW = 0.8, 1.01  # of the cap, when an iteration finds F higher or lower than the last

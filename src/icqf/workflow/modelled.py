@@ -11,12 +11,11 @@ from typing import Any
 import pandas as pd
 
 from icqf.data.parameters import Visit, parameter_error
-from icqf.data.questionnaire import Item, Questionnaire
+from icqf.data.questionnaire import Item, Questionnaire, StoredCodebook
 from icqf.errors import InputError, did_you_mean, listed
 from icqf.estimator import ICQF
 from icqf.extensions.longitudinal import LongitudinalICQF
 from icqf.io.codebook import read_codebook
-from icqf.io.modelfile import StoredCodebook
 from icqf.io.readers.confounds import as_the_model_knows
 from icqf.io.readers.files import read_table
 from icqf.io.readers.questionnaires import NOT_IN_CODEBOOK, read_questionnaire
