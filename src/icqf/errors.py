@@ -3,13 +3,110 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Self
 
 LONGEST_WORD = 300  # characters; a path may be that long
 LONGEST_MESSAGE = 2000
 _LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD},}}")
+_MARKED = re.compile(r"\{(\w*)(=?)\}")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A parameter that a remedy names, and the value to give it; as a text, in the words of Python.
+
+    Parameters
+    ----------
+    name : str
+        Its name in Python.
+    value
+        The value to give it.
+    assigned : bool
+        Whether it is to be given a value, rather than just named.
+
+    Examples
+    --------
+    >>> print(Setting("max_iter"), Setting("missing_codes", [9.0], assigned=True))
+    max_iter missing_codes=[9]
+    """
+
+    name: str
+    value: Any = None
+    assigned: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name}={_in_python(self.value)}" if self.assigned else self.name
+
+
+def _in_python(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return repr(dict(value))
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_in_python, value))}]"
+    return f"{value:g}" if isinstance(value, float) else repr(value)
+
+
+class Advice(str):
+    """A remedy with the settings it names marked, so that each front end writes them in its own words.
+
+    As a string it reads in the words of Python.
+
+    Parameters
+    ----------
+    template : str
+        The sentence. ``{max_iter}`` names a setting; ``{force=}`` gives it its value in `values`; ``{}`` is
+        the next of `texts`, which is inserted as it is.
+    *texts : str
+        Texts to insert, such as names from a file.
+    **values
+        The values of settings.
+
+    Examples
+    --------
+    >>> advice = Advice("If {} marks a missing answer, add {missing_codes=}.", "9", missing_codes=[9.0])
+    >>> print(advice)
+    If 9 marks a missing answer, add missing_codes=[9].
+    >>> advice.written(lambda setting: f"<{setting.name}>")
+    'If 9 marks a missing answer, add <missing_codes>.'
+    """
+
+    parts: tuple[str | Setting, ...]
+    _made_of: tuple[tuple[str, ...], dict[str, Any]]
+
+    def __new__(cls, template: str, *texts: str, **values: Any) -> Self:
+        inserted = iter(texts)
+        pieces = _MARKED.split(template)
+        parts: list[str | Setting] = [pieces[0]]
+        for name, assigned, text in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
+            parts += [Setting(name, values.get(name), bool(assigned)) if name else next(inserted), text]
+        self = super().__new__(cls, "".join(map(str, parts)))
+        self.parts, self._made_of = tuple(parts), ((template, *texts), values)
+        return self
+
+    def __getnewargs_ex__(self) -> tuple[tuple[str, ...], dict[str, Any]]:
+        return self._made_of
+
+    def written(self, write: Callable[[Setting], str]) -> str:
+        """Return the sentence with its settings as `write` gives them."""
+        return "".join(write(part) if isinstance(part, Setting) else part for part in self.parts)
+
+
+def sentence(said: Any, write: Callable[[Setting], str] = str) -> str:
+    """Return what an error, a warning or a finding says, with its remedy's settings as `write` gives them.
+
+    Examples
+    --------
+    >>> fault = InputError("It did not settle.", remedy=Advice("Raise {max_iter}."))
+    >>> sentence(fault), sentence(fault, lambda setting: "--max-iter")
+    ('It did not settle. Raise max_iter.', 'It did not settle. Raise --max-iter.')
+    """
+    remedy = getattr(said, "remedy", "")
+    if not isinstance(remedy, Advice):
+        return readable(str(getattr(said, "sentence", said)))
+    return readable(f"{said.message} {remedy.written(write)}")
 
 
 class Worded(Exception):
@@ -20,17 +117,17 @@ class Worded(Exception):
     message : str
         What was found, and where.
     code : str
-        The kind of finding. A front end other than Python words the remedy from `code` and `fields`, so that
-        the command line names its own options.
-    remedy : str
-        What to do about it, in the words of Python.
+        The kind of finding.
+    remedy : str or Advice
+        What to do about it; an `Advice` where it names parameters, which other front ends call otherwise.
     **fields
         What the message says, as data: item, value, participant and the like.
     """
 
     def __init__(self, message: str, *, code: str = "", remedy: str = "", **fields: Any) -> None:
-        message, remedy = readable(message), readable(remedy)
-        super().__init__(f"{message} {remedy}" if remedy else message)
+        message, text = readable(message), readable(str(remedy))
+        super().__init__(f"{message} {text}" if text else message)
+        remedy = remedy if isinstance(remedy, Advice) else text
         self.message, self.code, self.remedy, self.fields = message, code, remedy, fields
 
     def at(self, place: str) -> Self:

@@ -16,7 +16,7 @@ from icqf.data.disclosure import SMALLEST_CATEGORY
 from icqf.data.parameters import check_parameters, given_start, parameter_error
 from icqf.data.parts import is_dask_array
 from icqf.engines.base import Callback
-from icqf.errors import InputError, InputWarning, Worded
+from icqf.errors import Advice, InputError, InputWarning, Worded
 from icqf.fitted import FittedModel, in_parts
 from icqf.naming import default_names
 from icqf.solvers.problem import Problem
@@ -330,7 +330,7 @@ class ICQF(FittedModel):
                     f"move by {certificate.score_step:.2g} and a loading by {certificate.loading_step:.2g} "
                     f"of its item's range (tol={self.tol:g}).",
                     code="not-settled",
-                    remedy="Raise max_iter, or loosen tol if that is close enough.",
+                    remedy=Advice("Raise {max_iter}, or loosen {tol} if that is close enough."),
                 ),
                 stacklevel=3,
             )
@@ -418,7 +418,7 @@ def warned_if_empty(model: ICQF) -> ICQF:
                 f"All loadings are 0: the penalty beta={model.beta:g} outweighs whatever factors would "
                 "explain of the answers.",
                 code="all-zero",
-                remedy="Lower beta.",
+                remedy=Advice("Lower {beta}."),
             ),
             stacklevel=3,
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from icqf.errors import InputError, counted, did_you_mean, listed, shortened
+from icqf.errors import Advice, InputError, counted, did_you_mean, listed, shortened
 from icqf.summary import is_loaded
 
 if TYPE_CHECKING:
@@ -81,7 +81,10 @@ def checked_names(
                 f"There {'is' if number == 1 else 'are'} {counted(number, 'name')} for "
                 f"{counted(len(own), 'factor')}.",
                 code="name-count",
-                remedy="Give one name for each factor, in their order, or a few by the names they have.",
+                remedy=Advice(
+                    "Give one name for each factor, in their order, or some of them as in {names=}.",
+                    names={"factor2": "NAME"},
+                ),
                 n_factors=len(own),
             )
         given = [str(name or old) for name, old in zip(names, own, strict=True)]

@@ -162,7 +162,7 @@ def test_thousands_of_columns_are_checked(run, saved):
     book = run("codebook", path, "--suggest")
     assert "Directions of 2100 items were not compared" in book.stderr and "No item runs" not in book.stderr
     result = run("fit", path, "--reverse", "auto", "--dry-run")
-    assert result.exit_code == 2 and "Name the items to reverse after --reverse" in result.stderr
+    assert result.exit_code == 2 and "Name the items to reverse with --reverse" in result.stderr
 
 
 def test_scales_may_be_negative_and_codes_too(run, saved):

@@ -1,16 +1,22 @@
 """What the library says comes out in the words of the command line, from codes and fields alone."""
 
+import ast
 import pickle
+import re
+from pathlib import Path
 
 import pytest
 
+import icqf
 from icqf import ICQF
-from icqf.cli.support.wording import option, worded
+from icqf.cli.program import COMMANDS, OWN
+from icqf.cli.support.wording import option, typed_setting, worded
 from icqf.data.findings import Finding
 from icqf.data.outside import range_faults
 from icqf.data.questionnaire import Draft, Questionnaire
+from icqf.data.scales import missing_code_remedy
 from icqf.datasets import load_demo
-from icqf.errors import InputError, InputWarning
+from icqf.errors import Advice, InputError, InputWarning, Setting
 
 
 def test_an_answer_outside_its_range():
@@ -18,7 +24,7 @@ def test_an_answer_outside_its_range():
     answers.iloc[1, 0] = 9
     with pytest.raises(InputError) as caught:
         Questionnaire(answers, load_demo().items[:2])
-    assert str(caught.value).endswith("If 9 marks a missing answer, declare missing_codes=[9].")
+    assert str(caught.value).endswith("If 9 marks a missing answer, add missing_codes=[9].")
     assert worded(caught.value).endswith("If 9 marks a missing answer, add --missing-codes 9.")
     assert worded(caught.value).startswith(caught.value.message)
 
@@ -27,7 +33,7 @@ def test_an_answer_outside_its_range():
     ("value", "typed"), [(9.0, "9"), (-9.5, "-9.5"), ("n/a", "n/a"), ("don't know", "'don'\"'\"'t know'")]
 )
 def test_a_missing_code_is_typed_as_the_shell_needs_it(value, typed):
-    fault = InputError("Found.", code="text", remedy="Declare it.", value=value)
+    fault = InputError("Found.", remedy=missing_code_remedy(value))
     assert worded(fault).endswith(f"add --missing-codes {typed}.")
 
 
@@ -47,17 +53,21 @@ def test_a_value_that_looks_like_another_sentence_changes_nothing():
 
 
 def test_findings_and_errors_have_the_same_words():
-    fault = InputError("Found.", code="outside-range", remedy="Declare it.", value=9.0, item="q", row=3)
+    fault = InputError("Found.", remedy=Advice("Add {force=}.", force=True), item="q", row=3)
     finding = Finding.of(fault)
     assert worded(finding) == worded(fault)
-    assert finding.sentence == str(fault) == "Found. Declare it."
+    assert (
+        worded(fault) == "Found. Add --force." and finding.sentence == str(fault) == "Found. Add force=True."
+    )
     assert (finding.item, finding.row, finding.severity) == ("q", "3", "error")
 
 
 def test_errors_cross_processes_whole():
-    fault = InputError("Found.", code="text", remedy="Declare it.", value="x").at("answers.csv")
+    advice = Advice("Add {codes=} to {}.", "{beta}", codes=["x"])
+    fault = InputError("Found.", code="text", remedy=advice, value="x").at("answers.csv")
     again = pickle.loads(pickle.dumps(fault))
-    assert vars(again) == vars(fault) and str(again) == "answers.csv: Found. Declare it."
+    assert vars(again) == vars(fault) and str(again) == "answers.csv: Found. Add codes=['x'] to {beta}."
+    assert worded(again) == worded(fault) == "answers.csv: Found. Add --codes x to {beta}."
 
 
 def test_the_fields_say_what_the_sentence_says():
@@ -73,6 +83,33 @@ def test_the_fields_say_what_the_sentence_says():
     }
     for part in (item.name, "-4", "row 4", str(answers.index[2]), "1 more"):
         assert part in fault.message
+
+
+@pytest.mark.parametrize(
+    ("advice", "typed"),
+    [
+        (Advice("{visit=}", visit={"wave": "year 1", "arm": "a"}), "--visit 'wave=year 1' --visit arm=a"),
+        (Advice("{report=}", report=False), "--no-report"),
+        (Advice("{reverse=}", reverse="auto"), "--reverse auto"),
+        (Advice("{reverse=}", reverse=["auto", "a, b"]), "--reverse 'aut?' 'a? b'"),
+        (Advice("{bins=}", bins=("baseline", "year 1")), "--bins baseline 'year 1'"),
+        (Advice("{betas}"), "--beta"),
+    ],
+)
+def test_settings_are_typed_as_the_shell_needs_them(advice, typed):
+    assert worded(InputError("Found.", remedy=advice)) == f"Found. {typed}"
+
+
+def test_every_setting_that_a_remedy_names_is_an_option_of_a_command():
+    commands = [COMMANDS.load(name) for name in OWN]
+    options = {text for command in commands for each in command.params for text in each.opts}
+    named = set()
+    for path in Path(icqf.__file__).parent.rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Advice":
+                named |= set(re.findall(r"\{(\w+)=?\}", ast.unparse(call.args[0])))
+    assert {"max_iter", "missing_codes", "reverse", "force"} <= named
+    assert {typed_setting(Setting(name)) for name in named} <= options
 
 
 def test_options_are_typed_with_hyphens():

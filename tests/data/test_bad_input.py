@@ -391,8 +391,8 @@ def test_a_missing_confound(answers, people):
     changed = people.copy()
     changed.loc["P07", "age"] = np.nan
     message = (
-        "Confound 'age' is missing for participant 'P07'. Fill it in, leave these participants out, or set "
-        'missing_confounds="mean" to use the sample mean.'
+        "Confound 'age' is missing for participant 'P07'. Fill it in, leave these participants out, or add "
+        "missing_confounds='mean' to use the sample mean."
     )
     refused(message, model().fit, answers, confounds=changed)
     refused(message, model().fit(answers, confounds=people).transform, answers, confounds=changed)

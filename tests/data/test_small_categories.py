@@ -39,7 +39,7 @@ def test_a_category_of_few_participants_is_refused(answers, participants, few):
     message = (
         rf"^Confound 'sex' has {few} participants? in the category 'other', fewer than 20: the model would "
         r"tell the answers of these few\. Pool the category with another one, leave the confound or these "
-        rf"participants out, or, for a model that is not shared, set smallest_category={few}\.$"
+        rf"participants out, or, for a model that is not shared, add smallest_category={few}\.$"
     )
     with pytest.raises(InputError, match=message):
         fit(answers, participants)
@@ -161,7 +161,7 @@ def test_one_value_far_from_all_others_is_refused(answers, participants):
     message = (
         r"^Confound 'age' is 99 for participant 'P007', far from all others \(6\.\d* to 17\.\d*\), so the "
         r"model would follow the answers of this one\. Correct it, leave the participant out, or give the "
-        r"range of the others in confound_ranges\.$"
+        r"range of the others with confound_ranges\.$"
     )
     with pytest.raises(InputError, match=message):
         fit(answers, participants)
@@ -221,7 +221,7 @@ def test_an_item_that_few_answered_is_refused(answers, participants):
     table.iloc[4:, 3] = np.nan
     message = (
         r"^Item 'q3' was answered by fewer than 20 participants: the model would tell their answers\. Leave "
-        r"the item out, or, for a model that is not shared, set smallest_category=1\.$"
+        r"the item out, or, for a model that is not shared, add smallest_category=1\.$"
     )
     with pytest.raises(InputError, match=message):
         ICQF(2, item_range=(0, 4)).fit(table)

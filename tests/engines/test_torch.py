@@ -297,5 +297,5 @@ def test_without_pytorch_the_command_says_what_to_install(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "The engine 'torch' needs PyTorch, which is not installed." in done.stderr
-    assert "Install it with pip install 'icqf[gpu]', or leave out --engine torch." in done.stderr
+    assert "Install it with pip install 'icqf[gpu]', or use --engine local." in done.stderr
     assert "Traceback" not in done.stderr

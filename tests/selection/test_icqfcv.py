@@ -256,7 +256,7 @@ def test_groups_that_cannot_be_used(data, groups, message):
 def test_too_few_participants_to_choose_with():
     answers = np.random.default_rng(0).integers(0, 5, (30, 12))
     model = ICQFCV(ICQF(item_range=(0, 4)), random_state=0)
-    with pytest.warns(UserWarning, match="29 participants are too few to choose with.*Name n_components"):
+    with pytest.warns(UserWarning, match="29 participants are too few to choose with.*Give n_components"):
         model.fit(answers[:29])
     assert (model.n_components_, model.beta_) == (1, 0.1) and len(model.cv_results_) == 10
     with warnings.catch_warnings():

@@ -25,7 +25,7 @@ from icqf.app.connections import TimedProtocol
 from icqf.app.guard import START, Guard, TooLarge, too_large
 from icqf.app.pages import Desktop
 from icqf.app.runs import Runs
-from icqf.errors import InputError
+from icqf.errors import Advice, InputError
 from icqf.io.formats import largest_file
 from icqf.report.templating import environment, file_of
 
@@ -167,7 +167,9 @@ def serve(
         raise InputError(
             f"{host}: other machines would reach the app, and participants' answers with it.",
             code="other-machines",
-            remedy="Leave host out.",
+            remedy=Advice(
+                "Leave {host} out, or add {other_machines=} if that is what you want.", other_machines=True
+            ),
         )
     os.umask(0o077)  # whatever is written from here on is its user's alone
     runs = Runs(folder)
@@ -238,7 +240,7 @@ def _bound(host: str, port: int | None) -> socket.socket:
     raise InputError(
         f"The app cannot listen at {host}, port {port if port is not None else PORT} ({reason}).",
         code="port",
-        remedy="Name another port.",
+        remedy=Advice("Name another one with {port}."),
     )
 
 

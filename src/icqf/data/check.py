@@ -27,13 +27,14 @@ from icqf.data.overview import Overview, width_sentence
 from icqf.data.questionnaire import Draft, Questionnaire
 from icqf.data.ranges import FEWEST_PARTICIPANTS, Families
 from icqf.data.scales import (
+    DECLARE_RANGE,
     USUAL_CODES,
     codes_apart,
     missing_code_remedy,
     number,
     refuse_wide_range,
 )
-from icqf.errors import InputError, counted, listed, short
+from icqf.errors import Advice, InputError, counted, listed, short
 
 NEARLY_EMPTY = 0.8
 MANY_MISSING = 0.2
@@ -183,7 +184,7 @@ def _doubtful(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
             f"Item {item!r} holds {number(value)} ({counted(len(hits), 'time')}, first in row {row}, "
             f"participant {participant!r}), which no similar item does; it sets the item's range."
         )
-        remedy = missing_code_remedy(value).removesuffix(".") + "; if not, declare the item's range."
+        remedy = missing_code_remedy(value, DECLARE_RANGE)
         fields = {"item": item, "value": value, "participant": participant, "count": len(hits), "apart": True}
         yield Finding("warning", "suspicious-code", text, item, participant, remedy, fields)
 
@@ -301,7 +302,7 @@ def _directions(draft: Draft, _: _Numbers) -> Iterator[Finding]:
         state, remedy = (
             ("although it is declared reversed", "Check its direction in the codebook.")
             if suspect.reversed
-            else ("so it looks reversed", f"If it is, give reverse=[{suspect.item!r}].")
+            else ("so it looks reversed", Advice("If it is, add {reverse=}.", reverse=[suspect.item]))
         )
         yield Finding(
             "warning",

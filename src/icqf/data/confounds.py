@@ -21,7 +21,7 @@ from icqf.data.disclosure import (
 )
 from icqf.data.frames import as_pandas
 from icqf.data.parameters import parameter_error
-from icqf.errors import InputError, InputWarning, did_you_mean, listed
+from icqf.errors import Advice, InputError, InputWarning, did_you_mean, listed
 
 Array = NDArray[Any]
 _MOSTLY = 0.8  # of a column's texts being numbers: the others are mistakes, not categories
@@ -250,8 +250,11 @@ class ConfoundEncoder:
             raise InputError(
                 f"Confound {column.name!r} is missing for participant {rows[0]!r}{more}.",
                 code="missing-confound",
-                remedy="Fill it in, leave these participants out, or set "
-                'missing_confounds="mean" to use the sample mean.',
+                remedy=Advice(
+                    "Fill it in, leave these participants out, or add {missing_confounds=} to use the sample "
+                    "mean.",
+                    missing_confounds="mean",
+                ),
                 confound=column.name,
                 participant=rows[0],
                 count=len(rows),

@@ -9,7 +9,7 @@ from typing import Any
 from icqf.data.keying import MOST_ITEMS, Ends, Suspect, find_reversed
 from icqf.data.overview import REVERSED
 from icqf.data.questionnaire import Draft, match_names
-from icqf.errors import InputError, InputWarning, counted, listed
+from icqf.errors import Advice, InputError, InputWarning, counted, listed
 
 AUTO = "auto"
 MOST_NAMED = 50
@@ -60,8 +60,11 @@ class Directions:
                 f"{listed(self.unattended, most=MOST_NAMED)}. Loadings cannot be negative, so "
                 f"{misses} to.",
                 code="look-reversed",
-                remedy=f"Declare {_whose(self.unattended)} direction in the codebook, give reverse=[...] "
-                "with the items to reverse, or reverse='auto'.",
+                remedy=Advice(
+                    f"Add {{reverse=}} to reverse {'it' if one else 'them'}, name {'it' if one else 'those'} "
+                    f"with {{reverse}}, or declare {_whose(self.unattended)} direction in a codebook.",
+                    reverse=AUTO,
+                ),
                 items=self.unattended,
             )
         if self.found:
@@ -116,7 +119,7 @@ def with_reversed(draft: Draft, wanted: Sequence[str]) -> Draft:
                 f"{draft.source}: directions of {len(draft.items)} items cannot be compared, only of up to "
                 f"{MOST_ITEMS}.",
                 code="too-many-items",
-                remedy="Name the items to reverse, or declare them in a codebook.",
+                remedy=Advice("Name the items to reverse with {reverse}, or declare them with {codebook}."),
             )
         found = find_reversed(draft, resamples=0).looks_reversed
         note = (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icqf.errors import InputError, InputWarning, counted
+from icqf.errors import Advice, InputError, InputWarning, counted
 
 Array = NDArray[Any]
 SMALLEST_CATEGORY = 20  # members; see `icqf.data.confounds.ConfoundEncoder`
@@ -46,8 +46,11 @@ def refuse_small_categories(
         f"Confound {name!r} has {counted(n, 'participant')} in the category {categories[at]!r}{by_weight}, "
         f"fewer than {limit}{more}: the model would tell the answers of these few.",
         code="small-category",
-        remedy="Pool the category with another one, leave the confound or these participants out, or, for a "
-        f"model that is not shared, set smallest_category={count}.",
+        remedy=Advice(
+            "Pool the category with another one, leave the confound or these participants out, or, for a "
+            "model that is not shared, add {smallest_category=}.",
+            smallest_category=count,
+        ),
         confound=name,
         category=categories[at],
         count=count,
@@ -139,7 +142,10 @@ def refuse_few_answers(cells: Array, items: Sequence[str], *, limit: int, weight
             f"Item {few[0]!r} was answered by fewer than {limit} participants{more}: the model would tell "
             "their answers.",
             code="few-answers",
-            remedy="Leave the item out, or, for a model that is not shared, set smallest_category=1.",
+            remedy=Advice(
+                "Leave the item out, or, for a model that is not shared, add {smallest_category=}.",
+                smallest_category=1,
+            ),
             item=few[0],
             count=limit - 1,
         )
@@ -158,7 +164,9 @@ def left_out(
         f"{counted(number, 'answer')} of such a few {'is' if number == 1 else 'are'} left out of the fit, so "
         "that the model does not tell them.",
         code="few-answers",
-        remedy="For a model that is not shared, smallest_category=1 keeps them.",
+        remedy=Advice(
+            "For a model that is not shared, {smallest_category=} keeps them.", smallest_category=1
+        ),
         item=str(items[item]),
         count=number,
     )
@@ -171,8 +179,11 @@ def refuse_emptied(number: int) -> None:
             f"{counted(number, 'participant')} answered only items that so few of their category "
             "answered that the model would tell their answers.",
             code="few-answers",
-            remedy="Leave these items or participants out, or, for a model that is not shared, set "
-            "smallest_category=1.",
+            remedy=Advice(
+                "Leave these items or participants out, or, for a model that is not shared, add "
+                "{smallest_category=}.",
+                smallest_category=1,
+            ),
             count=number,
         )
 
@@ -199,7 +210,9 @@ def refuse_lone_value(name: str, rows: Any, numbers: Array, weights: Array, *, l
         f"({others.min():g} to {others.max():g}), so the model would follow the answers of "
         f"{'this one' if group == 1 else 'these few'}.",
         code="lone-confound",
-        remedy="Correct it, leave the participant out, or give the range of the others in confound_ranges.",
+        remedy=Advice(
+            "Correct it, leave the participant out, or give the range of the others with {confound_ranges}."
+        ),
         confound=name,
         participant=rows[at],
     )

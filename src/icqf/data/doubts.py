@@ -11,7 +11,7 @@ from icqf.data.end_codes import end_codes
 from icqf.data.findings import Finding
 from icqf.data.questionnaire import Draft
 from icqf.data.scales import number
-from icqf.errors import counted, listed
+from icqf.errors import Advice, counted, listed
 
 
 def doubts_about(draft: Draft) -> tuple[Finding, ...]:
@@ -44,7 +44,10 @@ def _end_codes(draft: Draft, values: np.ndarray) -> Iterator[Finding]:
         remedy = (
             f"Other items have {value} as an answer: if it means no answer here, declare it in a codebook."
             if shared
-            else f"If it does, declare missing_codes=[{value}]; if not, declare the items' range."
+            else Advice(
+                "If it does, add {missing_codes=}; if not, declare the items' range in a codebook.",
+                missing_codes=[found.value],
+            )
         )
         anonymous = f"{found.sentence} If it does, declare it as a missing code and fit again."
         fields = {"value": found.value, "count": found.count, "items": found.items, "shared": shared}

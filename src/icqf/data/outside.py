@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from icqf.data.ranges import Stray
-from icqf.data.scales import USUAL_CODES, missing_code_remedy, number
+from icqf.data.scales import DECLARE_RANGE, USUAL_CODES, missing_code_remedy, number
 from icqf.errors import InputError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _apart(draft: Draft, stray: Stray, at: np.ndarray) -> InputError:
         f"Item {stray.item!r} holds {number(stray.value)}, far from {family}, {number(stray.low)} to "
         f"{number(stray.high)} {place}.",
         code="suspicious-code" if stray.value in USUAL_CODES else "far-answer",
-        remedy=missing_code_remedy(stray.value).removesuffix(".") + "; if not, declare the item's range.",
+        remedy=missing_code_remedy(stray.value, DECLARE_RANGE),
         **{"item": stray.item, "value": stray.value, "low": stray.low, "high": stray.high, "apart": True},
         **found,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from icqf.errors import InputError
+from icqf.errors import Advice, InputError
 
 WIDEST_RANGE = 1e6
 _REPEATED = (
@@ -62,10 +62,14 @@ def _widest_step(answers: np.ndarray) -> float:
     return 1.0 if len(answers) <= _FEW else max(1.0, float(answers[0] - answers[-1]) / 4)
 
 
-def missing_code_remedy(value: float | str) -> str:
-    """Return what to do about a value that may mean "no answer"."""
+DECLARE_RANGE = "if not, declare the item's range in a codebook"
+
+
+def missing_code_remedy(value: float | str, otherwise: str = "") -> Advice:
+    """Return what to do about a value that may mean "no answer", and `otherwise`."""
     text = number(value) if is_number(value) else repr(value)
-    return f"If {text} marks a missing answer, declare missing_codes=[{text}]."
+    end = f"; {otherwise}." if otherwise else "."
+    return Advice("If {} marks a missing answer, add {missing_codes=}{}", text, end, missing_codes=[value])
 
 
 def number(value: object) -> str:

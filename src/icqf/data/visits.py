@@ -17,9 +17,10 @@ from icqf.data.frames import as_pandas
 from icqf.data.parameters import parameter_error
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.data.scales import number
-from icqf.errors import InputError, counted, did_you_mean, listed
+from icqf.errors import Advice, InputError, counted, did_you_mean, listed
 
 Array = NDArray[Any]
+AS_IN = ("baseline", "year 1")
 MOST_VISITS = 12  # different values that count as visits rather than as ages
 MOST_BINS = 8  # made of their own accord
 VISITS_IN_BIN = 100  # looked for when bins are made
@@ -195,7 +196,7 @@ def numbers_of(age: pd.Series) -> Array:
             f"The column {str(age.name)!r} holds {age.iloc[bad[0]]!r}, which is no number, so that it cannot "
             "be cut into spans of age.",
             code="age-text",
-            remedy="Give numbers, or the visits in their order, as in bins=['baseline', 'year 1'].",
+            remedy=Advice("Give numbers, or the visits in order, as in {bins=}.", bins=AS_IN),
             column=str(age.name),
         )
     return values
@@ -280,7 +281,7 @@ def _visits(age: pd.Series, order: list[str] | None) -> AgeBins:
         raise InputError(
             f"The column {str(age.name)!r} {what} ({listed(order)}).",
             code="bins",
-            remedy="Name every visit once, in order.",
+            remedy=Advice("Name every visit once, in order, in {bins}; or leave these visits out."),
         )
     order = [text for text in order if text in found]
     numeric = [_number(text) for text in order]
@@ -302,7 +303,7 @@ def _in_order(age: pd.Series, found: list[str]) -> list[str]:
         raise InputError(
             f"The column {str(age.name)!r} holds text ({listed(found, most=4)}), whose order is not known.",
             code="visit-order",
-            remedy="Name the visits in order, as in bins=['baseline', 'year 1'], or use a column of ages.",
+            remedy=Advice("Name the visits in order, as in {bins=}, or use a column of ages.", bins=AS_IN),
             column=str(age.name),
         )
     return [
@@ -348,7 +349,7 @@ def _given(age: pd.Series, edges: list[float]) -> AgeBins:
             f"The column {str(age.name)!r} holds {values[outside[0]]:g}, outside the bins "
             f"{edges[0]:g} to {edges[-1]:g}{_more(len(outside), 'row')}.",
             code="bins",
-            remedy="Widen the bins, or leave these visits out.",
+            remedy=Advice("Widen {bins}, or leave these visits out."),
         )
     return _labelled(values, edges)
 
@@ -371,7 +372,7 @@ def _refuse_small(bins: AgeBins, at: Array, participant: Array, fewest: int) -> 
                 f"The bin {label} holds {counted(seen, 'participant')}; at least {fewest} are needed for "
                 "loadings at that age that do not tell their answers.",
                 code="small-bin",
-                remedy="Ask for fewer or wider bins, or leave these visits out.",
+                remedy=Advice("Ask for fewer or wider {bins}, or leave these visits out."),
                 bin=label,
                 participants=seen,
             )

@@ -7,7 +7,7 @@ from typing import Any
 from icqf.data.parameters import ENGINES, check_parameter
 from icqf.engines.base import Engine
 from icqf.engines.local import LOCAL
-from icqf.errors import InputError
+from icqf.errors import Advice, InputError
 
 
 def engine_of(engine: str | Engine, *, scheduler: str | None = None) -> Engine:
@@ -20,7 +20,7 @@ def engine_of(engine: str | Engine, *, scheduler: str | None = None) -> Engine:
         raise InputError(
             "A scheduler is named, and the engine is not a Dask cluster.",
             code="scheduler-alone",
-            remedy='Set engine="dask", or leave the scheduler out.',
+            remedy=Advice("Add {engine=}, or leave {scheduler} out.", engine="dask"),
         )
     if isinstance(engine, Engine):
         return engine

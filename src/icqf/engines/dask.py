@@ -31,7 +31,7 @@ from icqf.engines.chunks import (
     worked,
 )
 from icqf.engines.local import LOCAL
-from icqf.errors import InputError
+from icqf.errors import Advice, InputError
 from icqf.solvers.block_step import Multipliers
 from icqf.solvers.observations import Array, Elsewhere, Observations
 from icqf.solvers.problem import Problem
@@ -48,7 +48,7 @@ except ModuleNotFoundError as error:
     raise InputError(
         "The engine 'dask' needs the packages dask and distributed, which are not installed.",
         code="no-dask",
-        remedy="Install them with pip install 'icqf[cluster]', or use engine='local'.",
+        remedy=Advice("Install them with pip install 'icqf[cluster]', or use {engine=}.", engine="local"),
     ) from error
 
 CHUNK = 131_072  # participants: 64 blocks, whose pass takes a good part of a second

@@ -8,7 +8,7 @@ from typing import Any
 
 from icqf.engines.base import FAST, Callback, Engine, Judge, Judged, Solver, Start, paired
 from icqf.engines.local import LOCAL, Local
-from icqf.errors import InputError, InputWarning
+from icqf.errors import Advice, InputError, InputWarning
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Factors, Iterated
 
@@ -18,7 +18,7 @@ except ImportError as error:
     raise InputError(
         "The engine 'torch' needs PyTorch, which is not installed.",
         code="missing-torch",
-        remedy="Install it with pip install 'icqf[gpu]', or use engine='local'.",
+        remedy=Advice("Install it with pip install 'icqf[gpu]', or use {engine=}.", engine="local"),
     ) from error
 
 from icqf.engines.torch_batch import kind, obstacle, packed, packed_starts, room
@@ -128,7 +128,9 @@ def _fitting(pairs: Sequence[Pair]) -> int:
 def _device() -> torch.device:
     found = device()
     if found is None:
-        raise InputError("PyTorch and Triton find no CUDA GPU.", remedy="Use engine='local'.")
+        raise InputError(
+            "PyTorch and Triton find no CUDA GPU.", remedy=Advice("Use {engine=}.", engine="local")
+        )
     return found
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import torch
 
-from icqf.errors import InputError
+from icqf.errors import Advice, InputError
 
 T = TypeVar("T")
 _SHARE = 0.7  # of the memory that is free, for a batch
@@ -48,7 +48,7 @@ def in_batches(things: Sequence[T], size: int, work: Callable[[Sequence[T]], obj
             raise InputError(
                 "The GPU has not enough memory for even one fit of this table.",
                 code="gpu-memory",
-                remedy="Free memory on it, or use engine='local'.",
+                remedy=Advice("Free memory on it, or use {engine=}.", engine="local"),
             )
         else:
             size = max(1, min(size, len(things) - first) // 2)

@@ -35,7 +35,7 @@ from icqf.data.visits import (
     age_bins,
     numbers_of,
 )
-from icqf.errors import InputError, InputWarning, counted, listed
+from icqf.errors import Advice, InputError, InputWarning, counted, listed
 from icqf.solvers.observations import VisitObservations
 from icqf.solvers.penalties import L1
 from icqf.solvers.problem import Bounds, Problem
@@ -319,7 +319,7 @@ def _warn_of_combined(arranged: Arranged, within_bin: str) -> None:
             f"{counted(number, 'visit')} {'falls' if number == 1 else 'fall'} into a bin in which the "
             f"participant was seen already: {how}.",
             code="combined-visits",
-            remedy="Choose narrower bins, or within_bin='first', 'last' or 'mean'.",
+            remedy=Advice("Choose narrower {bins}, or {within_bin} first, last or mean."),
         ),
         stacklevel=5,
     )

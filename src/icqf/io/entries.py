@@ -13,7 +13,7 @@ from typing import Any
 from icqf.data.questionnaire import Item
 from icqf.data.scales import number
 from icqf.data.wordings import silent_values
-from icqf.errors import InputError, InputWarning, did_you_mean, listed
+from icqf.errors import Advice, InputError, InputWarning, did_you_mean, listed
 from icqf.io.formats import EXCEL
 from icqf.io.readers.delimited import read_delimited
 from icqf.io.readers.excel import read_excel
@@ -75,7 +75,7 @@ def _table_entries(path: Path) -> Entries:
             raise InputError(
                 f"{path.name}: this is a REDCap data dictionary, not a codebook.",
                 code="dictionary",
-                remedy="Give it as dictionary instead of codebook.",
+                remedy=Advice("Give it with {dictionary} instead of {codebook}."),
             )
         raise InputError(f"{path.name}: the codebook has no column 'name'.{did_you_mean('name', names)}")
     _warn_of_others([name for name in table.frame.columns if name not in found.values()], found, path.name)

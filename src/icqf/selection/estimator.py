@@ -20,7 +20,7 @@ from icqf.data.parameters import BETAS, check_parameter, parameter_error
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.rows import refuse_other_rows
 from icqf.engines.choice import engine_of
-from icqf.errors import InputError, InputWarning, counted
+from icqf.errors import Advice, InputError, InputWarning, counted
 from icqf.estimator import ICQF, scores_of_fit, warned_if_empty
 from icqf.jobs.identity import fingerprint
 from icqf.jobs.parallel import Progress, spread_over
@@ -328,7 +328,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
                     f"{counted(n, 'participant')} {'is' if n == 1 else 'are'} too few to choose with: "
                     f"below {FEWEST}, 'auto' tries one factor and one penalty.",
                     code="too-few",
-                    remedy="Name n_components and betas to try more.",
+                    remedy=Advice("Give {n_components} and {betas} to try more."),
                 ),
                 stacklevel=4,
             )

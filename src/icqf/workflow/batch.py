@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from icqf import __version__
-from icqf.errors import InputError, counted, shown_share
+from icqf.errors import Advice, InputError, counted, shown_share
 from icqf.io.write import write_table
 from icqf.jobs.identity import fingerprint
 from icqf.jobs.journal import Journal
@@ -179,7 +179,7 @@ def _journal(out: Path, options: StudyOptions) -> Journal:
         raise InputError(
             f"{out}: the folder holds results of other settings or of another version of icqf.",
             code="exists",
-            remedy="Choose another one, or give force=True to replace them.",
+            remedy=Advice("Choose another one, or add {force=} to replace them.", force=True),
         ) from None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from icqf.data.study import Study
-from icqf.errors import InputError, listed
+from icqf.errors import Advice, InputError, listed
 from icqf.io.codebook import read_codebook, read_instruments
 from icqf.io.formats import READERS
 from icqf.io.readers.files import read_table
@@ -103,7 +103,10 @@ def _in_table(path: Path, options: StudyOptions) -> list[InstrumentFile]:
         raise InputError(
             f"{path.name}: this is one table, and nothing says which instrument an item belongs to.",
             code="no-instruments",
-            remedy="Give codebook, a file with a column 'instrument', or a folder with one file for each.",
+            remedy=Advice(
+                "Add {codebook} with a column 'instrument', or name a folder with one file for each "
+                "instrument."
+            ),
         )
     members = read_instruments(options.codebook)
     names = list(dict.fromkeys(members.values()))

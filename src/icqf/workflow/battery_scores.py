@@ -11,7 +11,7 @@ import pandas as pd
 from icqf.data.battery import Battery
 from icqf.data.parameters import Visit
 from icqf.data.questionnaire import Questionnaire
-from icqf.errors import InputError, listed
+from icqf.errors import Advice, InputError, listed
 from icqf.estimator import ICQF
 from icqf.extensions.meta import MetaICQF
 from icqf.io.codebook import read_codebook
@@ -140,7 +140,7 @@ def read_for_battery(
                 f"{name!r} cannot be "
                 "joined to the others.",
                 code="no-id-column",
-                remedy="Name the column as id; it must be called the same in all files.",
+                remedy=Advice("Name the column with {id}; it must be called the same in all files."),
             )
         instruments[name] = questionnaire
         notes += [f"{name}: {note}" for note in questionnaire.notes if not note.startswith(NOT_IN_CODEBOOK)]

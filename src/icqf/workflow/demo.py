@@ -9,7 +9,7 @@ from typing import Any
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.study import Study
 from icqf.datasets import demo_paths, load_bfi, load_help, load_phq9
-from icqf.errors import InputError
+from icqf.errors import Advice, InputError
 from icqf.io.atomic import write_bytes
 from icqf.io.codebook import format_codebook
 from icqf.io.write import csv_text
@@ -93,7 +93,7 @@ def write_demo_files(data: str, folder: Path, *, force: bool) -> tuple[Path, Pat
             raise InputError(
                 f"{path}: the file was edited.",
                 code="exists",
-                remedy="Choose another folder, or give force=True to replace it.",
+                remedy=Advice("Choose another folder, or add {force=} to replace it.", force=True),
             )
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():

@@ -14,11 +14,12 @@ import pandas as pd
 
 from icqf.averaging import consensus
 from icqf.baselines.rules import RuleTable
+from icqf.data.parameters import parameter_error
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.study import Study
 from icqf.data.validate import EmptyRowsWarning
 from icqf.engines.choice import engine_of
-from icqf.errors import InputError, InputWarning, concerns_users, counted
+from icqf.errors import Advice, InputError, InputWarning, concerns_users, counted
 from icqf.estimator import ICQF
 from icqf.evaluation.hidden import hidden_fit
 from icqf.jobs.parallel import Progress, spread_over
@@ -188,11 +189,12 @@ def _refuse_names(options: StudyOptions) -> None:
     if options.names and options.n_components != (len(options.names),):
         number = len(options.names)
         found = ", ".join(map(str, options.n_components)) or "chosen by cross-validation"
-        raise InputError(
-            f"names holds {counted(number, 'name')}, and the number of factors is {found}.",
-            code="names",
-            remedy=f"Set n_components={number}, or leave the names out until the number is known.",
-            number=number,
+        raise parameter_error(
+            "names",
+            f" holds {counted(number, 'name')}, and the number of factors is {found}.",
+            remedy=Advice(
+                "Give {n_components=}, or leave the names out until the number is known.", n_components=number
+            ),
         )
 
 

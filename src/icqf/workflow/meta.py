@@ -16,7 +16,7 @@ import pandas as pd
 from icqf.data.battery import Battery
 from icqf.data.parameters import parameter_error
 from icqf.data.study import Study
-from icqf.errors import InputError
+from icqf.errors import Advice, InputError
 from icqf.estimator import ICQF
 from icqf.extensions.hierarchy import HierarchyComparison, compare_hierarchy
 from icqf.extensions.meta import META, MetaICQF
@@ -107,7 +107,7 @@ def read_battery(options: StudyOptions) -> Studies:
                     f"instrument {name!r} "
                     "cannot be joined to the others.",
                     code="no-id-column",
-                    remedy="Name the column as id; it must be called the same in all files.",
+                    remedy=Advice("Name the column with {id}; it must be called the same in all files."),
                 )
     return studies
 

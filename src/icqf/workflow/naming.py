@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from icqf.errors import InputError, listed
+from icqf.errors import Advice, InputError, listed
 from icqf.estimator import ICQF
 from icqf.io.atomic import new_folder, recover
 from icqf.io.formats import WRITABLE
@@ -174,7 +174,7 @@ def _names_in(path: Path, model: ICQF) -> list[str]:
         raise InputError(
             f"{path}: there is no such file.",
             code="no-factors",
-            remedy="Give the names, one for each factor.",
+            remedy=Advice("Give the names with {names}, one for each factor."),
         )
     table = read_table(path, text=_NAMED).frame
     absent = [column for column in _NAMED if column not in table.columns]

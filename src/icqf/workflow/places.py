@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from icqf.data.questionnaire import Questionnaire
-from icqf.errors import InputError, listed
+from icqf.errors import Advice, InputError, listed
 from icqf.io.atomic import FULL, no_room, recover
 from icqf.io.formats import PARQUET, WRITABLE
 from icqf.io.write import require_writer
@@ -52,7 +52,7 @@ def refuse_existing(folder: Path, tool: str, *, force: bool, inputs: Iterable[Pa
             raise InputError(
                 f"{folder}: the folder already holds results.",
                 code="exists",
-                remedy="Choose another one, or give force=True to replace them.",
+                remedy=Advice("Choose another one, or add {force=} to replace them.", force=True),
             )
 
 
@@ -173,7 +173,7 @@ def exists(path: Path) -> InputError:
     return InputError(
         f"{path}: the file is already there.",
         code="exists",
-        remedy="Choose another one, or give force=True to replace it.",
+        remedy=Advice("Choose another one, or add {force=} to replace it.", force=True),
     )
 
 

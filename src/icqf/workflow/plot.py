@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from icqf.errors import InputError
+from icqf.errors import Advice, InputError
 from icqf.io.atomic import write_bytes
 from icqf.report import draw_figure
 from icqf.report.gallery import FORMATS, figure_bytes, figure_names
@@ -83,6 +83,6 @@ def _report_in(folder: Path) -> Report:
         raise InputError(
             f"{folder}: the fit wrote no report, which figures are drawn from.",
             code="no-report",
-            remedy="Fit again with report=True.",
+            remedy=Advice("Fit again with {report=}.", report=True),
         )
     return report

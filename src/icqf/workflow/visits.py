@@ -18,7 +18,7 @@ from icqf.data.parameters import Flag, Kind, Number, OneOf, parameter_error
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.study import Study
 from icqf.data.visits import BINNING, WITHIN_BIN
-from icqf.errors import InputError, did_you_mean, listed
+from icqf.errors import Advice, InputError, did_you_mean, listed
 from icqf.extensions.age_change import AgeChanges, age_changes
 from icqf.extensions.longitudinal import LongitudinalICQF
 from icqf.extensions.longitudinal_search import BETAS, SMOOTHNESS, LongitudinalICQFCV
@@ -156,7 +156,7 @@ def _who_and_when(table: Table, options: LongitudinalOptions) -> tuple[str, str]
             f"{table.source}: no column of participant ids was recognised, so that nobody knows whose visits "
             "these are.",
             code="no-id",
-            remedy="Name it with id='…'.",
+            remedy=Advice("Name it with {id}."),
         )
     require_column(table, participant, "the id")
     for name in ("groups", "weights", "visit"):
@@ -175,7 +175,7 @@ def _who_and_when(table: Table, options: LongitudinalOptions) -> tuple[str, str]
             f"{table.source}: which column tells the age or visit is not clear"
             f"{f' ({listed(found)})' if found else ''}.{did_you_mean('age', names)}",
             code="no-age",
-            remedy="Name it with age='…'.",
+            remedy=Advice("Name it with {age}."),
         )
     return participant, found[0]
 

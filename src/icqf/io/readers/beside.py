@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from icqf.errors import InputError, InputWarning, counted, did_you_mean, listed
+from icqf.errors import Advice, InputError, InputWarning, counted, did_you_mean, listed
 from icqf.io.readers.tables import Table, require_column
 
 
@@ -79,7 +79,7 @@ def _id_column(table: Table, id: str | None) -> str:
         raise InputError(
             f"{table.source}: no column of participant ids is recognised, so nothing can be joined by them.",
             code="no-id-column",
-            remedy="Name the column as id.",
+            remedy=Advice("Name the column with {id}."),
         )
     require_column(table, table.id, "the id")
     return table.id

@@ -11,7 +11,7 @@ import pandas as pd
 
 from icqf.data.questionnaire import Item, number
 from icqf.data.wordings import plain
-from icqf.errors import InputError, counted, listed
+from icqf.errors import Advice, InputError, counted, listed
 from icqf.io.codebook import merged
 from icqf.io.readers.tables import Table
 from icqf.io.readers.tallies import CONFOUNDS, Counts, Tally
@@ -196,9 +196,11 @@ def _unknown(
     coded = all(_as_number(category) is not None for category in categories) and len(texts) <= len(known)
     codes = texts if numeric else sorted(known, key=float) if coded else []
     if codes:  # which is which is not guessed: a guess would be copied
-        remedy = (
-            f"Say which is which in a codebook, by an entry with the name {name!r} and labels of the form "
-            f"'{'; '.join(f'{code}=...' for code in codes)}'."
+        remedy: str = Advice(
+            "Say which is which: add {codebook} with an entry whose name is {} and whose labels have the "
+            "form '{}'.",
+            repr(name),
+            "; ".join(f"{code}=..." for code in codes),
         )
     else:
         remedy = "Recode them as these categories, or leave these participants out."

@@ -14,7 +14,7 @@ import pandas as pd
 
 from icqf.data.items import FEWEST_NUMBERED, MOST_ANSWERS, Columns, LeftOut, recognise, sentences
 from icqf.data.questionnaire import Item
-from icqf.errors import InputError, did_you_mean, listed
+from icqf.errors import Advice, InputError, did_you_mean, listed
 from icqf.io.formats import READERS, largest_file
 
 Result = TypeVar("Result")
@@ -274,7 +274,7 @@ def no_items(source: str, left_out: Iterable[LeftOut]) -> InputError:
     return InputError(
         " ".join([f"{source}: no column looks like answers to a questionnaire.", *sentences(left_out)]),
         code="no-items",
-        remedy="Name the items, or give a codebook.",
+        remedy=Advice("Name the items with {items}, or describe them with {codebook}."),
     )
 
 

@@ -225,7 +225,5 @@ def _stray_fault(text: str, members: Sequence[StrayText], source: str) -> InputE
 def _stray_remedy(text: str) -> str:
     if is_known(text):
         return f"Correct the cell, or give {text!r} its number in the codebook's labels, such as '2={text}'."
-    remedy = missing_code_remedy(text)
-    if means_no_answer(text):
-        return remedy
-    return remedy.removesuffix(".") + "; if it is an answer, give its number in the codebook's labels."
+    answer = "if it is an answer, give its number in the codebook's labels"
+    return missing_code_remedy(text, "" if means_no_answer(text) else answer)

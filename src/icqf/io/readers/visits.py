@@ -14,7 +14,7 @@ from icqf.data.parameters import Visit, visit_pairs
 from icqf.data.questionnaire import Item
 from icqf.data.scales import number
 from icqf.data.wordings import plain
-from icqf.errors import InputError, counted
+from icqf.errors import Advice, InputError, counted
 from icqf.io.readers.tables import Table, require_column
 
 NAMES = (
@@ -144,14 +144,14 @@ def repeated_rows(table: Table, identity: str, ids: pd.Series) -> InputError:
         f"{table.rows[first]} and {table.rows[second]}{more}."
     )
     columns = visit_columns(table.frame, identity, ids)
-    remedy = "Keep one row per participant."
+    remedy: str = "Keep one row per participant."
     visits: list[tuple[tuple[str, str], ...]] = []
     if columns:
         told = [f"{name!r} holds {values_in(table.frame[name])}" for name in columns]
         apart = "tells" if len(columns) == 1 else "together tell"
         message += f" The column {' and '.join(told)}, and {apart} visits apart."
         visits = _by_rows(table.frame, columns)
-        remedy = f"Keep one of them with visit={dict(visits[0])!r}."
+        remedy = Advice("Keep one of them, for example with {visit=}.", visit=dict(visits[0]))
     return InputError(
         message,
         code="duplicate-id",
