@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import Any, Literal
 
 import numpy as np
@@ -20,8 +19,8 @@ from icqf.jobs.parallel import Progress, run_all
 from icqf.resampling import tolerances
 from icqf.resampling.folds import folds_of
 from icqf.selection.rules import choose, error_table
-from icqf.selection.run import first_candidates
-from icqf.selection.search import Plan, Task, run_task
+from icqf.selection.run import first_candidates, parallel_count
+from icqf.selection.search import COLUMNS, Plan, Task, run_task
 from icqf.solvers.result import Factorization
 
 BETAS = (0.01, 0.1, 0.5)
@@ -203,7 +202,7 @@ class LongitudinalICQFCV(BaseEstimator):
     def _numbers(self, statement: VisitStatement, seed: int) -> list[int]:
         pooled = statement.problem.pooled()
         if isinstance(self.n_components, str):
-            return first_candidates(pooled, seed)
+            return first_candidates(pooled, parallel_count(pooled, seed))
         numbers = sorted({int(k) for k in np.atleast_1d(self.n_components)})
         highest = min(pooled.n, pooled.m)
         if not numbers or numbers[0] < 1 or numbers[-1] > highest:
@@ -216,4 +215,9 @@ class LongitudinalICQFCV(BaseEstimator):
 
 
 def _trials(plan: Plan, task: Task, smoothness: float) -> dict[str, Any]:
-    return {"trials": [{"smoothness": smoothness, **asdict(trial)} for trial in run_task(plan, task)]}
+    trials = run_task(plan, task)
+    return {
+        "trials": [
+            {"smoothness": smoothness, **{name: getattr(trial, name) for name in COLUMNS}} for trial in trials
+        ]
+    }

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import escape
 
 from icqf.data.confounds import INTERCEPT
 from icqf.io.atomic import write_bytes
@@ -232,33 +233,36 @@ def as_word(tables: Sequence[PaperTable]) -> bytes:
 
 
 def _word_table(document: Any, table: PaperTable) -> None:
-    from docx.enum.text import WD_ALIGN_PARAGRAPH
-    from docx.oxml import OxmlElement
-    from docx.oxml.ns import qn
+    """Add a table, its rows written as XML: cell by cell python-docx takes ten times as long."""
+    from docx.oxml import parse_xml
+    from docx.oxml.ns import nsdecls, qn
 
-    made = document.add_table(rows=0, cols=len(table.head))
-    for at, row in enumerate((table.head, *table.rows)):
-        cells = made.add_row().cells
-        for column, text in enumerate(row):
-            paragraph = cells[column].paragraphs[0]
-            paragraph.paragraph_format.space_after = 0
-            paragraph.add_run(_printable(text)).bold = (at - 1, column) in table.bold
-            if column:
-                paragraph.alignment = WD_ALIGN_PARAGRAPH.RIGHT
+    document.add_table(rows=0, cols=len(table.head))
     *_, element = document.element.body.iter(qn("w:tbl"))
-    lines = list(element.iter(qn("w:tr")))
-    repeated = OxmlElement("w:trPr")
-    repeated.append(OxmlElement("w:tblHeader"))
-    lines[0].insert(0, repeated)
-    for line, edges in ((lines[0], ("top", "bottom")), (lines[-1], ("bottom",))):
-        for cell in line.iter(qn("w:tc")):
-            borders = OxmlElement("w:tcBorders")
-            for edge in edges:
-                rule = OxmlElement(f"w:{edge}")
-                for name, value in (("val", "single"), ("sz", "6"), ("space", "0"), ("color", "000000")):
-                    rule.set(qn(f"w:{name}"), value)
-                borders.append(rule)
-            cell.find(qn("w:tcPr")).append(borders)
+    widths = [column.get(qn("w:w")) for column in element.iter(qn("w:gridCol"))]
+    for at, row in enumerate((table.head, *table.rows)):
+        edges = (["top"] if at == 0 else []) + (["bottom"] if at in (0, len(table.rows)) else [])
+        cells = (
+            _word_cell(text, width, edges, bold=(at - 1, column) in table.bold, right=column > 0)
+            for column, (text, width) in enumerate(zip(row, widths, strict=True))
+        )
+        repeated = "" if at else "<w:trPr><w:tblHeader/></w:trPr>"
+        element.append(parse_xml(f"<w:tr {nsdecls('w')}>{repeated}{''.join(cells)}</w:tr>"))
+
+
+def _word_cell(text: str, width: str, edges: Sequence[str], *, bold: bool, right: bool) -> str:
+    lines = "".join(f'<w:{edge} w:val="single" w:sz="6" w:space="0" w:color="000000"/>' for edge in edges)
+    borders = f"<w:tcBorders>{lines}</w:tcBorders>" if lines else ""
+    side = '<w:jc w:val="right"/>' if right else ""
+    shown = _printable(text)
+    spaces = "" if shown == shown.strip() else ' xml:space="preserve"'
+    said = f"<w:t{spaces}>{escape(shown)}</w:t>" if shown else ""
+    weight = "<w:b/>" if bold else '<w:b w:val="0"/>'
+    return (
+        f'<w:tc><w:tcPr><w:tcW w:type="dxa" w:w="{width}"/>{borders}</w:tcPr>'
+        f'<w:p><w:pPr><w:spacing w:after="0"/>{side}</w:pPr><w:r><w:rPr>{weight}</w:rPr>'
+        f"{said}</w:r></w:p></w:tc>"
+    )
 
 
 def _printable(text: str) -> str:

@@ -41,8 +41,8 @@ from icqf.selection.rules import (
     error_table,
     resampled_choice,
 )
-from icqf.selection.run import as_table, first_candidates, run_search
-from icqf.selection.search import Plan
+from icqf.selection.run import as_table, first_candidates, parallel_count, run_search
+from icqf.selection.search import Plan, hidden_fit_of
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Factorization
 from icqf.started import in_memory
@@ -130,6 +130,11 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         0.3 for each factor).
     count_ : FactorCount
         The choice with its curve and reason.
+    hidden_ : HiddenFit or None
+        How well the choice predicted hidden answers, by fold of the first repeat and item. None where
+        participants or items are fewer than folds, or where the fits were judged on a GPU.
+    parallel_ : FactorCount or None
+        What parallel analysis says, where it suggested the numbers to try.
 
     Examples
     --------
@@ -227,6 +232,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         self._warn_if_few(problem.n)
         plan = self._plan(model, replace(stated, problem=problem), together, seed)
         journal = None if self.checkpoint is None else SearchJournal(self.checkpoint, fingerprint(plan))
+        self.parallel_: FactorCount | None = None
         ks = self._candidates(problem, seed)
         with spread_over(engine_of(model.engine), self.n_jobs, shared=[plan]) as n_jobs:
             trials = run_search(
@@ -240,23 +246,17 @@ class ICQFCV(TransformerMixin, BaseEstimator):
             )
             self.cv_results_ = as_table(trials)
             self.errors_ = error_table(self.cv_results_)
-
-            self.stability_ = None
-            if self.stability or "stability" in (RULES[self.rule].looks_at or ()):
-                self.stability_ = self._stability(model, problem, together, seed, n_jobs)
-            self.replicable_ = None
-            if "replicable" in (RULES[self.rule].looks_at or ()):
-                self.replicable_ = self._replicable(model, problem, together, seed, n_jobs)
-        looked_at: dict[str, Any] = {
-            "stability": self.stability_,
-            "replicable": self.replicable_,
-            "within": self.within,
-        }
+            needed, given = RULES[self.rule].looks_at or (), (model, problem, together, seed, n_jobs)
+            self.stability_ = self._stability(*given) if self.stability or "stability" in needed else None
+            self.replicable_ = self._replicable(*given) if "replicable" in needed else None
+        looked_at: dict[str, Any] = {"stability": self.stability_, "replicable": self.replicable_}
+        looked_at["within"] = self.within
         self.n_components_, self.beta_ = choose(self.errors_, self.rule, **looked_at)
         self.choice_: Choice = resampled_choice(
             self.cv_results_, self.rule, rng=np.random.default_rng([seed, 2]), **looked_at
         )
         self.count_ = self._count()
+        self.hidden_ = hidden_fit_of(plan, trials, self.n_components_, self.beta_)
         model.set_params(n_components=self.n_components_, beta=self.beta_)
         found = model.solve(stated)
         self.best_estimator_ = warned_if_empty(model.keep(stated, found))
@@ -341,7 +341,10 @@ class ICQFCV(TransformerMixin, BaseEstimator):
     def _candidates(self, problem: Problem, seed: int) -> list[int]:
         highest = min(problem.n, problem.m)
         if isinstance(self.n_components, str):
-            return first_candidates(problem, seed) if problem.n >= FEWEST else [1]
+            if problem.n < FEWEST:
+                return [1]
+            self.parallel_ = parallel_count(problem, seed)
+            return first_candidates(problem, self.parallel_)
         ks = sorted({int(k) for k in np.atleast_1d(self.n_components)})
         if not ks or ks[0] < 1 or ks[-1] > highest:
             shown = ", ".join(map(str, ks))

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from joblib import effective_n_jobs
 
+from icqf.baselines.count import FactorCount
 from icqf.baselines.retention import parallel_analysis
 from icqf.engines.choice import engine_of
 from icqf.errors import InputError, counted
 from icqf.jobs.parallel import Progress, ended_quietly, started
 from icqf.selection.journal import SearchJournal
 from icqf.selection.rules import best_row, error_table
-from icqf.selection.search import End, Place, Plan, Task, Trial, run_task, tasks
+from icqf.selection.search import COLUMNS, End, Place, Plan, Task, Trial, run_task, tasks
 from icqf.solvers.problem import Problem
 
 Callback = Callable[[Progress], object]
+RANDOM_SETS = 20  # of parallel analysis
 _REACH = 4  # numbers of factors tried beyond that of parallel analysis
 _WIDEN = 3  # how many more are tried when the best lies at the edge
 _TASKS_PER_JOB = 4
@@ -130,30 +132,37 @@ def _task_with_ends(plan: Plan, task: Task, keep: bool) -> tuple[list[Trial], di
 
 def as_table(trials: Sequence[Trial]) -> pd.DataFrame:
     """Trials as a table, one row per fit."""
-    table = pd.DataFrame([asdict(trial) for trial in trials])
+    table = pd.DataFrame({name: [getattr(trial, name) for trial in trials] for name in COLUMNS})
     return table.sort_values(["repeat", "fold", "n_components", "beta"], ignore_index=True)
 
 
-def first_candidates(problem: Problem, seed: int) -> list[int]:
-    """The numbers of factors from 1 to a few more than parallel analysis suggests.
+def parallel_count(problem: Problem, seed: int) -> FactorCount | None:
+    """What parallel analysis says of the answers, without items that everybody answered alike.
 
-    Small numbers cost little, and a second study may confirm no more than those.
+    None, with a warning, where it is not possible.
     """
     answers = np.where(problem.answers >= 0, problem.answers.astype(float), np.nan)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of an item that nobody answered
         varying = np.nanstd(answers, axis=0) > 0
-    highest = min(problem.n, problem.m)
     try:
-        centre = max(1, parallel_analysis(answers[:, varying], n_iter=20, random_state=seed).n_components)
+        return parallel_analysis(answers[:, varying], n_iter=RANDOM_SETS, random_state=seed)
     except InputError as error:
-        centre = 1 + _REACH
         warnings.warn(
             f"Parallel analysis, which suggests where to begin, is not possible ({str(error).rstrip('.')}); "
-            f"up to {min(centre + _REACH, highest)} factors are tried.",
+            f"up to {first_candidates(problem, None)[-1]} factors are tried.",
             stacklevel=2,
         )
-    return list(range(1, min(centre + _REACH, highest) + 1))
+    return None
+
+
+def first_candidates(problem: Problem, suggested: FactorCount | None) -> list[int]:
+    """The numbers of factors from 1 to a few more than parallel analysis suggests.
+
+    Small numbers cost little, and a second study may confirm no more than those.
+    """
+    centre = 1 + _REACH if suggested is None else max(1, suggested.n_components)
+    return list(range(1, min(centre + _REACH, problem.n, problem.m) + 1))
 
 
 def _further(trials: Sequence[Trial], ks: Sequence[int], *, highest: int) -> list[int]:
@@ -178,8 +187,12 @@ def _key(trial: Trial) -> tuple[int, int, int, float]:
 def _tell(callback: Callback | None, done: int, total: int, known: Mapping[Any, Trial]) -> None:
     if callback is None:
         return
-    best = ""
-    if known:
-        k, beta, error = best_row(error_table(as_table(list(known.values()))))
-        best = f"{counted(k, 'factor')}, beta {beta:g} (error {error:.4g})"
+    sums: dict[tuple[int, float], tuple[float, float]] = {}  # as `error_table`, which takes longer than a fit
+    for trial in known.values():
+        at = trial.n_components, trial.beta
+        error, weight = sums.get(at, (0.0, 0.0))
+        sums[at] = error + trial.error * trial.weight, weight + trial.weight
+    means = ((error / weight, at) for at, (error, weight) in sums.items() if weight > 0)
+    error, (k, beta) = min(means, default=(0.0, (0, 0.0)))
+    best = f"{counted(k, 'factor')}, beta {beta:g} (error {error:.4g})" if k else ""
     callback(Progress(done, total, best))

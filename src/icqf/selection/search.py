@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from icqf.engines.choice import engine_of, run
 from icqf.resampling.folds import Folds
-from icqf.resampling.hidden import HeldOut
+from icqf.resampling.hidden import HeldOut, HiddenFit
 from icqf.selection.growth import Growth
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Factors, Iterated
@@ -40,6 +41,9 @@ class Trial:
     seconds : float
         The fit's equal share of the time of its batch: the fits of one number of factors in one task, with
         their starts and without their judging.
+    squares : str
+        Squared error of the hidden answers by item, packed to be small in a journal (`unpacked_squares`);
+        empty where the engine judges the fits itself.
     """
 
     repeat: int
@@ -51,6 +55,26 @@ class Trial:
     weight: float
     n_iter: int
     seconds: float
+    squares: str = ""
+
+
+COLUMNS = tuple(each.name for each in fields(Trial) if each.name != "squares")  # of a table of trials
+
+
+def packed_squares(squares: Array) -> str:
+    """Numbers (m,) in single precision as a text."""
+    return b64encode(squares.astype("<f4").tobytes()).decode()
+
+
+def unpacked_squares(text: str) -> Array:
+    """The numbers (m,) of a text that `packed_squares` made.
+
+    Examples
+    --------
+    >>> unpacked_squares(packed_squares(np.array([0.5, 2.0]))).tolist()
+    [0.5, 2.0]
+    """
+    return np.frombuffer(b64decode(text), "<f4").astype(float)
 
 
 Place = tuple[int, int, int]  # repeat, fold and number of factors
@@ -128,6 +152,29 @@ def run_task(plan: Plan, task: Task, ends: dict[Place, End] | None = None) -> li
     return [trial for k in task.ks for trial in _trials(plan, task, held_out, grown, k, ends)]
 
 
+def hidden_fit_of(plan: Plan, trials: Iterable[Trial], k: int, beta: float) -> HiddenFit | None:
+    """How well one candidate predicted hidden answers, beside the items' means, in the first repeat's folds.
+
+    None where participants or items are fewer than the folds, or where the engine told no more than means.
+    """
+    of_fold = {
+        trial.fold: trial.squares
+        for trial in trials
+        if (trial.repeat, trial.n_components, trial.beta) == (0, k, beta)
+    }
+    problem, cut = plan.problem, plan.folds[0]
+    if min(problem.n, problem.m) < cut.n_splits or not all(of_fold.values()):
+        return None
+    means = (
+        HeldOut(problem, cut.mask(fold, problem), given=plan.given).error_of_means()
+        for fold in range(cut.n_splits)
+    )
+    return HiddenFit(
+        np.array([unpacked_squares(of_fold[fold]) for fold in range(cut.n_splits)]),
+        np.array([each.squares for each in means]),
+    )
+
+
 def _judged_together(plan: Plan, task: Task, held_out: Sequence[HeldOut]) -> list[Trial] | None:
     """The trials of a task by an engine that compares candidates itself; None where it does not."""
     clock = time.perf_counter()
@@ -187,7 +234,9 @@ def _trials(
     for beta, fits in found:
         for (repeat, fold), each, fit in zip(task.folds, held_out, fits, strict=True):
             error = each.error(fit.factors)
-            yield Trial(repeat, fold, k, beta, error.mean, error.count, each.weight, fit.n_iter, seconds)
+            squares = packed_squares(error.squares)
+            counts = error.count, each.weight, fit.n_iter, seconds
+            yield Trial(repeat, fold, k, beta, error.mean, *counts, squares)
     if ends is not None:
         for place, fit in zip(task.folds, found[-1][1], strict=True):
             ends[*place, k] = End(betas[-1], fit.factors)
