@@ -108,6 +108,26 @@ def test_repeats_divide_anew(data):
     assert (by_repeat[0]["error"].to_numpy() != by_repeat[1]["error"].to_numpy()).all()
 
 
+# --- hidden answers of the chosen candidate --------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_errors_by_item_are_those_that_the_candidate_was_chosen_by(data, weighted):
+    weights = np.random.default_rng(0).random(80) + 0.5 if weighted else None
+    model = search((3, 4), n_repeats=2).fit(data.answers, sample_weight=weights)
+    chosen = model.cv_results_.query(f"n_components == {model.n_components_} and beta == {model.beta_}")
+    first = chosen[chosen["repeat"] == 0].set_index("fold").sort_index()
+    np.testing.assert_allclose(model.hidden_.sse.sum(axis=1), first["error"] * first["weight"], rtol=1e-5)
+    spread = np.sum((data.answers - data.answers.mean(axis=0)) ** 2, axis=0)
+    if not weighted:
+        assert (model.hidden_.sst.sum(axis=0) > spread).all()  # of means that did not see the answers
+        np.testing.assert_allclose(model.hidden_.sst.sum(axis=0), spread, rtol=0.2)
+
+
+def test_few_items_or_participants_tell_no_errors_by_item(data):
+    assert search((2, 3), n_splits=10).fit(data.answers[:, :8]).hidden_ is None
+
+
 # --- auto ------------------------------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ from icqf.datasets import make_synthetic
 from icqf.errors import InputError
 from icqf.selection import run as running
 from icqf.selection.journal import SearchJournal as Journal
-from icqf.selection.search import Trial
+from icqf.selection.search import Trial, packed_squares
 from searches import search_for
 
 ANSWERS = make_synthetic(40, 16, 3, noise=0.2, random_state=0).answers
@@ -39,6 +39,8 @@ def assert_same_search(model, other):
     assert (model.n_components_, model.beta_) == (other.n_components_, other.beta_)
     pd.testing.assert_frame_equal(model.choice_.shares, other.choice_.shares, check_exact=True)
     assert model.best_estimator_.components_.tobytes() == other.best_estimator_.components_.tobytes()
+    assert model.hidden_.sse.tobytes() == other.hidden_.sse.tobytes()
+    assert model.hidden_.sst.tobytes() == other.hidden_.sst.tobytes()
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +175,7 @@ def test_the_number_of_jobs_may_change_on_the_way(tmp_path, whole, before, after
 def test_a_trial_comes_back_as_it_was(error, beta, n_hidden, seconds):
     import tempfile
 
-    trial = Trial(1, 2, 3, beta, error, n_hidden, float(n_hidden), 17, seconds)
+    trial = Trial(1, 2, 3, beta, error, n_hidden, float(n_hidden), 17, seconds, packed_squares(np.ones(3)))
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "journal")
         Journal(path, "x").add([trial])

@@ -55,7 +55,7 @@ def taken(fits):
 
 
 def without_seconds(trials):
-    return [astuple(trial)[:-1] for trial in trials]
+    return [astuple(replace(trial, seconds=0.0)) for trial in trials]
 
 
 # --- hidden answers --------------------------------------------------------------------------------
