@@ -35,9 +35,10 @@ from icqf.selection.rules import (
     RULES,
     Choice,
     Rule,
-    best_by_k,
+    best_of_each,
     best_row,
     choose,
+    count_of,
     error_table,
     resampled_choice,
 )
@@ -222,9 +223,24 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         if isinstance(X, Questionnaire) and groups is None:
             groups = X.groups
         refuse_other_rows(X, groups=groups)
+        stated = self._estimator().state(X, confounds=confounds, sample_weight=sample_weight)
+        return stated, self.solve(stated, groups=groups)
+
+    def solve(self, stated: StatedProblem, *, groups: Any = None) -> Factorization:
+        """Choose for a problem that `ICQF.state` stated, and fit; returns the factorization of the choice.
+
+        Examples
+        --------
+        >>> from icqf import ICQF, ICQFCV
+        >>> from icqf.datasets import make_synthetic
+        >>> stated = ICQF(item_range=(0, 100)).state(make_synthetic(n=60, m=20, k=2, random_state=0).answers)
+        >>> search = ICQFCV(n_components=[1, 2], betas=[0.1], n_splits=5, random_state=0)
+        >>> search.solve(stated).converged, search.n_components_
+        (True, 2)
+        """
+        self._check()
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         model = self._estimator()
-        stated = model.state(X, confounds=confounds, sample_weight=sample_weight)
         problem = in_memory(stated.problem, np.random.default_rng([seed, 4]))
         if groups is not None and problem is not stated.problem:
             raise InputError("groups cannot be used with answers that are read in parts.")
@@ -255,13 +271,15 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         self.choice_: Choice = resampled_choice(
             self.cv_results_, self.rule, rng=np.random.default_rng([seed, 2]), **looked_at
         )
-        self.count_ = self._count()
+        self.count_ = count_of(
+            self.errors_, self.rule, self.n_components_, self.choice_, self.stability_, self.replicable_
+        )
         self.hidden_ = hidden_fit_of(plan, trials, self.n_components_, self.beta_)
         model.set_params(n_components=self.n_components_, beta=self.beta_)
         found = model.solve(stated)
         self.best_estimator_ = warned_if_empty(model.keep(stated, found))
         self.n_iter_ = model.n_iter_
-        return stated, found
+        return found
 
     def _check(self) -> None:
         for name in ("rule", "n_splits", "n_repeats", "thorough"):
@@ -330,7 +348,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
                     code="too-few",
                     remedy=Advice("Give {n_components} and {betas} to try more."),
                 ),
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _penalties(self, n: int) -> tuple[float, ...]:
@@ -362,7 +380,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         rng = np.random.default_rng([seed, 1])
         return stability_curve(
             problem,
-            self._best_of_each(),
+            best_of_each(self.errors_),
             [halves_of(problem, groups=groups, rng=rng) for _ in range(self.n_halves)],
             tol=self.search_tol,
             max_iter=model.max_iter,
@@ -376,32 +394,12 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         """What resamples say about the numbers of factors up to the one that predicts best."""
         return replicable_curve(
             problem,
-            [(k, beta) for k, beta in self._best_of_each() if k <= best_row(self.errors_)[0]],
+            [(k, beta) for k, beta in best_of_each(self.errors_) if k <= best_row(self.errors_)[0]],
             n_resamples=self.n_resamples,
             groups=groups,
             n_jobs=n_jobs,
             engine=engine_of(model.engine),
             rng=np.random.default_rng([seed, 3]),
-        )
-
-    def _best_of_each(self) -> list[tuple[int, float]]:
-        rows = best_by_k(self.errors_)
-        return list(zip(rows["n_components"].tolist(), rows["beta"].tolist(), strict=True))
-
-    def _count(self) -> FactorCount:
-        curve = best_by_k(self.errors_)
-        if self.stability_ is not None:
-            curve = curve.merge(self.stability_[["n_components", "agreement"]], on="n_components")
-        if self.replicable_ is not None:
-            curve = curve.merge(self.replicable_[["n_components", "found", "gain"]], how="left")
-        return FactorCount(
-            "Blockwise cross-validation",
-            self.n_components_,
-            curve,
-            f"this number {RULES[self.rule].description}; if the folds were drawn again: {self.choice_}.",
-            value="error",
-            better="lower",
-            spread="standard_error",
         )
 
     # --- using the chosen model ----------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from icqf.baselines.count import FactorCount
 from icqf.errors import InputError
 
 Rule = Literal["min", "one_se", "stable", "replicable"]
@@ -113,6 +114,12 @@ def best_by_k(table: pd.DataFrame) -> pd.DataFrame:
     return table.loc[table.groupby("n_components")["error"].idxmin()].reset_index(drop=True)
 
 
+def best_of_each(table: pd.DataFrame) -> list[tuple[int, float]]:
+    """Each number of factors with its best penalty."""
+    rows = best_by_k(table)
+    return list(zip(rows["n_components"].tolist(), rows["beta"].tolist(), strict=True))
+
+
 def choose(
     table: pd.DataFrame,
     rule: Rule,
@@ -152,6 +159,31 @@ class Choice:
         return "k = " + ", ".join(parts)
 
     __repr__ = __str__
+
+
+def count_of(
+    errors: pd.DataFrame,
+    rule: Rule,
+    k: int,
+    choice: Choice,
+    stability: pd.DataFrame | None,
+    replicable: pd.DataFrame | None,
+) -> FactorCount:
+    """The number of factors that a rule chose, with its curve and reason."""
+    curve = best_by_k(errors)
+    if stability is not None:
+        curve = curve.merge(stability[["n_components", "agreement"]], on="n_components")
+    if replicable is not None:
+        curve = curve.merge(replicable[["n_components", "found", "gain"]], how="left")
+    return FactorCount(
+        "Blockwise cross-validation",
+        k,
+        curve,
+        f"this number {RULES[rule].description}; if the folds were drawn again: {choice}.",
+        value="error",
+        better="lower",
+        spread="standard_error",
+    )
 
 
 def resampled_choice(
