@@ -207,6 +207,26 @@ def test_who_answered_nothing_or_has_no_weight_is_kept_out(frame, tmp_path):
     assert read.n_participants_ == 696
 
 
+def test_rows_are_counted_in_the_file_in_every_message(frame, tmp_path):
+    """As those of answers out of range are: the first participant of a file is in row 1."""
+    (tmp_path / "parts").mkdir()
+    frame.loc[[0, 500], ITEMS] = np.nan
+    frame.to_parquet(tmp_path / "c.parquet", index=False)
+    frame.iloc[:300].to_parquet(tmp_path / "parts" / "a.parquet", index=False)
+    frame.iloc[300:].to_parquet(tmp_path / "parts" / "b.parquet", index=False)
+    with pytest.warns(EmptyRowsWarning, match=r"\('c.parquet, row 1', 'c.parquet, row 501'\)"):
+        ICQF(3, **MODEL).fit(tmp_path / "c.parquet", confounds=["age", "sex"])
+    with pytest.warns(EmptyRowsWarning, match=r"\('.*a.parquet, row 1', '.*b.parquet, row 201'\)"):
+        ICQF(3, **MODEL).fit(tmp_path / "parts", confounds=["age", "sex"])
+    frame.loc[600, "age"] = np.inf
+    frame.to_parquet(tmp_path / "c.parquet", index=False)
+    frame.iloc[300:].to_parquet(tmp_path / "parts" / "b.parquet", index=False)
+    with pytest.raises(InputError, match="Confound 'age' is infinite in row 601;"):
+        ICQF(3, **MODEL).fit(tmp_path / "c.parquet", confounds=["age", "sex"])
+    with pytest.raises(InputError, match=r"Confound 'age' is infinite in row \('.*b.parquet', 301\);"):
+        ICQF(3, **MODEL).fit(tmp_path / "parts", confounds=["age", "sex"])
+
+
 def test_an_undeclared_range_is_that_of_all_parts(frame, parquet):
     with pytest.warns(RangeWarning, match="0 and 3"):
         model = ICQF(3, n_init=1).fit(parquet, confounds=["age", "sex"])

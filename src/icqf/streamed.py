@@ -64,6 +64,7 @@ class _ReadInParts:
     named: bool
     ranges: Array
     answered: Array
+    silent: dict[int, object]  # what to call those who answered nothing, by their places
     confounds: pd.DataFrame | None
     weights: Array | None
     codebook: StoredCodebook
@@ -89,7 +90,7 @@ def state_in_parts(
     encoder = learned_confounds(model, confounds, read.answered, weights)
     design = encoder.transform(confounds, n_rows=n)
     if not read.answered.all():
-        warn_of_empty_rows(range(n), read.answered, consequence="kept out of the fit")
+        warn_of_empty_rows(read.silent, read.answered, consequence="kept out of the fit")
     if not kept.all():
         design, weights = design[kept], None if weights is None else weights[kept]
     check_items(read.answers, read.items)  # type: ignore[arg-type]
@@ -205,8 +206,10 @@ class _Spool:
         self.ranges = np.empty((0, 2))
         self.codebook = StoredCodebook()
         self.n = 0
+        self._silent: dict[int, object] = {}
         self._answered: list[Array] = []
         self._confounds: list[pd.DataFrame] = []
+        self._sources: list[str] = []
         self._weights: list[Array] = []
 
     def run(self) -> _ReadInParts | None:
@@ -224,7 +227,8 @@ class _Spool:
             self.named,
             self.ranges,
             answered,
-            pd.concat(self._confounds, ignore_index=True) if self._confounds else None,
+            self._silent,
+            self._all_confounds(),
             self._all_weights(answered),
             self.codebook,
         )
@@ -244,7 +248,8 @@ class _Spool:
         return StoredAnswers(str(array.filename), array.shape, array.dtype, int(array.offset))
 
     def _begin_anew(self) -> None:
-        self.n, self._answered, self._confounds, self._weights = 0, [], [], []
+        self.n, self._silent, self._sources = 0, {}, []
+        self._answered, self._confounds, self._weights = [], [], []
 
     def _parts(self) -> Iterator[Array | None]:
         """The answers of each part that take part, as they are written; None where the type is too narrow."""
@@ -262,6 +267,9 @@ class _Spool:
             work = working_matrix(plain, self.ranges, np.dtype(np.float64))
             answered = observed_rows(plain)
             self._answered.append(answered)
+            for at in np.flatnonzero(~answered):
+                name = rows[int(at)]
+                self._silent[self.n + int(at)] = f"{part.source}, row {name}" if part.source else name
             kept = answered & self._positive(len(answered))
             self.n += len(answered)
             yield self._coded(work if kept.all() else work[kept])
@@ -273,6 +281,7 @@ class _Spool:
         X, confounds, weights, known = unpacked(part.answers, part.confounds)
         if confounds is not None:
             self._confounds.append(confounds)
+            self._sources.append(part.source)
         if weights is not None:
             self._weights.append(np.asarray(weights, dtype=float))
         return numeric_table(X), None if known is None else known.to_numpy()
@@ -309,6 +318,19 @@ class _Spool:
             given = np.asarray(self.weights, dtype=float)[self.n : self.n + rows] > 0
             return given if len(given) == rows else np.ones(rows, dtype=bool)  # the number is refused later
         return self._weights[-1] > 0 if self._weights else np.ones(rows, dtype=bool)
+
+    def _all_confounds(self) -> pd.DataFrame | None:
+        """The confounds of all parts, with rows called as they are in messages about answers."""
+        if not self._confounds:
+            return None
+        if len({*self._sources}) > 1:  # rows are counted within each file
+            return pd.concat(
+                [
+                    part.set_axis(pd.MultiIndex.from_product([[source], part.index]))
+                    for source, part in zip(self._sources, self._confounds, strict=True)
+                ]
+            )
+        return pd.concat(self._confounds)
 
     def _all_weights(self, answered: Array) -> Array | None:
         own = np.concatenate(self._weights) if self._weights else None

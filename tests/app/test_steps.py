@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -14,7 +15,7 @@ from app_server import QUICK, Server
 from icqf.app import process
 from icqf.app.runs import Run, Runs
 from icqf.workflow.options import StudyOptions, read_config
-from small_study import table
+from small_study import table, weak_study
 
 # A search that takes a few seconds.
 SLOW = {**QUICK, "n_components": "1-6", "beta": "0.05, 0.1, 0.2", "n_splits": "10", "n_repeats": "2"}
@@ -70,6 +71,22 @@ def test_what_is_found_can_be_mended_by_one_click_each(server):
     assert "Go on to the fit" in page.text and "Must be fixed" not in page.text
     found = options_of(server, run)
     assert found.missing_codes == (999.0,) and found.reverse == ("q03",)
+
+
+def test_a_zero_for_no_answer_is_mended_by_one_click(server):
+    """A scale from 1 to 5 on which some have 0: read as it stands, the range would begin at 0."""
+    values = weak_study(300, loading=0.7) + 1
+    rng = np.random.default_rng(0)
+    values[rng.random(values.shape) < 0.01] = 0
+    names = [f"q{j:02}" for j in range(values.shape[1])]
+    content = pd.DataFrame(values.astype(int), columns=names).to_csv(index=False).encode()
+    run = server.opened(content=content)
+    page = server.page(f"/runs/{run}/check").text
+    assert "below a scale from 1 to 5 that is complete without it" in page and "0 to 5" in page
+    page = remedy(server, run, "Read 0 as missing").text
+    assert options_of(server, run).missing_codes == (0.0,)
+    assert "1 to 5" in page and "0 to 5" not in page and "complete without it" not in page
+    assert "Read 0 as missing" not in remedies(page)
 
 
 def test_an_old_page_cannot_undo_what_another_tab_did(server):

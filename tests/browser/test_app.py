@@ -188,7 +188,7 @@ def test_a_messy_csv_is_mended_scored_and_compared(tab, tmp_path):
     tab.press("Read 999 as missing")
     tab.press("Reverse q03")
     tab.wait(".verdict", "A fit is possible")
-    assert "q03 as asked" in tab.text
+    assert "q03 at your request" in tab.text
     tab.wait("input[value='age']").click()
     tab.press("Apply and check again")
     tab.wait("#analysed")

@@ -68,7 +68,9 @@ def test_reversing_them_is_said_everywhere_and_kept_for_scoring(run, fit, files,
 def test_by_hand_and_by_config_is_the_same_as_by_itself(run, fit, tmp_path, name):
     auto, _ = fit("--reverse", "auto", out="auto")
     hand, said = fit("--reverse", name, out="hand")
-    assert said[0].startswith("What will be analysed") and f"  Reversed      {REVERSED} as asked" in said
+    assert (
+        said[0].startswith("What will be analysed") and f"  Reversed      {REVERSED} at your request" in said
+    )
     assert directions(hand) == [[REVERSED], [], []]
     again = run("fit", "--config", auto / "config.toml", "--out", tmp_path / "again")
     assert again.exit_code == 0

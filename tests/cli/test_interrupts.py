@@ -66,11 +66,11 @@ def test_interrupted_and_resumed(run, study, tmp_path, monkeypatch, left_behind,
     out = tmp_path / ("out" if command == "fit" else "cv.csv")
     journal, real, done = tmp_path / f"{out.name}.journal", running.run_task, []
 
-    def interrupted(plan, task):
+    def interrupted(plan, task, ends):
         if len(done) == 2:
             raise KeyboardInterrupt
         done.append(task)
-        return real(plan, task)
+        return real(plan, task, ends)
 
     with monkeypatch.context() as patch:
         patch.setattr(running, "run_task", interrupted)
@@ -96,7 +96,7 @@ def test_interrupted_and_resumed(run, study, tmp_path, monkeypatch, left_behind,
 
 
 def test_interrupted_before_any_fit(run, study, tmp_path, monkeypatch, left_behind):
-    def interrupted(plan, task):
+    def interrupted(plan, task, ends):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(running, "run_task", interrupted)

@@ -10,7 +10,7 @@ import pytest
 
 from icqf.datasets import make_longitudinal
 from icqf.extensions import LongitudinalICQF
-from icqf.jobs import parallel
+from icqf.jobs.journal import Journal
 
 QUICK = ("--n-components", "2", "--beta", "0.1", "--smoothness", "1")
 SHORT = ("--bootstrap", "0", "--permutations", "0", "--no-report")
@@ -53,7 +53,7 @@ def test_everything_is_written_and_said(fitted, visits):
         f"{open_answers} of the {9 * len(frame)} answers asked for at those visits were left open"
         in result.stdout
     )
-    assert "Fitted as asked: 2 factors, beta 0.1, smoothness 1." in result.stdout
+    assert "Fitted with your settings: 2 factors, beta 0.1, smoothness 1." in result.stdout
     assert "factor1: " in result.stdout
     unsure = not pd.read_csv(out / "factor_changes.csv")["changes"].all()
     assert ("With 19 shuffles no p can be below 0.050" in result.stdout) == unsure
@@ -112,7 +112,7 @@ def test_a_stopped_run_continues_where_it_stopped(run, visits, tmp_path, monkeyp
     )
     assert not list(tmp_path.glob("*.journal"))
 
-    append, calls = parallel.Journal.append, []
+    append, calls = Journal.append, []
 
     def stopped(self, records):
         append(self, records)
@@ -120,7 +120,7 @@ def test_a_stopped_run_continues_where_it_stopped(run, visits, tmp_path, monkeyp
         if len(calls) == 13:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(parallel.Journal, "append", stopped)
+    monkeypatch.setattr(Journal, "append", stopped)
     result = run(*words, "--out", tmp_path / "part")
     monkeypatch.undo()
     assert result.exit_code == 130 and "--resume" in result.stderr and (tmp_path / "part.journal").exists()

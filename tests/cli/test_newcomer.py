@@ -61,7 +61,7 @@ def test_names_that_are_whole_questions_are_shortened_but_typed_whole(run, saved
     one = run("check", saved(frame().rename(columns=names))).stdout
     typed = one.partition("add --reverse '")[2].partition("'")[0]
     result = run("fit", path, "--reverse", typed, "--dry-run")
-    assert result.exit_code == 0 and "[q03] as asked" in result.stdout
+    assert result.exit_code == 0 and "[q03] at your request" in result.stdout
 
 
 @pytest.mark.parametrize("name", ["sad, blue [today]", "auto", "--out", "-k", "*"])
@@ -70,7 +70,7 @@ def test_any_name_can_be_reversed_as_it_is_advised(run, saved, name):
     advice = run("check", path).stdout.partition("add --reverse")[2].splitlines()[0].removesuffix(".")
     words = [f"--reverse{advice}"] if advice.startswith("=") else ["--reverse", advice.strip().strip("'")]
     result = run("fit", path, *words, "--dry-run")
-    assert result.exit_code == 0 and f"Reversed      {name} as asked" in result.stdout
+    assert result.exit_code == 0 and f"Reversed      {name} at your request" in result.stdout
 
 
 def test_ids_and_gaps_are_said_once(run, saved):

@@ -27,7 +27,9 @@ def noise(tmp_path):
 def test_pure_noise_is_said_first(run, noise, tmp_path, words):
     """Whether the number of factors is given or chosen; on the terminal and in the report."""
     result = run("fit", noise, *words, "--bootstrap", "0", "--out", tmp_path / "out")
-    assert result.stdout.startswith(NONE) and "no better than by the items' means" in result.stdout
+    assert result.stdout.startswith(NONE if "1-2" in words else f"{NONE} with 2 factors:")
+    assert ("Fewer factors" in result.stdout) == ("1-2" not in words)
+    assert "no better than by the items' means" in result.stdout
     assert "behind 20 items" not in result.stdout
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert report["title"] == "No structure found in noise.csv"

@@ -30,8 +30,8 @@ def novice(tmp_path):
 EXPECTED = """What will be analysed (study.csv):
   Items         12: q01–q12
   Ranges        0 to 3, not declared: the lowest and highest answer of a family of 12 items
-  Left out      as demographics, by name and values: 'age', 'sex', 'education'
-                because they tell sites, groups or weights: 'weight'
+  Left out      as demographic columns: 'age', 'sex', 'education'
+                because they identify sites, groups or weights: 'weight'
                 because they are sums or means of other columns: 'mood_total' (of 6 columns, 'q01', \
 'q02' and 4 more)
                 because they hold text rather than numbers: 'comment'
@@ -140,3 +140,22 @@ def test_many_columns_of_text_are_one_finding(run, tmp_path):
     )
     errors = [finding for finding in found["findings"] if finding["severity"] == "error"]
     assert len([error for error in errors if "perhaps" in error["sentence"] or "text" in error["code"]]) == 1
+
+
+@pytest.mark.parametrize("at", ["id", "item", "text"])
+def test_a_name_of_any_length_fits_on_the_screen(run, tmp_path, at):
+    """As an id column, an item and a column that is left out, in check, fit and show."""
+    rng, long = np.random.default_rng(0), "x" * 100_000
+    answers = pd.DataFrame(rng.integers(0, 4, (60, 8)), columns=[f"q{j}" for j in range(8)])
+    if at == "id":
+        answers.insert(0, long, range(500, 560))
+    elif at == "item":
+        answers = answers.rename(columns={"q3": long})
+    else:
+        answers[long] = [f"note {row}" for row in range(60)]
+    answers.to_csv(tmp_path / "answers.csv", index=False)
+    out = tmp_path / "out"
+    words = ("--n-components", "2", "--beta", "0.1", "--bootstrap", "0", "--no-report", "--out", out)
+    for each in (("check",), ("fit", *words), ("show", out / "model.icqf")):
+        done = run(each[0], *([] if each[0] == "show" else [tmp_path / "answers.csv"]), *each[1:])
+        assert done.exit_code == 0 and max(map(len, done.output.splitlines())) < 400, done.output[:2000]

@@ -130,3 +130,13 @@ def test_one_model_the_same_model_and_other_places_are_refused(hospitals, run, t
         done = run("pool", *words)
         assert done.exit_code == 2 and said in done.stderr, done.stderr
     assert a.read_bytes() == kept and not list(tmp_path.iterdir())
+
+
+def test_of_two_sites_neither_agrees_less(run, hospitals, tmp_path):
+    pooled = tmp_path / "pooled.icqf"
+    done = run("pool", hospitals / "a.icqf", hospitals / "b.icqf", "--out", pooled)
+    assert "The loadings of the two correlate" in done.stdout and "lowest_site" not in done.stdout
+    assert "lowest r" not in (tmp_path / "pooled.md").read_text(encoding="utf-8")
+    assert "count twice" not in done.output
+    again = run("pool", pooled, hospitals / "a.icqf", "--out", tmp_path / "again.icqf")
+    assert "Note: pooled is itself an average of 2 fits; if another of these" in again.stderr

@@ -553,3 +553,20 @@ def test_weights_may_be_far_apart_and_large(answers):
 def test_ranges_without_measure(answers, width):
     with pytest.raises(InputError, match="wider than any questionnaire's"):
         ICQF(2, item_range=(0, width)).fit(answers)
+
+
+def test_rows_are_named_as_python_writes_their_labels():
+    """Not as np.int64(7)."""
+    labels = np.arange(7, 37)
+    X = pd.DataFrame(np.tile([0.0, 1, 2, 3], (30, 3)), labels, [f"q{j}" for j in range(12)])
+    for bad in (np.inf, np.nan):
+        confounds = pd.DataFrame({"age": np.linspace(6, 12, 30)}, labels)
+        confounds.iloc[2] = bad
+        with pytest.raises(
+            InputError, match=r"Confound 'age' is (infinite in row|missing for participant) 9[;.]"
+        ):
+            ICQF(1, item_range=(0, 3)).fit(X, confounds=confounds)
+    texts = X.astype(object)
+    texts.loc[8, "q0"] = "many"
+    with pytest.raises(InputError, match=r"'many' \(row 8\)"):
+        ICQF(1, item_range=(0, 3)).fit(texts)

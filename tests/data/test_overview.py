@@ -33,10 +33,10 @@ def test_everything_is_said(table):
     assert lines == (
         ("Items", "9: q1–q9"),
         ("Ranges", "0 to 3, not declared: the lowest and highest answer of a family of 9 items"),
-        ("Reversed", "q3 as asked"),
+        ("Reversed", "q3 at your request"),
         ("Confounds", "age"),
-        ("Left out", "as demographics, by name and values: 'sex'"),
-        ("", "because they tell sites, groups or weights: 'site'"),
+        ("Left out", "as demographic columns: 'sex'"),
+        ("", "because they identify sites, groups or weights: 'site'"),
         ("", "because they hold text rather than numbers: 'note'"),
         (
             "",

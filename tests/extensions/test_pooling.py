@@ -167,7 +167,7 @@ def test_a_factor_of_one_site_only_is_said(sites):
     assert any(note.startswith("C stands apart: 1 of its 3 factors") for note in found.notes)
     np.testing.assert_array_equal(found.model.loadings_[alone].to_numpy(), shapes[2])
     two = pool({name: kept[name] for name in "AC"})
-    assert any("was found at C only: the other sites have other factors" in note for note in two.notes)
+    assert any("was found at C only: the other site has another factor" in note for note in two.notes)
 
 
 @pytest.mark.parametrize(

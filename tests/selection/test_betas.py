@@ -91,3 +91,10 @@ def test_a_choice_at_the_upper_end_is_remarked_on(study, monkeypatch):
 
 def test_no_remark_where_it_does_not(grown):
     assert "try more than" not in choice_text(grown, "min")
+
+
+def test_a_number_of_factors_that_was_set_is_not_said_to_be_chosen(study):
+    """It would win all draws of the folds, as nothing else was tried."""
+    said = choice_text(search(study, n_components=[2]), "min")
+    assert said.startswith("Chosen by cross-validation (min): beta ") and "the 2 factors that you set" in said
+    assert "100%" not in said

@@ -113,7 +113,8 @@ def check(
 
 def _unless(code: str, missing: Finding) -> Finding:
     """How many answers are missing, if a code is an answer."""
-    return replace(missing, message=f"{missing.message.removesuffix('.')}, unless {code} means no answer.")
+    joint = "unless" if missing.message.startswith("No answer") else "and more if"
+    return replace(missing, message=f"{missing.message.removesuffix('.')}, {joint} {code} means no answer.")
 
 
 def _alike(findings: Iterable[Finding]) -> Iterator[Finding]:

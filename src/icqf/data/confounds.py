@@ -19,7 +19,7 @@ from icqf.data.disclosure import (
     refuse_small_categories,
     rounded,
 )
-from icqf.data.frames import as_pandas
+from icqf.data.frames import as_pandas, label_at
 from icqf.data.parameters import parameter_error
 from icqf.errors import Advice, InputError, InputWarning, did_you_mean, listed
 
@@ -126,7 +126,7 @@ class ConfoundEncoder:
             return self._learn_categories(name, known, weights)
         numbers = _as_numbers(known, f"Confound {name!r} has a range in confound_ranges, but holds")
         if not np.isfinite(numbers).all():
-            row = known.index[int(np.flatnonzero(~np.isfinite(numbers))[0])]
+            row = label_at(known.index, np.flatnonzero(~np.isfinite(numbers))[0])
             raise InputError(f"Confound {name!r} is infinite in row {row!r}; correct it or leave it out.")
         if name in self.ranges:
             low, high = _pair(name, self.ranges[name])
@@ -246,9 +246,10 @@ class ConfoundEncoder:
         gaps = values.isna().to_numpy()
         if gaps.any() and self.missing == "error":
             rows = values.index[gaps]
+            first = label_at(rows, 0)
             more = f", and {len(rows) - 1} more" if len(rows) > 1 else ""
             raise InputError(
-                f"Confound {column.name!r} is missing for participant {rows[0]!r}{more}.",
+                f"Confound {column.name!r} is missing for participant {first!r}{more}.",
                 code="missing-confound",
                 remedy=Advice(
                     "Fill it in, leave these participants out, or add {missing_confounds=} to use the sample "
@@ -256,14 +257,14 @@ class ConfoundEncoder:
                     missing_confounds="mean",
                 ),
                 confound=column.name,
-                participant=rows[0],
+                participant=first,
                 count=len(rows),
             )
         if column.categories is not None:
             return self._indicators(column, values, gaps)
         numbers = _numbers_now(column, values)
         if np.isinf(numbers).any():
-            row = values.index[int(np.flatnonzero(np.isinf(numbers))[0])]
+            row = label_at(values.index, np.flatnonzero(np.isinf(numbers))[0])
             raise InputError(f"Confound {column.name!r} is infinite in row {row!r}; correct it.")
         x = np.where(gaps, column.mean, numbers)
         outside = (x < column.low) | (x > column.high)
@@ -274,7 +275,7 @@ class ConfoundEncoder:
                 f"{int(outside.sum())} participant(s)"
             )
             first, then = (
-                f", the first being {rows[0]!r} with {x[outside][0]:g}",
+                f", the first being {label_at(rows, 0)!r} with {x[outside][0]:g}",
                 "; the nearest end is used.",
             )
             warnings.warn(InputWarning(said + first + then, anonymous=said + then), stacklevel=5)
@@ -287,8 +288,9 @@ class ConfoundEncoder:
         unseen = (level < 0) & ~gaps
         if unseen.any():
             row = int(np.flatnonzero(unseen)[0])
+            participant = label_at(values.index, row)
             raise InputError(
-                f"Confound {column.name!r} holds {values.iloc[row]!r} for participant {values.index[row]!r}, "
+                f"Confound {column.name!r} holds {values.iloc[row]!r} for participant {participant!r}, "
                 f"which the model has not seen; it knows {listed(categories)}. Recode it as one of these, or "
                 "leave the participant out."
             )
@@ -356,14 +358,15 @@ def _refuse_stray_text(name: str, known: pd.Series) -> None:
     if right.all() or meant.mean() < _MOSTLY:
         return
     at = int(np.flatnonzero(~right)[0])
+    row = label_at(known.index, at)
     more = f", and {int((~right).sum()) - 1} more" if (~right).sum() > 1 else ""
     raise InputError(
-        f"Confound {name!r} holds numbers, but {texts.iloc[at][:40]!r} in row {known.index[at]!r}{more}.",
+        f"Confound {name!r} holds numbers, but {texts.iloc[at][:40]!r} in row {row!r}{more}.",
         code="stray-text",
         remedy="Correct it (with a decimal point) or leave the cell empty; if the numbers are categories, "
         "give them names.",
         confound=name,
-        row=known.index[at],
+        row=row,
         value=texts.iloc[at][:40],
     )
 
@@ -384,7 +387,9 @@ def _as_numbers(values: pd.Series, complaint: str) -> Array:
     text = (values.notna() & (numbers.isna() | dates)).to_numpy()
     if text.any():
         at = int(np.flatnonzero(text)[0])
-        raise InputError(f"{complaint} {values.iloc[at]!r} (row {values.index[at]!r}); give numbers.")
+        raise InputError(
+            f"{complaint} {values.iloc[at]!r} (row {label_at(values.index, at)!r}); give numbers."
+        )
     return numbers.to_numpy(dtype=float, na_value=np.nan)
 
 

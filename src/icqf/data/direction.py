@@ -13,7 +13,7 @@ from icqf.errors import Advice, InputError, InputWarning, counted, listed
 
 AUTO = "auto"
 MOST_NAMED = 50
-_LOOK_REVERSED = "look reversed but are taken as they stand"
+_LOOK_REVERSED = "look reversed but are used as they are"
 
 
 @dataclass(frozen=True)
@@ -106,12 +106,12 @@ def with_reversed(draft: Draft, wanted: Sequence[str]) -> Draft:
     >>> from icqf.data.questionnaire import Questionnaire
     >>> draft = with_reversed(Questionnaire.of(pd.DataFrame({"q1": [0, 2], "q2": [1, 0]})), ["q2"])
     >>> draft.items[1].reverse, draft.notes
-    (True, ("Reversed as asked: 'q2'.",))
+    (True, ("Reversed at your request: 'q2'.",))
     """
     named = [name for name in wanted if name != AUTO]
     if named:
         names = match_names(named, [item.name for item in draft.items], draft.source)
-        draft = _reversing(draft, names, f"Reversed as asked: {listed(names, most=MOST_NAMED)}.")
+        draft = _reversing(draft, names, f"Reversed at your request: {listed(names, most=MOST_NAMED)}.")
         draft = replace(draft, asked_reversed=tuple(names))
     if AUTO in wanted:
         if len(draft.items) > MOST_ITEMS:

@@ -65,8 +65,8 @@ class EndCode:
         which = f": {listed(self.items)}" if n > 1 else ""
         return (
             f"{who} {number(self.value)} ({counted(self.count, 'time')}), {side} a scale from "
-            f"{number(self.low)} to {number(self.high)} that is complete without it{which}. Who gave it "
-            f"answers other items like anybody else, so {number(self.value)} seems to mean no answer."
+            f"{number(self.low)} to {number(self.high)} that is complete without it{which}. Those who "
+            f"gave it answer other items like anybody else, so {number(self.value)} seems to mean no answer."
         )
 
 

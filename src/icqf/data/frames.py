@@ -53,3 +53,16 @@ def like(table: Any, values: NDArray[Any], columns: list[str]) -> Any:
         parts = {name: np.ascontiguousarray(values[:, j]) for j, name in enumerate(columns)}
         return nw.from_dict(parts, backend=found.implementation).to_native()
     return values
+
+
+def label_at(index: pd.Index[Any], place: Any) -> Any:
+    """The label of a row for a message: 3, not np.int64(3).
+
+    Examples
+    --------
+    >>> label_at(pd.Index([5, 3]), 1)
+    3
+    >>> label_at(pd.MultiIndex.from_product([["b.csv"], [5, 3]]), 1)
+    ('b.csv', 3)
+    """
+    return index[[int(place)]].tolist()[0]

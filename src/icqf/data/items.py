@@ -33,10 +33,10 @@ _DATE = re.compile(r"\s*(\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?|\d{1,2}:\d\d(:
 # Machine-readable reasons, and how a sentence about such columns begins.
 REASONS = {
     "id": "Left out as participant ids or row numbers",
-    "demographic": "Left out as demographics, by name and values",
+    "demographic": "Left out as demographic columns",
     "date": "Left out as dates, times or durations",
     "visit": "Left out because they tell visits apart",
-    "site": "Left out because they tell sites, groups or weights",
+    "site": "Left out because they identify sites, groups or weights",
     "text": "Left out because they hold text rather than numbers",
     "words": "Left out because their answers are words",
     "constant": "Left out because all answers in them are the same",
@@ -88,7 +88,7 @@ def sentences(left_out: Iterable[LeftOut], *, most: int = 5) -> list[str]:
     Examples
     --------
     >>> sentences([LeftOut("age", "demographic"), LeftOut("note", "text"), LeftOut("sex", "demographic")])
-    ["Left out as demographics, by name and values: 'age', 'sex'.", "Left out because they hold text rather \
+    ["Left out as demographic columns: 'age', 'sex'.", "Left out because they hold text rather \
 than numbers: 'note'."]
     """
     by_reason: dict[str, list[LeftOut]] = {}

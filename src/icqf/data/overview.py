@@ -17,7 +17,7 @@ from icqf.data.names import folded
 from icqf.data.questionnaire import Draft
 from icqf.data.ranges import UNDECLARED
 from icqf.data.scales import WIDEST_RANGE, number
-from icqf.errors import counted
+from icqf.errors import counted, short
 
 CODEBOOK, FILE, FAMILY = "codebook", "file", "family"
 _FROM = {
@@ -28,7 +28,7 @@ _FROM = {
 # How notes of the readers begin that the overview says in its own way.
 REVERSED = (
     "Reversed before use, being reverse-keyed",
-    "Reversed as asked",
+    "Reversed at your request",
     "Reversed because they run against the others",
 )
 _USED = ("confound", "group", "weight")
@@ -156,7 +156,7 @@ class Overview:
         lines += _headed("Left out", [_plain(text) for text in sentences(self.not_used, most=most)])
         out = ", ".join(f"{count} ({why})" for count, why in self.out)
         left = f"; left out: {out}" if out else ""
-        ids = f", with the ids in {self.id!r}" if self.id else ""
+        ids = f", with the ids in {short(self.id)!r}" if self.id else ""
         lines.append(("Participants", f"{self.n_participants} of {counted(self.n_rows, 'row')}{ids}{left}"))
         return tuple(lines)
 
@@ -196,7 +196,11 @@ class Overview:
         }
 
 
-_BY = {"codebook": "by the codebook", "hand": "as asked", "assistant": "because they run against the others"}
+_BY = {
+    "codebook": "by the codebook",
+    "hand": "at your request",
+    "assistant": "because they run against the others",
+}
 
 
 def width_sentence(spans: Sequence[float]) -> str:

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight, _get_feature_names, check_array, validate_data
 
-from icqf.data.frames import as_pandas
+from icqf.data.frames import as_pandas, label_at
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.scales import USUAL_CODES, refuse_wide_range
 from icqf.errors import InputError, InputWarning, counted, did_you_mean, listed
@@ -86,7 +86,7 @@ def _with_numbers(X: pd.DataFrame, name: Any) -> pd.DataFrame:
     numbers = pd.to_numeric(column, errors="coerce")
     bad = column.notna() & numbers.isna()
     if bad.any():
-        row = bad.idxmax()
+        row = label_at(column.index, bad.to_numpy().argmax())
         raise InputError(
             f"Item {str(name)!r} holds text: {column[bad].iloc[0]!r} (row {row!r}"
             f"{_and_more(int(bad.sum()))}). Give answers as numbers, and missing ones as empty cells."

@@ -370,7 +370,7 @@ def _refuse_small(bins: AgeBins, at: Array, participant: Array, fewest: int) -> 
         if seen < fewest:
             raise InputError(
                 f"The bin {label} holds {counted(seen, 'participant')}; at least {fewest} are needed for "
-                "loadings at that age that do not tell their answers.",
+                "loadings at that age that do not reveal their answers.",
                 code="small-bin",
                 remedy=Advice("Ask for fewer or wider {bins}, or leave these visits out."),
                 bin=label,

@@ -386,7 +386,15 @@ def _described(
         {"participants": weights.astype(int), "mean_r": r.mean(axis=1)}, index=pd.Index(names, name="site")
     ).loc[list(models)]
     order = [names.index(name) for name in models]
-    notes = _sentences(list(models), factors, found[order], averaged[order], r[order])
+    notes = [
+        *_sentences(list(models), factors, found[order], averaged[order], r[order]),
+        *(
+            f"{name} is itself an average of {each.n_averaged_} fits; if another of these files is among "
+            "them, its participants count twice."
+            for name, each in models.items()
+            if each.n_averaged_
+        ),
+    ]
     return Pooled(model, sites, pd.DataFrame(rows), by_factor, tuple(notes))
 
 
@@ -398,9 +406,12 @@ def _sentences(sites: list[str], factors: list[str], found: Array, averaged: Arr
         absent = [name for name in sites if name not in at]
         if averaged[:, f].sum() == 1:
             only = sites[int(averaged[:, f].argmax())]
+            others = (
+                "the other site has another factor" if len(sites) == 2 else "the others have other factors"
+            )
             said.append(
-                f"{factor} was found at {only} only: the other sites have other factors in its place, and "
-                f"its loadings are those of {only}."
+                f"{factor} was found at {only} only: {others} in its place, and its loadings are those of "
+                f"{only}."
             )
         elif not at:
             said.append(

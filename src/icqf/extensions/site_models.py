@@ -33,7 +33,7 @@ def alike(models: Mapping[str, ICQF]) -> list[ICQF]:
             raise InputError(
                 f"{name}: the model has {difference[0]}, and that of {first} has {difference[1]}.",
                 code="different-sites",
-                remedy="Fit all sites with one config.toml and one codebook.",
+                remedy="Fit all sites with one codebook and one config.toml that sets n_components and beta.",
                 site=name,
             )
     reference = models[first]

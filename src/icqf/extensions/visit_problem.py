@@ -196,11 +196,12 @@ class VisitStatement:
 def state_visits(model: LongitudinalICQF, X: Any) -> VisitStatement:
     """The problem that a model's settings and these visits make."""
     table = VisitTable.of(X, participant=model.participant, age=model.age, confounds=model.confounds)
+    again = len(set(table.participant)) < len(table.participant)
     bins = age_bins(
         table.age,
         model.bins,
         binning=model.binning,
-        participant=table.participant,
+        participant=table.participant if again else None,  # if nobody came twice, that is what to say first
         fewest=max(FEWEST_IN_BIN, int(model.smallest_category)),
     )
     arranged = arrange(model, table, bins, within_bin=model.within_bin)

@@ -25,7 +25,7 @@ from icqf.stored import described
 
 DIRECTIONS_UNKNOWN = (
     "The model file does not say which items are reversed and which values mean a missing answer, so the "
-    "answers are taken as they stand. Give a codebook if this is wrong."
+    "answers are used as they are. Give a codebook if this is wrong."
 )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 
 from icqf import __version__
@@ -169,10 +170,13 @@ def pooled_page(found: Pooled, path: Path) -> Document:
     sites = [
         [str(name), str(int(row.participants)), f"{row.mean_r:.2f}"] for name, row in found.sites.iterrows()
     ]
+    heads = {"r": "r", "r_mean": "mean r", "r_lowest": "lowest r", "lowest_site": "at"}
+    agreed = shown_factors(found)
     factors = [
-        [shown[name], str(items[name]), f"{row.r_mean:.2f}", f"{row.r_lowest:.2f}",
-         str(row.lowest_site), shown_share(row.difference)]
-        for name, row in found.factors.iterrows()
+        [shown[name], str(items[name]),
+         *(f"{value:.2f}" if isinstance(value, float) else str(value) for value in row.iloc[:-1]),
+         shown_share(row.iloc[-1])]
+        for name, row in agreed.iterrows()
     ]  # fmt: skip
     return Document(
         "One model from several sites",
@@ -189,7 +193,8 @@ def pooled_page(found: Pooled, path: Path) -> Document:
                 "Factors",
                 [
                     Grid("Factors, and how well the sites agree on them",
-                         ["factor", "strongest items", "mean r", "lowest r", "at", "typical difference"],
+                         ["factor", "strongest items", *(heads[name] for name in agreed.columns[:-1]),
+                          "typical difference"],
                          factors),
                     "r is the correlation of a site's loadings with the pooled loadings of the other sites; "
                     f"from {FOUND:g} on a factor counts as found there. The typical difference is how far a "
@@ -208,12 +213,25 @@ def lead(found: Pooled) -> str:
     """What was pooled, and how well the sites agree, in two sentences."""
     factors, model = found.factors, found.model
     worst = factors.iloc[int(factors["r_lowest"].argmin())]
-    return (
+    mean, lowest = f"{factors['r_mean'].mean():.2f}", f"{worst['r_lowest']:.2f} ({worst.name}"
+    head = (
         f"{counted(len(factors), 'factor')} behind {counted(model.n_features_in_, 'item')}, pooled from "
-        f"{len(found.sites)} sites with {counted(model.n_participants_, 'participant')}. The loadings of a "
-        f"site correlate {factors['r_mean'].mean():.2f} with those of the others on average; the lowest is "
-        f"{worst['r_lowest']:.2f} ({worst.name} at {worst['lowest_site']})."
+        f"{len(found.sites)} sites with {counted(model.n_participants_, 'participant')}."
     )
+    if len(found.sites) == 2:  # the correlation of two is that of either
+        return f"{head} The loadings of the two correlate {mean} on average; the lowest is {lowest})."
+    return (
+        f"{head} The loadings of a site correlate {mean} with those of the others on average; the lowest is "
+        f"{lowest} at {worst['lowest_site']})."
+    )
+
+
+def shown_factors(found: Pooled) -> pd.DataFrame:
+    """How well the sites agree on each factor, as it is shown; of two sites neither agrees less."""
+    table = found.factors.rename(columns={"difference": "typical_difference"})
+    if len(found.sites) == 2:
+        return table.drop(columns=["r_lowest", "lowest_site"]).rename(columns={"r_mean": "r"})
+    return table
 
 
 def _method(found: Pooled) -> list[str]:

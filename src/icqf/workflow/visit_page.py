@@ -58,7 +58,7 @@ def choice_sentence(fit: VisitsFit) -> str:
     k = len(model.model_.components_)
     chosen = f"{counted(k, 'factor')}, beta {model.beta:g}, smoothness {model.smoothness:g}"
     if search is None:
-        return f"Fitted as asked: {chosen}."
+        return f"Fitted with your settings: {chosen}."
     said = f"Chosen by cross-validation: {chosen}."
     table = search.errors_
     own = table[(table["n_components"] == k) & (table["beta"] == model.beta)].sort_values("smoothness")

@@ -33,7 +33,7 @@ def command(models: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> No
     Factors are matched and loadings averaged, weighted by participants. The page says how well the sites
     agree on each factor, and which site stands apart. The pooled model scores participants of any site.
     """
-    from icqf.workflow.pool import lead, pool_models, refuse_pooled, write_pooled
+    from icqf.workflow.pool import lead, pool_models, refuse_pooled, shown_factors, write_pooled
 
     refuse_pooled(out, force=force, inputs=models)
     found = pool_models(models)
@@ -41,7 +41,6 @@ def command(models: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> No
     if quiet:
         return
     echo(lead(found))
-    table = found.factors.rename(columns={"difference": "typical_difference"})
-    echo("\n" + table.to_string(float_format="{:.2f}".format))
+    echo("\n" + shown_factors(found).rename_axis(None).to_string(float_format="{:.2f}".format))
     say(found.notes)
     echo(f"\nWritten: {', '.join(map(str, written))}")

@@ -54,8 +54,10 @@ def model_text(model: ICQF, items: Iterable[Item], *, top: int, hidden: HiddenFi
     return "\n".join([*head, "", *_factors(model, {item.name: item for item in items}, top)])
 
 
-def no_structure(hidden: HiddenFit | None) -> str:
+def no_structure(hidden: HiddenFit | None, *, n_set: int | None = None) -> str:
     """Say that hidden answers are predicted no better than by the items' means; nothing where they are.
+
+    `n_set` is the number of factors if the user set it: with fewer, there may be a structure after all.
 
     Examples
     --------
@@ -66,10 +68,12 @@ def no_structure(hidden: HiddenFit | None) -> str:
     """
     if hidden is None or not hidden.no_better_than_means:
         return ""
+    given = f" with {counted(n_set, 'factor')}" if n_set else ""
+    other = " Fewer factors or a larger beta may predict better." if (n_set or 0) > 1 else ""
     return (
-        "No structure was found: hidden answers are predicted no better than by the items' means (R² of "
-        f"hidden answers {hidden.overall:.2f}, standard error {hidden.std_error:.2f}). Do not interpret the "
-        "factors."
+        f"No structure was found{given}: hidden answers are predicted no better than by the items' means (R² "
+        f"of hidden answers {hidden.overall:.2f}, standard error {hidden.std_error:.2f}). Do not interpret "
+        f"the factors.{other}"
     )
 
 
@@ -110,9 +114,12 @@ def meta_text(model: MetaICQF, *, top: int) -> str:
 
 def choice_text(search: Any, rule: str) -> str:
     """Return what cross-validation chose, and how sure it is."""
-    chosen = f"{counted(int(search.n_components_), 'factor')}, beta {search.beta_:g}"
-    said = f"Chosen by cross-validation ({rule}): {chosen}. If the folds were drawn again: {search.choice_}."
-    tried = search.errors_["beta"]
+    factors, tried = counted(int(search.n_components_), "factor"), search.errors_["beta"]
+    said = f"Chosen by cross-validation ({rule}): "
+    if search.errors_["n_components"].nunique() > 1:
+        said += f"{factors}, beta {search.beta_:g}. If the folds were drawn again: {search.choice_}."
+    else:
+        said += f"beta {search.beta_:g}, for the {factors} that you set."
     if tried.nunique() > 1 and search.beta_ == tried.max():
         said += f" Beta is the strongest of those tried; try more than {tried.max():g} before relying on it."
     return said
