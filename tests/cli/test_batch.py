@@ -226,13 +226,50 @@ def test_an_interrupted_batch_goes_on(run, study, tmp_path, monkeypatch):
 
     monkeypatch.setattr(batch, "write_results", interrupted)
     stopped = run("batch", study, *FEW, "--out", tmp_path / "results")
-    assert stopped.exit_code == 130 and "same command again" in stopped.stderr
+    assert stopped.exit_code == 130 and stopped.stderr.endswith(" --resume\n")
     monkeypatch.setattr(batch, "write_results", real)
-    done = run("batch", study, *FEW, "--out", tmp_path / "results")
+    done = run("batch", study, *FEW, "--out", tmp_path / "results", "--resume")
     assert done.exit_code == 0 and "Kept from an earlier run: A." in done.stderr
     names = {path.name for path in (tmp_path / "results").iterdir()}
     assert {"A", "B", "C", "summary.csv", "summary.html"} <= names
     assert not any(name.endswith(".journal") and name != "batch.journal" for name in names)
+
+
+def test_a_search_that_was_interrupted_is_continued(run, study, tmp_path, monkeypatch):
+    """All searches share one journal beside the results, in which each finds its own fits."""
+    from icqf.selection import run as running
+    from icqf.workflow import batch
+
+    words = ("--n-components", "1-2", "--beta", "0.1", "--n-splits", "3", *FEW[4:])
+    out, journal, real = tmp_path / "results", tmp_path / "results.journal", batch.write_results
+
+    def interrupted(fit, place, **more):
+        if place.name == "B":
+            raise KeyboardInterrupt
+        return real(fit, place, **more)
+
+    monkeypatch.setattr(batch, "write_results", interrupted)
+    stopped = run("batch", study, *words, "--out", out)
+    assert stopped.exit_code == 130 and f"kept in {journal}; continue with:" in stopped.stderr
+    assert run("batch", study, *words, "--out", out).exit_code == 2
+    monkeypatch.setattr(batch, "write_results", real)
+    fitted, run_task = [], running.run_task
+
+    def counted(plan, task, *more):
+        fitted.append(plan.problem.m)
+        return run_task(plan, task, *more)
+
+    monkeypatch.setattr(running, "run_task", counted)
+    done = run("batch", study, *words, "--out", out, "--resume")
+    assert done.exit_code == 0 and "Kept from an earlier run: A." in done.stderr
+    assert set(fitted) == {5} and not journal.exists()  # C alone: A is kept, and the fits of B are
+
+
+def test_a_dry_run_reads_every_questionnaire_and_writes_nothing(run, study, tmp_path):
+    (study / "B.csv").write_text("no table at all")
+    done = run("batch", study, *FEW, "--out", tmp_path / "results", "--dry-run")
+    assert done.exit_code == 0 and "A: " in done.stdout and "B: B.csv" in done.stdout
+    assert "nothing was written (--dry-run)" in done.stderr and not (tmp_path / "results").exists()
 
 
 def test_quiet_prints_nothing_but_errors(run, study, tmp_path):

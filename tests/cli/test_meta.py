@@ -202,7 +202,7 @@ def test_what_is_wrong_is_said_in_one_message(run, study, tmp_path, change, said
     folder = changed(study, tmp_path, change)
     done = run("meta", folder, *GIVEN, "--no-compare", "--out", tmp_path / "results")
     assert done.exit_code == 2 and said in done.stderr, done.stderr
-    assert not (tmp_path / "results").exists() and not (tmp_path / "results.journals").exists()
+    assert not (tmp_path / "results").exists() and not (tmp_path / "results.journal").exists()
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_an_interrupted_run_is_continued(run, study, tmp_path, monkeypatch):
     assert refused.exit_code == 2 and "Add --resume" in refused.stderr
     done = run(*words, "--resume")
     assert done.exit_code == 0, done.stderr
-    assert (tmp_path / "results" / "meta.icqf").is_file() and not (tmp_path / "results.journals").exists()
+    assert (tmp_path / "results" / "meta.icqf").is_file() and not (tmp_path / "results.journal").exists()
     again = run(*words)
     assert again.exit_code == 2 and "--force" in again.stderr
 

@@ -231,12 +231,12 @@ def test_progress_has_a_place_of_its_own(run, usual, files, tmp_path):
         assert json.loads(progress.read_text())["program"] == "icqf"
 
 
-def test_journals_of_somebody_else_are_kept(run, read, tmp_path):
-    other = tmp_path / "out.journals" / "diary.txt"
-    other.parent.mkdir()
+def test_a_journal_of_somebody_else_is_kept(run, read, tmp_path):
+    other = tmp_path / "out.journal"
     other.write_text("of somebody else")
-    done = run("meta", *words("meta", read), "--no-compare", "--out", tmp_path / "out", "--resume")
-    assert done.exit_code == 0 and other.read_text() == "of somebody else"
+    done = run("meta", *words("meta", read), "--out", tmp_path / "out", "--resume")
+    assert done.exit_code == 2 and "this file is not a journal" in done.stderr
+    assert other.read_text() == "of somebody else" and not (tmp_path / "out").exists()
 
 
 def test_what_was_written_before_the_end_is_said(read, tmp_path):

@@ -102,7 +102,7 @@ def test_a_killed_run_goes_on_and_ends_the_same(tmp_path, whole):
 
 def test_a_journal_cut_at_any_byte_keeps_its_whole_lines(tmp_path, content):
     path = tmp_path / "journal"
-    identity = json.loads(content.splitlines()[0])["identity"]
+    identity = json.loads(content.splitlines()[1])["key"]
     for cut in range(len(content)):
         path.write_bytes(content[:cut])
         journal = Journal(path, identity)
@@ -121,7 +121,7 @@ def test_a_search_goes_on_from_a_journal_cut_anywhere(tmp_path, content, whole):
     for cut in sorted(cuts):
         path.write_bytes(content[:cut])
         assert_same_search(search(path).fit(ANSWERS), whole)
-        assert Journal(path, json.loads(content[:header])["identity"]).trials  # and it is whole again
+        assert Journal(path, json.loads(content.splitlines()[1])["key"]).trials  # and it is whole again
 
 
 @pytest.mark.parametrize("tail", [b"{", b'{"repeat": 0, "fold"', b"\0" * 512, b"\xff\xfe"])
@@ -143,12 +143,12 @@ def test_nothing_is_fitted_twice(tmp_path, content, whole, monkeypatch):
     assert path.read_bytes() == content
     assert [(each.done, each.total) for each in progress] == [(12, 12)]
     assert again.cv_results_["seconds"].tolist() == [
-        json.loads(line)["seconds"] for line in sorted(content.splitlines()[1:], key=_order)
+        json.loads(line)["result"]["seconds"] for line in sorted(content.splitlines()[1:], key=_order)
     ]
 
 
 def _order(line):
-    trial = json.loads(line)
+    trial = json.loads(line)["result"]
     return trial["repeat"], trial["fold"], trial["n_components"], trial["beta"]
 
 

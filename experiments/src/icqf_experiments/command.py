@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from icqf.cli.support.job import resumable, typed
+from icqf.cli.support.job import job, job_options, typed
 from icqf.cli.support.many import ManyCommand, ManyOption
 from icqf.cli.support.terminal import echo
 
@@ -51,21 +51,18 @@ def command() -> None:
 
     table1 uses synthetic questionnaires. The others use studies: hbn and abcd are simulated unless you give
     the files of the real ones, which need an application; help, phq9, bfi and msq are public and come with
-    other packages. An interrupted run continues when the same command is given again.
+    other packages. Finished fits are kept in the folder of the results, where an interrupted run continues.
     """
 
 
 def _experiment(
     name: str, short_help: str, *options: Command, out: str = "reproduced", epilog: str | None = None
 ) -> Callable[[Command], click.Command]:
-    """Add an experiment: a command with these options, --out and --quiet."""
-    usual = (
-        click.option("--out", type=FILE, default=Path(out), help="Folder for results."),
-        click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors."),
-    )
+    """Add an experiment: a command with these options and those of a job."""
+    usual = job_options(out, without=["force", "dry_run"])
 
     def decorate(work: Command) -> click.Command:
-        for add in reversed((*options, *usual)):
+        for add in reversed((*options, usual)):
             work = add(work)
         return command.command(
             name,
@@ -89,7 +86,7 @@ def _run(
     """Run an experiment, which writes a page, and print that."""
     from icqf.workflow.evaluation import Design
 
-    with resumable(ctx, options["out"], quiet=options["quiet"], what=what, unit=unit) as meter:
+    with job(ctx, options["out"], what=what, unit=unit, journal=False, folder=True) as meter:
         design = Design(
             options["out"],
             n_splits=options.get("splits", 1),
@@ -283,7 +280,11 @@ def questionnaires_command(ctx: click.Context, **options: Any) -> None:
     def work(design: Design) -> Path:
         def fit_all(asked: dict[str, Any], out: Path) -> tuple[pd.DataFrame, dict[str, Exception]]:
             title = "of the paper's appendix"
-            done = run_batch(StudyOptions.of(asked), out, callback=design.callback, title=title)
+            journal = out.with_name(f"{out.name}.journal")
+            done = run_batch(
+                StudyOptions.of(asked), out, checkpoint=journal, callback=design.callback, title=title
+            )
+            journal.unlink(missing_ok=True)
             return done.table, done.failures
 
         return questionnaires(design, fit_all, files=options["hbn"])

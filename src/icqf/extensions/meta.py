@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +19,7 @@ from icqf.data.validate import EmptyRowsWarning
 from icqf.errors import InputError, did_you_mean, listed
 from icqf.estimator import ICQF
 from icqf.extensions.fitted_meta import META, FittedMeta, scores_questionnaire, scores_table
+from icqf.jobs.journal import WorkJournal
 from icqf.jobs.parallel import Progress
 from icqf.selection.estimator import ICQFCV
 
@@ -45,7 +44,7 @@ class MetaICQF(FittedMeta):
         The second stage. None is ``ICQFCV(ICQF(item_weight="variance"))``: a factor that few participants
         have counts as much as one that many have.
     checkpoint : path, optional
-        A folder for the journals of all searches: a fit that was interrupted continues from there.
+        The journal of all searches: a fit that was interrupted continues from there.
     callback : callable, optional
         Told of the progress of each search (`Progress`, whose `stage` names the instrument).
     random_state : int
@@ -86,7 +85,7 @@ class MetaICQF(FittedMeta):
         estimator: Stage | Mapping[str, Stage] | None = None,
         *,
         meta_estimator: Stage | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint: str | os.PathLike[str] | WorkJournal | None = None,
         callback: Callable[[Progress], object] | None = None,
         random_state: Any = 0,
     ) -> None:
@@ -155,11 +154,10 @@ class MetaICQF(FittedMeta):
                 f"An instrument cannot be called {META!r}, which names the second stage; rename it."
             )
         chosen[META] = self.meta_estimator
-        return {
-            name: self._stage(at, name, stage) for at, (name, stage) in enumerate(chosen.items(), start=1)
-        }
+        journal = WorkJournal.at(self.checkpoint)
+        return {name: self._stage(journal, name, stage) for name, stage in chosen.items()}
 
-    def _stage(self, at: int, name: str, given: Any) -> Stage:
+    def _stage(self, journal: WorkJournal | None, name: str, given: Any) -> Stage:
         if given is None:
             model = ICQF(random_state=self.random_state)
             if name == META:
@@ -180,10 +178,8 @@ class MetaICQF(FittedMeta):
         if isinstance(stage, ICQFCV):
             if self.callback is not None:
                 stage.set_params(callback=_named_stage(self.callback, name))
-            if self.checkpoint is not None:
-                Path(self.checkpoint).mkdir(parents=True, exist_ok=True)
-                plain = re.sub(r"[^A-Za-z0-9._-]+", "_", name)
-                stage.set_params(checkpoint=Path(self.checkpoint) / f"{at:02d}-{plain}.journal")
+            if journal is not None:
+                stage.set_params(checkpoint=journal)
         return stage
 
     def _fit_stage(self, name: str, stage: Stage, questionnaire: Questionnaire) -> tuple[ICQF, Array]:
@@ -195,7 +191,7 @@ class MetaICQF(FittedMeta):
             except InputError as error:
                 raise error.at("Meta-factors" if name == META else f"Instrument {name!r}") from None
         if isinstance(stage, ICQFCV):
-            self.searches_[name] = stage
+            self.searches_[name] = stage.set_params(checkpoint=self.checkpoint)
             return stage.best_estimator_, scores
         return stage, scores
 

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +56,7 @@ class Journal:
             try:
                 self.records.append(_record(line))
             except (ValueError, TypeError, KeyError):
-                raise InputError(
-                    f"{self.path}: line {number} of the journal is damaged; delete the file to start again."
-                ) from None
+                raise self.damaged(number) from None
         if len(whole) < len(content):
             os.truncate(self.path, len(whole))
 
@@ -78,6 +75,12 @@ class Journal:
             )
         if header.get("identity") != identity:
             raise self.belongs_elsewhere()
+
+    def damaged(self, number: int) -> InputError:
+        """The error about a line that is not as it was written."""
+        return InputError(
+            f"{self.path}: line {number} of the journal is damaged; delete the file to start again."
+        )
 
     def belongs_elsewhere(self) -> InputError:
         """What is said of a journal of other work."""
@@ -118,11 +121,18 @@ class Journal:
 class WorkJournal(Journal):
     """A journal of results, each known by a fingerprint of all that decides it; see `run_all`.
 
-    Work of several kinds may share one. What other data or settings gave is never found in it.
+    Work of several kinds may share one. What other data or settings gave is never found in it. A run of
+    several pieces of work opens it once, and gives it to each of them as the checkpoint.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__(path, "work")
+        self._in_use = False
+
+    @classmethod
+    def at(cls, checkpoint: str | os.PathLike[str] | WorkJournal | None) -> WorkJournal | None:
+        """Return the journal at a place, or the journal that is given; None where there is none."""
+        return checkpoint if checkpoint is None or isinstance(checkpoint, WorkJournal) else cls(checkpoint)
 
     def finished(
         self, work: str, keys: Mapping[str, str], *, mixed: bool = False
@@ -130,44 +140,20 @@ class WorkJournal(Journal):
         """Results by the names of jobs, whose fingerprints are `keys`; a journal of other work is refused.
 
         It is of other work where it has results of this kind of work only, and none of them is of these jobs;
-        a `mixed` one may be used for other jobs of this kind in turn.
+        a `mixed` one may be used for other jobs of this kind in turn, as may one that is in use already.
         """
         found = {record["key"]: record["result"] for record in self.records}
         known = {name: found[key] for name, key in keys.items() if key in found}
-        if found and not known and not mixed and all(record["work"] == work for record in self.records):
-            raise self.belongs_elsewhere()
+        self.recognise(work, keys.values(), mixed=mixed)
         return known
 
-
-def is_journal(path: Path) -> bool:
-    """Whether a file is a journal, of whatever work."""
-    try:
-        with path.open("rb") as stream:
-            header: Any = json.loads(stream.readline(2**16))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(header, dict) and header.get("format") == FORMAT
-
-
-def remove_journals(folder: Path) -> None:
-    """Remove the journals in a folder, and the folder if nothing else is in it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     folder = Path(place, "out.journals")
-    ...     folder.mkdir()
-    ...     journal, _ = Journal(folder / "a", "work"), (folder / "b").write_text("of somebody else")
-    ...     remove_journals(folder)
-    ...     [path.name for path in folder.iterdir()]
-    ['b']
-    """
-    with suppress(OSError):
-        for path in folder.iterdir():
-            if is_journal(path):
-                path.unlink()
-        folder.rmdir()
+    def recognise(self, work: str, keys: Iterable[str], *, mixed: bool = False) -> None:
+        """Refuse a journal of other work, before the first use of it."""
+        of_others = all(record["work"] == work for record in self.records)
+        of_others &= not {record["key"] for record in self.records}.intersection(keys)
+        if self.records and of_others and not mixed and not self._in_use:
+            raise self.belongs_elsewhere()
+        self._in_use = True
 
 
 def _header_line(identity: str) -> bytes:

@@ -77,7 +77,7 @@ def run_all(
     arguments. One that has results of this work, but of none of these jobs, is refused as that of another
     run, unless `mixed`. The callback is told `what` is being done.
     """
-    journal = None if checkpoint is None else WorkJournal(checkpoint)
+    journal = WorkJournal.at(checkpoint)
     keys = {} if journal is None else _keys(work, jobs)
     known = {} if journal is None else journal.finished(work.__qualname__, keys, mixed=mixed)
     results = dict(known)

@@ -23,6 +23,7 @@ from icqf.engines.choice import engine_of
 from icqf.errors import Advice, InputError, InputWarning, counted
 from icqf.estimator import ICQF, scores_of_fit, warned_if_empty
 from icqf.jobs.identity import fingerprint
+from icqf.jobs.journal import WorkJournal
 from icqf.jobs.parallel import Progress, spread_over
 from icqf.recurring import N_RESAMPLES
 from icqf.resampling import tolerances
@@ -169,7 +170,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         search_tol: float = tolerances.SEARCH,
         engine: Any = None,
         n_jobs: int | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint: str | os.PathLike[str] | WorkJournal | None = None,
         callback: Callable[[Progress], object] | None = None,
         random_state: Any = None,
     ) -> None:

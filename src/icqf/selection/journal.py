@@ -6,25 +6,36 @@ import os
 from collections.abc import Iterable
 from dataclasses import asdict
 
-from icqf.errors import InputError
-from icqf.jobs.journal import Journal
+from icqf.jobs.journal import WorkJournal
 from icqf.selection.search import Trial
 
+_WORK = "search"
 
-class SearchJournal(Journal):
-    """The journal of a search, its records being trials; those of another plan are refused."""
 
-    def __init__(self, path: str | os.PathLike[str], identity: str) -> None:
-        super().__init__(path, identity)
+class SearchJournal:
+    """The trials of one search in a journal, which other searches and other work may share.
+
+    Parameters
+    ----------
+    checkpoint : path or WorkJournal
+        Where it is kept, or the journal that is open already.
+    identity : str
+        Fingerprint of the search's plan; a journal of other searches alone is refused.
+    """
+
+    def __init__(self, checkpoint: str | os.PathLike[str] | WorkJournal, identity: str) -> None:
+        journal = checkpoint if isinstance(checkpoint, WorkJournal) else WorkJournal(checkpoint)
+        journal.recognise(_WORK, [identity])
         self.trials: list[Trial] = []
-        for number, record in enumerate(self.records, start=2):
+        self._journal, self._identity = journal, identity
+        for number, record in enumerate(journal.records, start=2):
             try:
-                self.trials.append(Trial(**record))
-            except TypeError:
-                raise InputError(
-                    f"{self.path}: line {number} of the journal is damaged; delete the file to start again."
-                ) from None
+                if record["key"] == identity:
+                    self.trials.append(Trial(**record["result"]))
+            except (TypeError, KeyError):
+                raise journal.damaged(number) from None
 
     def add(self, trials: Iterable[Trial]) -> None:
         """Write finished fits and make sure that they are on disk."""
-        self.append(asdict(trial) for trial in trials)
+        common = {"work": _WORK, "key": self._identity}
+        self._journal.append({**common, "result": asdict(trial)} for trial in trials)

@@ -14,10 +14,11 @@ import numpy as np
 import pandas as pd
 
 from icqf import __version__
+from icqf.data.study import Study
 from icqf.errors import Advice, InputError, counted, shown_share
 from icqf.io.write import write_table
 from icqf.jobs.identity import fingerprint
-from icqf.jobs.journal import Journal
+from icqf.jobs.journal import Journal, WorkJournal
 from icqf.jobs.parallel import Progress
 from icqf.plotting.batteries import battery_overview
 from icqf.plotting.style import default_settings
@@ -88,6 +89,7 @@ def run_batch(
     out: Path,
     *,
     force: bool = False,
+    checkpoint: Path | None = None,
     callback: Callable[[Progress], object] | None = None,
     title: str = "",
 ) -> BatchResult:
@@ -105,6 +107,8 @@ def run_batch(
         Folder for the results; one folder per instrument in it.
     force : bool
         Whether to begin again, also where other settings were used before.
+    checkpoint : Path, optional
+        The journal of all searches.
     callback : callable, optional
         Told how far the search of each instrument is.
     title : str
@@ -135,18 +139,31 @@ def run_batch(
     with shared_folder(out, "batch", account, inputs=read):
         if force:
             (out / JOURNAL).unlink(missing_ok=True)
-        return _run(options, instruments, out, callback, title)
+        journal = WorkJournal.at(checkpoint) if options.searches else None
+        return _run(options, instruments, out, journal, callback, title)
+
+
+def would_fit(options: StudyOptions) -> dict[str, Study | Exception]:
+    """Return each instrument as it would be fitted, or why it cannot be read."""
+    found: dict[str, Study | Exception] = {}
+    for instrument in find_instruments(options):
+        try:
+            found[instrument.name] = instrument.read()[1]
+        except _UNUSABLE as error:
+            found[instrument.name] = error
+    return found
 
 
 def _run(
     options: StudyOptions,
     instruments: Sequence[InstrumentFile],
     out: Path,
+    journal: WorkJournal | None,
     callback: Callable[[Progress], object] | None,
     title: str,
 ) -> BatchResult:
-    journal = _journal(out, options)
-    known = {record["key"]: record["row"] for record in journal.records}
+    finished = _finished(out, options)
+    known = {record["key"]: record["row"] for record in finished.records}
     rows: dict[str, dict[str, Any]] = {}
     failures: dict[str, Exception] = {}
     directions: dict[str, Warning] = {}
@@ -159,11 +176,11 @@ def _run(
             kept.append(instrument.name)
             continue
         try:
-            row, warning = _fitted(instrument, place, callback)
+            row, warning = _fitted(instrument, place, journal, callback)
         except _UNUSABLE as error:
             failures[instrument.name] = error
             continue
-        journal.append([{"key": key, "row": row}])
+        finished.append([{"key": key, "row": row}])
         rows[instrument.name] = row
         if warning is not None:
             directions[instrument.name] = warning
@@ -172,7 +189,8 @@ def _run(
     return BatchResult(table, failures, tuple(kept), tuple(files), directions)
 
 
-def _journal(out: Path, options: StudyOptions) -> Journal:
+def _finished(out: Path, options: StudyOptions) -> Journal:
+    """The rows of the instruments that were fitted with these settings."""
     try:
         return Journal(out / JOURNAL, _identity(options))
     except InputError:
@@ -194,11 +212,13 @@ def _key(instrument: InstrumentFile) -> str:
 
 
 def _fitted(
-    instrument: InstrumentFile, place: Path, callback: Callable[[Progress], object] | None
+    instrument: InstrumentFile,
+    place: Path,
+    journal: WorkJournal | None,
+    callback: Callable[[Progress], object] | None,
 ) -> tuple[dict[str, Any], Warning | None]:
     """Fit one instrument, write its folder, and return its row of the table and what its directions raise."""
     options, study = instrument.read()
-    journal = place.with_name(f"{place.name}.journal")
 
     def tell(progress: Any) -> None:
         if callback is not None and isinstance(progress, Progress):
@@ -206,15 +226,8 @@ def _fitted(
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the instrument's own report says them
-        try:
-            fit = fit_study(
-                options, study=study, checkpoint=journal if options.searches else None, callback=tell
-            )
-            write_results(fit, place, tool="batch", force=True)
-        except InputError as error:
-            journal.unlink(missing_ok=True)
-            raise error
-    journal.unlink(missing_ok=True)
+        fit = fit_study(options, study=study, checkpoint=journal, callback=tell)
+        write_results(fit, place, tool="batch", force=True)
     return row_of(instrument.name, fit), study.directions.warning
 
 

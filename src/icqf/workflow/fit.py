@@ -22,6 +22,7 @@ from icqf.engines.choice import engine_of
 from icqf.errors import Advice, InputError, InputWarning, concerns_users, counted
 from icqf.estimator import ICQF
 from icqf.evaluation.hidden import hidden_fit
+from icqf.jobs.journal import WorkJournal
 from icqf.jobs.parallel import Progress, spread_over
 from icqf.naming import refuse_swapped
 from icqf.recurring import replication_chance
@@ -90,7 +91,7 @@ def fit_study(
     options: StudyOptions,
     *,
     study: Study | None = None,
-    checkpoint: Path | None = None,
+    checkpoint: Path | WorkJournal | None = None,
     callback: Callback | None = None,
 ) -> StudyFit:
     """Read, choose, fit and score.
@@ -202,7 +203,7 @@ def select_study(
     options: StudyOptions,
     study: Study,
     *,
-    checkpoint: Path | None = None,
+    checkpoint: Path | WorkJournal | None = None,
     callback: Callback | None = None,
 ) -> ICQFCV:
     """Choose the number of factors and β by cross-validation; returns the fitted `ICQFCV`.
@@ -220,7 +221,9 @@ def select_study(
     return searcher(options, checkpoint=checkpoint, callback=callback).fit(study.questionnaire)
 
 
-def searcher(options: StudyOptions, *, checkpoint: Path | None, callback: Callback | None) -> ICQFCV:
+def searcher(
+    options: StudyOptions, *, checkpoint: Path | WorkJournal | None, callback: Callback | None
+) -> ICQFCV:
     """Return the cross-validation that the options ask for."""
     return ICQFCV(
         model_of(options),

@@ -22,6 +22,7 @@ from icqf.extensions.hierarchy import HierarchyComparison, compare_hierarchy
 from icqf.extensions.meta import META, MetaICQF
 from icqf.io.readers.questionnaires import NO_IDS
 from icqf.io.write import write_table
+from icqf.jobs.journal import WorkJournal
 from icqf.jobs.parallel import Progress
 from icqf.report.document import write_document
 from icqf.report.meta import meta_page
@@ -140,7 +141,7 @@ def fit_battery(
     compare : bool
         Whether hidden answers are predicted by two stages and by one flat factorization of all items.
     checkpoint : Path, optional
-        Folder for the journals of all searches and folds.
+        The journal of all searches and folds.
     callback : callable, optional
         Told about the progress of each piece of work.
 
@@ -161,11 +162,12 @@ def fit_battery(
     started, clock = datetime.now(UTC), time.perf_counter()
     studies = read_battery(options) if studies is None else studies
     battery = Battery({name: study.questionnaire for name, (_, study) in studies.items()})
+    journal = WorkJournal.at(checkpoint)
     second = replace(options, n_components=options.n_meta, beta=options.meta_beta, item_weight="variance")
     model = MetaICQF(
         {name: _stage(own) for name, (own, _) in studies.items()},
         meta_estimator=_stage(second),
-        checkpoint=checkpoint,
+        checkpoint=journal,
         callback=callback,
         random_state=options.seed,
     )
@@ -175,7 +177,7 @@ def fit_battery(
             scores = model.fit_transform(battery)
         except InputError as error:
             raise _as_asked(error) from None
-        comparisons = _compared(options, model, battery, checkpoint, callback) if compare else ()
+        comparisons = _compared(options, model, battery, journal, callback) if compare else ()
     seconds = time.perf_counter() - clock
     return MetaFit(options, studies, battery, model, scores, comparisons, said(caught), started, seconds)
 
@@ -198,7 +200,7 @@ def _compared(
     options: StudyOptions,
     model: MetaICQF,
     battery: Battery,
-    checkpoint: Path | None,
+    journal: WorkJournal | None,
     callback: Callback | None,
 ) -> tuple[HierarchyComparison, ...]:
     """Two stages beside one flat factorization: hidden answers, and hidden instruments."""
@@ -206,12 +208,8 @@ def _compared(
     def told(stage: str) -> Callback | None:
         return None if callback is None else lambda progress: callback(replace(progress, stage=stage))
 
-    if checkpoint is not None:
-        checkpoint.mkdir(parents=True, exist_ok=True)
     search = searcher(
-        replace(options, n_components=()),
-        checkpoint=None if checkpoint is None else checkpoint / "flat.journal",
-        callback=told("all items at once"),
+        replace(options, n_components=()), checkpoint=journal, callback=told("all items at once")
     )
     flat: Any = search.fit(battery.flat()).best_estimator_
     found = []
@@ -224,7 +222,7 @@ def _compared(
                 hide=hide,  # type: ignore[arg-type]
                 n_splits=options.n_splits,
                 n_jobs=options.jobs,
-                checkpoint=None if checkpoint is None else checkpoint / f"hidden-{hide}.journal",
+                checkpoint=journal,
                 callback=told(stage),
                 random_state=options.seed,
             )

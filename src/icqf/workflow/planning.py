@@ -28,7 +28,11 @@ from icqf.workflow.options import StudyOptions
 
 
 def pilot_of(
-    options: StudyOptions, study: Study, *, callback: Callable[[Any], object] | None = None
+    options: StudyOptions,
+    study: Study,
+    *,
+    checkpoint: Path | None = None,
+    callback: Callable[[Any], object] | None = None,
 ) -> tuple[ICQF, Questionnaire]:
     """Fit a pilot study as the options say, and return the model with the pilot's answers.
 
@@ -42,7 +46,8 @@ def pilot_of(
     >>> pilot_of(options, read_study(options))[0].n_participants_
     600
     """
-    fit = fit_study(replace(options, bootstrap=0, report=False), study=study, callback=callback)
+    own = replace(options, bootstrap=0, report=False)
+    fit = fit_study(own, study=study, checkpoint=checkpoint if own.searches else None, callback=callback)
     return fit.model, study.questionnaire
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from icqf.cli.support.job import resumable
+from icqf.cli.support.job import end_dry_run, job, job_options
 from icqf.cli.support.many import ManyCommand
-from icqf.cli.support.options import FILE, options_of, study_options
+from icqf.cli.support.options import options_of, study_options
 from icqf.cli.support.terminal import echo
 from icqf.cli.support.wording import worded
 
@@ -28,25 +28,29 @@ Examples:
   icqf batch wide.csv --codebook items.csv --out results""",
 )
 @study_options("columns", "candidates", "model", "format", "report", without=("names",))
-@click.option("--out", type=FILE, default=Path("results"), help="Folder for the results.")
-@click.option("--force", is_flag=True, help="Begin again, also with other settings than before.")
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
+@job_options("results")
 @click.pass_context
-def command(ctx: click.Context, out: Path, force: bool, quiet: bool, **_: Any) -> None:
+def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bool, **_: Any) -> None:
     """Fit every questionnaire in ANSWERS: a folder with one file each, or a wide table with a codebook.
 
     In a folder, NAME_codebook.csv is the codebook of NAME.csv, codebook.csv that of all others, and
     participants.csv holds confounds by id. In a wide table the codebook's column instrument divides the
-    items. One file that cannot be used is listed with its reason, and the others go on. The same command goes
-    on where an interrupted one ended. The exit code is 1 when a questionnaire could not be fitted.
+    items. One file that cannot be used is listed with its reason, and the others are fitted. Given again, the
+    command fits what has changed and keeps the rest; --force begins again, also with other settings. The exit
+    code is 1 when a questionnaire could not be fitted.
     """
-    from icqf.workflow.batch import run_batch
+    from icqf.workflow.batch import run_batch, would_fit
     from icqf.workflow.places import refuse_shared
 
     options = options_of(ctx)
+    if dry_run:
+        for name, study in would_fit(options).items():
+            echo(f"{name}: {worded(study) if isinstance(study, Exception) else study.overview}")
+        end_dry_run()
+        return
     refuse_shared(out, "batch", inputs=(ctx.params["config"],))
-    with resumable(ctx, out, quiet=quiet, what="Cross-validation") as meter:
-        done = run_batch(options, out, force=force, callback=meter)
+    with job(ctx, out, journal=options.searches, folder=True) as meter:
+        done = run_batch(options, out, force=force, checkpoint=meter.journal, callback=meter)
     for name, reason in done.failures.items():
         echo(f"Not fitted: {name}: {worded(reason)}", err=True)
     if not quiet:

@@ -27,8 +27,8 @@ Example:
 def command(ctx: click.Context, **given: Any) -> None:
     """Measure how well scores of several methods predict diagnoses in held-out participants of ANSWERS.
 
-    Factors are learned from the training participants alone. An interrupted run continues when the
-    same command is given again.
+    Factors are learned from the training participants alone. Fits are kept in the folder, which
+    both commands may share.
     """
     from icqf.workflow.diagnosis import diagnosis
 

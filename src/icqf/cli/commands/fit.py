@@ -7,10 +7,9 @@ from typing import Any
 
 import click
 
-from icqf.cli.support.job import announce, job, journal_for, only_show, say
+from icqf.cli.support.job import announce, job, job_options, only_show, say
 from icqf.cli.support.many import ManyCommand
-from icqf.cli.support.options import FILE, options_of, study_options
-from icqf.cli.support.progress import refuse_progress
+from icqf.cli.support.options import options_of, study_options
 from icqf.cli.support.terminal import echo
 from icqf.cli.support.text import choice_text, model_text, no_structure, rules_text
 
@@ -27,24 +26,15 @@ Examples:
   icqf fit --config results/config.toml --out again""",
 )
 @study_options("columns", "candidates", "model", "engine", "average", "format", "report", "rules")
-@click.option("--out", type=FILE, default=Path("results"), help="Folder for the results.")
-@click.option("--force", is_flag=True, help="Replace earlier results in that folder.")
-@click.option("--resume", is_flag=True, help="Continue an interrupted run.")
+@job_options("results")
 @click.option("--top", type=click.IntRange(1), default=5, help="Items shown for each factor.")
-@click.option("--dry-run", is_flag=True, help="Show what would be analysed, and stop there.")
-@click.option(
-    "--progress", type=FILE, help="File to keep the progress in, as JSON; new, or of an earlier run."
-)
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
 @click.pass_context
 def command(
     ctx: click.Context,
     out: Path,
     force: bool,
-    resume: bool,
     top: int,
     dry_run: bool,
-    progress: Path | None,
     quiet: bool,
     **_: Any,
 ) -> None:
@@ -64,12 +54,9 @@ def command(
     study = read_study(options)
     files = (*input_files(options), ctx.params["config"])
     refuse_results(*(out, "fit", study.questionnaire), format=options.format, force=force, inputs=files)
-    journal = journal_for(out, options, resume=resume)
-    if progress is not None:
-        refuse_progress(progress, out, journal)
-    announce(study, quiet=quiet)
-    with job(ctx, journal, quiet=quiet, progress=progress) as meter:
-        fit = fit_study(options, study=study, checkpoint=journal, callback=meter)
+    with job(ctx, out, journal=options.searches) as meter:
+        announce(study, quiet=quiet)
+        fit = fit_study(options, study=study, checkpoint=meter.journal, callback=meter)
         names = write_results(fit, out, force=force, callback=meter)
     if quiet:
         return

@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
-from icqf.cli.support.job import job, journal_beside, say, typed
+from icqf.cli.support.job import job, job_options, say, show_notes, typed
 from icqf.cli.support.many import ManyCommand
-from icqf.cli.support.options import FILE, modelled_options, modelled_options_of
+from icqf.cli.support.options import modelled_options, modelled_options_of
 from icqf.cli.support.terminal import echo
+from icqf.errors import counted
 
 
 @click.command(
@@ -33,10 +34,7 @@ Examples:
 )
 @click.option("--seed", type=int, default=0, help="Seed of all random numbers.")
 @click.option("--jobs", type=int, default=1, help="Processes; -1 uses all processors.")
-@click.option("--out", type=FILE, default=Path("groups"), help="Folder for tables, figure and page.")
-@click.option("--force", is_flag=True, help="Replace an earlier comparison in that folder.")
-@click.option("--resume", is_flag=True, help="Continue an interrupted run.")
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
+@job_options("groups", out_help="Folder for tables, figure and page.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -47,7 +45,7 @@ def command(
     jobs: int,
     out: Path,
     force: bool,
-    resume: bool,
+    dry_run: bool,
     quiet: bool,
     **_: Any,
 ) -> None:
@@ -67,17 +65,20 @@ def command(
     asked = {"permutations": permutations, "bootstrap": bootstrap, "seed": seed}
     StudyOptions.of({"answers": "-", "seed": seed, "jobs": jobs})  # refuses what they cannot be
     read = read_for_model(beside=[by], **modelled_options_of(ctx))
+    if dry_run:
+        sizes = () if read.beside is None else read.beside[by].value_counts().items()
+        show_notes([*read.notes, *(f"{by} {group}: {counted(n, 'participant')}." for group, n in sizes)])
+        return
     refuse_existing(out, "invariance", force=force, inputs=read.files)
-    journal = journal_beside(out, resume=resume)
-    say(read.notes, quiet=quiet)
-    with job(ctx, journal, quiet=quiet, what="Comparing groups", unit="parts") as meter:
+    with job(ctx, out, what="Comparing groups", unit="parts") as meter:
+        say(read.notes, quiet=quiet)
         found = compare_groups(
             *(read, by),
             n_permutations=permutations,
             n_resamples=bootstrap,
             random_state=seed,
             n_jobs=jobs,
-            checkpoint=journal,
+            checkpoint=meter.journal,
             callback=meter,
         )
         written = write_groups(

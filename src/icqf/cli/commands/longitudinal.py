@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from icqf.cli.support.job import job, journal_for, say
+from icqf.cli.support.job import job, job_options, say, show_notes
 from icqf.cli.support.many import ManyCommand, ManyOption
-from icqf.cli.support.options import FILE, options_of, study_options
+from icqf.cli.support.options import options_of, study_options
 from icqf.cli.support.terminal import echo
 
 NOT_FOR_VISITS = (
@@ -76,12 +76,9 @@ Examples:
     default=199,
     help="Shuffles behind the test of change with age; 0 leaves it out.",
 )
-@click.option("--out", type=FILE, default=Path("results"), help="Folder for the results.")
-@click.option("--force", is_flag=True, help="Replace earlier results in that folder.")
-@click.option("--resume", is_flag=True, help="Continue an interrupted run.")
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
+@job_options("results")
 @click.pass_context
-def command(ctx: click.Context, out: Path, force: bool, resume: bool, quiet: bool, **_: Any) -> None:
+def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bool, **_: Any) -> None:
     """Factorize the visits in ANSWERS, one row per visit, with loadings that may change with age.
 
     Every participant has one set of scores for all visits; visits that did not take place are simply missing.
@@ -93,14 +90,17 @@ def command(ctx: click.Context, out: Path, force: bool, resume: bool, quiet: boo
 
     options = options_of(ctx, LongitudinalOptions)
     study = read_visits(options)
+    if dry_run:
+        n, m = study.questionnaire.answers.shape
+        show_notes([f"{n} visits, {m} items.", *study.questionnaire.notes])
+        return
     files = (*study.files, ctx.params["config"])
     refuse_results(
         *(out, "longitudinal", study.questionnaire), format=options.format, force=force, inputs=files
     )
-    journal = journal_for(out, options, resume=resume)
-    say(study.questionnaire.notes, quiet=quiet)
-    with job(ctx, journal, quiet=quiet) as meter:
-        fit = fit_visits(options, study=study, checkpoint=journal, callback=meter)
+    with job(ctx, out, journal=options.searches) as meter:
+        say(study.questionnaire.notes, quiet=quiet)
+        fit = fit_visits(options, study=study, checkpoint=meter.journal, callback=meter)
         names = write_visits(fit, out, force=force)
     if quiet:
         return

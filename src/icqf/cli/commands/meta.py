@@ -7,13 +7,12 @@ from typing import Any
 
 import click
 
-from icqf.cli.support.job import folder_job, say
+from icqf.cli.support.job import end_dry_run, job, job_options, say
 from icqf.cli.support.many import ManyCommand, ManyOption
-from icqf.cli.support.options import FILE, options_of, study_options
+from icqf.cli.support.options import options_of, study_options
 from icqf.cli.support.terminal import echo
 from icqf.cli.support.text import meta_text
 from icqf.cli.support.wording import worded
-from icqf.jobs.journal import remove_journals
 
 
 @click.command(
@@ -43,19 +42,16 @@ Examples:
     default=True,
     help="Predict hidden answers by two stages and by one flat factorization of all items.",
 )
-@click.option("--out", type=FILE, default=Path("results"), help="Folder for the results.")
-@click.option("--force", is_flag=True, help="Replace earlier results in that folder.")
-@click.option("--resume", is_flag=True, help="Continue an interrupted run.")
+@job_options("results")
 @click.option("--top", type=click.IntRange(1), default=3, help="Items shown for each meta-factor.")
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
 @click.pass_context
 def command(
     ctx: click.Context,
     compare: bool,
     out: Path,
     force: bool,
-    resume: bool,
     top: int,
+    dry_run: bool,
     quiet: bool,
     **_: Any,
 ) -> None:
@@ -71,17 +67,20 @@ def command(
 
     options = options_of(ctx)
     studies = read_battery(options)
-    refuse_existing(out, "meta", force=force, inputs=(*files_of(studies), ctx.params["config"]))
+    if not dry_run:
+        refuse_existing(out, "meta", force=force, inputs=(*files_of(studies), ctx.params["config"]))
     for name, (_own, study) in studies.items():
         n, m = study.questionnaire.answers.shape
-        say([f"{name}: {n} participants, {m} items."], quiet=quiet)
-        if study.directions.warning is not None and not quiet:
-            echo(f"Warning: {name}: {worded(study.directions.warning)}", err=True)
-    journals = out.parent / f"{out.resolve().name}.journals"
-    with folder_job(ctx, journals, resume=resume, quiet=quiet) as meter:
-        fit = fit_battery(options, studies=studies, compare=compare, checkpoint=journals, callback=meter)
+        if not quiet or dry_run:
+            echo(f"Note: {name}: {n} participants, {m} items.", err=not dry_run)
+        if study.directions.warning is not None and (not quiet or dry_run):
+            echo(f"Warning: {name}: {worded(study.directions.warning)}", err=not dry_run)
+    if dry_run:
+        end_dry_run()
+        return
+    with job(ctx, out) as meter:
+        fit = fit_battery(options, studies=studies, compare=compare, checkpoint=meter.journal, callback=meter)
         names = write_meta(fit, out, force=force)
-    remove_journals(journals)
     if quiet:
         return
     say(fit.warnings)

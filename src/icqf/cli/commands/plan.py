@@ -8,16 +8,15 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from icqf.cli.support.job import announce, job, journal_beside, typed
+from icqf.cli.support.job import announce, job, job_options, only_show, show_notes, typed
 from icqf.cli.support.many import ManyCommand, ManyOption
-from icqf.cli.support.options import FILE, options_of, study_options
-from icqf.cli.support.progress import Meter
+from icqf.cli.support.options import options_of, study_options
 from icqf.cli.support.terminal import echo
 from icqf.cli.support.wording import option
 
 OF_PLANNING = (
     *("answers", "config", "sizes", "repeats", "seed", "jobs"),
-    *("out", "force", "resume", "quiet"),
+    *("out", "force", "resume", "dry_run", "progress", "quiet"),
 )
 
 
@@ -41,10 +40,7 @@ Examples:
     help="Numbers of participants to try.  [default: 50 75 100 150 200 300 400 600 800 1200 1600]",
 )
 @click.option("--repeats", type=click.IntRange(1), default=20, help="Simulated studies of each size.")
-@click.option("--out", type=FILE, default=Path("plan"), help="Folder for tables, figure and page.")
-@click.option("--force", is_flag=True, help="Replace an earlier plan in that folder.")
-@click.option("--resume", is_flag=True, help="Continue an interrupted run.")
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
+@job_options("plan", out_help="Folder for tables, figure and page.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -52,7 +48,7 @@ def command(
     repeats: int,
     out: Path,
     force: bool,
-    resume: bool,
+    dry_run: bool,
     quiet: bool,
     **_: Any,
 ) -> None:
@@ -80,23 +76,28 @@ def command(
                     "leave it out.",
                     ctx,
                 )
-        model, pilot = ICQF.load(options.answers), None
-        refuse_existing(out, "plan", force=force, inputs=(*files, ctx.params["config"]))
-        journal = journal_beside(out, resume=resume)
+        model, pilot, study = ICQF.load(options.answers), None, None
     else:
         study = read_study(options)
-        refuse_existing(out, "plan", force=force, inputs=(*files, ctx.params["config"]))
-        journal = journal_beside(out, resume=resume)
-        announce(study, quiet=quiet)
-        with Meter(quiet=quiet) as meter:
-            model, pilot = pilot_of(options, study, callback=meter)
-    with job(ctx, journal, quiet=quiet, what="Simulating studies", unit="studies") as meter:
+    if dry_run:
+        if study is None:
+            show_notes([f"A model with {len(model.components_)} factors."])
+        else:
+            only_show(study)
+        return
+    refuse_existing(out, "plan", force=force, inputs=(*files, ctx.params["config"]))
+    with job(ctx, out, what="Simulating studies", unit="studies") as meter:
+        if study is not None:
+            announce(study, quiet=quiet)
+            meter.turn_to("Cross-validation", "fits")
+            model, pilot = pilot_of(options, study, checkpoint=meter.journal, callback=meter)
+            meter.turn_to("Simulating studies", "studies")
         found = plan(
             *(model, pilot),
             sizes=sizes or SIZES,
             n_repeats=repeats,
             n_jobs=options.jobs,
-            checkpoint=journal,
+            checkpoint=meter.journal,
             callback=meter,
             random_state=options.seed,
         )

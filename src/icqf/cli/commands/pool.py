@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from icqf.cli.support.job import say
+from icqf.cli.support.job import job_options, say
 from icqf.cli.support.options import FILE
 from icqf.cli.support.terminal import echo
 
@@ -22,11 +22,11 @@ Examples:
   icqf score pooled.icqf new.csv --out scores.csv""",
 )
 @click.argument("models", type=FILE, nargs=-1, required=True)
-@click.option(
-    "--out", type=FILE, default=Path("pooled.icqf"), help="Model file; table and page go beside it."
+@job_options(
+    "pooled.icqf",
+    out_help="Model file; table and page go beside it.",
+    without=["resume", "dry_run", "progress"],
 )
-@click.option("--force", is_flag=True, help="Replace earlier files.")
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
 def command(models: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
     """Pool MODELS that several sites fitted to their own participants with the same settings.
 

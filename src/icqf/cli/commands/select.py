@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from icqf.cli.support.job import announce, job, journal_for, only_show
+from icqf.cli.support.job import announce, job, job_options, only_show
 from icqf.cli.support.many import ManyCommand
-from icqf.cli.support.options import FILE, options_of, study_options
+from icqf.cli.support.options import options_of, study_options
 from icqf.cli.support.terminal import echo
 from icqf.cli.support.text import choice_text, no_structure, rules_text
 
@@ -26,15 +26,13 @@ Examples:
   icqf select answers.csv --codebook items.csv --all-rules --out cv.csv""",
 )
 @study_options("columns", "candidates", "model", "engine", "rules")
-@click.option("--out", type=FILE, help="Table of all fits, .csv, .sav, .parquet or .xlsx.")
-@click.option("--force", is_flag=True, help="Replace an existing file.")
-@click.option("--resume", is_flag=True, help="Continue an interrupted run.")
-@click.option("--dry-run", is_flag=True, help="Show what would be analysed, and stop there.")
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors, and the choice without --out.")
+@job_options(
+    None,
+    out_help="Table of all fits, .csv, .sav, .parquet or .xlsx.",
+    quiet_help="Print nothing but errors, and the choice without --out.",
+)
 @click.pass_context
-def command(
-    ctx: click.Context, out: Path | None, force: bool, resume: bool, dry_run: bool, quiet: bool, **_: Any
-) -> None:
+def command(ctx: click.Context, out: Path | None, force: bool, dry_run: bool, quiet: bool, **_: Any) -> None:
     """Choose the number of factors and the penalty for ANSWERS by cross-validation.
 
     Prints the mean error of each candidate and how often each would win if the folds were drawn again. With
@@ -64,10 +62,9 @@ def command(
     if beside is not None and options.all_rules:
         refuse_file(beside, force=force, inputs=files)
         refuse_file(beside.with_suffix(".json"), force=force, inputs=files)
-    journal = journal_for(Path(options.answers.stem) if out is None else out, options, resume=resume)
-    announce(study, quiet=quiet)
-    with job(ctx, journal, quiet=quiet) as meter:
-        search = select_study(options, study, checkpoint=journal, callback=meter)
+    with job(ctx, Path(options.answers.stem) if out is None else out) as meter:
+        announce(study, quiet=quiet)
+        search = select_study(options, study, checkpoint=meter.journal, callback=meter)
         meter(Progress(0, 0, what="Predicting hidden answers"))
         hidden = predicted_hidden(
             search.best_estimator_, study.questionnaire, n_jobs=options.jobs, seed=options.seed

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from icqf.cli.support.job import job, say
+from icqf.cli.support.job import job, job_options, say, show_notes
 from icqf.cli.support.many import ManyCommand, ManyOption
-from icqf.cli.support.options import FILE, modelled_options, modelled_options_of
+from icqf.cli.support.options import modelled_options, modelled_options_of
 from icqf.cli.support.terminal import echo
 
 
@@ -36,9 +36,7 @@ Examples:
 @click.option("--groups", metavar="COLUMN", help="Column of families or sites, which are held out whole.")
 @click.option("--title", default="Questionnaire", help="Heading of the page to fill in.")
 @click.option("--seed", type=int, default=0, help="Seed of who is held out.")
-@click.option("--out", type=FILE, default=Path("shortform"), help="Folder for the form.")
-@click.option("--force", is_flag=True, help="Replace an earlier form in that folder.")
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
+@job_options("shortform", out_help="Folder for the form.", without=["resume"])
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -53,6 +51,7 @@ def command(
     seed: int,
     out: Path,
     force: bool,
+    dry_run: bool,
     quiet: bool,
     **_: Any,
 ) -> None:
@@ -92,10 +91,13 @@ def command(
         read = read_for_battery(**files)
     else:
         read = read_for_model(groups=groups, **files)
+    if dry_run:
+        show_notes([*read.notes, f"{read.questionnaire.n_participants} participants."])
+        return
     table = None if minutes is None else Path(minutes)
     refuse_existing(out, "shortform", force=force, inputs=(*read.files, table))
-    say(read.notes, quiet=quiet)
-    with job(ctx, None, quiet=quiet, what="Choosing items", unit="items") as meter:
+    with job(ctx, out, what="Choosing items", unit="items", journal=False) as meter:
+        say(read.notes, quiet=quiet)
         form = shorten_study(read, callback=meter, random_state=seed, **asked)
         options = {name: value for name, value in {**asked, "seed": seed}.items() if value not in (None, ())}
         written = write_short_form(

@@ -28,8 +28,8 @@ Examples:
 def command(ctx: click.Context, **given: Any) -> None:
     """Compare the factors from parts of ANSWERS with those from its whole development set (80 %).
 
-    Every method chooses its number of factors each time. An interrupted run continues when the
-    same command is given again.
+    Every method chooses its number of factors each time. Fits are kept in the folder, which
+    both commands may share.
     """
     from icqf.workflow.stability import stability_experiment
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from icqf.cli.support.job import announce, resumable, typed
+from icqf.cli.support.job import announce, job, job_options, only_show, typed
 from icqf.cli.support.many import ManyOption
-from icqf.cli.support.options import FILE, options_of, study_options
+from icqf.cli.support.options import options_of, study_options
 from icqf.cli.support.terminal import echo
 from icqf.data.parameters import BETAS
 
@@ -53,9 +52,7 @@ def evaluation_options(methods: Sequence[str], *, out: str, labels: str) -> Call
             help="Training sets, as shares of the development set.",
         ),
         click.option("--splits", default=30, type=click.IntRange(1), help="How often the study is divided."),
-        click.option("--out", type=FILE, default=Path(out), help="Folder for the results."),
-        click.option("--force", is_flag=True, help="Replace the results of an earlier run."),
-        click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors."),
+        job_options(out),
     ]
 
     def decorate(command: Command) -> Command:
@@ -74,13 +71,16 @@ def evaluate(ctx: click.Context, experiment: Experiment, given: dict[str, Any]) 
 
     options, out, quiet = options_of(ctx), given["out"], given["quiet"]
     study = read_study(options, labels=given["labels"])
+    if given["dry_run"]:
+        only_show(study)
+        return
     tool = str(ctx.info_name)
     refuse_shared(out, tool, inputs=(*study.files, given["config"]))
     page = out / f"{tool}.md"
     if page.exists() and not given["force"]:
         raise exists(page)
-    announce(study, quiet=quiet)
-    with resumable(ctx, out, quiet=quiet) as meter:
+    with job(ctx, out, what="Experiment", journal=False, folder=True) as meter:
+        announce(study, quiet=quiet)
         page = evaluate_study(
             experiment,
             study,

@@ -1,28 +1,59 @@
-"""What the long commands share: what was read, progress, the journal, and how to continue a run."""
+"""What commands that compute share: their options, what was read, progress, the journal, how to continue."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from icqf.cli.support.many import RAW
-from icqf.cli.support.progress import Meter
+from icqf.cli.support.options import FILE
+from icqf.cli.support.progress import Meter, refuse_progress
 from icqf.cli.support.terminal import echo, stopped
 from icqf.cli.support.wording import worded
 from icqf.errors import InputError
-from icqf.jobs.journal import remove_journals
 
 if TYPE_CHECKING:
     from icqf.data.study import Study
-    from icqf.workflow.options import StudyOptions
 
 INTERRUPTED = 130
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def job_options(
+    out: str | None,
+    *,
+    out_help: str = "Folder for the results.",
+    quiet_help: str = "Print nothing but errors.",
+    without: Collection[str] = (),
+) -> Callable[[Command], Command]:
+    """Add what commands that compute have in common; those named in `without` have no meaning for one."""
+    place = None if out is None else Path(out)
+    chosen = [
+        click.option("--out", type=FILE, default=place, help=out_help),
+        click.option("--force", is_flag=True, help="Replace earlier results."),
+        click.option("--resume", is_flag=True, help="Continue an interrupted run."),
+        click.option("--dry-run", is_flag=True, help="Show what would be analysed, and stop there."),
+        click.option(
+            "--progress", type=FILE, help="File to keep the progress in, as JSON; new, or of an earlier run."
+        ),
+        click.option("--quiet", "-q", is_flag=True, help=quiet_help),
+    ]
+
+    def decorate(command: Command) -> Command:
+        own = len(getattr(command, "__click_params__", ()))
+        for add in reversed(chosen):
+            command = add(command)
+        every: list[click.Parameter] = command.__click_params__  # type: ignore[attr-defined]
+        every[own:] = [parameter for parameter in every[own:] if parameter.name not in without]
+        return command
+
+    return decorate
 
 
 def say(notes: Iterable[str | Warning], *, quiet: bool = False) -> None:
@@ -67,31 +98,85 @@ def only_show(study: Study) -> None:
         echo(f"Note: {worded(note)}")
     if study.overview.widths:
         echo(f"Note: {study.overview.widths}")
+    end_dry_run()
+
+
+def show_notes(notes: Iterable[str | Warning]) -> None:
+    """Write what would be analysed to standard output, where notes say all of it: the end of a dry run."""
+    for note in notes:
+        echo(worded(note))
+    end_dry_run()
+
+
+def end_dry_run() -> None:
+    """Say that nothing was done."""
     echo("Nothing was fitted and nothing was written (--dry-run).", err=True)
 
 
-def journal_for(out: Path, options: StudyOptions, *, resume: bool) -> Path | None:
-    """Return the place of the journal beside `out`; None when there is nothing to choose.
+@contextmanager
+def job(
+    ctx: click.Context,
+    out: Path,
+    *,
+    what: str = "Cross-validation",
+    unit: str = "fits",
+    journal: bool = True,
+    folder: bool = False,
+) -> Iterator[Meter]:
+    """Run the work inside; an interrupt says how to continue, and success removes the journal.
 
-    An old journal is refused unless the run is to be resumed.
-
-    Examples
-    --------
-    >>> from icqf.workflow import StudyOptions
-    >>> journal_for(Path("results"), StudyOptions(Path("answers.csv")), resume=False).name
-    'results.journal'
+    Parameters
+    ----------
+    ctx : click.Context
+        Of a command with the options of `job_options`.
+    out : Path
+        Where the results go. The journal is NAME.journal beside it: one that is there is refused without
+        --resume.
+    what, unit : str
+        What is being done, and what is counted.
+    journal : bool
+        Whether anything can be continued.
+    folder : bool
+        Whether finished work is kept in the folder `out` as well, and stays there.
     """
-    return journal_beside(out, resume=resume) if options.searches else None
+    given = ctx.params
+    place = _journal_beside(out, resume=given.get("resume", False)) if journal else None
+    progress = given.get("progress")
+    if progress is not None:
+        refuse_progress(progress, out, place)
+    meter = Meter(quiet=given["quiet"], what=what, unit=unit, file=progress, journal=place)
+    began_here = place is not None and not place.exists()
+    try:
+        try:
+            with meter:
+                yield meter
+        except BaseException:
+            if place is not None and began_here and not _kept(place):
+                place.unlink(missing_ok=True)
+            raise
+    except KeyboardInterrupt:
+        if place is not None and place.exists():
+            echo(_continued(ctx, meter, place, _kept(place)), err=True)
+        elif folder and out.is_dir():
+            echo(_continued(ctx, meter, out, meter.done), err=True)
+        else:
+            echo(stopped(progress), err=True)
+        ctx.exit(INTERRUPTED)
+    if place is not None:
+        place.unlink(missing_ok=True)
 
 
-def journal_beside(out: Path, *, resume: bool) -> Path:
-    """Return the place of the journal beside `out`; one that is there is refused unless it is to be resumed.
+def _continued(ctx: click.Context, meter: Meter, place: Path, kept: int) -> str:
+    """Say what is kept, also of stages before the one that was counted last, and how to continue."""
+    share = f"{kept} of {meter.total}" if kept <= meter.total else str(kept)
+    done = f"{share} {meter.unit} are kept" if meter.total and not meter.mixed else "What is finished is kept"
+    words = [word for word in ctx.meta.get(RAW, []) if word != "--resume"]
+    command = shlex.join(["icqf", *_names(ctx), *words, "--resume"])
+    return f"Stopped. {done} in {place}; continue with:\n  {command}"
 
-    Examples
-    --------
-    >>> journal_beside(Path("groups"), resume=False).name
-    'groups.journal'
-    """
+
+def _journal_beside(out: Path, *, resume: bool) -> Path:
+    """The place of the journal beside `out`; one that is there is refused unless it is to be resumed."""
     journal = out.parent / f"{out.resolve().name}.journal"
     if journal.exists() and not resume:
         raise InputError(
@@ -101,99 +186,22 @@ def journal_beside(out: Path, *, resume: bool) -> Path:
     return journal
 
 
-@contextmanager
-def job(
-    ctx: click.Context,
-    journal: Path | None,
-    *,
-    quiet: bool,
-    what: str = "Cross-validation",
-    unit: str = "fits",
-    progress: Path | None = None,
-) -> Iterator[Meter]:
-    """Run the work inside; an interrupt says how to continue, and success removes the journal."""
-    meter = Meter(quiet=quiet, what=what, unit=unit, file=progress)
-    began_here = journal is not None and not journal.exists()
-    try:
-        try:
-            with meter:
-                yield meter
-        except BaseException:
-            if journal is not None and began_here and not _kept(journal):
-                journal.unlink(missing_ok=True)
-            raise
-    except KeyboardInterrupt:
-        if journal is None or not journal.exists():
-            echo(stopped(progress), err=True)
-        else:
-            words = [word for word in ctx.meta.get(RAW, []) if word != "--resume"]
-            command = shlex.join(["icqf", ctx.info_name or "", *words, "--resume"])
-            kept = _kept(journal)  # also of stages before the one that was counted last
-            share = f"{kept} of {meter.total}" if kept <= meter.total else str(kept)
-            done = f"{share} {unit} are kept" if meter.total else "The work is kept"
-            echo(f"Stopped. {done} in {journal}; continue with:\n  {command}", err=True)
-        ctx.exit(INTERRUPTED)
-    if journal is not None:
-        journal.unlink(missing_ok=True)
-
-
 def _kept(journal: Path) -> int:
     """Finished fits in a journal, whose first line is its header."""
     return max(journal.read_bytes().count(b"\n") - 1, 0) if journal.exists() else 0
 
 
-@contextmanager
-def folder_job(ctx: click.Context, journals: Path, *, resume: bool, quiet: bool) -> Iterator[Meter]:
-    """Run work that keeps several journals in a folder; an interrupt says how to continue."""
-    if journals.exists() and not resume:
-        raise InputError(
-            f"{journals}: an earlier run was interrupted and left its journals here. Add --resume to "
-            "continue it, or delete the folder to start again."
-        )
-    meter = Meter(quiet=quiet)
-    began_here = not journals.exists()
-    try:
-        with meter:
-            yield meter
-    except KeyboardInterrupt:
-        if not journals.exists() or not any(map(_kept, journals.iterdir())):
-            remove_journals(journals)
-            echo(stopped(), err=True)
-        else:
-            words = [word for word in ctx.meta.get(RAW, []) if word != "--resume"]
-            command = shlex.join(["icqf", ctx.info_name or "", *words, "--resume"])
-            echo(f"Stopped. What is finished is kept in {journals}; continue with:\n  {command}", err=True)
-        ctx.exit(INTERRUPTED)
-    except InputError:
-        if began_here:
-            remove_journals(journals)
-        raise
-
-
-@contextmanager
-def resumable(
-    ctx: click.Context, out: Path, *, quiet: bool, what: str = "Experiment", unit: str = "fits"
-) -> Iterator[Meter]:
-    """Run work that keeps a journal in `out`; after an interrupt the same command continues it."""
-    meter = Meter(quiet=quiet, what=what, unit=unit)
-    try:
-        with meter:
-            yield meter
-    except KeyboardInterrupt:
-        if not out.is_dir():
-            echo(stopped(), err=True)
-        else:
-            share = f"{meter.done} of {meter.total} {unit} are" if meter.total else "What is finished is"
-            echo(f"Stopped. {share} kept in {out}; give the same command again to continue.", err=True)
-        ctx.exit(INTERRUPTED)
+def _names(ctx: click.Context) -> list[str]:
+    """The names of a command and of the groups that it belongs to."""
+    names: list[str] = []
+    at: click.Context | None = ctx
+    while at is not None and at.parent is not None:
+        names.insert(0, at.info_name or "")
+        at = at.parent
+    return names
 
 
 def typed(ctx: click.Context) -> str:
     """Return the command as it was typed, with the names of files instead of their places."""
-    names = []
-    at: click.Context | None = ctx
-    while at is not None and at.parent is not None:
-        names.append(at.info_name or "")
-        at = at.parent
     words = [re.sub(r"(?:[^=/\\]*[/\\])+(?=[^/\\])", "", word) for word in ctx.meta.get(RAW, [])]
-    return shlex.join(["icqf", *reversed(names), *words])
+    return shlex.join(["icqf", *_names(ctx), *words])

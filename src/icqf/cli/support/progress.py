@@ -37,6 +37,8 @@ class Meter:
     file : Path, optional
         A file that holds the latest progress as JSON, for other programs: what is done, a text, done and
         total (0 where nothing is counted).
+    journal : Path, optional
+        Where the work that is shown is kept.
     """
 
     def __init__(
@@ -46,8 +48,10 @@ class Meter:
         what: str = "Cross-validation",
         unit: str = "fits",
         file: Path | None = None,
+        journal: Path | None = None,
     ) -> None:
-        self.quiet, self.what, self.unit, self.file = quiet, what, unit, file
+        self.quiet, self.what, self.unit, self.file, self.journal = quiet, what, unit, file, journal
+        self.mixed = False  # whether work of several kinds was counted
         self.done, self.total = 0, 0
         self.drawn = not quiet and sys.stderr.isatty()
         self._stage = self._doing = ""
@@ -64,11 +68,17 @@ class Meter:
         if self.drawn:
             self._draw("")
 
+    def turn_to(self, what: str, unit: str) -> None:
+        """Show other work from here on."""
+        self.what, self.unit, self.total, self.mixed = what, unit, 0, True
+        self._began = time.monotonic()
+
     def __call__(self, progress: Any) -> None:
         """Take a progress report of a search (done, total) or a fit (iteration)."""
         if hasattr(progress, "done"):
             if (progress.stage, progress.what) != (self._stage, self._doing):  # another piece of work begins
                 self._stage, self._doing, self.total = progress.stage, progress.what, 0
+                self.mixed |= bool(progress.stage)
                 self._began = time.monotonic()
             self._search(int(progress.done), int(progress.total), str(progress.best or ""))
         elif (self.drawn or self.file) and self._due(SECONDS_BETWEEN_DRAWINGS):
