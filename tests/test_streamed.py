@@ -290,3 +290,12 @@ def test_confounds_of_another_number_of_participants_are_refused(frame, parquet)
 def test_a_cohort_can_be_read_again(frame):
     source = AnswersInParts.of_array(np.asarray(frame[ITEMS].fillna(-1), dtype=np.int8))
     assert [sum(len(part.answers) for part in source.parts()) for _ in range(2)] == [700, 700]
+
+
+def test_a_range_that_is_not_declared_is_found_and_said_once(frame, tmp_path):
+    whole = np.memmap(tmp_path / "answers.dat", dtype=np.int8, mode="w+", shape=(len(frame), len(ITEMS)))
+    whole[:] = frame[ITEMS].fillna(-1).to_numpy()
+    weights = np.where(np.arange(len(frame)) == 3, 0.0, 1.0)  # one has none, so the file is written anew
+    with pytest.warns(RangeWarning) as said:
+        ICQF(2, n_init=1).fit(whole, sample_weight=weights)
+    assert [each.filename for each in said if each.category is RangeWarning] == [__file__]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -12,37 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icqf.data.confounds import ConfoundEncoder
-from icqf.data.disclosure import (
-    INTERCEPT,
-    answer_counts,
-    few_cells,
-    in_few_cells,
-    left_out,
-    refuse_emptied,
-    refuse_few_answers,
-)
 from icqf.data.frames import as_pandas
-from icqf.data.validate import (
-    check_items,
-    check_ranges,
-    item_ranges,
-    item_weights,
-    named_answers,
-    observed_rows,
-    seen_items,
-    warn_of_empty_rows,
-    weights_of,
-    working_matrix,
-)
+from icqf.data.validate import check_ranges, named_answers, observed_rows, seen_items
 from icqf.engines.choice import engine_of
 from icqf.engines.chunks import MOST_CHUNKS, keep_memory, one_blas_thread
 from icqf.errors import InputError
 from icqf.solvers.adding import Adding
 from icqf.solvers.observations import Elsewhere, Observations, is_small
 from icqf.solvers.rows import total
-from icqf.solvers.scaling import weighed
-from icqf.stated import SMALL_TABLE, StatedProblem, learned_confounds, observed, problem_of
+from icqf.stated import CellCounts, Learned, Source, counted_in, observations_of, without_cells
 
 if TYPE_CHECKING:
     from icqf.engines.dask import Dask
@@ -73,82 +51,93 @@ class PartLook:
 
 
 @dataclass(frozen=True)
-class PartCounts(Adding):
+class PartTotals(Adding):
     """What the participants of a part who take part add up to."""
 
-    n: int
     answered: Array  # (m,), how many answered each item
     sums: Array  # (3, m), see `Observations.item_sums`
     size: float  # Σω
-    empty: int  # who answered nothing that is left
-    by_category: Array  # (2, categories, m), see `icqf.data.disclosure.answer_counts`
 
 
-@dataclass(frozen=True)
-class Stating:
-    """What a worker needs to know to make observations of a part of the table."""
+class OnCluster(Source):
+    """A dask array, whose parts are checked and kept by the workers of a cluster.
 
-    ranges: Array
-    encoder: ConfoundEncoder
-    dtype: np.dtype[Any]
-    keeps_floats: bool
-
-
-def state_on_cluster(
-    model: ICQF, X: Any, cluster: Dask, *, confounds: Any, sample_weight: Any
-) -> StatedProblem:
-    """The problem that the settings of `model` make of a dask array; see `ICQF.state`.
-
-    The array's parts are checked and kept by the workers. Confounds and weights, which are in this process,
-    are sent to them.
+    Confounds and weights, which are in this process, are sent to them.
     """
-    import dask
 
-    client, (parts, spans, m) = cluster.client, parts_of(X)
-    looks: list[PartLook] = client.gather(client.compute([dask.delayed(looked_at)(part) for part in parts]))
-    items = [f"item{j}" for j in range(1, m + 1)]
-    ranges = _checked_ranges(model, items, client, parts, spans, looks)
-    answered = np.concatenate([look.answered for look in looks])
-    n = len(answered)
-    weights = weights_of(sample_weight, answered[:, None])
-    encoder = learned_confounds(model, confounds, answered, weights)
-    design = None if confounds is None else encoder.transform(confounds, n_rows=n)
-    if not answered.all():
-        warn_of_empty_rows(range(n), answered, consequence="kept out of the fit")
-    dtype = np.dtype("float64" if n * m <= SMALL_TABLE else "float32")
-    if model.dtype != "auto":
-        dtype = np.dtype(model.dtype)
-    stating = Stating(ranges, encoder, dtype, is_small(n, m, dtype))
-    made = client.compute(
-        [
-            dask.delayed(observations_of)(part, stating, _of(design, rows), _of(weights, rows))
-            for part, rows in zip(parts, spans, strict=True)
+    def __init__(self, X: Any, cluster: Dask, confounds: Any, sample_weight: Any) -> None:
+        self._cluster, self._client = cluster, cluster.client
+        self._parts, self._spans, m = parts_of(X)
+        self.confounds, self.sample_weight = confounds, sample_weight
+        self.items = [f"item{j}" for j in range(1, m + 1)]
+        self.rows = range(self._spans[-1].stop)
+        self.size = len(self.rows) * m
+
+    def look(self, model: ICQF) -> tuple[Any, Array, Any]:
+        import dask
+
+        looks = [dask.delayed(looked_at)(part) for part in self._parts]
+        self._looks: list[PartLook] = self._client.gather(self._client.compute(looks))
+        if model.item_range is None:  # whose answer is infinite is said before ranges are found
+            self.check(np.tile(np.finfo(float).max * np.array([-1.0, 1.0]), (len(self.items), 1)))
+        return model.item_range, self.found, None
+
+    @property
+    def found(self) -> Array:
+        """The lowest and the highest answers to all items (2, m)."""
+        return np.stack(
+            [
+                np.fmin.reduce([look.lowest for look in self._looks], axis=0),
+                np.fmax.reduce([look.highest for look in self._looks], axis=0),
+            ]
+        )
+
+    def check(self, ranges: Array) -> Array:
+        for part, rows, look in zip(self._parts, self._spans, self._looks, strict=True):
+            try:
+                check_ranges(np.stack([look.lowest, look.highest]), ranges, self.items, rows=range(2))
+            except InputError as error:
+                here = self._client.compute(part)
+                whose = self._client.submit(outside, here, ranges, self.items, rows.start, pure=False)
+                raise whose.result() or error from None
+        return np.concatenate([look.answered for look in self._looks])
+
+    def observe(self, learned: Learned, design: Array, weights: Array | None, kept: Array) -> None:
+        import dask
+
+        small = is_small(len(kept), len(self.items), learned.dtype)
+        own = None if self.confounds is None else design  # otherwise, workers know it
+        made = [
+            dask.delayed(observed_part)(part, learned, _of(own, rows), _of(weights, rows), small)
+            for part, rows in zip(self._parts, self._spans, strict=True)
         ]
-    )
-    check_items(_extremes(looks), items)
-    made, counts = _without_few_answers(client, made, items, encoder)
-    found = total(counts)
-    observations = Elsewhere(
-        np.empty((0, m)),
-        np.empty((len(encoder.names), 0)),
-        dtype=dtype,
-        parts=tuple(made),
-        counts=tuple(each.n for each in counts),
-        answered=found.answered,
-        sums=found.sums,
-        total_weight=found.size,
-        fetch=cluster.fetched,
-    )
-    return StatedProblem(
-        weighed(problem_of(model, observations, ranges, encoder), item_weights(model.item_weight, items)),
-        answered if weights is None else answered & (weights > 0),
-        answered,
-        range(n),
-        tuple(items),
-        False,
-        ranges,
-        encoder,
-    )
+        self._made, self._learned = self._client.compute(made), learned
+        self._counts = [int(kept[rows].sum()) for rows in self._spans]
+
+    def count(self, categories: list[int]) -> CellCounts:
+        return self._total(counted_in, categories=categories)
+
+    def leave_out(self, categories: list[int], few: Array) -> None:
+        self._made = self._client.map(without_cells, self._made, categories=categories, few=few, pure=False)
+
+    def observed(self) -> Observations:
+        """What is known here of the observations that the workers have."""
+        found: PartTotals = self._total(totals_of)
+        return Elsewhere(
+            np.empty((0, len(self.items))),
+            np.empty((len(self._learned.encoder.names), 0)),
+            dtype=self._learned.dtype,
+            parts=tuple(self._made),
+            counts=tuple(self._counts),
+            answered=found.answered,
+            sums=found.sums,
+            total_weight=found.size,
+            fetch=self._cluster.fetched,
+        )
+
+    def _total(self, work: Callable[..., Any], **settings: Any) -> Any:
+        """The sum of what `work` finds in the parts."""
+        return total(self._client.gather(self._client.map(work, self._made, pure=False, **settings)))
 
 
 def parts_of(X: Any) -> tuple[list[Any], list[slice], int]:
@@ -183,20 +172,18 @@ def looked_at(part: Array) -> PartLook:
     return PartLook(lowest, highest, observed_rows(answers))
 
 
-def observations_of(
-    part: Array, stating: Stating, design: Array | None, weights: Array | None
+def observed_part(
+    part: Array, learned: Learned, design: Array | None, weights: Array | None, keeps_floats: bool
 ) -> Observations:
     """The observations of the participants of a part who take part, in the smallest type that holds them."""
     answers = _numbers(part)
     kept = observed_rows(answers)
     if weights is not None:
         kept &= weights > 0
-    work = working_matrix(answers, stating.ranges, stating.dtype)
     if design is None:
-        design = stating.encoder.transform(None, n_rows=len(work))
-    weights = None if weights is None else weights[kept]
-    found = observed(compact(work[kept]), design[kept], weights, stating.dtype)
-    return replace(found, keeps_floats=stating.keeps_floats)
+        design = learned.encoder.transform(None, n_rows=len(answers))
+    found = observations_of(answers, learned, design, weights, kept)
+    return replace(found, answers=compact(found.answers), keeps_floats=keeps_floats)
 
 
 def compact(work: Array) -> Array:
@@ -210,58 +197,9 @@ def compact(work: Array) -> Array:
     return small if same.all() else work
 
 
-def counted_in(observations: Observations, categories: Sequence[int]) -> PartCounts:
+def totals_of(observations: Observations) -> PartTotals:
     """What the observations of a part add up to."""
-    seen = observations.observed
-    return PartCounts(
-        observations.n,
-        observations.answer_counts(),
-        observations.item_sums(),
-        observations.size,
-        int((~seen.any(axis=1)).sum()),
-        answer_counts(seen, _members(observations, categories), observations.weights),
-    )
-
-
-def without_cells(observations: Observations, categories: Sequence[int], few: Array) -> Observations:
-    """The observations of a part without the answers in cells of a few."""
-    out = in_few_cells(observations.observed, _members(observations, categories), few)
-    return replace(
-        observations, answers=np.where(out, observations.answers.dtype.type(-1), observations.answers)
-    )
-
-
-def _members(observations: Observations, categories: Sequence[int]) -> Array:
-    """How much of each category each participant is (n, c), everybody being the last one."""
-    return np.vstack([observations.design[list(categories)], np.ones((1, observations.n))]).T
-
-
-def _without_few_answers(
-    client: Any, made: Sequence[Any], items: list[str], encoder: ConfoundEncoder
-) -> tuple[Sequence[Any], list[PartCounts]]:
-    """The parts without answers that so few of a category gave that the model would tell them, counted."""
-    named = {at: name for at, name in encoder.categories().items() if name != INTERCEPT}
-    limit, cells, given = encoder.smallest_category, None, 0
-    while True:
-        counts: list[PartCounts] = client.gather(
-            client.map(counted_in, made, categories=list(named), pure=False)
-        )
-        found = total(counts)
-        if limit < 2 or found.n < limit:
-            return made, counts
-        few = few_cells(found.by_category, limit=limit)
-        refuse_few_answers(few, items, limit=limit)
-        given = given or int(found.answered.sum())
-        cells = few if cells is None else cells | few
-        if not few.any():
-            break
-        made = client.map(without_cells, made, categories=list(named), few=few, pure=False)
-    if cells.any():
-        refuse_emptied(found.empty)
-        number = given - int(found.answered.sum())
-        names = [*named.values(), INTERCEPT]
-        warnings.warn(left_out(cells, items, names, number, limit=limit), stacklevel=5)
-    return made, counts
+    return PartTotals(observations.answer_counts(), observations.item_sums(), observations.size)
 
 
 def _numbers(part: Any) -> Array:
@@ -271,39 +209,6 @@ def _numbers(part: Any) -> Array:
 def _of(table: Any, rows: slice) -> Any:
     """Some rows of a table or an array, if there is one."""
     return None if table is None else table.iloc[rows] if hasattr(table, "iloc") else table[rows]
-
-
-def _extremes(looks: Sequence[PartLook]) -> Array:
-    """The lowest and the highest answers to all items (2, m)."""
-    return np.stack(
-        [
-            np.fmin.reduce([look.lowest for look in looks], axis=0),
-            np.fmax.reduce([look.highest for look in looks], axis=0),
-        ]
-    )
-
-
-def _checked_ranges(
-    model: ICQF,
-    items: list[str],
-    client: Any,
-    parts: Sequence[Any],
-    spans: Sequence[slice],
-    looks: Sequence[PartLook],
-) -> Array:
-    """The ranges (m, 2), after every part was found to be inside them."""
-    finite = np.finfo(float).max * np.array([-1.0, 1.0])
-    undeclared = model.item_range is None
-    ranges = np.tile(finite, (len(items), 1))
-    if not undeclared:
-        ranges = item_ranges(model.item_range, items, np.empty((0, len(items))))
-    for part, rows, look in zip(parts, spans, looks, strict=True):
-        try:
-            check_ranges(np.stack([look.lowest, look.highest]), ranges, items, rows=range(2))
-        except InputError as error:
-            whose = client.submit(outside, client.compute(part), ranges, items, rows.start, pure=False)
-            raise whose.result() or error from None
-    return item_ranges(None, items, _extremes(looks)) if undeclared else ranges
 
 
 def outside(part: Array, ranges: Array, items: list[str], first: int) -> InputError | None:

@@ -22,7 +22,7 @@ from icqf.naming import default_names
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Certificate, Factorization
 from icqf.started import fit_from_starts, starts_table
-from icqf.stated import StatedProblem, state_problem
+from icqf.stated import Memory, Source, StatedProblem, state
 from icqf.summary import FitStatistics
 
 if TYPE_CHECKING:
@@ -291,18 +291,7 @@ class ICQF(FittedModel):
         (3, ('item1', 'item2'))
         """
         check_parameters(self)
-        if is_dask_array(X):
-            from icqf.clustered import cluster_of, state_on_cluster
-
-            cluster = cluster_of(self.engine)
-            if cluster is not None:
-                return state_on_cluster(self, X, cluster, confounds=confounds, sample_weight=sample_weight)
-        source, confounds = in_parts(X, confounds)
-        if source is not None:
-            from icqf.streamed import state_in_parts
-
-            return state_in_parts(self, source, confounds=confounds, sample_weight=sample_weight)
-        return state_problem(self, X, confounds=confounds, sample_weight=sample_weight)
+        return state(self, self._source(X, confounds, sample_weight))
 
     def solve(self, stated: StatedProblem) -> Factorization:
         """The best factorization of a stated problem, with this model's number of factors, β and starts.
@@ -398,6 +387,21 @@ class ICQF(FittedModel):
         from icqf.stored import description
 
         return description(self, sorted(settings))
+
+    def _source(self, X: Any, confounds: Any, sample_weight: Any) -> Source:
+        """Where these answers are."""
+        if is_dask_array(X):
+            from icqf.clustered import OnCluster, cluster_of
+
+            cluster = cluster_of(self.engine)
+            if cluster is not None:
+                return OnCluster(X, cluster, confounds, sample_weight)
+        parts, confounds = in_parts(X, confounds)
+        if parts is not None:
+            from icqf.streamed import InParts
+
+            return InParts(parts, confounds, sample_weight)
+        return Memory(X, confounds, sample_weight)
 
     def _number_of_factors(self, problem: Problem) -> int:
         k = self.n_components

@@ -1,17 +1,26 @@
-"""A stated problem: what a fit solves, and what it learned about the table on the way there."""
+"""From a source of answers to a stated problem: what a fit solves, and what it learned on the way there."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from icqf.data.confounds import ConfoundEncoder
-from icqf.data.disclosure import count_answers, few_cells, leave_out_few, left_out, refuse_few_answers
+from icqf.data.disclosure import (
+    INTERCEPT,
+    answer_counts,
+    few_cells,
+    in_few_cells,
+    left_out,
+    refuse_emptied,
+    refuse_few_answers,
+)
 from icqf.data.questionnaire import Questionnaire, StoredCodebook
 from icqf.data.rows import refuse_other_rows
 from icqf.data.validate import (
@@ -30,6 +39,7 @@ from icqf.data.validate import (
     weights_of,
     working_matrix,
 )
+from icqf.solvers.adding import Adding
 from icqf.solvers.observations import Observations
 from icqf.solvers.penalties import PENALTIES
 from icqf.solvers.problem import Bounds, Problem
@@ -56,8 +66,6 @@ class StatedProblem:
         Which participants of the table take part: those who answered anything and have a weight above 0.
     answered : bool array (n,)
         Which participants answered anything.
-    rows : sequence (n,)
-        How the participants are called in messages.
     items : tuple of str
     named : bool
         Whether the items' names are the table's own.
@@ -73,7 +81,6 @@ class StatedProblem:
     problem: Problem
     kept: Array
     answered: Array
-    rows: Sequence[Any]
     items: tuple[str, ...]
     named: bool
     ranges: Array
@@ -82,86 +89,246 @@ class StatedProblem:
     codebook: StoredCodebook = field(default_factory=StoredCodebook)
 
 
-def state_problem(model: ICQF, X: Any, *, confounds: Any, sample_weight: Any) -> StatedProblem:
-    """The problem that the settings of `model` and these data make; see `ICQF.state`."""
-    codebook = StoredCodebook()
-    if isinstance(X, Questionnaire):
-        codebook = StoredCodebook(X.items, str(X.answers.index.name or ""), X.confound_entries)
-    else:
-        warn_of_repeated_ids(X)
-    X, confounds, sample_weight, known = unpacked(X, confounds, sample_weight)
-    table = numeric_table(X)
-    answers, items, named = named_answers(model, table)
-    rows = row_names(table, len(answers))
-    declared = known if model.item_range is None else model.item_range
-    ranges = item_ranges(declared, items, answers, rows)
-    if known is None or not np.array_equal(known, ranges):
-        check_ranges(answers, ranges, items, rows)
-    dtype = np.dtype("float64" if answers.size <= SMALL_TABLE else "float32")
-    if model.dtype != "auto":
-        dtype = np.dtype(model.dtype)
-    work = working_matrix(answers, ranges, dtype)
-    refuse_other_rows(X, confounds=confounds, sample_weight=sample_weight)
-    weights = weights_of(sample_weight, answers)
-    answered = observed_rows(answers)
+@dataclass(frozen=True)
+class Learned:
+    """What makes observations of answers: the items' ranges (m, 2), the encoder of confounds, the dtype."""
+
+    ranges: Array
+    encoder: ConfoundEncoder
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True)
+class CellCounts(Adding):
+    """How many answers some participants gave, and how many of each category gave them."""
+
+    by_category: Array  # (2, categories, m), see `icqf.data.disclosure.answer_counts`
+    given: int
+    empty: int  # participants who gave none
+
+
+class Source(ABC):
+    """Where the answers of a fit are, and what is different about answers that are there.
+
+    `state` asks for it in the order of the methods. A table in memory is a source with one part.
+
+    Attributes
+    ----------
+    items : list of str
+    rows : sequence (n,) or mapping
+        How participants are called in messages, by their places; it may know those alone who answered
+        nothing.
+    named : bool
+        Whether the items' names are the table's own.
+    size : float
+        Answers, missing ones included.
+    repeats : int
+        How often the items come in the columns of the problem.
+    confounds, sample_weight
+        As they were given, or as the answers bring them.
+    codebook : StoredCodebook
+    observations : Observations
+        Of the participants who take part, after `observe`.
+    given : array or None
+        Their answers in their own units, where ranges are not declared.
+    """
+
+    items: list[str]
+    rows: Sequence[Any] | Mapping[int, object]
+    size: float
+    observations: Observations
+    named: bool = False
+    repeats: int = 1
+    confounds: Any = None
+    sample_weight: Any = None
+    codebook: StoredCodebook = StoredCodebook()
+    given: Array | None = None
+
+    @abstractmethod
+    def look(self, model: ICQF) -> tuple[Any, Array, Any]:
+        """Learn the items' names; the declared ranges, answers that ranges are found in, and their rows."""
+
+    @abstractmethod
+    def check(self, ranges: Array) -> Array:
+        """Refuse answers outside these ranges; which participants (n,) answered anything."""
+
+    @abstractmethod
+    def observe(self, learned: Learned, design: Array, weights: Array | None, kept: Array) -> None:
+        """Make the observations of those who are kept (n,), with this design (n, c) and these weights."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What the columns of the problem are called."""
+        return tuple(self.items)
+
+    @property
+    def found(self) -> Array:
+        """Answers among which are the lowest and the highest of each item."""
+        return self.observations.answers
+
+    def count(self, categories: list[int]) -> CellCounts:
+        """Count answers by the categories in these columns of the design."""
+        return counted_in(self.observations, categories)
+
+    def refuse_few(self, counts: CellCounts, few: Array, *, limit: int, weighted: bool) -> None:
+        """Refuse items of which nothing may be in a model; `few` (categories, m) are the cells of a few."""
+        gone = few[-1] | (counts.by_category[0, -1] == 0)
+        refuse_few_answers(gone[None], self.items, limit=limit, weighted=weighted)
+
+    def leave_out(self, categories: list[int], few: Array) -> None:
+        """Leave out the answers in cells of a few."""
+        self.observations = without_cells(self.observations, categories, few)
+
+    def without_emptied(self, number: int) -> Array | None:
+        """Take so many from the observations who have no answers left; which ones they are."""
+        refuse_emptied(number)
+        return None
+
+    def observed(self) -> Observations:
+        """The observations as they are now."""
+        return self.observations
+
+
+def state(model: ICQF, source: Source) -> StatedProblem:
+    """The problem that the settings of `model` make of these answers; see `ICQF.state`."""
+    declared, answers, labels = source.look(model)
+    ranges = item_ranges(declared, source.items, answers, labels)
+    answered = source.check(ranges)
+    weights = weights_of(source.sample_weight, answered[:, None])
     kept = answered if weights is None else answered & (weights > 0)
-    encoder = learned_confounds(model, confounds, answered, weights)
-    design = encoder.transform(confounds, n_rows=len(answers))
-    if not answered.all():
-        warn_of_empty_rows(rows, answered, consequence="kept out of the fit")
-    if not kept.all():
-        work, design = work[kept], design[kept]
-        weights = None if weights is None else weights[kept]
-    check_items(work, items)
-    emptied = without_few_answers(work, items, design, weights, encoder)
-    if emptied.any():
-        kept = kept.copy()
-        kept[np.flatnonzero(kept)[emptied]] = False
-        work, design = work[~emptied], design[~emptied]
-        weights = None if weights is None else weights[~emptied]
-    item_weight = item_weights(model.item_weight, items)
-    return StatedProblem(
-        weighed(problem_of(model, observed(work, design, weights, dtype), ranges, encoder), item_weight),
-        kept,
-        answered,
-        rows,
-        tuple(items),
-        named,
-        ranges,
-        encoder,
-        answers[kept] if declared is None else None,
-        codebook,
-    )
-
-
-def learned_confounds(model: ICQF, confounds: Any, answered: Array, weights: Array | None) -> ConfoundEncoder:
-    """The encoder that the settings of `model` make of confounds, of which those who answered count."""
-    return ConfoundEncoder(
+    encoder = ConfoundEncoder(
         ranges=model.confound_ranges,
         intercept=model.intercept,
         missing=model.missing_confounds,
         smallest_category=model.smallest_category,
-    ).fit(confounds, weights=answered if weights is None else answered * weights)
+    ).fit(source.confounds, weights=answered if weights is None else answered * weights)
+    design = encoder.transform(source.confounds, n_rows=len(answered))
+    if not answered.all():
+        warn_of_empty_rows(source.rows, answered, consequence="kept out of the fit")
+    dtype = np.dtype("float64" if source.size <= SMALL_TABLE else "float32")
+    if model.dtype != "auto":
+        dtype = np.dtype(model.dtype)
+    source.observe(Learned(ranges, encoder, dtype), design, weights, kept)
+    check_items(source.found, source.items)
+    emptied = _without_few_answers(source, encoder, n=int(kept.sum()), weighted=weights is not None)
+    if emptied is not None:
+        kept = kept.copy()
+        kept[np.flatnonzero(kept)[emptied]] = False
+    ranges = np.tile(ranges, (source.repeats, 1))
+    item_weight = item_weights(model.item_weight, source.items)
+    if isinstance(item_weight, np.ndarray):
+        item_weight = np.tile(item_weight, source.repeats)
+    return StatedProblem(
+        weighed(problem_of(model, source.observed(), ranges, encoder), item_weight),
+        kept,
+        answered,
+        source.columns,
+        source.named,
+        ranges,
+        encoder,
+        source.given,
+        source.codebook,
+    )
 
 
-def without_few_answers(
-    work: Array, items: Sequence[str], design: Array, weights: Array | None, encoder: ConfoundEncoder
-) -> Array:
-    """Leave out, in place, answers that so few of a category gave that the model would tell them.
+def _without_few_answers(source: Source, encoder: ConfoundEncoder, *, n: int, weighted: bool) -> Array | None:
+    """Leave out answers that so few of a category gave that the model would tell them.
 
-    Returns which participants (n,) have none left.
+    An answer that is left out may leave a few in another cell, so this goes on until there are none. Returns
+    which of the n participants have no answers left; None where all have some.
     """
     limit = encoder.smallest_category
-    if limit > 1 and len(work) >= limit:
-        members, names = encoder.memberships(design)
-        few = few_cells(count_answers(work, members, weights), limit=limit)
-        refuse_few_answers(few, items, limit=limit, weighted=weights is not None)
-        if few.any():
-            cells, number = leave_out_few(work, members, weights, limit=limit)
-            refuse_few_answers(cells, items, limit=limit)
-            warnings.warn(left_out(cells, items, names, number, limit=limit), stacklevel=4)
-            return ~observed_rows(work)
-    return np.zeros(len(work), dtype=bool)
+    if limit < 2 or n < limit:
+        return None
+    named = {at: name for at, name in encoder.categories().items() if name != INTERCEPT}
+    columns, names = list(named), [*named.values(), INTERCEPT]
+    cells, given = None, 0
+    while True:
+        counts = source.count(columns)
+        few = few_cells(counts.by_category, limit=limit)
+        source.refuse_few(counts, few, limit=limit, weighted=weighted)
+        if not few.any():
+            break
+        given, cells = given or counts.given, few if cells is None else cells | few
+        source.leave_out(columns, few)
+    if cells is None:
+        return None
+    emptied = source.without_emptied(counts.empty)
+    warnings.warn(left_out(cells, source.columns, names, given - counts.given, limit=limit), stacklevel=5)
+    return emptied
+
+
+def counted_in(observations: Observations, categories: list[int]) -> CellCounts:
+    """The answers of these participants, counted by the categories in these columns of the design."""
+    by_category, given, empty = np.zeros((2, len(categories) + 1, observations.m)), 0, 0
+    for block in observations.blocks():
+        seen = block.observed()
+        by_category += answer_counts(seen, members_of(block.design, categories), block.exact_weights)
+        given += int(np.count_nonzero(seen))
+        empty += int((~seen.any(axis=1)).sum())
+    return CellCounts(by_category, given, empty)
+
+
+def without_cells(observations: Observations, categories: list[int], few: Array) -> Observations:
+    """The observations without the answers in cells of a few."""
+    answers = observations.answers
+    inside = in_few_cells(members_of(observations.design, categories), few)
+    out = observations.laid_out(inside, np.arange(observations.m))
+    missing = answers.dtype.type(np.nan if answers.dtype.kind == "f" else -1)
+    return replace(observations, answers=np.where(out, missing, answers))
+
+
+def members_of(design: Array, categories: list[int]) -> Array:
+    """How much of each category participants are (n, categories), everybody being the last one."""
+    return np.vstack([design[categories], np.ones((1, design.shape[1]))]).T
+
+
+class Memory(Source):
+    """A table, an array or a questionnaire in memory."""
+
+    def __init__(self, X: Any, confounds: Any, sample_weight: Any) -> None:
+        if isinstance(X, Questionnaire):
+            self.codebook = StoredCodebook(X.items, str(X.answers.index.name or ""), X.confound_entries)
+        else:
+            warn_of_repeated_ids(X)
+        self._X, self.confounds, self.sample_weight, self._known = unpacked(X, confounds, sample_weight)
+
+    def look(self, model: ICQF) -> tuple[Any, Array, Any]:
+        table = numeric_table(self._X)
+        self._answers, self.items, self.named = named_answers(model, table)
+        self.rows, self.size = row_names(table, len(self._answers)), self._answers.size
+        declared = self._known if model.item_range is None else model.item_range
+        self.given = self._answers if declared is None else None
+        return declared, self._answers, self.rows
+
+    def check(self, ranges: Array) -> Array:
+        if self._known is None or not np.array_equal(self._known, ranges):
+            check_ranges(self._answers, ranges, self.items, self.rows)
+        refuse_other_rows(self._X, confounds=self.confounds, sample_weight=self.sample_weight)
+        return observed_rows(self._answers)
+
+    def observe(self, learned: Learned, design: Array, weights: Array | None, kept: Array) -> None:
+        self.observations = observations_of(self._answers, learned, design, weights, kept)
+        self.given = None if self.given is None else self.given[kept]
+
+    def without_emptied(self, number: int) -> Array | None:
+        if not number:
+            return None
+        emptied = ~np.asarray(self.observations.observed.any(axis=1))
+        self.observations = self.observations.take(np.flatnonzero(~emptied))
+        self.given = None if self.given is None else self.given[~emptied]
+        return emptied
+
+
+def observations_of(
+    answers: Array, learned: Learned, design: Array, weights: Array | None, kept: Array
+) -> Observations:
+    """The observations of the participants who are kept (n,), of answers in their own units."""
+    work = working_matrix(answers, learned.ranges, learned.dtype)
+    if not kept.all():
+        work, design = work[kept], design[kept]
+        weights = None if weights is None else weights[kept]
+    return observed(work, design, weights, learned.dtype)
 
 
 def state_others(model: FittedModel, X: Any, confounds: Any) -> tuple[Problem, Array]:

@@ -232,6 +232,24 @@ def test_an_item_that_few_answered_is_refused(answers, participants):
         ICQF(2, item_range=(0, 4), smallest_category=1).fit(table)
 
 
+def test_an_item_all_of_whose_answers_would_be_left_out_is_refused(answers, participants):
+    table = answers.astype(float)
+    table.iloc[30:, 3] = np.nan  # 15 women and 15 men
+    with pytest.raises(InputError, match="Item 'q3' was answered by fewer than 20 participants: the model"):
+        fit(table, participants)
+
+
+def test_warnings_of_a_fit_are_shown_where_it_is_called(answers, participants):
+    table = answers.astype(float)
+    table.iloc[2::2, 3] = np.nan
+    table.iloc[:, 5] = 2.0
+    table.iloc[7] = np.nan
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        ICQF(2).fit(table, confounds=participants)
+    assert [each.filename for each in said] == [__file__] * 4
+
+
 def test_participants_all_of_whose_answers_are_left_out_take_no_part(answers, participants):
     table = answers.astype(float)
     table.iloc[2::2, 3] = np.nan

@@ -439,7 +439,7 @@ def _unusable(
         seen, design = answers.notna().to_numpy(), encoder.transform(column.to_frame())
         few = few_cells(answer_counts(seen, design, None), limit=smallest_category)
         if few.any():
-            left, names = int(in_few_cells(seen, design, few).sum()), [str(name) for name in answers]
+            left, names = int((seen & in_few_cells(design, few)).sum()), [str(name) for name in answers]
             said = left_out(few, names, encoder.names, left, limit=smallest_category)
             yield Finding("warning", said.code, said.message, said.fields["item"], remedy=said.remedy)
 

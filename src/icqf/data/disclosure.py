@@ -14,7 +14,6 @@ Array = NDArray[Any]
 SMALLEST_CATEGORY = 20  # members; see `icqf.data.confounds.ConfoundEncoder`
 MANY_CATEGORIES = 20
 INTERCEPT = "Intercept"
-_ROWS_AT_A_TIME = 4096
 _LONE = 0.3  # of a confound's spread being one participant's
 
 
@@ -94,39 +93,10 @@ def few_cells(counts: Array, *, limit: int) -> Array:
     return few
 
 
-def in_few_cells(observed: Array, members: Array, few: Array) -> Array:
-    """Which answers (n, m) are in cells of a few."""
-    return observed.astype(bool) & ((members > 0).astype(np.float32) @ few.astype(np.float32) > 0)
-
-
-def count_answers(answers: Array, members: Array, weights: Array | None) -> Array:
-    """The counts (2, c, m) of answers counted from 0, of which NaN or a negative number is missing."""
-    counts = np.zeros((2, members.shape[1], answers.shape[1]))
-    for part in _parts(len(answers)):
-        own = None if weights is None else weights[part]
-        counts += answer_counts(answers[part] >= 0, members[part], own)
-    return counts
-
-
-def leave_out_few(answers: Array, members: Array, weights: Array | None, *, limit: int) -> tuple[Array, int]:
-    """Make answers in cells of a few missing, in place; the cells (c, m) and the number of answers.
-
-    An answer that is left out may leave a few in another cell, so this goes on until there are none. Answers
-    that have no influence on a fit cannot be told by its model.
-    """
-    missing = np.nan if answers.dtype.kind == "f" else -1
-    cells, number = np.zeros((members.shape[1], answers.shape[1]), dtype=bool), 0
-    while (few := few_cells(count_answers(answers, members, weights), limit=limit)).any():
-        cells |= few
-        for part in _parts(len(answers)):
-            out = in_few_cells(answers[part] >= 0, members[part], few)
-            answers[part][out] = missing
-            number += int(out.sum())
-    return cells, number
-
-
-def _parts(n: int) -> list[slice]:
-    return [slice(at, at + _ROWS_AT_A_TIME) for at in range(0, n, _ROWS_AT_A_TIME)]
+def in_few_cells(members: Array, few: Array) -> Array:
+    """Which answers (n, m) of these participants are in cells of a few, where there is one."""
+    inside: Array = (members > 0).astype(np.float32) @ few.astype(np.float32) > 0
+    return inside
 
 
 def refuse_few_answers(cells: Array, items: Sequence[str], *, limit: int, weighted: bool = False) -> None:

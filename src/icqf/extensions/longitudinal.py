@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from icqf.data.disclosure import SMALLEST_CATEGORY
 from icqf.data.parameters import check_parameter, check_parameters, parameter_error
-from icqf.data.validate import check_ranges, observed_rows, warn_of_empty_rows, working_matrix
+from icqf.data.validate import check_ranges, warn_of_empty_rows
 from icqf.data.visits import VisitTable
 from icqf.engines.base import Callback
 from icqf.errors import InputError, counted, did_you_mean, listed
@@ -23,11 +23,11 @@ from icqf.estimator import ICQF, warned_if_empty
 from icqf.extensions.age_change import AgeChanges, age_changes, course_table, interval_table
 from icqf.extensions.fitted_visits import FittedVisits
 from icqf.extensions.visit_file import KIND, described_visits, rebuilt_visits
-from icqf.extensions.visit_problem import VisitStatement, arrange, state_visits, visit_problem
+from icqf.extensions.visit_problem import Visits, VisitStatement, arrange, visits_observed
 from icqf.io.modelfile import StoredModel, damage_refused, read_model, write_model
-from icqf.solvers.penalties import L1
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Factorization
+from icqf.stated import Learned, problem_of, state
 
 Array = NDArray[Any]
 
@@ -203,7 +203,8 @@ smallest_category, random_state, callback
                 "compared; choose 'range'.",
                 value="variance",
             )
-        return state_visits(self, X)
+        source = Visits(self, X)
+        return source.statement(state(self._inner(), source))
 
     def solve(self, statement: VisitStatement) -> Factorization:
         """The best factorization of a stated problem, with this model's k, β and smoothness."""
@@ -228,7 +229,7 @@ smallest_category, random_state, callback
     def scores_of_fit(self, statement: VisitStatement, found: Factorization) -> pd.DataFrame:
         """Scores (n, k) of all participants of the table that the model was just fitted to."""
         scores = np.full((len(statement.names), len(found.factors.scores)), np.nan)
-        scores[statement.stated.answered] = found.factors.scores.T
+        scores[statement.stated.kept] = found.factors.scores.T
         return pd.DataFrame(scores, index=statement.names, columns=self.get_feature_names_out())
 
     def _inner(self) -> ICQF:
@@ -280,24 +281,19 @@ smallest_category, random_state, callback
             )
         table = replace(table, answers=table.answers[self.items_])
         arranged = arrange(self, table, self.bins_, within_bin=self.within_bin)
-        ranges = self.item_range_.to_numpy()
+        ranges, answered = self.item_range_.to_numpy(), arranged.answered
         check_ranges(arranged.answers, ranges, self.items_, arranged.names[arranged.participant])
-        work = working_matrix(arranged.answers, ranges, self.model_.dtype_)
-        filled = observed_rows(arranged.answers)
-        answered = np.bincount(arranged.participant, weights=filled, minlength=len(arranged.names)) > 0
         if not answered.all():
             warn_of_empty_rows(list(arranged.names), answered, consequence="their scores are NaN")
-        confounds = table.confounds_of(arranged.first)
-        design = self.model_.confound_encoder_.transform(confounds, n_rows=len(arranged.names))
-        scores = np.full((len(arranged.names), len(self.model_.components_)), np.nan)
+        encoder, inner = self.model_.confound_encoder_, self.model_
+        design = encoder.transform(table.confounds_of(arranged.first), n_rows=len(arranged.names))
+        scores = np.full((len(arranged.names), len(inner.components_)), np.nan)
         if answered.any():
-            problem = visit_problem(
-                arranged, work, design, None, answered, filled, ranges, len(self.bins_), self.model_.dtype_
-            )
-            problem = replace(problem, penalty=L1(float(self.beta)))
-            scale = self.model_.item_scale_
-            problem = problem if (scale == 1).all() else problem.scaled(scale)
-            scores[answered] = self.model_.solve_scores(problem).T
+            learned = Learned(ranges, encoder, inner.dtype_)
+            visits = visits_observed(arranged, learned, design, None, len(self.bins_))
+            problem = problem_of(inner, visits, inner.item_range_.to_numpy(), encoder)
+            problem = problem if (inner.item_scale_ == 1).all() else problem.scaled(inner.item_scale_)
+            scores[answered] = inner.solve_scores(problem).T
         return pd.DataFrame(scores, index=arranged.names, columns=self.get_feature_names_out())
 
     def courses(self, X: Any = None, *, n_resamples: int = 100, n_jobs: int | None = None) -> pd.DataFrame:

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from icqf.data.confounds import ConfoundEncoder
-from icqf.data.disclosure import INTERCEPT, leave_out_few, left_out, refuse_few_answers
+from icqf.data.disclosure import refuse_few_answers
 from icqf.data.parameters import parameter_error
 from icqf.data.questionnaire import StoredCodebook
 from icqf.data.scales import number
-from icqf.data.validate import (
-    check_items,
-    check_ranges,
-    item_ranges,
-    item_weights,
-    named_answers,
-    numeric_table,
-    observed_rows,
-    warn_of_empty_rows,
-    working_matrix,
-)
+from icqf.data.validate import check_ranges, named_answers, numeric_table, observed_rows, working_matrix
 from icqf.data.visits import (
     FEWEST_IN_BIN,
     FEWEST_ITEMS,
@@ -37,12 +26,11 @@ from icqf.data.visits import (
 )
 from icqf.errors import Advice, InputError, InputWarning, counted, listed
 from icqf.solvers.observations import VisitObservations
-from icqf.solvers.penalties import L1
-from icqf.solvers.problem import Bounds, Problem
-from icqf.solvers.scaling import weighed
-from icqf.stated import SMALL_TABLE, StatedProblem
+from icqf.solvers.problem import Problem
+from icqf.stated import CellCounts, Learned, Source, StatedProblem
 
 if TYPE_CHECKING:
+    from icqf.estimator import ICQF
     from icqf.extensions.longitudinal import LongitudinalICQF
 
 Array = NDArray[Any]
@@ -75,6 +63,21 @@ class Arranged:
     items: list[str]
     first: Array
     combined: int
+
+    @property
+    def n_given(self) -> Array:
+        """How many items were answered at each visit (V,)."""
+        return np.asarray((~np.isnan(self.answers.astype(np.float64))).sum(axis=1))
+
+    @property
+    def filled(self) -> Array:
+        """At which visits (V,) anything was answered."""
+        return observed_rows(self.answers)
+
+    @property
+    def answered(self) -> Array:
+        """Which participants (n,) answered anything."""
+        return np.bincount(self.participant, weights=self.filled, minlength=len(self.names)) > 0
 
 
 def arrange(model: Any, table: VisitTable, bins: AgeBins, *, within_bin: str) -> Arranged:
@@ -150,9 +153,8 @@ def gap_table(arranged: Arranged, bins: AgeBins) -> pd.DataFrame:
         By bin: participants ``seen`` and ``not_seen`` (gaps by design), answers ``asked`` for at the visits
         that took place, ``given``, and ``unanswered`` (gaps by non-response).
     """
-    given = (~np.isnan(arranged.answers.astype(np.float64))).sum(axis=1)
     seen = np.bincount(arranged.bin, minlength=len(bins))
-    answered = np.bincount(arranged.bin, weights=given, minlength=len(bins)).astype(int)
+    answered = np.bincount(arranged.bin, weights=arranged.n_given, minlength=len(bins)).astype(int)
     asked = seen * len(arranged.items)
     table = {
         "seen": seen,
@@ -193,104 +195,111 @@ class VisitStatement:
         return self.stated.problem
 
 
-def state_visits(model: LongitudinalICQF, X: Any) -> VisitStatement:
-    """The problem that a model's settings and these visits make."""
-    table = VisitTable.of(X, participant=model.participant, age=model.age, confounds=model.confounds)
-    again = len(set(table.participant)) < len(table.participant)
-    bins = age_bins(
-        table.age,
-        model.bins,
-        binning=model.binning,
-        participant=table.participant if again else None,  # if nobody came twice, that is what to say first
-        fewest=max(FEWEST_IN_BIN, int(model.smallest_category)),
-    )
-    arranged = arrange(model, table, bins, within_bin=model.within_bin)
-    _refuse_unlinked(arranged, bins)
-    items, answers = arranged.items, arranged.answers
-    if len(items) < FEWEST_ITEMS:
-        raise InputError(
-            f"The table has {counted(len(items), 'item')} ({listed(items)}); a longitudinal model needs at "
-            f"least {FEWEST_ITEMS}, as a factor is what several items share.",
-            code="few-items",
+class Visits(Source):
+    """A table of visits, arranged by participants and bins."""
+
+    named = True
+    observations: VisitObservations
+
+    def __init__(self, model: LongitudinalICQF, X: Any) -> None:
+        table = VisitTable.of(X, participant=model.participant, age=model.age, confounds=model.confounds)
+        self._model, self._table = model, table
+
+    def look(self, model: ICQF) -> tuple[Any, Array, Any]:
+        own, table = self._model, self._table
+        again = len(set(table.participant)) < len(table.participant)
+        self.bins = age_bins(
+            table.age,
+            own.bins,
+            binning=own.binning,
+            participant=table.participant if again else None,  # if nobody came twice, that is said first
+            fewest=max(FEWEST_IN_BIN, int(own.smallest_category)),
         )
-    declared = table.ranges if model.item_range is None else model.item_range
-    ranges = item_ranges(declared, items, answers)
-    check_ranges(answers, ranges, items, arranged.names[arranged.participant])
-    dtype = np.dtype("float64" if answers.size <= SMALL_TABLE else "float32")
-    if model.dtype != "auto":
-        dtype = np.dtype(model.dtype)
-    work = working_matrix(answers, ranges, dtype)
-    filled = observed_rows(answers)
-    answered = np.bincount(arranged.participant, weights=filled, minlength=len(arranged.names)) > 0
-    if not answered.all():
-        warn_of_empty_rows(list(arranged.names), answered, consequence="kept out of the fit")
-    if arranged.combined:
-        _warn_of_combined(arranged, model.within_bin)
-    check_items(work, items)
-    confounds = table.confounds_of(arranged.first)
-    encoder = ConfoundEncoder(
-        ranges=model.confound_ranges,
-        intercept=model.intercept,
-        missing=model.missing_confounds,
-        smallest_category=model.smallest_category,
-    ).fit(confounds, weights=answered.astype(float))
-    design = encoder.transform(confounds, n_rows=len(arranged.names))
-    weights = _made_up(arranged, work) if model.weigh_nonresponse else None
-    work = _without_few_answers(work, arranged, bins, design, weights, encoder)
-    filled = np.asarray((work >= 0).any(axis=1))
-    answered = np.bincount(arranged.participant, weights=filled, minlength=len(arranged.names)) > 0
-    _warn_of_empty_columns(work, arranged, bins)
-    problem = visit_problem(arranged, work, design, weights, answered, filled, ranges, len(bins), dtype)
-    problem = Problem(
-        problem.observations,
-        problem.span,
-        problem.bounds,
-        L1(float(model.beta)),
-        partitions=encoder.partitions,
-        intercept=len(encoder.names) - 1 if model.intercept else None,
-    )
-    item_weight = item_weights(model.item_weight, items)
-    if isinstance(item_weight, np.ndarray):
-        item_weight = np.tile(item_weight, len(bins))
-    stated = StatedProblem(
-        weighed(problem, item_weight).with_smoothness(float(model.smoothness)),
-        answered,
-        answered,
-        list(arranged.names),
-        tuple(column_names(items, bins)),
-        True,
-        np.tile(ranges, (len(bins), 1)),
-        encoder,
-        answers[filled] if declared is None else None,
-    )
-    codebook = StoredCodebook(table.items, table.participant_name, table.confound_items)
-    return VisitStatement(stated, bins, tuple(items), arranged.names, gap_table(arranged, bins), codebook)
+        self.repeats = len(self.bins)
+        self.arranged = arranged = arrange(own, table, self.bins, within_bin=own.within_bin)
+        self.items, self.rows, self.size = arranged.items, list(arranged.names), arranged.answers.size
+        self.confounds = table.confounds_of(arranged.first)
+        _refuse_unlinked(arranged, self.bins)
+        if len(self.items) < FEWEST_ITEMS:
+            raise InputError(
+                f"The table has {counted(len(self.items), 'item')} ({listed(self.items)}); a longitudinal "
+                f"model needs at least {FEWEST_ITEMS}, as a factor is what several items share.",
+                code="few-items",
+            )
+        declared = table.ranges if own.item_range is None else own.item_range
+        self.given = arranged.answers if declared is None else None
+        return declared, arranged.answers, None
+
+    def check(self, ranges: Array) -> Array:
+        arranged = self.arranged
+        check_ranges(arranged.answers, ranges, self.items, arranged.names[arranged.participant])
+        if arranged.combined:
+            _warn_of_combined(arranged, self._model.within_bin)
+        return arranged.answered
+
+    def observe(self, learned: Learned, design: Array, weights: Array | None, kept: Array) -> None:
+        if self._model.weigh_nonresponse:
+            weights = _made_up(self.arranged)
+        self.given = None if self.given is None else self.given[self.arranged.filled]
+        self.observations = visits_observed(self.arranged, learned, design, weights, len(self.bins))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(column_names(self.items, self.bins))
+
+    def refuse_few(self, counts: CellCounts, few: Array, *, limit: int, weighted: bool) -> None:
+        gone = (counts.by_category[0, -1] == 0).reshape(len(self.bins), -1).all(axis=0)  # in every bin
+        refuse_few_answers(gone[None], self.items, limit=limit)
+
+    def without_emptied(self, number: int) -> Array | None:
+        visits = self.observations
+        filled = np.asarray(visits.observed.any(axis=1))
+        answered = np.bincount(visits.participant, weights=filled, minlength=visits.n) > 0
+        self.observations = visits.of_visits(answered, filled)
+        self.given = None if self.given is None else self.given[filled]
+        return ~answered
+
+    def statement(self, stated: StatedProblem) -> VisitStatement:
+        """The statement of a longitudinal fit, after a warning of items that nobody answered in a bin."""
+        observed = self.observations.observed
+        empty = [
+            name
+            for t in range(len(self.bins))
+            for name, any_ in zip(self.items, observed[self.observations.bin == t].any(axis=0), strict=True)
+            if not any_
+        ]
+        if empty:
+            warnings.warn(
+                InputWarning(
+                    f"{counted(len(empty), 'item')} of a bin have no answers there "
+                    f"({listed(dict.fromkeys(empty))}): such a loading is what the neighbouring bins make of "
+                    "it.",
+                    code="empty-columns",
+                ),
+                stacklevel=4,
+            )
+        table, arranged = self._table, self.arranged
+        codebook = StoredCodebook(table.items, table.participant_name, table.confound_items)
+        gaps = gap_table(arranged, self.bins)
+        stated = replace(stated, problem=stated.problem.with_smoothness(float(self._model.smoothness)))
+        return VisitStatement(stated, self.bins, tuple(self.items), arranged.names, gaps, codebook)
 
 
-def visit_problem(
-    arranged: Arranged,
-    work: Array,
-    design: Array,
-    weights: Array | None,
-    answered: Array,
-    filled: Array,
-    ranges: Array,
-    n_bins: int,
-    dtype: np.dtype[Any],
-) -> Problem:
-    """The problem of the visits with answers, of the participants who have any."""
+def visits_observed(
+    arranged: Arranged, learned: Learned, design: Array, weights: Array | None, n_bins: int
+) -> VisitObservations:
+    """The visits with answers, of the participants who have any."""
+    filled, answered = arranged.filled, arranged.answered
     place = np.cumsum(answered) - 1
-    observations = VisitObservations(
-        work[filled],
+    return VisitObservations(
+        working_matrix(arranged.answers, learned.ranges, learned.dtype)[filled],
         np.ascontiguousarray(design[answered].T),
         None if weights is None else weights[answered],
-        dtype=dtype,
+        dtype=learned.dtype,
         participant=place[arranged.participant[filled]],
         bin=arranged.bin[filled],
         bins=n_bins,
     )
-    span = np.tile(ranges[:, 1] - ranges[:, 0], n_bins)
-    return Problem(observations, span, Bounds(score=1.0, loading=span, reconstruction=span))
 
 
 def _refuse_unlinked(arranged: Arranged, bins: AgeBins) -> None:
@@ -322,68 +331,17 @@ def _warn_of_combined(arranged: Arranged, within_bin: str) -> None:
             code="combined-visits",
             remedy=Advice("Choose narrower {bins}, or {within_bin} first, last or mean."),
         ),
-        stacklevel=5,
+        stacklevel=6,
     )
 
 
-def _without_few_answers(
-    work: Array,
-    arranged: Arranged,
-    bins: AgeBins,
-    design: Array,
-    weights: Array | None,
-    encoder: ConfoundEncoder,
-) -> Array:
-    """The answers without those that so few of a category gave in a bin that the model would tell them."""
-    limit = encoder.smallest_category
-    if limit < 2:
-        return work
-    work = work.copy() if work.dtype.kind != "u" else work.astype(np.result_type(work.dtype, np.int8))
-    found, number, names = [], 0, [INTERCEPT]
-    for t in range(len(bins)):
-        rows = np.flatnonzero(arranged.bin == t)
-        who = arranged.participant[rows]
-        members, names = encoder.memberships(design[who])
-        own = work[rows]
-        cells, few = leave_out_few(own, members, None if weights is None else weights[who], limit=limit)
-        work[rows] = own
-        found.append(cells)
-        number += few
-    if number:
-        cells, columns = np.concatenate(found, axis=1), column_names(arranged.items, bins)
-        refuse_few_answers(
-            np.all(~(work >= 0), axis=0, keepdims=True), arranged.items, limit=limit
-        )  # in every bin
-        warnings.warn(left_out(cells, columns, names, number, limit=limit), stacklevel=5)
-    return work
-
-
-def _warn_of_empty_columns(work: Array, arranged: Arranged, bins: AgeBins) -> None:
-    given = work >= 0
-    empty = [
-        name
-        for t in range(len(bins))
-        for name, any_ in zip(arranged.items, given[arranged.bin == t].any(axis=0), strict=True)
-        if not any_
-    ]
-    if empty:
-        warnings.warn(
-            InputWarning(
-                f"{counted(len(empty), 'item')} of a bin have no answers there "
-                f"({listed(dict.fromkeys(empty))}): such a loading is what the neighbouring bins make of it.",
-                code="empty-columns",
-            ),
-            stacklevel=5,
-        )
-
-
-def _made_up(arranged: Arranged, work: Array) -> Array:
+def _made_up(arranged: Arranged) -> Array:
     """Weights (n,): what each participant was asked over what they answered, at the visits that took place.
 
     Whoever leaves questions open at a visit then counts as much as who answers them all; a visit that did not
     take place counts for nothing, as before.
     """
-    n, p = len(arranged.names), work.shape[1]
-    given = np.bincount(arranged.participant, weights=(work >= 0).sum(axis=1), minlength=n)
+    n, p = len(arranged.names), len(arranged.items)
+    given = np.bincount(arranged.participant, weights=arranged.n_given, minlength=n)
     asked = np.bincount(arranged.participant, minlength=n) * float(p)
     return np.minimum(asked / np.maximum(given, 1.0), HEAVIEST)

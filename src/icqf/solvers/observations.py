@@ -342,6 +342,19 @@ class VisitObservations(Observations):
     def _part(self, rows: slice) -> Observations:
         return self.take(np.arange(rows.start, rows.stop))
 
+    def of_visits(self, participants: Array, visits: Array) -> VisitObservations:
+        """These visits (V,) alone, all of which are of these participants (n,)."""
+        place = np.cumsum(participants) - 1
+        return replace(
+            self,
+            answers=self.answers[visits],
+            hidden=None if self.hidden is None else self.hidden[visits],
+            design=np.ascontiguousarray(self.design[:, participants]),
+            weights=None if self.weights is None else self.weights[participants],
+            participant=place[self.participant[visits]],
+            bin=self.bin[visits],
+        )
+
     def shuffled(self, rng: np.random.Generator) -> VisitObservations:
         """With each participant's visits dealt anew to the bins that the participant was seen in."""
         order = np.lexsort((rng.random(len(self.participant)), self.participant))
