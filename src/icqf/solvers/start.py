@@ -130,7 +130,7 @@ class Spectrum:
             self._n_left += scaled.shape[1]
 
 
-class Source(Protocol):
+class RawScores(Protocol):
     """Where the raw scores of a start come from."""
 
     def of(self, block: Block, held: Held) -> Array:
@@ -186,7 +186,7 @@ class Sizes(Adding):
 class Measure:
     """Add up how large raw scores are."""
 
-    source: Source
+    source: RawScores
 
     def __call__(self, block: Block, held: Held) -> tuple[Held, Sizes]:
         raw = self.source.of(block, held)
@@ -209,7 +209,7 @@ class GramSums(Adding):
 class Place:
     """Place the participants at the positive part of raw scores times `scale` (k,), no higher than `top`."""
 
-    source: Source
+    source: RawScores
     scale: Array
     top: float | None
     filling: Filling
@@ -287,7 +287,7 @@ def begin(
     return loadings
 
 
-def nndsvd(spectrum: Spectrum, k: int) -> tuple[Source, Array]:
+def nndsvd(spectrum: Spectrum, k: int) -> tuple[RawScores, Array]:
     """Non-negative double SVD: of each singular pair, the heavier of its two signed halves."""
     found = min(k, len(spectrum.singular))
     mixing, Q = np.zeros((found, k)), np.zeros((k, spectrum.problem.m))
@@ -304,7 +304,7 @@ def nndsvd(spectrum: Spectrum, k: int) -> tuple[Source, Array]:
     return Projected(mixing), Q
 
 
-def rotated(spectrum: Spectrum, k: int) -> tuple[Source, Array]:
+def rotated(spectrum: Spectrum, k: int) -> tuple[RawScores, Array]:
     """Positive part of the varimax-rotated SVD of centred answers."""
     found = min(k, len(spectrum.singular))
     loadings = spectrum.right[:, :found] * spectrum.singular[:found]
@@ -346,7 +346,7 @@ def settle(problem: Problem, start: Factors, *, raw: bool = True) -> Factors:
 
 
 def _settled(
-    problem: Problem, rows: Rows, source: Source, Q: Array, means: Array, *, raw: bool = True
+    problem: Problem, rows: Rows, source: RawScores, Q: Array, means: Array, *, raw: bool = True
 ) -> Array:
     """Place the participants at scores inside the bounds, and fit loadings (K, m) to them."""
     bounds, k = problem.bounds, len(Q)
@@ -368,7 +368,7 @@ def _settled(
     return Q
 
 
-def _scale(problem: Problem, rows: Rows, source: Source, Q: Array) -> Array:
+def _scale(problem: Problem, rows: Rows, source: RawScores, Q: Array) -> Array:
     """What raw scores are multiplied by (k,)."""
     sizes: Sizes = rows.apply(Measure(source))
     if problem.bounds.score is not None:
