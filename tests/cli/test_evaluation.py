@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from icqf.datasets import make_cohort
+from icqf.evaluation import ICQFMethod
 from icqf.io import write_codebook
 
 pytestmark = pytest.mark.slow
@@ -36,6 +37,21 @@ def test_a_study_of_ones_own_from_the_command_line(run, own, tmp_path):
     found = run("diagnosis", *usual, "--labels", "adhd", "phobia", "--methods", "icqf", "subscales")
     assert found.exit_code == 0, found.stderr
     assert set(pd.read_csv(tmp_path / "diagnosis-study-labelled.csv")["label"]) == {"adhd", "phobia"}
+
+
+def test_more_splits_add_to_a_first_look(run, own, tmp_path, monkeypatch):
+    usual = (own / "answers.csv", "--codebook", own / "items.csv", "--id", "participant", "--out", tmp_path)
+    usual += ("--methods", "icqf", "--n-components", 3, "--beta", 0.2, "--sizes", 0.4, "--quiet")
+    assert run("stability", *usual, "--splits", 1).exit_code == 0
+    first, fitted = pd.read_csv(tmp_path / "stability-study.csv"), []
+    fit = ICQFMethod.fit
+    monkeypatch.setattr(
+        ICQFMethod, "fit", lambda self, training, **seed: fitted.append(1) or fit(self, training, **seed)
+    )
+    assert run("stability", *usual, "--splits", 3, "--force").exit_code == 0
+    both = pd.read_csv(tmp_path / "stability-study.csv")
+    assert len(fitted) == 2 * 2  # the part and the development set, of two more splits
+    pd.testing.assert_frame_equal(both[both["split"] == 0], first)
 
 
 def test_diagnosis_of_ones_own_study_needs_labels(run, own, tmp_path):

@@ -48,10 +48,19 @@ def test_wins_ties_and_losses_are_told_apart(table):
 
 
 def test_equal_values_and_missing_ones_are_no_difference():
-    table = pd.DataFrame({"split": [0, 0, 1, 1], "method": ["ICQF", "FA"] * 2, "auc": 0.7, "size": 0.8})
+    splits = np.repeat(range(7), 2)
+    table = pd.DataFrame({"split": splits, "method": ["ICQF", "FA"] * 7, "auc": 0.7, "size": 0.8})
     assert compare_methods(table, "auc")["verdict"].tolist() == ["no difference"]
-    gappy = table.assign(auc=[0.7, np.nan, 0.8, 0.7])
-    assert compare_methods(gappy, "auc")["n_splits"].tolist() == [1]
+    gappy = table.assign(auc=[0.7, np.nan, *[0.8, 0.7] * 6])
+    assert compare_methods(gappy, "auc")["n_splits"].tolist() == [6]
+
+
+def test_few_splits_cannot_tell_a_difference():
+    """Six wins of six have p = 1/64, seven of seven p = 1/128."""
+    fa = pd.DataFrame({"split": range(7), "method": "FA", "auc": 0.7, "size": 0.8})
+    both = pd.concat([fa.assign(method="ICQF", auc=0.8), fa])
+    assert compare_methods(both, "auc")["verdict"].tolist() == ["better"]
+    assert compare_methods(both[both["split"] < 6], "auc")["verdict"].tolist() == ["too few splits"]
 
 
 def test_an_unknown_method_is_refused(table):

@@ -20,7 +20,7 @@ from solving import solved, with_answers
 
 def problem_with(missing, *, weights=None, **options):
     data = make_synthetic(60, 20, 3, noise=0.3, missing=missing, confounded=True, random_state=1)
-    model = ICQF(3, item_range=(0, 100), dtype="float64", **options)
+    model = ICQF(3, item_range=(0, 100), dtype="float64", smallest_category=1, **options)
     return model.state(data.answers, confounds=data.confounds, sample_weight=weights).problem
 
 

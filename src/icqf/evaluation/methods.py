@@ -6,7 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -99,7 +99,8 @@ class ICQFMethod(Method):
     Parameters
     ----------
     n_components, betas : sequence
-        Candidates; one of each leaves nothing to choose, and the model is fitted at once.
+        Candidates; one of each leaves nothing to choose, and the model is fitted at once. For `n_components`
+        also "auto": those around the number that parallel analysis suggests, as for `icqf.ICQFCV`.
     n_splits : int
         Folds of the cross-validation.
     bounded : bool
@@ -119,7 +120,7 @@ class ICQFMethod(Method):
     (119, 8)
     """
 
-    n_components: tuple[int, ...] = FACTORS
+    n_components: tuple[int, ...] | Literal["auto"] = FACTORS
     betas: tuple[float, ...] = BETAS
     n_splits: int = 10
     bounded: bool = True
@@ -134,9 +135,11 @@ class ICQFMethod(Method):
         options = {"smallest_category": 1, **dict(self.parameters), "random_state": random_state}
         model = ICQF() if self.bounded else L1NMF()
         model.set_params(**{name: value for name, value in options.items() if name in model.get_params()})
-        ks = [k for k in self.n_components if k <= min(training.answers.shape)]
+        ks: Any = self.n_components
+        if ks != "auto":
+            ks = [k for k in ks if k <= min(training.answers.shape)]
         given = training if self.bounded else training.with_confounds(None)
-        if len(ks) == 1 and len(self.betas) == 1:
+        if ks != "auto" and len(ks) == len(self.betas) == 1:
             model.set_params(n_components=ks[0], beta=self.betas[0]).fit(given)
         else:
             search = ICQFCV(

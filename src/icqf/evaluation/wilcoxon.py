@@ -44,7 +44,8 @@ def compare_methods(
     -------
     DataFrame
         Columns of `by`, ``against``, ``n_splits``, ``difference`` (mean), ``p_better``, ``p_worse``,
-        ``q_better``, ``q_worse`` (adjusted) and ``verdict`` (better, worse or no difference).
+        ``q_better``, ``q_worse`` (adjusted) and ``verdict`` (better, worse, no difference, or too few splits:
+        with fewer than 7, not even a difference in every split is below an `alpha` of 0.01).
 
     Notes
     -----
@@ -79,7 +80,9 @@ def compare_methods(
     for side in ("better", "worse"):
         tests[f"q_{side}"] = stats.false_discovery_control(tests[f"p_{side}"]) if len(tests) else []
     tests["verdict"] = np.select(
-        [tests["q_better"] <= alpha, tests["q_worse"] <= alpha], ["better", "worse"], "no difference"
+        [tests["q_better"] <= alpha, tests["q_worse"] <= alpha, 0.5 ** tests["n_splits"] > alpha],
+        ["better", "worse", "too few splits"],
+        "no difference",
     )
     return tests
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.parameters import BETAS
@@ -35,7 +35,7 @@ class Design:
     sizes : tuple of float
         Training sets as shares of the development set.
     n_components, betas : tuple
-        Candidates of ICQF and ℓ1-NMF.
+        Candidates of ICQF and ℓ1-NMF; `n_components` may be "auto", as for `icqf.ICQFCV`.
     rule : {"min", "one_se", "stable"}
         How their cross-validation chooses.
     parameters : tuple of (name, value)
@@ -59,7 +59,7 @@ class Design:
     out: Path
     n_splits: int = 30
     sizes: tuple[float, ...] = SIZES
-    n_components: tuple[int, ...] = FACTORS
+    n_components: tuple[int, ...] | Literal["auto"] = FACTORS
     betas: tuple[float, ...] = BETAS
     rule: str = "min"
     parameters: tuple[tuple[str, Any], ...] = ()
@@ -145,6 +145,7 @@ def evaluate_study(
     ConfoundEncoder(ranges=ranges, smallest_category=limit).fit(study.questionnaire.confounds)
     planned = Design(
         out,
+        n_components=options.n_components or "auto",
         betas=options.beta or BETAS,
         rule=options.rule,
         n_folds=options.n_splits,
@@ -154,8 +155,6 @@ def evaluate_study(
         n_jobs=options.jobs,
         **design,
     )
-    if options.n_components:
-        planned = replace(planned, n_components=options.n_components)
     started, clock = datetime.now(UTC), time.perf_counter()
 
     def account() -> dict[str, Any]:

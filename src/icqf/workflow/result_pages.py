@@ -19,7 +19,7 @@ from icqf.report.markdown import markdown_table, safe
 from icqf.workflow.evaluation import Design
 
 Found = TypeVar("Found", bound=DiagnosticAUC | Stability)
-WORDS = {"better": "ICQF better", "worse": "ICQF worse", "no difference": "no difference"}
+WORDS = {"better": "ICQF better", "worse": "ICQF worse"}  # of a verdict; others as they are
 
 
 def share(size: float) -> str:
@@ -98,6 +98,8 @@ def candidates(design: Design) -> str:
     'k from 2 to 16, β from 0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5'
     """
     ks, betas = design.n_components, ", ".join(f"{beta:g}" for beta in design.betas)
+    if ks == "auto":
+        return f"k around the number that parallel analysis suggests, β from {betas}"
     whole = len(ks) > 2 and list(ks) == list(range(ks[0], ks[-1] + 1))
     factors = f"{ks[0]} to {ks[-1]}" if whole else ", ".join(map(str, ks))
     return f"k from {factors}, β from {betas}"
@@ -127,6 +129,8 @@ def about_tests(design: Design, what: str = "this sample") -> str:
     return (
         "Tests are one-sided Wilcoxon signed-rank tests over splits with a false discovery rate of 0.01; "
         f"splits of one study share participants, so a verdict is about {what}."
+        + " Fewer than 7 splits are too few for them, and a paper wants 30."
+        * (design.n_splits < 7)
     )
 
 
@@ -214,7 +218,7 @@ def table_of_tests(tests: pd.DataFrame) -> str:
             f"{row['difference']:+.3f}",
             shown_p(row["q_better"], ALPHA),
             shown_p(row["q_worse"], ALPHA),
-            WORDS[row["verdict"]],
+            WORDS.get(row["verdict"], row["verdict"]),
         ]
         for row in tests.to_dict("records")
     ]
@@ -237,6 +241,7 @@ def verdict(tests: pd.DataFrame, what: str) -> str:
     for word, phrase in (
         ("better", f"{what} is better with ICQF than with"),
         ("no difference", "no difference can be told from"),
+        ("too few splits", "the splits are too few to test ICQF against"),
         ("worse", f"{what} is worse with ICQF than with"),
     ):
         found = tests[tests["verdict"] == word].groupby("against", sort=False)
@@ -249,7 +254,7 @@ def verdict(tests: pd.DataFrame, what: str) -> str:
 
 def _place(other: str, part: pd.DataFrame, *, sized: bool) -> str:
     details = [f"at {_sizes(part['size'])}"] if sized else []
-    if part["verdict"].iloc[0] != "no difference":
+    if part["verdict"].iloc[0] in WORDS:
         amounts = sorted({f"{abs(value):.3f}" for value in part["difference"]})
         details.append(f"by {'–'.join(dict.fromkeys([amounts[0], amounts[-1]]))}")
     return f"{other} ({'; '.join(details)})" if details else other

@@ -35,7 +35,8 @@ def evaluation_options(methods: Sequence[str], *, out: str, labels: str) -> Call
             "--n-components",
             cls=ManyOption,
             metavar="K",
-            help="Numbers of factors to choose from, such as 2-16; one fixes it.  [default: 2-16]",
+            help="Numbers of factors to choose from, such as 2-16; one fixes it. By default those around the "
+            "number that parallel analysis suggests.  [default: auto]",
         ),
         click.option(
             "--beta",
@@ -51,7 +52,12 @@ def evaluation_options(methods: Sequence[str], *, out: str, labels: str) -> Call
             default=(0.8, 0.6, 0.4, 0.2),
             help="Training sets, as shares of the development set.",
         ),
-        click.option("--splits", default=30, type=click.IntRange(1), help="How often the study is divided."),
+        click.option(
+            "--splits",
+            default=3,
+            type=click.IntRange(1),
+            help="How often the study is divided: a few for a first look; a paper wants 30.",
+        ),
         job_options(out),
     ]
 
