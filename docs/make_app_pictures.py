@@ -76,7 +76,7 @@ def main() -> None:
             page.get(f"http://{server.host}/")
             press(page, "Try the demo")
             until(lambda: page.find_elements("id", "analysed"))
-            press(page, "Go on to the fit")
+            press(page, "Continue to the fit")
             press(page, "Begin the fit")
             until(lambda: "about" in page.find_element("class name", "said").text)
             picture(page, "app-fit.png", height=420)

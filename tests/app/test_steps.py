@@ -65,10 +65,10 @@ def members(leader):
 def test_what_is_found_can_be_mended_by_one_click_each(server):
     run = server.opened(content=messy())
     page = server.page(f"/runs/{run}/check")
-    assert "Must be fixed" in page.text and "Go on to the fit" not in page.text
+    assert "Must be fixed" in page.text and "Continue to the fit" not in page.text
     remedy(server, run, "Read 999 as missing")
     page = remedy(server, run, "Reverse q03")
-    assert "Go on to the fit" in page.text and "Must be fixed" not in page.text
+    assert "Continue to the fit" in page.text and "Must be fixed" not in page.text
     found = options_of(server, run)
     assert found.missing_codes == (999.0,) and found.reverse == ("q03",)
 
@@ -140,13 +140,13 @@ def test_confounds_come_from_a_table_of_participants_and_settings_are_forgotten(
     server.post(f"/runs/{run}/columns", {"confounds": "age", "confound_ranges": "age=5:21", "groups": "site"})
     found = options_of(server, run)
     assert (found.confounds, found.confound_ranges, found.groups) == (("age",), (("age", 5.0, 21.0),), "site")
-    assert "Go on to the fit" in server.page(f"/runs/{run}/check").text
+    assert "Continue to the fit" in server.page(f"/runs/{run}/check").text
     server.post(f"/runs/{run}/columns", {"confounds": "nobody"})
     page = server.page(f"/runs/{run}/check").text
     assert "Must be fixed" in page and "Forget all settings" in page
     server.post(f"/runs/{run}/reset")
     assert options_of(server, run).confounds == () and options_of(server, run).participants is not None
-    assert "Go on to the fit" in server.page(f"/runs/{run}/check").text
+    assert "Continue to the fit" in server.page(f"/runs/{run}/check").text
 
 
 # --- fit --------------------------------------------------------------------------------------------------

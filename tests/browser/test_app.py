@@ -79,7 +79,7 @@ class Tab:
 
     def begin(self, k="2", beta="0.1"):
         """Begin a fit with quick settings."""
-        self.press("Go on to the fit")
+        self.press("Continue to the fit")
         self.unfold()
         for name, value in (("n_components", k), ("beta", beta), ("bootstrap", "0")):
             self.fill(name, value)
@@ -142,7 +142,7 @@ def test_the_demo_from_the_first_page_to_names(tab, axe):
     tab.wait(".grid")
     look_around("codebook")
     tab.browser.back()
-    tab.press("Go on to the fit")
+    tab.press("Continue to the fit")
     tab.wait("[name='n_components']")
     tab.unfold()
     look_around("fit")
@@ -256,7 +256,7 @@ def test_the_keyboard_is_enough(tab, tmp_path):
     reach("Try the demo").send_keys(Keys.ENTER).perform()
     tab.wait("#analysed")
     reach("Skip to the content").send_keys(Keys.ENTER).perform()
-    reach("Go on to the fit").send_keys(Keys.ENTER).perform()
+    reach("Continue to the fit").send_keys(Keys.ENTER).perform()
     tab.wait("[name='n_components']")
     reach("Begin the fit").send_keys(Keys.ENTER).perform()
     tab.wait("h1", "Fitting")

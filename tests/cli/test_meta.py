@@ -267,3 +267,11 @@ def test_ids_that_files_write_differently_are_told(run, study, tmp_path):
     assert "are written differently in different instruments" in done.stderr
     usual = run("meta", study, *GIVEN, "--no-compare", "--out", tmp_path / "usual")
     assert usual.exit_code == 0 and "written differently" not in usual.stderr
+
+
+def test_instruments_that_do_not_go_together_have_no_meta_factor(run, study, tmp_path):
+    """With a penalty that leaves no loading, none is announced, and nobody is told to lower --beta."""
+    words = ("--n-components", "2", "--beta", "0.1", "--n-meta", "2", "--meta-beta", "1000")
+    done = run("meta", study, *words, "--out", tmp_path / "results")
+    assert done.exit_code == 0 and done.stdout.startswith("No meta-factor was found"), done.output
+    assert "Lower --beta" not in done.stderr and "behind" not in done.stdout.splitlines()[0]

@@ -19,7 +19,7 @@ def test_from_a_model(run, results, tmp_path):
     page = (out / "plan.md").read_text()
     assert page.startswith("# How many participants?") and "holds nobody's scores" in page
     account = json.loads((out / "provenance.json").read_text())
-    assert account["result"]["sentence"] in result.stdout
+    assert account["result"]["sentence"] in result.stdout and "lower limits" in result.stdout
     assert account["options"]["sizes"] == [40, 80]
     needed = pd.read_csv(out / "factors.csv", index_col=0)["n80"]
     for name, factor in (("Factor 1", "factor1"), ("Factor 2", "factor2")):

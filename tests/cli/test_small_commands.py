@@ -166,3 +166,21 @@ def test_demo_names_the_package_it_needs(run, tmp_path, monkeypatch, left_behind
     result = run("demo", "--data", data, "--out", tmp_path / "demo")
     assert result.exit_code == 2 and "pip install" in result.stderr
     assert left_behind() == []
+
+
+def test_confounds_are_not_mentioned_where_there_are_none(run, files, tmp_path):
+    words = (
+        "--n-components",
+        "2",
+        "--beta",
+        "0.1",
+        "--bootstrap",
+        "0",
+        "--no-report",
+        "--out",
+        tmp_path / "out",
+    )
+    fitted = run("fit", files / "answers.csv", "--codebook", files / "items.csv", *words)
+    assert "of the variance of the answers." in fitted.stdout and "the confounds" not in fitted.stdout, (
+        fitted.output
+    )

@@ -220,8 +220,8 @@ def test_an_item_that_few_answered_is_refused(answers, participants):
     table = answers.astype(float)
     table.iloc[4:, 3] = np.nan
     message = (
-        r"^Item 'q3' was answered by fewer than 20 participants: the model would tell their answers\. Leave "
-        r"the item out, or, for a model that is not shared, add smallest_category=1\.$"
+        r"^Item 'q3' was answered by fewer than 20 participants: the model would reveal their answers\. "
+        r"Leave the item out, or, for a model that is not shared, add smallest_category=1\.$"
     )
     with pytest.raises(InputError, match=message):
         ICQF(2, item_range=(0, 4)).fit(table)

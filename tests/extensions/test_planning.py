@@ -1,5 +1,7 @@
 """Planning: simulated studies like the model's own, found factors counted, and sizes that reach a chance."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -154,6 +156,14 @@ def test_the_sentence_for_the_grant():
     assert "90 % of the 2 factors would need more than 200 participants" in said
     assert "still found in fewer than 80 % of the studies: factor2 (30%)" in said
     assert "with 50 participants or fewer" in made_up([1, 1, 1], [1, 1, 1]).sentence
+
+
+def test_resamples_that_promise_less_are_said():
+    plain = made_up([1, 1, 1], [1, 1, 1])
+    assert plain.caution.startswith("These numbers are lower limits") and "Resamples" not in plain.caution
+    said = replace(plain, resampled=(150, 0.6)).caution
+    assert "another study of 150 participants finds 60% of the factors; the simulations say 100%." in said
+    assert "Resamples" not in replace(plain, resampled=(150, 0.97)).caution
 
 
 @pytest.mark.parametrize(

@@ -220,3 +220,15 @@ def test_weights_learned_from_answers_are_refused(demo):
 def test_one_site_is_not_pooled(sites):
     with pytest.raises(InputError, match="two sites or more"):
         pool({"A": sites["A"]})
+
+
+def test_sites_that_agree_on_nothing_are_said_to(sites):
+    m = len(sites["A"].item_range_)
+    kept = {}
+    for at, (name, model) in enumerate(sites.items()):
+        shapes = np.zeros((3, m))
+        for f in range(3):
+            shapes[f, 3 * at + f :: 9] = 1.5
+        kept[name] = changed(model, {"components": shapes})
+    (note,) = pool(kept).notes
+    assert note.startswith("The sites agree on no factor") and "Do not score" in note

@@ -43,7 +43,7 @@ def refuse_small_categories(
     more = f" (as in {len(small) - 1} more of its {len(categories)} categories)" if len(small) > 1 else ""
     raise InputError(
         f"Confound {name!r} has {counted(n, 'participant')} in the category {categories[at]!r}{by_weight}, "
-        f"fewer than {limit}{more}: the model would tell the answers of these few.",
+        f"fewer than {limit}{more}: the model would reveal the answers of these few.",
         code="small-category",
         remedy=Advice(
             "Pool the category with another one, leave the confound or these participants out, or, for a "
@@ -109,7 +109,7 @@ def refuse_few_answers(cells: Array, items: Sequence[str], *, limit: int, weight
         more = ", by their weights" if weighted else ""
         more += f" (as were {counted(len(few) - 1, 'more item')})" if len(few) > 1 else ""
         raise InputError(
-            f"Item {few[0]!r} was answered by fewer than {limit} participants{more}: the model would tell "
+            f"Item {few[0]!r} was answered by fewer than {limit} participants{more}: the model would reveal "
             "their answers.",
             code="few-answers",
             remedy=Advice(
@@ -147,7 +147,7 @@ def refuse_emptied(number: int) -> None:
     if number:
         raise InputError(
             f"{counted(number, 'participant')} answered only items that so few of their category "
-            "answered that the model would tell their answers.",
+            "answered that the model would reveal their answers.",
             code="few-answers",
             remedy=Advice(
                 "Leave these items or participants out, or, for a model that is not shared, add "

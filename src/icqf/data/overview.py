@@ -27,7 +27,7 @@ _FROM = {
 }
 # How notes of the readers begin that the overview says in its own way.
 REVERSED = (
-    "Reversed before use, being reverse-keyed",
+    "Reversed because they are reverse-keyed",
     "Reversed at your request",
     "Reversed because they run against the others",
 )

@@ -409,6 +409,6 @@ def _about_items(found: Invariance) -> str:
     )
     answered = "none is" if level.empty else f"{len(level)} {'is' if len(level) == 1 else 'are'}"
     return (
-        f"Of {counted(len(found.items), 'item')}, {loads} differently, and {answered} answered at another "
-        "level by participants with the same scores (false discovery rate of 5 %)."
+        f"Of {counted(len(found.items), 'item')}, {loads} differently, and {answered} answered higher "
+        "or lower at equal scores (false discovery rate of 5 %)."
     )

@@ -48,6 +48,9 @@ class SamplePlan:
         Simulated studies of each size.
     from_scores : bool
         Whether scores were those of a pilot's participants, rather than worked out from the model alone.
+    resampled : tuple of int and float, optional
+        The participants of the model, and the share of its factors that another study of as many is expected
+        to find, by resamples of its answers (`replication_chance`); None where the model has none.
 
     Examples
     --------
@@ -64,6 +67,25 @@ class SamplePlan:
     factors: pd.DataFrame
     n_repeats: int
     from_scores: bool
+    resampled: tuple[int, float] | None = None
+
+    @property
+    def caution(self) -> str:
+        """How far to trust it, with what resamples of the model's own answers say where they say less."""
+        said = (
+            "These numbers are lower limits: the simulated studies know no other factors than the model's. "
+            "With real answers, several times as many may be needed."
+        )
+        if self.resampled is None:
+            return said
+        n, share = self.resampled
+        simulated = float(np.interp(n, self.curve["n"], self.curve["mean"]))
+        if simulated < share + 0.05:
+            return said
+        return (
+            f"{said} Resamples of the answers behind the model suggest that another study of {n} "
+            f"participants finds {share:.0%} of the factors; the simulations say {simulated:.0%}."
+        )
 
     @property
     def sentence(self) -> str:
@@ -114,7 +136,7 @@ def plan(
     callback: Callable[[Progress], object] | None = None,
     random_state: Any = 0,
 ) -> SamplePlan:
-    """Foretell how many participants a study needs for the factors of a model to be found again.
+    """Predict how many participants a study needs for the factors of a model to be found again.
 
     Studies of several sizes are simulated from the model and fitted afresh with its number of factors and β;
     a factor is found again where the loadings of its counterpart correlate at least 0.8 with its own.
@@ -146,8 +168,8 @@ def plan(
 
     Notes
     -----
-    The simulated studies know no other factors than the model's, and its loadings are taken as true: expect
-    to need somewhat more participants than this says (docs/planning.md has a comparison).
+    The simulated studies know no other factors than the model's, and its loadings are taken as true: with
+    real answers, expect to need several times as many participants (docs/planning.md has a comparison).
 
     Examples
     --------
@@ -187,7 +209,9 @@ def plan(
     needed = {name: [needed_for(curve["n"], curve[name], chance) for chance in CHANCES] for name in
               (*names, "mean", "every")}  # fmt: skip
     factors = pd.DataFrame.from_dict(needed, orient="index", columns=["n80", "n90"]).rename_axis("factor")
-    return SamplePlan(curve, factors, n_repeats, pilot is not None)
+    chances = getattr(model, "replication_", None)  # of an ICQF
+    resampled = None if chances is None else (model.n_participants_, float(chances["chance"].mean()))
+    return SamplePlan(curve, factors, n_repeats, pilot is not None, resampled)
 
 
 def needed_for(n: Any, share: Any, chance: float) -> float:

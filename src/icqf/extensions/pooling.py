@@ -400,6 +400,11 @@ def _described(
 
 def _sentences(sites: list[str], factors: list[str], found: Array, averaged: Array, r: Array) -> list[str]:
     """Which factors were found at some sites only, and which site stands apart."""
+    if not found.any():
+        return [
+            f"The sites agree on no factor: no site's loadings correlate {FOUND:g} with those of the others. "
+            "Do not score participants with this model."
+        ]
     said = []
     for f, factor in enumerate(factors):
         at = [name for name, there in zip(sites, found[:, f], strict=True) if there]

@@ -98,8 +98,8 @@ class ShortForm:
         return (
             f"{len(self.items)} of {counted(m, 'item')}{time}: scores correlate {last['accuracy']:.3f} with "
             f"those of the full form on average over the factors, and {least:.3f} for {name}, in "
-            f"{counted(self.n_held_out, 'participant')} who had no part in the choice of items. As many "
-            f"items with the largest loadings reach {last['top_loading']:.3f}."
+            f"{counted(self.n_held_out, 'participant')} who had no part in the choice of items. The "
+            f"{len(self.items)} highest-loading items reach {last['top_loading']:.3f}."
         )
 
 

@@ -46,8 +46,8 @@ from icqf.resampling.hidden import HiddenFit
 from icqf.summary import Summary
 
 REPLICATION_WORDS = (
-    "The chance to be found again is the chance that an independent study of the same size, fitted with as "
-    "many factors, has a factor whose loadings correlate at least 0.8 with this one. It is foretold from "
+    "The replication probability is the chance that an independent study of the same size, fitted with as "
+    "many factors, has a factor whose loadings correlate at least 0.8 with this one. It is predicted from "
     "fits to resampled participants that were started afresh, by a curve learned from other studies; factors "
     "with a chance below one half are marked as fragile."
 )

@@ -297,7 +297,7 @@ def summary_page(
             "counts as "
             "found again when its chance of being found by an independent study of the same size is one "
             "half or more, "
-            "foretold by resamples of the participants; – where there were too few."
+            "predicted by resamples of the participants; – where there were too few."
         )
         picture = Picture("factors", figure, caption)  # type: ignore[arg-type]
         sections.append(Section("The instruments", [grid, about, picture]))

@@ -149,7 +149,7 @@ def page(found: Invariance, wordings: Mapping[str, str], command: str = "") -> s
         "## Items",
         "![The loadings that differ most](groups.png)",
     ]
-    for what, title in (("", "load differently"), ("level_", "are answered at another level")):
+    for what, title in (("", "load differently"), ("level_", "are answered higher or lower at equal scores")):
         part = found.items[found.items[f"{what}flagged"]].sort_values(f"{what}p")
         if part.empty:
             parts.append(f"No items {title} (false discovery rate of 5 %).")

@@ -126,6 +126,7 @@ def plan_page(found: SamplePlan, command: str = "") -> str:
         "![The chance that factors are found again](plan.png)",
         markdown_table(["participants for", "80 %", "90 %"], rows),
         f"A factor is found again when the loadings of its counterpart correlate at least {FOUND:g} with its "
-        "own. The simulated studies know no other factors than these, so plan with somewhat more.",
+        "own.",
+        safe(found.caution),
     ]
     return "\n\n".join(parts) + "\n"

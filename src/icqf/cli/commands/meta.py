@@ -83,7 +83,8 @@ def command(
         names = write_meta(fit, out, force=force)
     if quiet:
         return
-    say(fit.warnings)
+    empty = (fit.model.loadings_ == 0).to_numpy().all()
+    say(each for each in fit.warnings if not (empty and getattr(each, "code", "") == "all-zero"))
     echo(meta_text(fit.model, top=top))
     for each in fit.comparisons:
         echo(f"\n{each}")

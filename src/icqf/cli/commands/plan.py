@@ -112,5 +112,5 @@ def command(
     if quiet:
         return
     echo(found.curve.to_string(index=False, float_format="{:.2f}".format))
-    echo(f"\n{found.sentence}")
+    echo(f"\n{found.sentence}\n\n{found.caution}")
     echo(f"\nTables, figure and page are in {out}/: {', '.join(written)}")

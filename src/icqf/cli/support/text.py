@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from icqf.resampling.hidden import HiddenFit
 
 LEAST_LOADING = 0.05
+LEAST_META = 0.1
 
 
 def model_text(model: ICQF, items: Iterable[Item], *, top: int, hidden: HiddenFit | None = None) -> str:
@@ -31,6 +32,11 @@ def model_text(model: ICQF, items: Iterable[Item], *, top: int, hidden: HiddenFi
     by_factors, by_confounds = (
         table["variance_explained"].sum() for table in (summary.factors, summary.confounds)
     )
+    parts = (
+        f": the factors {shown_share(float(by_factors))}, the confounds {shown_share(float(by_confounds))}"
+        if model.confound_encoder_.columns
+        else ""
+    )
     k, n_items = counted(len(summary.factors), "factor"), counted(len(summary.items), "item")
     what = f"{k} behind {n_items}, from"
     if no_structure(hidden):
@@ -39,8 +45,7 @@ def model_text(model: ICQF, items: Iterable[Item], *, top: int, hidden: HiddenFi
         f"{what} {counted(summary.n_participants, 'participant')}; {summary.share_missing:.1%} of the "
         "answers were missing.",
         f"The model (beta {model.beta:g}) explains {shown_share(summary.variance_explained)} of the variance "
-        f"of the answers: the factors {shown_share(float(by_factors))}, the confounds "
-        f"{shown_share(float(by_confounds))}.",
+        f"of the answers{parts}.",
     ]
     doubtful = doubtful_factors(model.starts_)
     if doubtful:
@@ -91,6 +96,11 @@ def meta_text(model: MetaICQF, *, top: int) -> str:
         for item, low, high in each.item_range_.itertuples()
     }
     width = shutil.get_terminal_size((100, 24)).columns
+    if (table < LEAST_META).to_numpy().all():
+        return (
+            "No meta-factor was found: the factors of the instruments do not go together. Each instrument's "
+            "own factors are unaffected."
+        )
     lines = [
         f"{counted(table.shape[1], 'meta-factor')} behind {counted(len(table), 'factor')} of "
         f"{counted(len(model.instruments_), 'instrument')}, from "
@@ -101,9 +111,10 @@ def meta_text(model: MetaICQF, *, top: int) -> str:
         parts = [
             f"{key[0]} {str(key[1]).removeprefix('factor')} ({v:.2f})"
             for key, v in zip(strong.index, strong, strict=True)
-            if v >= 0.1
+            if v >= LEAST_META
         ]
-        lines += ["", *textwrap.wrap(f"{name}: {', '.join(parts) or 'no factor follows it'}", width)]
+        said = f"{name}: {', '.join(parts)}" if parts else f"No factor loads on {name}."
+        lines += ["", *textwrap.wrap(said, width)]
         shares = (items[name] / [spans[key] for key in items.index]).clip(upper=1)
         for key in shares.sort_values(ascending=False, kind="stable").index[:top]:
             if shares[key] > LEAST_LOADING:
