@@ -27,10 +27,10 @@ GOAL = 1.5
 STAGES = {
     "reading": ["icqf.workflow.read:read_study"],
     "looking at the data": ["icqf.cli.commands.fit:announce"],
-    "search and final fit": ["icqf.workflow.fit:ICQFCV.fit_transform"],
+    "search and final fit": ["icqf.workflow.fit:ICQFCV.fit_transform", "icqf.workflow.fit:ICQFCV.solve"],
     "replication": ["icqf.workflow.fit:replication_chance"],
     "hidden answers": ["icqf.workflow.fit:predicted_hidden"],
-    "what the report needs": ["icqf.workflow.results:build_report", "icqf.workflow.results:report_of"],
+    "what the report needs": ["icqf.workflow.results:build_report", "icqf.workflow.fit:analyse"],
     "page": ["icqf.workflow.named:write_report"],
     "figures": ["icqf.workflow.named:write_figures"],
     "Word and LaTeX": ["icqf.workflow.named:write_paper_tables"],

@@ -14,7 +14,7 @@ import numpy as np
 from _measure import best_of, heading, report, run_script
 from icqf import ICQF
 from icqf.datasets.cohort import make_cohort
-from icqf.report import build_report, write_report
+from icqf.report import analyse, report_of, write_report
 from icqf.resampling.bootstrap import bootstrap
 
 RESAMPLES, FITS, SECONDS, MEGABYTES = 100, 15.0, 10.0, 2.0
@@ -42,7 +42,7 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         clock = time.perf_counter()
-        built = build_report(model, questionnaire, n_bootstrap=0)
+        built = report_of(analyse(model, questionnaire, n_bootstrap=0))
         files = write_report(Path(folder) / "report.html", built)
         seconds, size = time.perf_counter() - clock, files[0].stat().st_size / 1e6
     print(f"  the report without bootstrap takes {seconds:.2f} s and {size:.2f} MB")

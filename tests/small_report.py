@@ -4,7 +4,7 @@ import pytest
 
 from icqf import ICQF, ICQFCV
 from icqf.datasets import load_demo
-from icqf.report import build_report
+from icqf.report import analyse, report_of
 from report_names import nasty
 
 
@@ -48,6 +48,7 @@ def names(model):
 
 @pytest.fixture(scope="session")
 def report(model, questionnaire, search, others, names):
-    return build_report(
-        model, questionnaire, search=search, names=names, n_bootstrap=20, other_models=others, random_state=3
+    return report_of(
+        analyse(model, questionnaire, search=search, n_bootstrap=20, other_models=others, random_state=3),
+        names=names,
     )

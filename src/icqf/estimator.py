@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -281,7 +282,8 @@ class ICQF(FittedModel):
         """State the problem of a fit: check parameters and data, learn names, ranges and confounds.
 
         The model itself does not change. Participants who answered nothing are left out, with a warning
-        that names them, and so are those with a weight of 0.
+        that names them, and so are those with a weight of 0. A problem that is stated already is taken as it
+        is, with this model's β.
 
         Examples
         --------
@@ -291,6 +293,8 @@ class ICQF(FittedModel):
         (3, ('item1', 'item2'))
         """
         check_parameters(self)
+        if isinstance(X, StatedProblem):
+            return replace(X, problem=X.problem.with_beta(float(self.beta)))
         return state(self, self._source(X, confounds, sample_weight))
 
     def solve(self, stated: StatedProblem) -> Factorization:

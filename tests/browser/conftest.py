@@ -12,7 +12,7 @@ import pytest
 
 from icqf import ICQF, ICQFCV
 from icqf.datasets import load_demo
-from icqf.report import build_report, write_report
+from icqf.report import analyse, report_of, write_report
 from report_names import nasty
 
 
@@ -88,13 +88,9 @@ def model(study):
 @pytest.fixture(scope="session")
 def report(study, model):
     questionnaire, search, others = study
-    return build_report(
-        model,
-        questionnaire,
-        search=search,
+    return report_of(
+        analyse(model, questionnaire, search=search, n_bootstrap=10, other_models=others),
         names={"factor2": "A rather long name <b>with</b> markup & more"},
-        n_bootstrap=10,
-        other_models=others,
     )
 
 

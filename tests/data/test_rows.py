@@ -8,7 +8,7 @@ from icqf import ICQF, ICQFCV, consensus
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.rows import refuse_other_rows
 from icqf.errors import InputError
-from icqf.report import build_report
+from icqf.report import analyse
 
 N = 40
 
@@ -51,8 +51,8 @@ def test_another_order_is_refused_everywhere(answers, participants, labels):
         refused("sample_weight", use, answers, sample_weight=weights)
     refused("groups", search.fit, answers, groups=groups)
     study = Questionnaire.of(answers, item_range=(0, 4))
-    refused("sample_weight", build_report, plain, study, sample_weight=weights)
-    refused("scores", build_report, plain, study, scores=scores.loc[sorted_.index])
+    refused("sample_weight", plain.state, study, sample_weight=weights)
+    refused("scores", analyse, plain, study, scores=scores.loc[sorted_.index])
 
 
 def test_the_same_labels_and_no_labels_are_fine(answers, participants):

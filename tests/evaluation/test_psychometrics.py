@@ -8,7 +8,7 @@ from icqf.baselines import reliability
 from icqf.datasets import load_demo
 from icqf.errors import InputError
 from icqf.evaluation import psychometrics
-from icqf.report import build_report
+from icqf.report import analyse, report_of
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_standardised_loadings_are_in_deviations(found, demo, model):
 
 
 def test_the_report_has_them_and_its_variance_adds_up(model, demo):
-    report = build_report(model, demo, n_bootstrap=10)
+    report = report_of(analyse(model, demo, n_bootstrap=10))
     p = report.psychometrics
     assert p.variance[-1].cumulative == pytest.approx(1.0, abs=1e-9)
     assert sum(row.share for row in p.variance) == pytest.approx(1.0, abs=1e-9)

@@ -32,7 +32,7 @@ from icqf.baselines import (
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import concerns_users
 from icqf.evaluation import FactorAnalysisMethod, ICQFMethod, describe_scores, stability
-from icqf.report import as_html, as_json, as_markdown, build_report
+from icqf.report import analyse, as_html, as_json, as_markdown, report_of
 
 SECONDS = 60
 RANGE = (0, 3)
@@ -227,7 +227,9 @@ def report(table, weights=None, **settings):
     model = fitted(table, weights=weights, **settings)
     low_high = tuple(model.item_range_.to_numpy()[0])
     questionnaire = Questionnaire.of(frame_of(table), item_range=low_high)
-    found = build_report(model, questionnaire, n_bootstrap=3, sample_weight=weights)
+    found = report_of(
+        analyse(model, questionnaire, n_bootstrap=3, stated=model.state(questionnaire, sample_weight=weights))
+    )
     return [as_html(found), as_markdown(found), as_json(found)]
 
 
@@ -286,7 +288,7 @@ CALLS: dict[str, Callable[..., list[Any]]] = {
     "ICQFCV": choose,
     "ICQFCV, auto": choose_by_itself,
     "consensus": average,
-    "build_report": report,
+    "analyse": report,
     "L1NMF": own_l1nmf,
     "FactorAnalysis": own_factor_analysis,
     "parallel_analysis": lambda table, **_: [parallel_analysis(table, n_iter=3, random_state=0).n_components],

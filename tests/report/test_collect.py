@@ -12,7 +12,7 @@ from icqf.baselines import FactorAnalysis
 from icqf.data.describe import missing_bands
 from icqf.errors import InputError
 from icqf.evaluation import factor_analysis_counterparts
-from icqf.report import as_html, as_json, as_markdown, build_report
+from icqf.report import analyse, as_html, as_json, as_markdown, report_of
 
 
 def test_loadings_are_the_models(report, model):
@@ -120,7 +120,7 @@ def test_no_participant_unless_asked_for(report, model, questionnaire):
     ids = list(questionnaire.answers.index)
     texts = [as_html(report), as_markdown(report), as_json(report)]
     assert not any(str(name) in text for text in texts for name in ids)
-    told = build_report(model, questionnaire, n_bootstrap=0, compare=False, with_participants=True)
+    told = report_of(analyse(model, questionnaire, n_bootstrap=0, compare=False), with_participants=True)
     assert [each.id for each in told.participants] == ids
     scores = model.transform(questionnaire.keyed_answers(), confounds=questionnaire.confounds)
     np.testing.assert_array_equal([each.scores for each in told.participants], scores)
@@ -137,12 +137,15 @@ def test_somebody_silent_and_weights(model, questionnaire):
         fitted = ICQF(2, item_range=silent.ranges()).fit(
             silent.keyed_answers(), confounds=silent.confounds, sample_weight=weights
         )
-    report = build_report(fitted, silent, n_bootstrap=4, sample_weight=weights, with_participants=True)
+    report = report_of(
+        analyse(fitted, silent, n_bootstrap=4, stated=fitted.state(silent, sample_weight=weights)),
+        with_participants=True,
+    )
     assert (report.sample.n_participants, report.sample.n_fitted) == (len(answers), len(answers) - 2)
     assert report.scores.n_scored == len(answers) - 1
     assert np.isnan(report.participants[4].scores).all()
     with pytest.raises(InputError, match="fitted to 598 participants, but 599"):
-        build_report(fitted, silent, n_bootstrap=0)
+        report_of(analyse(fitted, silent, n_bootstrap=0))
 
 
 def test_a_factor_alone_no_confounds_no_names():
@@ -153,7 +156,7 @@ def test_a_factor_alone_no_confounds_no_names():
     table = pd.DataFrame(values, columns=list("abcdef"))
     plain = Questionnaire(table, tuple(Item(name) for name in table))
     model = ICQF(1, item_range=(0, 3), intercept=False).fit(plain.keyed_answers())
-    report = build_report(model, plain, n_bootstrap=5)
+    report = report_of(analyse(model, plain, n_bootstrap=5))
     assert report.model.confounds == ()
     assert report.comparison is not None and report.fit.r_squared_hidden is None
     html = as_html(report)
@@ -169,7 +172,7 @@ def test_without_bounds_bars_stay_inside(questionnaire):
     free = {"score_max": None, "loading_max": None, "reconstruction_max": None, "penalty": "l2"}
     model = ICQF(2, item_range=questionnaire.ranges(), **free)
     model.fit(questionnaire.keyed_answers(), confounds=questionnaire.confounds)
-    html = as_html(build_report(model, questionnaire, n_bootstrap=3))
+    html = as_html(report_of(analyse(model, questionnaire, n_bootstrap=3)))
     widths = [float(width) for width in re.findall(r"width:([\d.]+)%", html)]
     assert widths and max(widths) <= 100
 
@@ -191,9 +194,9 @@ def test_references_are_whole(report):
 def test_scores_already_solved_for_are_not_solved_again(model, questionnaire, monkeypatch):
     values = model.transform(questionnaire.keyed_answers(), confounds=questionnaire.confounds)
     scores = pd.DataFrame(values, questionnaire.answers.index, model.get_feature_names_out())
-    plain = build_report(model, questionnaire, n_bootstrap=2, compare=False)
+    plain = report_of(analyse(model, questionnaire, n_bootstrap=2, compare=False))
     monkeypatch.setattr(ICQF, "transform", lambda *_, **__: pytest.fail("scores were solved again"))
-    assert build_report(model, questionnaire, n_bootstrap=2, compare=False, scores=scores) == plain
+    assert report_of(analyse(model, questionnaire, n_bootstrap=2, compare=False, scores=scores)) == plain
 
 
 def test_only_unusable_answers_leave_out_the_comparison(model, questionnaire, monkeypatch):
@@ -207,7 +210,7 @@ def test_only_unusable_answers_leave_out_the_comparison(model, questionnaire, mo
             monkeypatch.setattr(f"icqf.report.collect.{name}", run)
 
     fail(InputError("Two items are the same."))
-    told = build_report(model, questionnaire, n_bootstrap=0)
+    told = report_of(analyse(model, questionnaire, n_bootstrap=0))
     assert told.comparison.words == (
         "Factor analysis of the same answers could not be run: Two items are the same.",
     )
@@ -215,18 +218,18 @@ def test_only_unusable_answers_leave_out_the_comparison(model, questionnaire, mo
     assert "could not be run" in as_html(told) and "could not be run" in as_markdown(told)
     fail(ValueError("operands could not be broadcast together"))
     with pytest.raises(ValueError, match="broadcast"):
-        build_report(model, questionnaire, n_bootstrap=0)
+        report_of(analyse(model, questionnaire, n_bootstrap=0))
 
 
 def test_what_does_not_belong_together(model, questionnaire, names):
     with pytest.raises(InputError, match="give the questionnaire that the model was fitted to"):
-        build_report(model, questionnaire.select(["q00*"]))
+        report_of(analyse(model, questionnaire.select(["q00*"])))
     with pytest.raises(InputError, match="one name for each"):
-        build_report(model, questionnaire, names=[*names, "one more"])
+        report_of(analyse(model, questionnaire), names=[*names, "one more"])
     with pytest.raises(InputError, match="There is no factor 'factor9'"):
-        build_report(model, questionnaire, names={"factor9": "x"})
+        report_of(analyse(model, questionnaire), names={"factor9": "x"})
     with pytest.raises(InputError, match="n_bootstrap is 1"):
-        build_report(model, questionnaire, n_bootstrap=1)
+        report_of(analyse(model, questionnaire, n_bootstrap=1))
 
 
 def test_factor_analysis_of_very_many_items_is_left_out():

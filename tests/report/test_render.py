@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 from markupsafe import escape
 
-from icqf.report import as_html, as_json, as_markdown, build_report, renamed, write_report
+from icqf.report import analyse, as_html, as_json, as_markdown, renamed, report_of, write_report
 from icqf.report.compose import with_words
 from icqf.report.words import number, percent
 from report_names import NASTY
@@ -132,8 +132,9 @@ def test_no_statistics_of_another_model(report, html):
 
 
 def test_the_same_report_gives_the_same_bytes(report, html, model, questionnaire, search, others, names):
-    again = build_report(
-        model, questionnaire, search=search, names=names, n_bootstrap=20, other_models=others, random_state=3
+    again = report_of(
+        analyse(model, questionnaire, search=search, n_bootstrap=20, other_models=others, random_state=3),
+        names=names,
     )
     assert as_html(again) == html
     assert as_json(again) == as_json(report)
@@ -165,7 +166,9 @@ def test_what_was_not_given_has_no_section(model, questionnaire):
     from icqf import ICQF
 
     plain = ICQF(2, item_range=questionnaire.ranges()).fit(questionnaire.keyed_answers())
-    html = as_html(build_report(plain, replace(questionnaire, confounds=None), n_bootstrap=0, compare=False))
+    html = as_html(
+        report_of(analyse(plain, replace(questionnaire, confounds=None), n_bootstrap=0, compare=False))
+    )
     assert 'id="confounds"' not in html and "#confounds" not in html
 
 

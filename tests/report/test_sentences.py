@@ -9,7 +9,7 @@ from icqf.data.parameters import PARAMETERS, OneOf
 from icqf.datasets import load_demo
 from icqf.extensions import AgeChanges, Invariance
 from icqf.io import read_questionnaire
-from icqf.report import build_report
+from icqf.report import analyse, report_of
 from icqf.selection.rules import RULES, SelectionRule
 from icqf.solvers.penalties import L1, PENALTIES
 from icqf.workflow.groups import page
@@ -22,7 +22,7 @@ def demo():
 
 def reported(study, **settings):
     model = ICQF(2, n_init=1, tol=1e-3, **settings).fit(study)
-    return build_report(model, study, n_bootstrap=0, compare=True)
+    return report_of(analyse(model, study, n_bootstrap=0, compare=True))
 
 
 def test_a_penalty_and_a_rule_that_are_added_describe_themselves(demo, monkeypatch):
@@ -46,7 +46,7 @@ def test_a_penalty_and_a_rule_that_are_added_describe_themselves(demo, monkeypat
         random_state=0,
     ).fit(demo)
     assert search.n_components_ == 3 and "this number is three whatever the answers" in search.count_.reason
-    report = build_report(search.best_estimator_, demo, search=search, n_bootstrap=0, compare=False)
+    report = report_of(analyse(search.best_estimator_, demo, search=search, n_bootstrap=0, compare=False))
     assert "with a penalty of our own on scores and loadings (β = 0.1)" in report.methods.paragraph
     assert "taking the number of factors that is three whatever the answers." in report.methods.paragraph
     assert "This number is three whatever the answers." in report.count.words

@@ -10,7 +10,7 @@ from icqf import ICQF
 from icqf.datasets import demo_paths
 from icqf.errors import InputError
 from icqf.io.readers.files import read_table
-from icqf.report import as_html, as_json, build_report, from_json, renamed
+from icqf.report import analyse, as_html, as_json, from_json, renamed, report_of
 from icqf.workflow import StudyOptions, fit_study, rewrite_results, score_file, write_results
 
 NAMES = ["Acting out", "Holding in"]
@@ -78,8 +78,8 @@ def test_the_same_names_give_the_same_bytes_and_no_name_takes_them_back(fit, tmp
 
 def test_a_report_named_later_is_the_report_named_before(fit):
     questionnaire, options = fit.study.questionnaire, {"n_bootstrap": 5, "scores": fit.scores}
-    later = renamed(build_report(fit.model, questionnaire, **options), NAMES)
-    assert as_json(later) == as_json(build_report(fit.model, questionnaire, names=NAMES, **options))
+    later = renamed(report_of(analyse(fit.model, questionnaire, **options)), NAMES)
+    assert as_json(later) == as_json(report_of(analyse(fit.model, questionnaire, **options), names=NAMES))
     assert as_html(from_json(as_json(later))) == as_html(later)
 
 

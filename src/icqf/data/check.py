@@ -21,7 +21,7 @@ from icqf.data.disclosure import (
 from icqf.data.doubts import doubts_about
 from icqf.data.duplicates import fingerprints
 from icqf.data.findings import SEVERITIES, Finding, Findings
-from icqf.data.keying import MOST_ITEMS, find_reversed
+from icqf.data.keying import MOST_ITEMS, Keying, find_reversed
 from icqf.data.outside import range_faults
 from icqf.data.overview import Overview, width_sentence
 from icqf.data.questionnaire import Draft, Questionnaire
@@ -61,6 +61,7 @@ def check(
     smallest_category: int = SMALLEST_CATEGORY,
     missing_confounds: str = "error",
     n_rows: int | None = None,
+    keying: Keying | None = None,
 ) -> Findings:
     """Look for what would spoil a fit.
 
@@ -81,6 +82,8 @@ def check(
         What a fit does about a missing confound, as in `icqf.ICQF`.
     n_rows : int, optional
         Rows of the file that was read; as many as there are participants by default.
+    keying : Keying, optional
+        What `find_reversed` found, where items were compared before.
 
     Returns
     -------
@@ -97,7 +100,7 @@ def check(
     ['q1']
     """
     found = [Finding.of(fault) for fault in faults]
-    numbers = _Numbers.of(draft)
+    numbers = _Numbers.of(draft, keying)
     for look in _LOOKS:
         found.extend(look(draft, numbers))
     found = [*doubts_about(draft), *_alike(found)]
@@ -198,20 +201,20 @@ class _Numbers:
     answered: np.ndarray
     by_item: np.ndarray
     by_participant: np.ndarray
+    keying: Keying | None = None
 
     @classmethod
-    def of(cls, draft: Draft) -> _Numbers:
+    def of(cls, draft: Draft, keying: Keying | None = None) -> _Numbers:
         values = draft.answers.to_numpy(dtype=float, na_value=np.nan)
         answered = ~np.isnan(values)
-        return cls(values, answered, answered.sum(axis=0), answered.sum(axis=1))
+        return cls(values, answered, answered.sum(axis=0), answered.sum(axis=1), keying)
 
 
 def _few(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
     answered = int((numbers.by_participant > 0).sum())
     if 0 < answered < FEWEST_FITTED:
-        text = (
-            f"Only {counted(answered, 'participant')} answered; factors of so few say nothing about others."
-        )
+        few = counted(answered, "participant")
+        text = f"Only {few} answered; factors of so few say nothing about others."
         yield Finding("warning", "few-participants", text)
 
 
@@ -285,9 +288,9 @@ def _widths(draft: Draft, _: _Numbers) -> Iterator[Finding]:
         yield Finding("note", "mixed-ranges", text)
 
 
-def _directions(draft: Draft, _: _Numbers) -> Iterator[Finding]:
+def _directions(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
     """Report items that run against the others, and traits with two ends."""
-    keying = find_reversed(draft)
+    keying = find_reversed(draft) if numbers.keying is None else numbers.keying
     if not keying.compared:
         text = (
             f"Whether any of the {len(draft.items)} items looks reversed was not examined, as they are more "

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from icqf.data.keying import MOST_ITEMS, Ends, Suspect, find_reversed
+from icqf.data.keying import MOST_ITEMS, Ends, Keying, Suspect, find_reversed
 from icqf.data.overview import REVERSED
 from icqf.data.questionnaire import Draft, match_names
 from icqf.errors import Advice, InputError, InputWarning, counted, listed
@@ -42,11 +42,12 @@ class Directions:
     unattended: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, draft: Draft) -> Directions:
-        """Return the directions of a questionnaire's items."""
+    def of(cls, draft: Draft, keying: Keying | None = None) -> Directions:
+        """Return the directions of a questionnaire's items; `keying`, where they were compared before."""
+        keying = find_reversed(draft, resamples=0) if keying is None else keying
         found = tuple(item.name for item in draft.items if item.name in set(draft.found_reversed))
         declared = tuple(item.name for item in draft.items if item.reverse and item.name not in set(found))
-        return cls(declared, found, find_reversed(draft, resamples=0).looks_reversed)
+        return cls(declared, found, keying.looks_reversed)
 
     @property
     def warning(self) -> InputWarning | None:

@@ -11,6 +11,7 @@ import pandas as pd
 from icqf.data.direction import Directions
 from icqf.data.doubts import doubts_about
 from icqf.data.findings import Finding
+from icqf.data.keying import Keying, find_reversed
 from icqf.data.overview import Overview
 from icqf.data.parts import AnswersInParts
 from icqf.data.questionnaire import Item, Questionnaire
@@ -67,9 +68,14 @@ class Study:
         return self.questionnaire.with_observed_ranges().items
 
     @cached_property
+    def keying(self) -> Keying:
+        """The items that run against the others."""
+        return find_reversed(self.questionnaire, resamples=0)
+
+    @property
     def directions(self) -> Directions:
         """Which items are reversed, and which look as if they should be."""
-        return Directions.of(self.questionnaire)
+        return Directions.of(self.questionnaire, self.keying)
 
     @cached_property
     def doubts(self) -> tuple[Finding, ...]:

@@ -19,7 +19,7 @@ from icqf.jobs.parallel import Progress, run_all
 from icqf.resampling import tolerances
 from icqf.resampling.folds import folds_of
 from icqf.selection.rules import choose, error_table
-from icqf.selection.run import first_candidates, parallel_count
+from icqf.selection.run import first_candidates, suggested_count
 from icqf.selection.search import COLUMNS, Plan, Task, run_task
 from icqf.solvers.result import Factorization
 
@@ -202,7 +202,7 @@ class LongitudinalICQFCV(BaseEstimator):
     def _numbers(self, statement: VisitStatement, seed: int) -> list[int]:
         pooled = statement.problem.pooled()
         if isinstance(self.n_components, str):
-            return first_candidates(pooled, parallel_count(pooled, seed))
+            return first_candidates(pooled, suggested_count(pooled, seed))
         numbers = sorted({int(k) for k in np.atleast_1d(self.n_components)})
         highest = min(pooled.n, pooled.m)
         if not numbers or numbers[0] < 1 or numbers[-1] > highest:

@@ -1,4 +1,6 @@
-from .collect import build_report as build_report
+from .analysis import Analysis as Analysis
+from .analysis import analyse as analyse
+from .collect import report_of as report_of
 from .compose import renamed as renamed
 from .document import Document as Document
 from .document import Grid as Grid

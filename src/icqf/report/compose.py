@@ -47,10 +47,10 @@ def renamed(report: Report, names: Sequence[str]) -> Report:
     --------
     >>> from icqf import ICQF
     >>> from icqf.datasets import load_demo
-    >>> from icqf.report import build_report, renamed
+    >>> from icqf.report import analyse, renamed, report_of
     >>> demo = load_demo().select(["q00*", "q01*"])
     >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.keyed_answers(), confounds=demo.confounds)
-    >>> report = build_report(model, demo, n_bootstrap=0, compare=False)
+    >>> report = report_of(analyse(model, demo, n_bootstrap=0, compare=False))
     >>> [factor.name for factor in renamed(report, ["Home", "School"]).model.factors]
     ['Home', 'School']
     """

@@ -81,10 +81,10 @@ def draw_figure(
     --------
     >>> from icqf import ICQF
     >>> from icqf.datasets import load_demo
-    >>> from icqf.report import build_report, draw_figure, figure_names
+    >>> from icqf.report import analyse, draw_figure, figure_names, report_of
     >>> demo = load_demo().select(["q00*", "q01*"])
     >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.keyed_answers(), confounds=demo.confounds)
-    >>> report = build_report(model, demo, n_bootstrap=0, compare=False)
+    >>> report = report_of(analyse(model, demo, n_bootstrap=0, compare=False))
     >>> figure_names(report)
     ['heatmap', 'top-items', 'scores', 'correlations', 'convergence']
     >>> round(float(draw_figure(report, "scores", columns=1).get_figwidth()), 2)
@@ -111,10 +111,10 @@ def figure_names(report: Report) -> list[str]:
     --------
     >>> from icqf import ICQF
     >>> from icqf.datasets import load_demo
-    >>> from icqf.report import build_report, figure_names
+    >>> from icqf.report import analyse, figure_names, report_of
     >>> demo = load_demo().select(["q00*", "q01*"])
     >>> model = ICQF(1, item_range=demo.ranges()).fit(demo.keyed_answers(), confounds=demo.confounds)
-    >>> figure_names(build_report(model, demo, n_bootstrap=0, compare=False))
+    >>> figure_names(report_of(analyse(model, demo, n_bootstrap=0, compare=False)))
     ['heatmap', 'top-items', 'scores', 'convergence']
     """
     count = report.count

@@ -20,10 +20,10 @@ def from_json(text: str) -> Report:
     --------
     >>> from icqf import ICQF
     >>> from icqf.datasets import load_demo
-    >>> from icqf.report import as_html, as_json, build_report, from_json
+    >>> from icqf.report import analyse, as_html, as_json, from_json, report_of
     >>> demo = load_demo().select(["q00*", "q01*"])
     >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.keyed_answers(), confounds=demo.confounds)
-    >>> report = build_report(model, demo, n_bootstrap=0, compare=False)
+    >>> report = report_of(analyse(model, demo, n_bootstrap=0, compare=False))
     >>> as_html(from_json(as_json(report))) == as_html(report)
     True
     """

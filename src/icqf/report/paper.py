@@ -68,10 +68,10 @@ def paper_tables(report: Report) -> list[PaperTable]:
     --------
     >>> from icqf import ICQF
     >>> from icqf.datasets import load_demo
-    >>> from icqf.report import build_report, paper_tables
+    >>> from icqf.report import analyse, paper_tables, report_of
     >>> demo = load_demo().select(["q00*", "q01*"])
     >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.keyed_answers(), confounds=demo.confounds)
-    >>> report = build_report(model, demo, n_bootstrap=0, compare=False)
+    >>> report = report_of(analyse(model, demo, n_bootstrap=0, compare=False))
     >>> [table.title for table in paper_tables(report)]
     ['Loadings of the items on the factors', 'Factors and fit of the model', 'Loadings of the confounds']
     """

@@ -45,10 +45,10 @@ def write_report(path: str | os.PathLike[str], report: Report) -> tuple[Path, Pa
     >>> import tempfile
     >>> from icqf import ICQF
     >>> from icqf.datasets import load_demo
-    >>> from icqf.report import build_report, write_report
+    >>> from icqf.report import analyse, report_of, write_report
     >>> demo = load_demo().select(["q00*", "q01*"])
     >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.keyed_answers(), confounds=demo.confounds)
-    >>> report = build_report(model, demo, n_bootstrap=0, compare=False)
+    >>> report = report_of(analyse(model, demo, n_bootstrap=0, compare=False))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     [path.name for path in write_report(f"{folder}/report.html", report)]
     ['report.html', 'report.md', 'report.json']
@@ -71,10 +71,10 @@ def as_json(report: Report) -> str:
     --------
     >>> from icqf import ICQF
     >>> from icqf.datasets import load_demo
-    >>> from icqf.report import as_json, build_report
+    >>> from icqf.report import analyse, as_json, report_of
     >>> demo = load_demo().select(["q00*", "q01*"])
     >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.keyed_answers(), confounds=demo.confounds)
-    >>> report = build_report(model, demo, n_bootstrap=0, compare=False, title="The demo")
+    >>> report = report_of(analyse(model, demo, n_bootstrap=0, compare=False), title="The demo")
     >>> as_json(report).splitlines()[1]
     ' "title": "The demo",'
     """
@@ -98,10 +98,10 @@ def as_html(report: Report) -> str:
     --------
     >>> from icqf import ICQF
     >>> from icqf.datasets import load_demo
-    >>> from icqf.report import as_html, build_report
+    >>> from icqf.report import analyse, as_html, report_of
     >>> demo = load_demo().select(["q00*", "q01*"])
     >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.keyed_answers(), confounds=demo.confounds)
-    >>> report = build_report(model, demo, n_bootstrap=0, compare=False, title="The demo")
+    >>> report = report_of(analyse(model, demo, n_bootstrap=0, compare=False), title="The demo")
     >>> "<h1>The demo</h1>" in as_html(report)
     True
     """
@@ -127,10 +127,10 @@ def as_markdown(report: Report) -> str:
     --------
     >>> from icqf import ICQF
     >>> from icqf.datasets import load_demo
-    >>> from icqf.report import as_markdown, build_report
+    >>> from icqf.report import analyse, as_markdown, report_of
     >>> demo = load_demo().select(["q00*", "q01*"])
     >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.keyed_answers(), confounds=demo.confounds)
-    >>> report = build_report(model, demo, n_bootstrap=0, compare=False, title="The demo")
+    >>> report = report_of(analyse(model, demo, n_bootstrap=0, compare=False), title="The demo")
     >>> as_markdown(report).splitlines()[0]
     '# The demo'
     """

@@ -384,10 +384,10 @@ class Report:
     --------
     >>> from icqf import ICQF
     >>> from icqf.datasets import load_demo
-    >>> from icqf.report import build_report
+    >>> from icqf.report import analyse, report_of
     >>> demo = load_demo().select(["q00*", "q01*"])
     >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.keyed_answers(), confounds=demo.confounds)
-    >>> report = build_report(model, demo, n_bootstrap=0, compare=False, title="The demo")
+    >>> report = report_of(analyse(model, demo, n_bootstrap=0, compare=False), title="The demo")
     >>> report.sample.n_participants, len(report.models[0].factors)
     (600, 2)
     """

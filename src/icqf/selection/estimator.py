@@ -43,7 +43,7 @@ from icqf.selection.rules import (
     error_table,
     resampled_choice,
 )
-from icqf.selection.run import as_table, first_candidates, parallel_count, run_search
+from icqf.selection.run import as_table, first_candidates, run_search, suggested_count
 from icqf.selection.search import Plan, hidden_fit_of
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Factorization
@@ -362,7 +362,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         if isinstance(self.n_components, str):
             if problem.n < FEWEST:
                 return [1]
-            self.parallel_ = parallel_count(problem, seed)
+            self.parallel_ = suggested_count(problem, seed)
             return first_candidates(problem, self.parallel_)
         ks = sorted({int(k) for k in np.atleast_1d(self.n_components)})
         if not ks or ks[0] < 1 or ks[-1] > highest:

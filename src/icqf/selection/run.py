@@ -136,17 +136,19 @@ def as_table(trials: Sequence[Trial]) -> pd.DataFrame:
     return table.sort_values(["repeat", "fold", "n_components", "beta"], ignore_index=True)
 
 
-def parallel_count(problem: Problem, seed: int) -> FactorCount | None:
-    """What parallel analysis says of the answers, without items that everybody answered alike.
-
-    None, with a warning, where it is not possible.
-    """
+def parallel_count(problem: Problem, random_state: Any) -> FactorCount:
+    """What parallel analysis says of the answers, without items that everybody answered alike."""
     answers = np.where(problem.answers >= 0, problem.answers.astype(float), np.nan)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of an item that nobody answered
         varying = np.nanstd(answers, axis=0) > 0
+    return parallel_analysis(answers[:, varying], n_iter=RANDOM_SETS, random_state=random_state)
+
+
+def suggested_count(problem: Problem, seed: int) -> FactorCount | None:
+    """What parallel analysis says of where to begin; None, with a warning, where it is not possible."""
     try:
-        return parallel_analysis(answers[:, varying], n_iter=RANDOM_SETS, random_state=seed)
+        return parallel_count(problem, seed)
     except InputError as error:
         warnings.warn(
             f"Parallel analysis, which suggests where to begin, is not possible ({str(error).rstrip('.')}); "

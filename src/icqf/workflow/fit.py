@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +16,21 @@ import pandas as pd
 from icqf.averaging import consensus
 from icqf.baselines.rules import RuleTable
 from icqf.data.parameters import parameter_error
-from icqf.data.questionnaire import Questionnaire
 from icqf.data.study import Study
 from icqf.data.validate import EmptyRowsWarning
 from icqf.engines.choice import engine_of
 from icqf.errors import Advice, InputError, InputWarning, concerns_users, counted
-from icqf.estimator import ICQF
+from icqf.estimator import ICQF, scores_of_fit, warned_if_empty
 from icqf.evaluation.hidden import hidden_fit
 from icqf.jobs.journal import WorkJournal
 from icqf.jobs.parallel import Progress, spread_over
 from icqf.naming import refuse_swapped
 from icqf.recurring import replication_chance
+from icqf.report import Analysis, analyse
 from icqf.resampling.dealing import units_of
 from icqf.resampling.hidden import HiddenFit
 from icqf.selection.estimator import FEWEST, ICQFCV
+from icqf.stated import StatedProblem
 from icqf.workflow.named import suggestions
 from icqf.workflow.options import StudyOptions
 from icqf.workflow.read import read_study
@@ -63,6 +65,8 @@ class StudyFit:
         What the rules for the number of factors say, where they were asked.
     hidden : HiddenFit or None
         How well hidden answers are predicted; None where participants or items are too few.
+    stated : StatedProblem or None
+        The problem that the answers of the questionnaire state.
 
     Examples
     --------
@@ -85,6 +89,23 @@ class StudyFit:
     seconds: float
     rules: RuleTable | None = None
     hidden: HiddenFit | None = None
+    stated: StatedProblem | None = None
+
+    @cached_property
+    def analysis(self) -> Analysis:
+        """Everything that is known about the fit: what it worked out itself, and what a report adds."""
+        return analyse(
+            self.model,
+            self.study,
+            stated=self.stated,
+            scores=self.scores,
+            search=self.search,
+            rules=self.rules,
+            hidden=self.hidden,
+            n_bootstrap=self.options.bootstrap,
+            n_jobs=self.options.jobs,
+            random_state=self.options.seed,
+        )
 
 
 def fit_study(
@@ -121,31 +142,40 @@ def fit_study(
     study = read_study(options) if study is None else study
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        questionnaire, model = study.questionnaire, model_of(options)
+        stated = model.state(questionnaire)
         if options.searches:
             search = searcher(options, checkpoint=checkpoint, callback=callback)
-            values = search.fit_transform(study.questionnaire)
+            found = search.solve(stated, groups=questionnaire.groups)
             model = search.best_estimator_
             chosen = search.n_components_, search.beta_
         else:
             search, (k,), (beta,) = None, options.n_components, options.beta
             chosen = k, beta
         if search is None or study.everyone is not None:
-            model = model_of(options).set_params(n_components=chosen[0], beta=chosen[1], callback=callback)
-            if study.everyone is None:
-                values = model.fit_transform(study.questionnaire)
-            else:
-                values = model.fit(study.everyone).transform(study.questionnaire)
+            model.set_params(n_components=chosen[0], beta=chosen[1], callback=callback)
+        if study.everyone is not None:
+            values = model.fit(study.everyone).transform(questionnaire)
+        else:
+            if search is None:
+                found = model.solve(stated)
+                warned_if_empty(model.keep(stated, found))
+            values = scores_of_fit(model, stated, found, questionnaire, None)
+        stated = replace(stated, problem=stated.problem.with_beta(float(model.beta)))
         tell = callback or (lambda _: None)
+        given: dict[str, Any] = {"groups": questionnaire.groups, "random_state": options.seed}
         with spread_over(engine_of(model.engine), options.jobs) as jobs:
             if options.consensus:
                 tell(Progress(0, 0, what="Averaging over resampled participants"))
-                model = consensus(model, study.questionnaire, n_jobs=jobs, random_state=options.seed)
-                values = model.transform(study.questionnaire)
+                model = consensus(model, stated, n_jobs=jobs, **given)
+                values = model.transform(questionnaire)
             if options.bootstrap and model.replication_ is None and model.n_participants_ >= FEWEST:
                 tell(Progress(0, 0, what="Asking whether another study would find the factors again"))
-                replication_chance(model, study.questionnaire, n_jobs=jobs, random_state=options.seed)
-            tell(Progress(0, 0, what="Predicting hidden answers"))
-            hidden = predicted_hidden(model, study.questionnaire, n_jobs=jobs, seed=options.seed)
+                replication_chance(model, stated, n_jobs=jobs, **given)
+            hidden = None if search is None else search.hidden_
+            if hidden is None:
+                tell(Progress(0, 0, what="Predicting hidden answers"))
+                hidden = predicted_hidden(model, stated, n_jobs=jobs, **given)
         _give_names(model, options.names)
     scores = pd.DataFrame(
         values, index=study.questionnaire.answers.index, columns=model.get_feature_names_out()
@@ -154,16 +184,16 @@ def fit_study(
         callback(Progress(0, 0, what="Asking the rules of factor analysis"))
     rules = rules_of_study(study, search=search, seed=options.seed) if options.all_rules else None
     seconds = time.perf_counter() - clock
-    return StudyFit(options, study, model, scores, search, said(caught), started, seconds, rules, hidden)
+    told = said(caught)
+    return StudyFit(options, study, model, scores, search, told, started, seconds, rules, hidden, stated)
 
 
 def predicted_hidden(
-    model: ICQF, questionnaire: Questionnaire, *, n_jobs: int | None, seed: int
+    model: ICQF, stated: StatedProblem, *, groups: Any, n_jobs: int | None, random_state: int
 ) -> HiddenFit | None:
     """How well a model of these answers predicts hidden ones, in folds that keep groups and copies whole."""
-    stated = model.state(questionnaire)
-    units = units_of(stated.problem, questionnaire.groups, stated.kept)
-    return hidden_fit(model, stated, groups=units, n_jobs=n_jobs, random_state=seed)
+    units = units_of(stated.problem, groups, stated.kept)
+    return hidden_fit(model, stated, groups=units, n_jobs=n_jobs, random_state=random_state)
 
 
 def _give_names(model: ICQF, names: tuple[str, ...]) -> None:

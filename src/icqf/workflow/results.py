@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 from icqf.io.write import write_table
 from icqf.jobs.parallel import Progress
-from icqf.report import Report, build_report
+from icqf.report import report_of
 from icqf.workflow.account import account_of
 from icqf.workflow.fit import Callback, StudyFit
 from icqf.workflow.folders import write_folder
@@ -99,29 +98,8 @@ def _config(fit: StudyFit, place: Path, folder: Path) -> None:
 
 def _named(fit: StudyFit, place: Path, folder: Path) -> None:
     options = fit.options
-    report = _report(fit) if options.report else None
+    report = report_of(fit.analysis, with_participants=options.with_participants) if options.report else None
     write_named(place, fit.model, report, format=options.format, figures=options.figures)
-
-
-def _report(fit: StudyFit) -> Report:
-    options, questionnaire = fit.options, fit.study.questionnaire
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the fit has said what there is to say about the data
-        return build_report(
-            fit.model,
-            questionnaire,
-            search=fit.search,
-            rules=fit.rules,
-            n_bootstrap=options.bootstrap,
-            with_participants=options.with_participants,
-            sample_weight=questionnaire.weights,
-            scores=fit.scores,
-            n_jobs=options.jobs,
-            random_state=options.seed,
-            overview=fit.study.overview,
-            sampled=fit.study.everyone is not None,
-            hidden=fit.hidden,
-        )
 
 
 def _scores_of_everyone(fit: StudyFit, place: Path, folder: Path) -> None:

@@ -65,10 +65,12 @@ def command(ctx: click.Context, out: Path | None, force: bool, dry_run: bool, qu
     with job(ctx, Path(options.answers.stem) if out is None else out) as meter:
         announce(study, quiet=quiet)
         search = select_study(options, study, checkpoint=meter.journal, callback=meter)
-        meter(Progress(0, 0, what="Predicting hidden answers"))
-        hidden = predicted_hidden(
-            search.best_estimator_, study.questionnaire, n_jobs=options.jobs, seed=options.seed
-        )
+        hidden = search.hidden_
+        if hidden is None:
+            meter(Progress(0, 0, what="Predicting hidden answers"))
+            model, questionnaire = search.best_estimator_, study.questionnaire
+            given: dict[str, Any] = {"groups": questionnaire.groups, "n_jobs": options.jobs}
+            hidden = predicted_hidden(model, model.state(questionnaire), random_state=options.seed, **given)
         rules = rules_of_study(study, search=search, seed=options.seed) if options.all_rules else None
         if out is not None:
             refuse_table(out, force=force, inputs=files)  # it may have come while the search ran

@@ -74,7 +74,8 @@ def announce(study: Study, *, quiet: bool = False) -> None:
     _warn(study, err=True)
     echo(str(study.overview), err=True)
     say(unsaid(questionnaire.notes, study.overview))
-    for finding in check(questionnaire.with_confounds(None)):  # a fit refuses confounds that it cannot use
+    plain = questionnaire.with_confounds(None)  # a fit refuses confounds that it cannot use
+    for finding in check(plain, keying=study.keying):
         if finding.severity == "error":
             echo(f"Warning: {worded(finding)}", err=True)
         elif finding.code == "mixed-ranges":

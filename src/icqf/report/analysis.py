@@ -1,0 +1,285 @@
+"""Everything that is worked out about a fitted model, once: pages, tables and figures are views of it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from icqf.baselines import FactorCount, RuleTable
+from icqf.data.duplicates import together
+from icqf.data.questionnaire import Questionnaire
+from icqf.data.rows import refuse_other_rows
+from icqf.data.study import Study
+from icqf.errors import InputError, counted
+from icqf.estimator import ICQF
+from icqf.evaluation import Counterparts, Psychometry, factor_analysis_counterparts, psychometrics
+from icqf.evaluation.hidden import hidden_fit
+from icqf.resampling.bootstrap import Resamples, bootstrap
+from icqf.resampling.dealing import units_of
+from icqf.resampling.hidden import HiddenFit
+from icqf.selection.run import parallel_count
+from icqf.stated import StatedProblem
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """A fitted model with everything that was worked out about it and the answers behind it.
+
+    Attributes
+    ----------
+    model : ICQF
+        The fitted model.
+    study : Study
+        The answers, with their directions, doubts and overview.
+    stated : StatedProblem
+        The problem that these answers state.
+    scores : DataFrame of shape (n_participants, k)
+    search : ICQFCV or None
+        The cross-validation that chose the model.
+    rules : RuleTable or None
+        What every rule for the number of factors says.
+    parallel : FactorCount or None
+        What parallel analysis says; None where it is not possible or not asked for.
+    hidden : HiddenFit or None
+        How well hidden answers are predicted.
+    resamples : Resamples or None
+        Fits to resampled participants, behind intervals and stability.
+    rival : Counterparts, str or None
+        The factor analysis beside the model, or why it could not be run.
+    psychometry : Psychometry or None
+        Reliability and item statistics, where the answers allow them.
+    other_models : tuple of ICQF
+        Fits of the same answers with other numbers of factors.
+    seed : int
+        Seed of resamples and folds.
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.report import analyse
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> found = analyse(ICQF(2).fit(demo), demo, n_bootstrap=5)
+    >>> found.n_bootstrap, found.parallel.n_components, found.hidden.n_splits
+    (5, 3, 10)
+    """
+
+    model: ICQF
+    study: Study
+    stated: StatedProblem
+    scores: pd.DataFrame
+    search: Any = None
+    rules: RuleTable | None = None
+    parallel: FactorCount | None = None
+    hidden: HiddenFit | None = None
+    resamples: Resamples | None = None
+    rival: Counterparts | str | None = None
+    psychometry: Psychometry | None = None
+    other_models: tuple[ICQF, ...] = ()
+    seed: int = 0
+
+    @property
+    def questionnaire(self) -> Questionnaire:
+        """The answers, as they were read."""
+        return self.study.questionnaire
+
+    @cached_property
+    def answers(self) -> pd.DataFrame:
+        """The answers of those who take part, reverse-keyed items reversed."""
+        return self.questionnaire.keyed_answers()[self.stated.kept]
+
+    @cached_property
+    def groups(self) -> Array | None:
+        """Number of the group of each participant who takes part; one without a group is a group of one."""
+        return _group_numbers(self.questionnaire.groups, self.stated.kept)
+
+    @property
+    def n_bootstrap(self) -> int:
+        """How often participants were drawn; 0 for not at all."""
+        return 0 if self.resamples is None else len(self.resamples.loadings)
+
+
+def analyse(
+    model: ICQF,
+    study: Study | Questionnaire,
+    *,
+    stated: StatedProblem | None = None,
+    scores: pd.DataFrame | None = None,
+    search: Any = None,
+    rules: RuleTable | None = None,
+    hidden: HiddenFit | None = None,
+    other_models: Sequence[ICQF] = (),
+    n_bootstrap: int = 100,
+    compare: bool = True,
+    n_jobs: int | None = None,
+    random_state: int = 0,
+) -> Analysis:
+    """Work out what a report says about a fitted model; what is known already is not worked out again.
+
+    Parameters
+    ----------
+    model : fitted ICQF
+    study : Study or Questionnaire
+        The answers that the model was fitted to (``model.fit(questionnaire)``).
+    stated : StatedProblem, optional
+        The problem that it was fitted to (`ICQF.state`); to be given where weights are not the
+        questionnaire's own.
+    scores : DataFrame (n, k), optional
+        The participants' scores, where they are solved for already (``model.transform``).
+    search : fitted ICQFCV, optional
+        The cross-validation that chose the model.
+    rules : RuleTable, optional
+        What every rule for the number of factors says (`icqf.baselines.every_rule`), to be shown as a table.
+    hidden : HiddenFit, optional
+        How well hidden answers are predicted; otherwise it is taken from the search, or worked out.
+    other_models : sequence of fitted ICQF
+        Fits of the same answers with other numbers of factors, to look at beside this one.
+    n_bootstrap : int
+        Number of resamples behind the intervals and the stability; 0 leaves these out.
+    compare : bool
+        Whether the answers are also factor-analysed, and hidden answers predicted.
+    n_jobs : int, optional
+        Processes for resamples; nothing depends on it.
+    random_state : int
+        Seed of resamples and folds.
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.report import analyse, report_of
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> report = report_of(analyse(ICQF(2).fit(demo), demo, n_bootstrap=20), names=["Home", "School"])
+    >>> report.model.factors[0].stability.agreement > 0.9
+    True
+    """
+    study = study if isinstance(study, Study) else Study(study)
+    questionnaire = study.questionnaire
+    _check(model, questionnaire, n_bootstrap, other_models)
+    refuse_other_rows(questionnaire.answers, scores=scores)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what there is to say about the answers was said by the fit
+        if stated is None:
+            stated = model.state(questionnaire)
+        _refuse_others(model, stated.problem.n, sampled=study.everyone is not None)
+        if scores is None:
+            values = np.asarray(model.transform(questionnaire), dtype=float)
+            names = model.get_feature_names_out()
+            scores = pd.DataFrame(values, index=questionnaire.answers.index, columns=names)
+    known = Analysis(model, study, stated, scores, search, rules, other_models=tuple(other_models))
+    problem, kept = stated.problem, stated.kept
+    units = together(known.groups, units_of(problem, None, kept))
+    rng, parallel_rng = (np.random.default_rng([random_state, part]) for part in (0, 2))
+    resamples = rival = psychometry = parallel = None
+    if n_bootstrap:
+        resamples = bootstrap(
+            problem,
+            scores.to_numpy(dtype=float)[kept].T,
+            np.concatenate([model.components_, model.confound_components_]),
+            n_resamples=n_bootstrap,
+            groups=units,
+            n_jobs=n_jobs,
+            engine=model.engine,
+            rng=rng,
+        )
+    if compare:
+        if hidden is None:
+            hidden = getattr(search, "hidden_", None)
+        if hidden is None:
+            hidden = hidden_fit(model, stated, groups=units, n_jobs=n_jobs, random_state=random_state)
+        rival = _rival(known)
+        psychometry = _psychometry(known, n_bootstrap, rng)
+        parallel = _parallel(known, parallel_rng)
+    return Analysis(
+        *(model, study, stated, scores, search, rules, parallel, hidden, resamples, rival, psychometry),
+        other_models=known.other_models,
+        seed=random_state,
+    )
+
+
+def _check(model: ICQF, questionnaire: Questionnaire, n_bootstrap: int, others: Sequence[ICQF]) -> None:
+    if n_bootstrap < 0 or n_bootstrap == 1:
+        raise InputError(f"n_bootstrap is {n_bootstrap}; give 0 for none, or at least 2 resamples.")
+    for each in (model, *others):
+        check_is_fitted(each)
+        named = getattr(each, "feature_names_in_", None)
+        own = None if named is None else [str(name) for name in named]
+        asked = [item.name for item in questionnaire.items]
+        if each.n_features_in_ != len(asked) or (own is not None and own != asked):
+            raise InputError(
+                f"The model has {counted(each.n_features_in_, 'item')} and the questionnaire {len(asked)}, "
+                "or their names or order differ; give the questionnaire that the model was fitted to."
+            )
+
+
+def _refuse_others(model: ICQF, n: int, *, sampled: bool) -> None:
+    """Refuse answers of other participants than those of the fit, or of more where they are a sample."""
+    if n != model.n_participants_ and not (sampled and n < model.n_participants_):
+        raise InputError(
+            f"The model was fitted to {counted(model.n_participants_, 'participant')}, but {n} of these have "
+            "answers; give the questionnaire that it was fitted to (and, with other weights, stated)."
+        )
+
+
+def _group_numbers(groups: pd.Series | None, kept: Array) -> Array | None:
+    if groups is None:
+        return None
+    numbers = pd.factorize(groups[kept].map(str, na_action="ignore"), sort=True)[0]
+    alone = numbers < 0
+    numbers[alone] = numbers.max(initial=-1) + 1 + np.arange(alone.sum())
+    return numbers
+
+
+def _rival(known: Analysis) -> Counterparts | str:
+    """The factor analysis, or why it could not be run."""
+    model = known.model
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what its own fit warns of is no fault of the model
+            return factor_analysis_counterparts(
+                model.weighted_loadings_, known.answers, item_scale=model.item_scale_
+            )
+    except InputError as error:
+        return str(error)
+
+
+def _psychometry(known: Analysis, n_bootstrap: int, rng: np.random.Generator) -> Psychometry | None:
+    """Reliability and item statistics; None where the answers do not allow them."""
+    kept, confounds = known.stated.kept, known.questionnaire.confounds
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of items that nobody answered, or everybody alike
+            return psychometrics(
+                known.model,
+                known.answers,
+                items=known.questionnaire.items,
+                confounds=None if confounds is None else confounds[kept],
+                scores=known.scores.to_numpy(dtype=float)[kept],
+                n_resamples=min(n_bootstrap, 100),
+                random_state=rng,
+            )
+    except InputError:
+        return None
+
+
+def _parallel(known: Analysis, rng: np.random.Generator) -> FactorCount | None:
+    """What parallel analysis says: the search's, that of the rules, or one of its own."""
+    found: FactorCount | None = getattr(known.search, "parallel_", None)
+    counts = () if known.rules is None else known.rules.counts
+    asked = next((count for count in counts if count.method == "Parallel analysis"), None)
+    if found is not None or asked is not None:
+        return found if found is not None else asked
+    try:
+        return parallel_count(known.stated.problem, rng)
+    except InputError:
+        return None
