@@ -35,7 +35,7 @@ def calls(monkeypatch):
                 monkeypatch.setattr(each, name, counted)
 
     count(keying, "find_reversed")
-    count(stated, "state_problem")
+    count(stated, "state")
     count(retention, "parallel_analysis")
     count(hidden, "predict_hidden")
     count(search, "run_task", len)
@@ -53,9 +53,9 @@ def test_a_fit_with_a_search_works_out_everything_once(tmp_path, calls):
     fit(tmp_path, "--beta", "0.1", "--n-splits", "5")
     tried = len((tmp_path / "out" / "cv.csv").read_text().splitlines()) - 1
     assert tried > 5
-    assert calls == {"find_reversed": 1, "state_problem": 1, "parallel_analysis": 1, "run_task": tried}
+    assert calls == {"find_reversed": 1, "state": 1, "parallel_analysis": 1, "run_task": tried}
 
 
 def test_a_fit_without_a_search_works_out_everything_once(tmp_path, calls):
     fit(tmp_path, "--n-components", "2", "--beta", "0.1", "--consensus")
-    assert calls == {"find_reversed": 1, "state_problem": 1, "parallel_analysis": 1, "predict_hidden": 1}
+    assert calls == {"find_reversed": 1, "state": 1, "parallel_analysis": 1, "predict_hidden": 1}

@@ -153,7 +153,7 @@ def fit_study(
             search, (k,), (beta,) = None, options.n_components, options.beta
             chosen = k, beta
         if search is None or study.everyone is not None:
-            model.set_params(n_components=chosen[0], beta=chosen[1], callback=callback)
+            model = model_of(options).set_params(n_components=chosen[0], beta=chosen[1], callback=callback)
         if study.everyone is not None:
             values = model.fit(study.everyone).transform(questionnaire)
         else:
