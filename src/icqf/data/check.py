@@ -268,9 +268,8 @@ def _items(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
             yield Finding("warning", "nearly-empty", text, item.name)
     if len(constant) > MOST_ALIKE:
         names = tuple(str(finding.item) for finding in constant)
-        text = (
-            f"Everybody gave the same answer to each of {len(names)} items: {listed(names)}. Leave them out."
-        )
+        text = f"Everybody gave the same answer to each of {len(names)} items: {listed(names)}."
+        text += " Leave them out."
         constant = [Finding("warning", "constant-item", text, names[0], fields={"items": names})]
     yield from constant
 
@@ -369,9 +368,8 @@ def _missing(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
     by_participant = pd.Series(1 - numbers.by_participant / max(m, 1), index=draft.answers.index)
     silent = by_participant.index[by_participant == 1]
     if len(silent):
-        text = (
-            f"{counted(len(silent), 'participant')} answered nothing and cannot be fitted: {listed(silent)}."
-        )
+        who = counted(len(silent), "participant")
+        text = f"{who} answered nothing and cannot be fitted: {listed(silent)}."
         yield Finding("warning", "no-answers", text, row=str(silent[0]))
     gaps = by_participant.index[(by_participant > PARTICIPANT_MISSING) & (by_participant < 1)]
     if len(gaps):
