@@ -3,6 +3,7 @@
 import pytest
 
 from icqf.cli.program import COMMANDS
+from icqf.workflow.options import LongitudinalOptions, StudyOptions, options_in
 
 GROUP = ("out", "force", "resume", "dry_run", "progress", "quiet")
 LONG = ("fit", "select", "meta", "batch", "longitudinal", "invariance", "plan", "stability", "diagnosis")
@@ -58,3 +59,12 @@ def test_progress_of_other_commands_is_kept_in_a_file(run, files, model_file, tm
     done = run("shortform", *words, "--out", tmp_path / "out", "--quiet")
     assert done.exit_code == 0, done.stderr
     assert '"Choosing items"' in (tmp_path / "p.json").read_text()
+
+
+@pytest.mark.parametrize(("command", "kind"), [("fit", StudyOptions), ("longitudinal", LongitudinalOptions)])
+def test_options_are_what_their_record_declares(command, kind):
+    typed, declared = options(command), options_in(kind)
+    for name in set(typed) & set(declared) - {"answers"}:
+        assert typed[name].help.startswith(declared[name].help)
+        default = getattr(kind, name)
+        assert default in (None, (), False) or typed[name].default == default

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 
 from icqf.app import process
 from icqf.app.looks import PATIENCE, Look
-from icqf.app.pages import Asked, command, of_run, page, shown, to
+from icqf.app.pages import Asked, command, in_words, of_run, page, shown, to
 from icqf.app.runs import DATA, Run
 from icqf.data.findings import TITLES, Finding, Findings
 from icqf.data.scales import number
@@ -254,7 +254,7 @@ def _points(findings: Findings, options: StudyOptions) -> list[dict[str, Any]]:
         remedies: tuple[Remedy, ...] = remedies_of(finding, findings, options)
         if together is not None and finding.code == "looks-reversed":
             remedies, together = (together, *remedies), None
-        said = finding.message if remedies else finding.sentence
+        said = finding.message if remedies else in_words(finding)
         points.append({"severity": finding.severity, "said": said, "remedies": remedies})
     return points
 

@@ -7,37 +7,20 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 
 from icqf.app import process
-from icqf.app.pages import Asked, command, of_run, page, shown, to
+from icqf.app.pages import Asked, command, in_words, of_run, page, shown, to
 from icqf.app.runs import Run
-from icqf.data.parameters import Flag, OneOf
+from icqf.data.parameters import PARAMETERS, Flag, Kind, OneOf
 from icqf.errors import InputError
-from icqf.workflow.explained import EXPLAINED
-from icqf.workflow.options import KINDS, StudyOptions
+from icqf.workflow.options import StudyOptions, options_in
 
-# What the form calls the options, in its order; those of the second list are folded.
-USUAL = {"n_components": "Number of factors", "beta": "Penalty β"}
-ADVANCED = {
-    "rule": "Rule of the choice",
-    "n_splits": "Folds",
-    "n_repeats": "Repeats",
-    "thorough": "Two starts",
-    "item_weight": "Weight of items",
-    "penalty": "Kind of penalty",
-    "intercept": "Intercept",
-    "missing_confounds": "Missing confounds",
-    "smallest_category": "Smallest category",
-    "n_init": "Starts",
-    "tol": "Tolerance",
-    "max_iter": "Iterations",
-    "bootstrap": "Resamples",
-    "consensus": "Consensus",
-    "all_rules": "All rules",
-    "with_participants": "Participants in the report",
-    "figures": "Figures",
-    "format": "Tables",
-    "jobs": "Processes",
-    "seed": "Seed",
-}
+# The options of the form, in its order; those of the second list are folded.
+USUAL = ("n_components", "beta")
+ADVANCED = (
+    *("rule", "n_splits", "n_repeats", "thorough", "item_weight", "penalty", "intercept"),
+    *("missing_confounds", "smallest_category", "n_init", "tol", "max_iter", "bootstrap", "consensus"),
+    *("all_rules", "with_participants", "figures", "format", "jobs", "seed"),
+)
+OPTIONS = options_in(StudyOptions)
 
 
 @page
@@ -99,8 +82,8 @@ def _form(asked: Asked, run: Run, values: dict[str, Any], *, fault: str = "") ->
         asked,
         "fit.html",
         step="fit",
-        usual=[_field(name, label, values) for name, label in USUAL.items()],
-        advanced=[_field(name, label, values) for name, label in ADVANCED.items()],
+        usual=[_field(name, values) for name in USUAL],
+        advanced=[_field(name, values) for name in ADVANCED],
         fault=fault,
         refusal=process.refusal(run) if state == "failed" else "",
         said=process.said(run) if state == "stopped" else "",
@@ -116,24 +99,28 @@ def _values(options: StudyOptions) -> dict[str, Any]:
     return {name: plain[name] for name in (*USUAL, *ADVANCED)}
 
 
-def _field(name: str, label: str, values: dict[str, Any]) -> dict[str, Any]:
+def _field(name: str, values: dict[str, Any]) -> dict[str, Any]:
     """An option as the form shows it: its kind decides between a tick, a list and a line."""
-    kind, value = KINDS[name], values[name]
+    kind, value = _kind(name), values[name]
     shape = "tick" if isinstance(kind, Flag) else "list" if isinstance(kind, OneOf) else "line"
     text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
     return {
         "name": name,
-        "label": label,
-        "about": EXPLAINED[name],
+        "label": OPTIONS[name].label,
+        "about": OPTIONS[name].help,
         "shape": shape,
         "value": text,
         "choices": kind.choices if isinstance(kind, OneOf) else (),
     }
 
 
+def _kind(name: str) -> Kind:
+    return OPTIONS[name].kind or PARAMETERS[name]
+
+
 def _given(asked: Asked, name: str) -> Any:
     """An option as it was filled in, in the type that the table of options asks for."""
-    kind = KINDS[name]
+    kind = _kind(name)
     if isinstance(kind, Flag):
         return name in asked.form
     text = asked.text(name)
@@ -152,5 +139,5 @@ def _given(asked: Asked, name: str) -> Any:
 def _said(error: InputError) -> str:
     """The sentence about an option, under the name that the form gives it."""
     name = str(error.fields.get("name", ""))
-    label = (USUAL | ADVANCED).get(name)
-    return f"{label}{error.fields['complaint']}" if label and "complaint" in error.fields else str(error)
+    label = OPTIONS[name].label if name in OPTIONS else ""
+    return f"{label}{error.fields['complaint']}" if label and "complaint" in error.fields else in_words(error)

@@ -24,7 +24,8 @@ from icqf.app.guard import limit_sentence
 from icqf.app.looks import Desk
 from icqf.app.process import status
 from icqf.app.runs import Run, Runs
-from icqf.errors import InputError
+from icqf.errors import InputError, Setting, sentence
+from icqf.workflow.options import StudyOptions, options_in
 
 STEPS = {"check": "Check", "fit": "Fit", "results": "Results", "score": "Score", "compare": "Compare"}
 STATUS = {
@@ -128,10 +129,31 @@ def _answered(handler: Handler, asked: Asked) -> Response:
         said = "There is no such run in this folder. It may have been removed."
         return shown(asked, "fault.html", title="No such run", said=said, back="/history", code=404)
     except InputError as error:
-        return _refused(asked, str(error))
+        return _refused(asked, in_words(error))
     except OSError as error:  # of a folder that was changed, or cannot be written to
         name = "" if error.filename is None else f"{Path(os.fsdecode(error.filename)).name}: "
         return _refused(asked, f"{name}{error.strerror or error}.")
+
+
+def in_words(said: Any) -> str:
+    """Return what an error, a warning or a finding says, with settings under the names that forms give them.
+
+    Examples
+    --------
+    >>> from icqf.errors import Advice, InputError
+    >>> in_words(InputError("It did not settle.", remedy=Advice("Raise {max_iter}.")))
+    'It did not settle. Raise “Iterations”.'
+    """
+    return sentence(said, _labelled)
+
+
+def _labelled(setting: Setting) -> str:
+    declared = options_in(StudyOptions).get(setting.name)
+    if declared is None or not declared.label:
+        return str(setting)
+    values = setting.value if isinstance(setting.value, list | tuple) else [setting.value]
+    written = ", ".join(f"{each:g}" if isinstance(each, float) else str(each) for each in values)
+    return f"{written} under “{declared.label}”" if setting.assigned else f"“{declared.label}”"
 
 
 def _refused(asked: Asked, said: str) -> Response:

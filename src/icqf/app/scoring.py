@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from icqf.app.pages import Asked, command, of_run, page, shown, to
+from icqf.app.pages import Asked, command, in_words, of_run, page, shown, to
 from icqf.app.runs import SCORES, Run, free_place
 from icqf.errors import InputError
 from icqf.workflow.compare import METHODS, SIMILARITIES
@@ -123,7 +123,7 @@ def _visit(error: InputError) -> str:
 def _worded(error: InputError) -> str:
     """What is wrong, with what to do on the page."""
     if not _visit(error):
-        return str(error)
+        return in_words(error)
     return f"{error.message} Choose the file again; the visit that is named below is then kept."
 
 

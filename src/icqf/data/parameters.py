@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from icqf.errors import InputError
@@ -26,6 +28,7 @@ ENGINES = Registry(
     "an icqf.engines.base.Engine",
     "icqf.engines.base:Engine",
 )
+MOST_FACTORS = 1000
 BETAS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 
 
@@ -111,6 +114,9 @@ PARAMETERS: dict[str, Kind] = {
     "n_permutations": Number(least=19, most=1e6, whole=True),
     "n_resamples": Number(least=2, most=1e6, whole=True),
     "seed": Number(least=0, most=2**32 - 1, whole=True),
+    "binning": OneOf(("quantile", "width")),
+    "within_bin": OneOf(("mean", "first", "last")),
+    "weigh_nonresponse": Flag(),
 }
 
 
@@ -151,6 +157,136 @@ def visit_pairs(visit: Visit) -> tuple[tuple[str, str], ...]:
 
 def _is_pair(part: Any) -> bool:
     return isinstance(part, (list, tuple)) and len(part) == 2
+
+
+def counts(value: Any) -> tuple[int, ...]:
+    """Return numbers of factors from ``"auto"``, ``8``, ``"2-16"`` or a list of these.
+
+    Examples
+    --------
+    >>> counts("auto"), counts(8), counts(["2-4", "8"])
+    ((), (8,), (2, 3, 4, 8))
+    """
+    found: set[int] = set()
+    parts = parts_of(value)
+    if [str(part).strip().lower() for part in parts] == ["auto"]:
+        return ()
+    for part in parts:
+        span = re.fullmatch(r"\s*(\d+)\s*(?:(?:-|\.\.|:)\s*(\d+)\s*)?", str(part))
+        if isinstance(part, bool) or span is None:
+            raise ValueError("'auto', a number such as 8, or a range such as 2-16")
+        low, high = int(span[1]), int(span[2] or span[1])
+        if not 1 <= low <= high <= MOST_FACTORS:
+            raise ValueError(f"a number between 1 and {MOST_FACTORS}, or a range with the lower end first")
+        found.update(range(low, high + 1))
+    if not found:
+        raise ValueError("'auto', a number such as 8, or a range such as 2-16")
+    return tuple(sorted(found))
+
+
+def parts_of(value: Any) -> list[Any]:
+    """Return the values of an option that may have several."""
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def one_text(value: Any) -> str:
+    """Return a name, which is not empty."""
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("a name")
+    return value
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """Return names, each once."""
+    return tuple(dict.fromkeys(one_text(part) for part in parts_of(value)))
+
+
+def path_of(value: Any) -> Path:
+    """Return a path from its text."""
+    return value if isinstance(value, Path) else Path(one_text(value))
+
+
+def _number(value: Any) -> float | None:
+    """Return a finite number, which the command line gives as text; None for anything else."""
+    try:
+        number = None if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if number is not None and math.isfinite(number) else None
+
+
+def penalties(value: Any, name: str = "beta") -> tuple[float, ...]:
+    """Return the strengths of a penalty from ``"auto"`` (none), a number, a text or a list of these.
+
+    Examples
+    --------
+    >>> penalties("auto"), penalties(["0.5", 0.1])
+    ((), (0.1, 0.5))
+    """
+    found = set()
+    if [str(part).strip().lower() for part in parts_of(value)] == ["auto"]:
+        return ()
+    for part in parts_of(value):
+        number = _number(part)
+        given = part if number is None or not isinstance(part, str) else number
+        check_parameter(name, given, {name: PARAMETERS["beta"]})
+        found.add(float(part))
+    if not found:
+        raise ValueError("one number or several")
+    return tuple(sorted(found))
+
+
+def starts(value: Any) -> int | str:
+    """Return a number of starts, or "auto"."""
+    number = int(value) if isinstance(value, str) and value.strip().isdigit() else value
+    check_parameter("n_init", number)
+    taken: int | str = number
+    return taken
+
+
+def codes_of(value: Any) -> tuple[float | str, ...]:
+    """Return values that mean "no answer", as numbers where they are."""
+    codes = [(part, _number(part)) for part in parts_of(value)]
+    return tuple(dict.fromkeys(one_text(part) if number is None else number for part, number in codes))
+
+
+def ranges_of(value: Any) -> tuple[tuple[str, float, float], ...]:
+    """Return ranges from ``{"age": [5, 21]}``, or a list of texts such as ``"age=5:21"``."""
+    if isinstance(value, Mapping):
+        pairs = [(str(name), *parts_of(ends)) for name, ends in value.items()]
+    else:
+        pairs = [tuple(re.split(r"[=:]", str(part))) for part in parts_of(value)]
+    ranges = []
+    for name, *ends in pairs:
+        numbers = [_number(end) for end in ends]
+        if len(numbers) != 2 or numbers[0] is None or numbers[1] is None:
+            raise ValueError("a name with its lowest and highest value, as in age=5:21")
+        if not numbers[0] < numbers[1]:
+            raise ValueError(f"such that the range of {name!r} begins with its lower end")
+        ranges.append((one_text(name), numbers[0], numbers[1]))
+    return tuple(ranges)
+
+
+def bins_of(value: Any) -> tuple[Any, ...]:
+    """Return bins from ``"auto"``, a number, edges, or visits in their order.
+
+    Examples
+    --------
+    >>> bins_of("auto"), bins_of("6"), bins_of(["5", "10", "21"]), bins_of(["baseline", "year 1"])
+    ((), (6,), (5.0, 10.0, 21.0), ('baseline', 'year 1'))
+    """
+    parts = [str(part).strip() for part in (value if isinstance(value, (list, tuple)) else [value])]
+    if [part.lower() for part in parts] == ["auto"]:
+        return ()
+    try:
+        numbers = [float(part) for part in parts]
+    except ValueError:
+        numbers = []
+    if len(parts) == 1:
+        if not numbers or not numbers[0].is_integer() or numbers[0] < 2:
+            raise ValueError("'auto', a number of bins, their edges, or the visits in their order")
+        return (int(numbers[0]),)
+    return tuple(numbers or parts)
 
 
 def choices_of(name: str) -> tuple[Any, ...]:

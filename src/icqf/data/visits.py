@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from icqf.data.disclosure import rounded
 from icqf.data.frames import as_pandas
-from icqf.data.parameters import parameter_error
+from icqf.data.parameters import choices_of, parameter_error
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.data.scales import number
 from icqf.errors import Advice, InputError, counted, did_you_mean, listed
@@ -27,8 +27,8 @@ VISITS_IN_BIN = 100  # looked for when bins are made
 FEWEST_IN_BIN = 10  # participants
 FEWEST_ITEMS = 3
 WithinBin = Literal["mean", "first", "last"]
-WITHIN_BIN = ("mean", "first", "last")
-BINNING = ("quantile", "width")
+WITHIN_BIN = choices_of("within_bin")
+BINNING = choices_of("binning")
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pandas as pd
 
-from icqf.data.parameters import Flag, Kind, OneOf, check_parameter
-from icqf.data.visits import BINNING, WITHIN_BIN, AgeBins
+from icqf.data.parameters import check_parameter
+from icqf.data.visits import AgeBins
 from icqf.estimator import ICQF
 from icqf.extensions.visit_problem import column_names
 from icqf.io.modelfile import StoredModel, read_model
@@ -25,11 +25,6 @@ if TYPE_CHECKING:
 
 KIND = "longitudinal"
 _SETTINGS = ("participant", "age", "confounds", "binning", "within_bin", "smoothness", "weigh_nonresponse")
-_KINDS: dict[str, Kind] = {
-    "binning": OneOf(BINNING),
-    "within_bin": OneOf(WITHIN_BIN),
-    "weigh_nonresponse": Flag(),
-}
 _SHARED = (
     *("beta", "confound_ranges", "intercept", "n_init", "tol", "max_iter", "dtype"),
     *("missing_confounds", "smallest_category"),
@@ -74,9 +69,8 @@ def rebuilt_visits(kind: type[Model], stored: StoredModel) -> Model:
     model.model_, model.bins_, model.items_, model.codebook_ = inner, bins, items, stored.codebook
     model.gaps_ = pd.DataFrame(own["gaps"], index=pd.Index(bins.labels, name="bin"))
     check_parameter("smoothness", model.smoothness)
-    check_parameter("binning", model.binning, _KINDS)
-    check_parameter("within_bin", model.within_bin, _KINDS)
-    check_parameter("weigh_nonresponse", model.weigh_nonresponse, _KINDS)
+    for name in ("binning", "within_bin", "weigh_nonresponse"):
+        check_parameter(name, getattr(model, name))
     names = (model.participant, model.age, *model.confounds)
     right = all(isinstance(name, str) for name in names)
     right &= list(inner.item_range_.index) == column_names(items, bins)

@@ -24,6 +24,7 @@ from .modelled import ModelledAnswers as ModelledAnswers
 from .modelled import read_for_model as read_for_model
 from .naming import Rewritten as Rewritten
 from .naming import rewrite_results as rewrite_results
+from .options import LongitudinalOptions as LongitudinalOptions
 from .options import StudyOptions as StudyOptions
 from .planning import pilot_of as pilot_of
 from .planning import write_plan as write_plan
@@ -44,7 +45,6 @@ from .score import score_file as score_file
 from .score import write_scores as write_scores
 from .short_forms import shorten_study as shorten_study
 from .short_forms import write_short_form as write_short_form
-from .visits import LongitudinalOptions as LongitudinalOptions
 from .visits import VisitsFit as VisitsFit
 from .visits import fit_visits as fit_visits
 from .visits import read_visits as read_visits

@@ -5,98 +5,99 @@ Nothing heavy is imported here: the command line shows these defaults in its hel
 
 from __future__ import annotations
 
-import math
 import os
-import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
 import tomli_w
 
 from icqf.data.parameters import (
+    BETAS,
     PARAMETERS,
     Flag,
     Kind,
     Number,
     OneOf,
+    bins_of,
     check_parameter,
+    codes_of,
+    counts,
+    one_text,
     parameter_error,
+    parts_of,
+    path_of,
+    penalties,
+    ranges_of,
+    starts,
+    texts,
     visit_pairs,
 )
 from icqf.errors import InputError, did_you_mean, short
 from icqf.io.formats import WRITABLE
 
-MOST_FACTORS = 1000
-ITEM_WEIGHTS = ("range", "variance", "none")  # TOML has no None
+FILES = ("answers", "codebook", "dictionary", "participants")
+
+
+@dataclass(frozen=True)
+class Option:
+    """What an option is: on a command line, in a TOML file, in the app's form and in Python.
+
+    Parameters
+    ----------
+    help : str
+        What it means, in one sentence.
+    kind : Number, OneOf or Flag, optional
+        What its value may be; None is as for the models' parameter of this name.
+    take : callable, optional
+        How a value that is more than that is taken; its error says what is wanted.
+    metavar : str
+        What a value is called in the help.
+    usual : str
+        What the default does, where the default itself does not tell.
+    label : str
+        What forms call it.
+    """
+
+    help: str
+    kind: Kind | None = None
+    take: Callable[[Any], Any] | None = None
+    metavar: str = ""
+    usual: str = ""
+    label: str = ""
+
+
+def option(default: Any, help: str, **more: Any) -> Any:
+    """Declare an option: the field of a record, with its default and what is said about it."""
+    return field(default=default, metadata={"option": Option(help, **more)})
+
+
+def options_in(kind: type[StudyOptions]) -> dict[str, Option]:
+    """Return the options of a record by their names.
+
+    Examples
+    --------
+    >>> options_in(StudyOptions)["max_iter"].label
+    'Iterations'
+    """
+    return {each.name: each.metadata["option"] for each in fields(kind)}
 
 
 @dataclass(frozen=True)
 class StudyOptions:
     """The files of a study, the roles of their columns, and how to factorize.
 
+    Candidates for the number of factors and the penalty that are empty are found by the program; nothing is
+    searched where one of each is given.
+
     Parameters
     ----------
     answers : Path
         The table of answers.
-    codebook, dictionary : Path or None
-        The codebook, and a REDCap data dictionary or BIDS sidecar.
-    participants : Path or None
-        A table with one row per participant, from which confounds, groups and weights are taken by
-        participant id where the table of answers does not have them.
-    id, groups, weights : str or None
-        Columns of participant ids, of families or sites, and of survey weights.
-    confounds : tuple of str
-        Columns such as age and sex.
-    confound_ranges : tuple of (name, lowest, highest)
-        Known ranges of continuous confounds.
-    items, subscales : tuple of str
-        Items to keep, by name or glob, or by the codebook's subscale; empty keeps all.
-    missing_codes : tuple of float or str
-        Values that mean "no answer".
-    reverse : tuple of str
-        Items to reverse besides those of the codebook, by name or glob; "auto" reverses those that run
-        against the others.
-    visit : tuple of (column, value)
-        The visit to keep of a file with several rows per participant.
-    n_components : tuple of int
-        Candidates for the number of factors; empty lets the program find them.
-    beta : tuple of float
-        Candidates for the penalty; empty tries the usual ones, and stronger ones while the strongest is best.
-    rule, n_splits, n_repeats, thorough
-        How cross-validation chooses; not used when one candidate is given for both.
-    n_meta, meta_beta
-        Candidates for the number of meta-factors of a battery, and for their penalty.
-    item_weight : {"range", "variance", "none"}
-        How items of different ranges count beside each other.
-    intercept, missing_confounds, smallest_category, n_init, penalty, tol, max_iter
-        As in `icqf.ICQF`.
-    seed : int
-        The seed of everything random.
-    jobs : int
-        Processes for cross-validation.
-    engine : {"local", "dask", "torch"}
-        Where the iterations run; see `icqf.ICQF`.
-    scheduler : str, optional
-        The address of a Dask cluster's scheduler, such as ``"tcp://10.0.0.5:8786"``, for the engine "dask".
-    format : {"csv", "parquet", "xlsx", "sav"}
-        Format of the tables that are written.
-    consensus : bool
-        Whether the loadings are averaged over fits to resampled participants; see `icqf.consensus`.
-    report : bool
-        Whether a report is written.
-    figures : bool
-        Whether the report's figures and tables are also written as files of their own.
-    all_rules : bool
-        Whether the rules of factor analysis for the number of factors are run and shown as well.
-    names : tuple of str
-        Names of the factors, in their order; empty leaves them numbered.
-    bootstrap : int
-        Resamples of the participants behind the report's intervals; 0 leaves them out.
-    with_participants : bool
-        Whether the participants' scores are part of the report.
+    **options
+        See ``icqf fit --help``; `StudyOptions.of` takes them as they stand in a TOML file.
 
     Examples
     --------
@@ -106,48 +107,148 @@ class StudyOptions:
     ((2, 3, 4), (0.1,), True)
     """
 
-    answers: Path
-    codebook: Path | None = None
-    dictionary: Path | None = None
-    participants: Path | None = None
-    id: str | None = None
-    confounds: tuple[str, ...] = ()
-    confound_ranges: tuple[tuple[str, float, float], ...] = ()
-    groups: str | None = None
-    weights: str | None = None
-    items: tuple[str, ...] = ()
-    subscales: tuple[str, ...] = ()
-    missing_codes: tuple[float | str, ...] = ()
-    reverse: tuple[str, ...] = ()
-    visit: tuple[tuple[str, str], ...] = ()
-    n_components: tuple[int, ...] = ()
-    beta: tuple[float, ...] = ()
-    n_meta: tuple[int, ...] = ()
-    meta_beta: tuple[float, ...] = ()
-    rule: str = "min"
-    n_splits: int = 10
-    n_repeats: int = 1
-    thorough: bool = False
-    item_weight: str = "range"
-    intercept: bool = True
-    missing_confounds: str = "error"
-    smallest_category: int = 20
-    n_init: int | str = "auto"
-    penalty: str = "l1"
-    tol: float = 1e-3
-    max_iter: int = 500
-    seed: int = 0
-    jobs: int = 1
-    engine: str = "local"
-    scheduler: str | None = None
-    consensus: bool = False
-    format: str = "csv"
-    report: bool = True
-    figures: bool = True
-    all_rules: bool = False
-    names: tuple[str, ...] = ()
-    bootstrap: int = 100
-    with_participants: bool = False
+    answers: Path = option(MISSING, "The table of answers.", take=path_of)
+    codebook: Path | None = option(None, "Codebook of the items: CSV, Excel or TOML.", take=path_of)
+    dictionary: Path | None = option(
+        None, "REDCap data dictionary (CSV) or BIDS sidecar (JSON).", take=path_of
+    )
+    participants: Path | None = option(
+        None,
+        "Table with confounds, groups or weights by participant id, where ANSWERS lacks them.",
+        take=path_of,
+    )
+    id: str | None = option(
+        None, "Column of participant ids.", take=one_text, metavar="COLUMN", usual="recognised by name"
+    )
+    confounds: tuple[str, ...] = option((), "Columns such as age and sex.", take=texts, metavar="COLUMN")
+    confound_ranges: tuple[tuple[str, float, float], ...] = option(
+        (),
+        "Known ranges, such as age=5:21.",
+        take=ranges_of,
+        metavar="NAME=LOW:HIGH",
+        label="Known ranges of confounds",
+    )
+    groups: str | None = option(
+        None, "Column of families or sites, which folds never split.", take=one_text, metavar="COLUMN"
+    )
+    weights: str | None = option(None, "Column of survey weights.", take=one_text, metavar="COLUMN")
+    items: tuple[str, ...] = option((), "Items to keep, by name or pattern such as 'q0*'.", take=texts)
+    subscales: tuple[str, ...] = option((), "Items to keep, by the codebook's subscale.", take=texts)
+    missing_codes: tuple[float | str, ...] = option(
+        (), "Values that mean no answer.", take=codes_of, metavar="VALUE", label="Values that mean no answer"
+    )
+    reverse: tuple[str, ...] = option(
+        (),
+        "Items to reverse, by name or pattern; auto: those that run against the others.",
+        take=texts,
+        metavar="ITEM",
+    )
+    visit: tuple[tuple[str, str], ...] = option(
+        (),
+        "Visit to keep of a file with several rows per participant, such as wave=1; may be repeated.",
+        take=visit_pairs,
+        metavar="COLUMN=VALUE",
+    )
+    n_components: tuple[int, ...] = option(
+        (),
+        "Number of factors; several, or a range such as 2-16, are compared.",
+        take=counts,
+        metavar="K",
+        usual="auto",
+        label="Number of factors",
+    )
+    beta: tuple[float, ...] = option(
+        (),
+        "Penalty; several are compared. If none is given, more follow while the strongest is best.",
+        take=penalties,
+        metavar="NUMBER",
+        usual=" ".join(f"{beta:g}" for beta in BETAS),
+        label="Penalty β",
+    )
+    n_meta: tuple[int, ...] = option(
+        (),
+        "Number of meta-factors; several, or a range, are compared.",
+        take=counts,
+        metavar="K",
+        usual="auto",
+    )
+    meta_beta: tuple[float, ...] = option(
+        (),
+        "Penalty of the second stage.",
+        take=lambda value: penalties(value, "meta_beta"),
+        metavar="NUMBER",
+        usual="auto",
+    )
+    rule: str = option("min", "How cross-validation chooses.", label="Rule of the choice")
+    n_splits: int = option(10, "Number of folds of cross-validation.", label="Folds")
+    n_repeats: int = option(1, "Number of repeats, each with new folds.", label="Repeats")
+    thorough: bool = option(
+        False,
+        "Compare fits from two starts: for many factors or noisy answers; takes half as long again.",
+        label="Two starts",
+    )
+    item_weight: str = option(
+        "range",
+        "How items of different ranges count: alike by range, by variance, or point for point.",
+        kind=OneOf(("range", "variance", "none")),  # TOML has no None
+        label="Weight of items",
+    )
+    intercept: bool = option(True, "Column of ones beside the confounds.", label="Intercept")
+    missing_confounds: str = option(
+        "error", "Refuse a missing confound, or use the sample mean.", label="Missing confounds"
+    )
+    smallest_category: int = option(
+        20, "Fewest participants in a category of a confound; 1 allows all.", label="Smallest category"
+    )
+    n_init: int | str = option(
+        "auto", "Number of starts; the best one is kept.", take=starts, metavar="NUMBER|auto", label="Starts"
+    )
+    penalty: str = option("l1", "Kind of penalty.", label="Kind of penalty")
+    tol: float = option(1e-3, "Tolerance at which a fit counts as settled.", label="Tolerance")
+    max_iter: int = option(500, "Maximum number of iterations.", label="Iterations")
+    seed: int = option(0, "Seed of all random numbers.", label="Seed")
+    jobs: int = option(
+        1, "Processes; -1 uses all processors.", kind=Number(least=-1, whole=True), label="Processes"
+    )
+    engine: str = option(
+        "local", "Where the iterations run: this machine's processors, a Dask cluster, or a GPU."
+    )
+    scheduler: str | None = option(
+        None,
+        "Scheduler of the Dask cluster, such as tcp://10.0.0.5:8786; for --engine dask.",
+        take=one_text,
+        metavar="ADDRESS",
+    )
+    consensus: bool = option(
+        False, "Average the loadings over fits to resampled participants.", kind=Flag(), label="Consensus"
+    )
+    format: str = option("csv", "Format of the tables.", kind=OneOf(WRITABLE), label="Tables")
+    report: bool = option(True, "Write report.html.", kind=Flag())
+    figures: bool = option(
+        True,
+        "Also write the report's figures and tables as files for a paper.",
+        kind=Flag(),
+        label="Figures",
+    )
+    all_rules: bool = option(
+        False,
+        "Also show what seven rules of factor analysis say (seconds to minutes).",
+        kind=Flag(),
+        label="All rules",
+    )
+    names: tuple[str, ...] = option((), "Names of the factors, in their order.", take=texts)
+    bootstrap: int = option(
+        100,
+        "Resamples behind the report's intervals.",
+        kind=Number(least=0, whole=True),
+        label="Resamples",
+    )
+    with_participants: bool = option(
+        False,
+        "Include the participants' scores in the report.",
+        kind=Flag(),
+        label="Participants in the report",
+    )
 
     @property
     def searches(self) -> bool:
@@ -170,16 +271,6 @@ class StudyOptions:
         }
 
     @classmethod
-    def kinds(cls) -> Mapping[str, Kind]:
-        """What further options may be, by name; for options of a command of its own."""
-        return {}
-
-    @classmethod
-    def takers(cls) -> Mapping[str, Callable[[Any], Any]]:
-        """How further options that are more than one checked value are taken, by name."""
-        return {}
-
-    @classmethod
     def of(cls, values: Mapping[str, Any], *, folder: Path | None = None, where: str = "") -> Self:
         """Make the options from plain values, as they stand in TOML or on a command line.
 
@@ -193,13 +284,13 @@ class StudyOptions:
             The file that messages name; empty for none.
         """
         plain: dict[str, Any] = {}
-        names = [field.name for field in fields(cls)]
+        known = options_in(cls)
         for name, value in values.items():
-            if name not in names:
-                fault = InputError(f"There is no option {name!r}.{did_you_mean(name, names)}")
+            if name not in known:
+                fault = InputError(f"There is no option {name!r}.{did_you_mean(name, known)}")
                 raise fault.at(where) if where else fault
             try:
-                taken = _taken(name, value, {**KINDS, **cls.kinds()}, {**_TAKE, **cls.takers()})
+                taken = _taken(name, value, known[name])
             except InputError as error:
                 raise (error.at(where) if where else error) from None
             plain[name] = folder / taken if isinstance(taken, Path) and folder is not None else taken
@@ -210,25 +301,85 @@ class StudyOptions:
     def to_dict(self, *, folder: Path | None = None) -> dict[str, Any]:
         """Return the options that are not None as plain values; paths relative to `folder` when given."""
         plain: dict[str, Any] = {}
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for name in options_in(type(self)):
+            value = getattr(self, name)
             if isinstance(value, Path):
                 value = str(value) if folder is None else _relative(value, folder)
-            elif field.name == "confound_ranges":
+            elif name == "confound_ranges":
                 value = {name: [low, high] for name, low, high in value}
-            elif field.name == "visit":
+            elif name == "visit":
                 value = dict(value)
-            elif field.name in ("n_components", "beta", "smoothness") and not value:
+            elif name in ("n_components", "beta", "smoothness") and not value:
                 value = "auto"
             elif isinstance(value, tuple):
                 value = list(value)
             if value is not None and value not in ([], {}):
-                plain[field.name] = value
+                plain[name] = value
         return plain
 
     def to_toml(self, *, folder: Path | None = None) -> str:
         """Return the options as the text of a TOML file; paths are written relative to `folder`."""
         return tomli_w.dumps(self.to_dict(folder=folder))
+
+
+@dataclass(frozen=True)
+class LongitudinalOptions(StudyOptions):
+    """The options of a study of repeated visits: those of `StudyOptions`, and how visits become age bins.
+
+    Parameters
+    ----------
+    age : str or None
+        Column of ages or visits; None recognises it.
+    bins : tuple
+        Empty for automatic bins; else their number, their edges, or the visits in order.
+    binning, within_bin, weigh_nonresponse
+        As in `icqf.extensions.LongitudinalICQF`.
+    smoothness : tuple of float
+        Candidates for the smoothness; empty tries the usual ones.
+    permutations : int
+        Shuffles behind the test of change with age; 0 leaves it out.
+
+    Examples
+    --------
+    >>> from icqf.workflow import LongitudinalOptions
+    >>> LongitudinalOptions.of({"answers": "visits.csv", "age": "age", "bins": [5, 10, 21]}).bins
+    (5.0, 10.0, 21.0)
+    """
+
+    age: str | None = option(
+        None, "Column of ages or visits.", take=str, metavar="COLUMN", usual="recognised by name"
+    )
+    bins: tuple[Any, ...] = option(
+        (),
+        "Edges of the age bins, their number, or the visits in order.",
+        take=bins_of,
+        metavar="EDGE",
+        usual="auto",
+    )
+    binning: str = option("quantile", "Bins with as many visits each, or equally wide.")
+    within_bin: str = option("mean", "What becomes of several visits of one participant in one bin.")
+    smoothness: tuple[float, ...] = option(
+        (),
+        "How strongly neighbouring bins are drawn together; several are compared.",
+        take=lambda value: penalties(value, "smoothness"),
+        metavar="NUMBER",
+        usual="0 1 10 100 1000",
+    )
+    weigh_nonresponse: bool = option(False, "Let participants with open answers count as much as the others.")
+    permutations: int = option(
+        199,
+        "Shuffles behind the test of change with age; 0 leaves it out.",
+        kind=Number(least=0, whole=True),
+    )
+    beta: tuple[float, ...] = option(
+        (), "Penalty; several are compared.", take=penalties, metavar="NUMBER", usual="0.01 0.1 0.5"
+    )
+    n_splits: int = option(5, "Number of folds of cross-validation.")
+    rule: str = option("min", "How cross-validation chooses.", kind=OneOf(("min", "one_se")))
+
+    @property
+    def searches(self) -> bool:
+        return super().searches or len(self.smoothness) != 1
 
 
 def read_config(path: str | os.PathLike[str], kind: type[StudyOptions] | None = None) -> dict[str, Any]:
@@ -261,142 +412,14 @@ def read_config(path: str | os.PathLike[str], kind: type[StudyOptions] | None = 
     return values
 
 
-def counts(value: Any) -> tuple[int, ...]:
-    """Return numbers of factors from ``"auto"``, ``8``, ``"2-16"`` or a list of these.
-
-    Examples
-    --------
-    >>> counts("auto"), counts(8), counts(["2-4", "8"])
-    ((), (8,), (2, 3, 4, 8))
-    """
-    found: set[int] = set()
-    parts = _parts(value)
-    if [str(part).strip().lower() for part in parts] == ["auto"]:
-        return ()
-    for part in parts:
-        span = re.fullmatch(r"\s*(\d+)\s*(?:(?:-|\.\.|:)\s*(\d+)\s*)?", str(part))
-        if isinstance(part, bool) or span is None:
-            raise ValueError("'auto', a number such as 8, or a range such as 2-16")
-        low, high = int(span[1]), int(span[2] or span[1])
-        if not 1 <= low <= high <= MOST_FACTORS:
-            raise ValueError(f"a number between 1 and {MOST_FACTORS}, or a range with the lower end first")
-        found.update(range(low, high + 1))
-    if not found:
-        raise ValueError("'auto', a number such as 8, or a range such as 2-16")
-    return tuple(sorted(found))
-
-
-def _parts(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, (list, tuple)) else [value]
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError("a name")
-    return value
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(_text(part) for part in _parts(value)))
-
-
-def _path(value: Any) -> Path:
-    return value if isinstance(value, Path) else Path(_text(value))
-
-
-def _number(value: Any) -> float | None:
-    """Return a finite number, which the command line gives as text; None for anything else."""
-    try:
-        number = None if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
-        return None
-    return number if number is not None and math.isfinite(number) else None
-
-
-def penalties(value: Any, name: str = "beta") -> tuple[float, ...]:
-    """Return the strengths of a penalty from ``"auto"`` (none), a number, a text or a list of these.
-
-    Examples
-    --------
-    >>> penalties("auto"), penalties(["0.5", 0.1])
-    ((), (0.1, 0.5))
-    """
-    found = set()
-    if [str(part).strip().lower() for part in _parts(value)] == ["auto"]:
-        return ()
-    for part in _parts(value):
-        number = _number(part)
-        given = part if number is None or not isinstance(part, str) else number
-        check_parameter(name, given, {name: PARAMETERS["beta"]})
-        found.add(float(part))
-    if not found:
-        raise ValueError("one number or several")
-    return tuple(sorted(found))
-
-
-def _starts(value: Any) -> int | str:
-    number = int(value) if isinstance(value, str) and value.strip().isdigit() else value
-    check_parameter("n_init", number)
-    taken: int | str = number
-    return taken
-
-
-def _codes(value: Any) -> tuple[float | str, ...]:
-    codes = [(part, _number(part)) for part in _parts(value)]
-    return tuple(dict.fromkeys(_text(part) if number is None else number for part, number in codes))
-
-
-def _ranges(value: Any) -> tuple[tuple[str, float, float], ...]:
-    """``{"age": [5, 21]}``, or a list of texts such as ``"age=5:21"``."""
-    if isinstance(value, Mapping):
-        pairs = [(str(name), *_parts(ends)) for name, ends in value.items()]
-    else:
-        pairs = [tuple(re.split(r"[=:]", str(part))) for part in _parts(value)]
-    ranges = []
-    for name, *ends in pairs:
-        numbers = [_number(end) for end in ends]
-        if len(numbers) != 2 or numbers[0] is None or numbers[1] is None:
-            raise ValueError("a name with its lowest and highest value, as in age=5:21")
-        if not numbers[0] < numbers[1]:
-            raise ValueError(f"such that the range of {name!r} begins with its lower end")
-        ranges.append((_text(name), numbers[0], numbers[1]))
-    return tuple(ranges)
-
-
 FILES = ("answers", "codebook", "dictionary", "participants")
-KINDS: dict[str, Kind] = PARAMETERS | {
-    "item_weight": OneOf(ITEM_WEIGHTS),
-    "bootstrap": Number(least=0, whole=True),
-    "jobs": Number(least=-1, whole=True),
-    "format": OneOf(WRITABLE),
-    "consensus": Flag(),
-    "report": Flag(),
-    "figures": Flag(),
-    "all_rules": Flag(),
-    "with_participants": Flag(),
-}
-# Options that are more than one checked value; a text that says what is wanted is what they raise.
-_TAKE: dict[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(FILES, _path),
-    **dict.fromkeys(("id", "groups", "weights", "scheduler"), _text),
-    **dict.fromkeys(("confounds", "items", "subscales", "reverse", "names"), _texts),
-    "confound_ranges": _ranges,
-    "missing_codes": _codes,
-    "visit": visit_pairs,
-    **dict.fromkeys(("n_components", "n_meta"), counts),
-    "beta": penalties,
-    "meta_beta": lambda value: penalties(value, "meta_beta"),
-    "n_init": _starts,
-}
 
 
-def _taken(
-    name: str, value: Any, kinds: Mapping[str, Kind], takers: Mapping[str, Callable[[Any], Any]]
-) -> Any:
+def _taken(name: str, value: Any, declared: Option) -> Any:
     """Return an option's value in its own type."""
-    if name in takers:
+    if declared.take is not None:
         try:
-            return takers[name](value)
+            return declared.take(value)
         except InputError:
             raise
         except (TypeError, ValueError) as error:
@@ -406,9 +429,9 @@ def _taken(
     elif name == "bootstrap" and value == 1:
         wanted = "at least 2 resamples, or 0 for none"
     else:
-        check_parameter(name, value, kinds)
+        check_parameter(name, value, {name: declared.kind or PARAMETERS[name]})
         return value
-    shown = ", ".join(map(repr, _parts(value)))
+    shown = ", ".join(map(repr, parts_of(value)))
     raise parameter_error(name, f" must be {wanted}, not {shown}.", value=value)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from icqf.data.parameters import Flag, Kind, Number, OneOf, parameter_error
+from icqf.data.parameters import parameter_error
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.study import Study
-from icqf.data.visits import BINNING, WITHIN_BIN
 from icqf.errors import Advice, InputError, did_you_mean, listed
 from icqf.extensions.age_change import AgeChanges, age_changes
 from icqf.extensions.longitudinal import LongitudinalICQF
@@ -30,87 +29,12 @@ from icqf.workflow.account import anonymous, run_account
 from icqf.workflow.fit import said
 from icqf.workflow.folders import write_folder
 from icqf.workflow.named import DECIMALS
-from icqf.workflow.options import StudyOptions, penalties
+from icqf.workflow.options import LongitudinalOptions
 from icqf.workflow.read import input_files, study_columns
 from icqf.workflow.visit_page import visit_figures, visit_page
 
 ROW = "row of the file"
 Told = Callable[[Any], object]
-
-
-def bins_of(value: Any) -> tuple[Any, ...]:
-    """Return bins from ``"auto"``, a number, edges, or visits in their order.
-
-    Examples
-    --------
-    >>> bins_of("auto"), bins_of("6"), bins_of(["5", "10", "21"]), bins_of(["baseline", "year 1"])
-    ((), (6,), (5.0, 10.0, 21.0), ('baseline', 'year 1'))
-    """
-    parts = [str(part).strip() for part in (value if isinstance(value, (list, tuple)) else [value])]
-    if [part.lower() for part in parts] == ["auto"]:
-        return ()
-    try:
-        numbers = [float(part) for part in parts]
-    except ValueError:
-        numbers = []
-    if len(parts) == 1:
-        if not numbers or not numbers[0].is_integer() or numbers[0] < 2:
-            raise ValueError("'auto', a number of bins, their edges, or the visits in their order")
-        return (int(numbers[0]),)
-    return tuple(numbers or parts)
-
-
-@dataclass(frozen=True)
-class LongitudinalOptions(StudyOptions):
-    """The options of a study of repeated visits: those of `StudyOptions`, and how visits become age bins.
-
-    Parameters
-    ----------
-    age : str or None
-        Column of ages or visits; None recognises it.
-    bins : tuple
-        Empty for automatic bins; else their number, their edges, or the visits in order.
-    binning, within_bin, weigh_nonresponse
-        As in `icqf.extensions.LongitudinalICQF`.
-    smoothness : tuple of float
-        Candidates for the smoothness; empty tries the usual ones.
-    permutations : int
-        Shuffles behind the test of change with age; 0 leaves it out.
-
-    Examples
-    --------
-    >>> from icqf.workflow import LongitudinalOptions
-    >>> LongitudinalOptions.of({"answers": "visits.csv", "age": "age", "bins": [5, 10, 21]}).bins
-    (5.0, 10.0, 21.0)
-    """
-
-    age: str | None = None
-    bins: tuple[Any, ...] = ()
-    binning: str = "quantile"
-    within_bin: str = "mean"
-    smoothness: tuple[float, ...] = ()
-    weigh_nonresponse: bool = False
-    permutations: int = 199
-    n_splits: int = 5
-    rule: str = "min"
-
-    @classmethod
-    def kinds(cls) -> Mapping[str, Kind]:
-        return {
-            "rule": OneOf(("min", "one_se")),
-            "binning": OneOf(BINNING),
-            "within_bin": OneOf(WITHIN_BIN),
-            "weigh_nonresponse": Flag(),
-            "permutations": Number(least=0, whole=True),
-        }
-
-    @classmethod
-    def takers(cls) -> Mapping[str, Callable[[Any], Any]]:
-        return {"age": str, "bins": bins_of, "smoothness": lambda value: penalties(value, "smoothness")}
-
-    @property
-    def searches(self) -> bool:
-        return super().searches or len(self.smoothness) != 1
 
 
 def read_visits(options: LongitudinalOptions) -> Study:

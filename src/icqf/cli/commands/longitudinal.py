@@ -8,13 +8,12 @@ from typing import Any
 import click
 
 from icqf.cli.support.job import job, job_options, say, show_notes
-from icqf.cli.support.many import ManyCommand, ManyOption
+from icqf.cli.support.many import ManyCommand
 from icqf.cli.support.options import options_of, study_options
 from icqf.cli.support.terminal import echo
+from icqf.workflow.options import LongitudinalOptions
 
-NOT_FOR_VISITS = (
-    *("groups", "weights", "visit", "penalty", "thorough", "rule", "n_splits", "with_participants", "beta"),
-)
+NOT_FOR_VISITS = ("groups", "weights", "visit", "penalty", "thorough", "with_participants")
 
 
 @click.command(
@@ -28,53 +27,10 @@ Examples:
   icqf longitudinal visits.csv --age month --n-components 3 --beta 0.1 --smoothness 10
   icqf longitudinal visits.csv --age age --bins 5 8 11 14 18""",
 )
-@study_options("columns", "candidates", "model", "format", "report", without=NOT_FOR_VISITS)
-@click.option(
-    "--beta", cls=ManyOption, metavar="NUMBER", help="Penalty; several are compared.  [default: 0.01 0.1 0.5]"
-)
-@click.option(
-    "--rule",
-    type=click.Choice(("min", "one_se")),
-    default="min",
-    help="How cross-validation chooses.",
-)
-@click.option("--n-splits", type=int, default=5, help="Number of folds of cross-validation.")
-@click.option("--age", metavar="COLUMN", help="Column of ages or visits.  [default: recognised by name]")
-@click.option(
-    "--bins",
-    cls=ManyOption,
-    metavar="EDGE",
-    help="Edges of the age bins, their number, or the visits in order.  [default: auto]",
-)
-@click.option(
-    "--binning",
-    type=click.Choice(("quantile", "width")),
-    default="quantile",
-    help="Bins with as many visits each, or equally wide.",
-)
-@click.option(
-    "--within-bin",
-    type=click.Choice(("mean", "first", "last")),
-    default="mean",
-    help="What becomes of several visits of one participant in one bin.",
-)
-@click.option(
-    "--smoothness",
-    cls=ManyOption,
-    metavar="NUMBER",
-    help="How strongly neighbouring bins are drawn together; several are compared."
-    "  [default: 0 1 10 100 1000]",
-)
-@click.option(
-    "--weigh-nonresponse",
-    is_flag=True,
-    help="Let participants with open answers count as much as the others.",
-)
-@click.option(
-    "--permutations",
-    type=click.IntRange(0),
-    default=199,
-    help="Shuffles behind the test of change with age; 0 leaves it out.",
+@study_options(
+    *("columns", "candidates", "model", "visits", "format", "report"),
+    without=NOT_FOR_VISITS,
+    kind=LongitudinalOptions,
 )
 @job_options("results")
 @click.pass_context
@@ -86,7 +42,7 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
     """
     from icqf.workflow.places import refuse_results
     from icqf.workflow.visit_page import choice_sentence, focus_sentences, gap_sentence
-    from icqf.workflow.visits import LongitudinalOptions, fit_visits, read_visits, write_visits
+    from icqf.workflow.visits import fit_visits, read_visits, write_visits
 
     options = options_of(ctx, LongitudinalOptions)
     study = read_visits(options)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from icqf.cli.support.job import end_dry_run, job, job_options, say
-from icqf.cli.support.many import ManyCommand, ManyOption
+from icqf.cli.support.many import ManyCommand
 from icqf.cli.support.options import options_of, study_options
 from icqf.cli.support.terminal import echo
 from icqf.cli.support.text import meta_text
@@ -27,16 +27,7 @@ Examples:
   icqf meta wide.csv --codebook items.csv --out results
   icqf score results/meta.icqf new-study/ --out scores.csv""",
 )
-@study_options("columns", "candidates", "model", "format")
-@click.option(
-    "--n-meta",
-    cls=ManyOption,
-    metavar="K",
-    help="Number of meta-factors; several, or a range, are compared.  [default: auto]",
-)
-@click.option(
-    "--meta-beta", cls=ManyOption, metavar="NUMBER", help="Penalty of the second stage.  [default: auto]"
-)
+@study_options("columns", "candidates", "model", "meta", "format")
 @click.option(
     "--compare/--no-compare",
     default=True,

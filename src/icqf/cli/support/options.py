@@ -10,10 +10,8 @@ from typing import Any, TypeVar, overload
 import click
 
 from icqf.cli.support.many import ManyOption, NamesOption
-from icqf.data.parameters import BETAS, ENGINES, choices_of
-from icqf.io.formats import WRITABLE
-from icqf.workflow.explained import EXPLAINED
-from icqf.workflow.options import ITEM_WEIGHTS, StudyOptions, read_config
+from icqf.data.parameters import ENGINES, PARAMETERS, Flag, Number, OneOf
+from icqf.workflow.options import FILES, StudyOptions, options_in, read_config
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -39,182 +37,59 @@ class _Engine(click.Choice):
         return click.Choice(tuple(ENGINES)).convert(value, param, ctx)
 
 
-_answers = [click.argument("answers", type=FILE, required=False)]
-
-visit_option = click.option(
-    "--visit",
-    multiple=True,
-    metavar="COLUMN=VALUE",
-    help="Visit to keep of a file with several rows per participant, such as wave=1; may be repeated.",
+_GROUPS = {
+    "columns": (
+        *("codebook", "dictionary", "participants", "id", "confounds", "smallest_category", "groups"),
+        *("items", "subscales", "missing_codes", "visit", "reverse", "config"),
+    ),
+    "candidates": ("n_components", "beta", "thorough"),
+    "model": (
+        *("rule", "n_splits", "n_repeats", "weights", "confound_ranges", "missing_confounds", "item_weight"),
+        *("intercept", "n_init", "penalty", "tol", "max_iter", "seed", "jobs"),
+    ),
+    "engine": ("engine", "scheduler"),
+    "average": ("consensus",),
+    "format": ("format",),
+    "report": ("report", "figures", "names", "bootstrap", "with_participants"),
+    "rules": ("all_rules",),
+    "meta": ("n_meta", "meta_beta"),
+    "visits": ("age", "bins", "binning", "within_bin", "smoothness", "weigh_nonresponse", "permutations"),
+}
+_config = click.option(
+    "--config", type=FILE, help="TOML file with any of these options; the command line takes precedence."
 )
 
-_columns = [
-    click.option("--codebook", type=FILE, help="Codebook of the items: CSV, Excel or TOML."),
-    click.option("--dictionary", type=FILE, help="REDCap data dictionary (CSV) or BIDS sidecar (JSON)."),
-    click.option(
-        "--participants",
-        type=FILE,
-        help="Table with confounds, groups or weights by participant id, where ANSWERS lacks them.",
-    ),
-    click.option("--id", metavar="COLUMN", help="Column of participant ids.  [default: recognised by name]"),
-    click.option("--confounds", cls=ManyOption, metavar="COLUMN", help="Columns such as age and sex."),
-    click.option(
-        "--smallest-category",
-        type=int,
-        default=StudyOptions.smallest_category,
-        help=EXPLAINED["smallest_category"],
-    ),
-    click.option("--groups", metavar="COLUMN", help=EXPLAINED["groups"]),
-    click.option("--items", cls=ManyOption, help="Items to keep, by name or pattern such as 'q0*'."),
-    click.option("--subscales", cls=ManyOption, help="Items to keep, by the codebook's subscale."),
-    click.option("--missing-codes", cls=ManyOption, metavar="VALUE", help="Values that mean no answer."),
-    visit_option,
-    click.option(
-        "--reverse",
-        cls=ManyOption,
-        metavar="ITEM",
-        help="Items to reverse, by name or pattern; auto: those that run against the others.",
-    ),
-    click.option(
-        "--config", type=FILE, help="TOML file with any of these options; the command line takes precedence."
-    ),
-]
 
-_candidates = [
-    click.option(
-        "--n-components",
-        cls=ManyOption,
-        metavar="K",
-        help=EXPLAINED["n_components"] + "  [default: auto]",
-    ),
-    click.option(
-        "--beta",
-        cls=ManyOption,
-        metavar="NUMBER",
-        help=EXPLAINED["beta"] + f"  [default: {' '.join(f'{beta:g}' for beta in BETAS)}]",
-    ),
-    click.option(
-        "--thorough",
-        is_flag=True,
-        help=EXPLAINED["thorough"],
-    ),
-]
-
-_model = [
-    click.option(
-        "--rule",
-        type=click.Choice(choices_of("rule")),
-        default=StudyOptions.rule,
-        help=EXPLAINED["rule"],
-    ),
-    click.option("--n-splits", type=int, default=StudyOptions.n_splits, help=EXPLAINED["n_splits"]),
-    click.option(
-        "--n-repeats",
-        type=int,
-        default=StudyOptions.n_repeats,
-        help=EXPLAINED["n_repeats"],
-    ),
-    click.option("--weights", metavar="COLUMN", help=EXPLAINED["weights"]),
-    click.option(
-        "--confound-ranges", cls=ManyOption, metavar="NAME=LOW:HIGH", help="Known ranges, such as age=5:21."
-    ),
-    click.option(
-        "--missing-confounds",
-        type=click.Choice(choices_of("missing_confounds")),
-        default=StudyOptions.missing_confounds,
-        help=EXPLAINED["missing_confounds"],
-    ),
-    click.option(
-        "--item-weight",
-        type=click.Choice(ITEM_WEIGHTS),
-        default=StudyOptions.item_weight,
-        help=EXPLAINED["item_weight"],
-    ),
-    click.option(
-        "--intercept/--no-intercept",
-        default=StudyOptions.intercept,
-        help=EXPLAINED["intercept"],
-    ),
-    click.option(
-        "--n-init",
-        metavar="NUMBER|auto",
-        default=StudyOptions.n_init,
-        help=EXPLAINED["n_init"],
-    ),
-    click.option(
-        "--penalty",
-        type=click.Choice(choices_of("penalty")),
-        default=StudyOptions.penalty,
-        help=EXPLAINED["penalty"],
-    ),
-    click.option("--tol", type=float, default=StudyOptions.tol, help=EXPLAINED["tol"]),
-    click.option("--max-iter", type=int, default=StudyOptions.max_iter, help=EXPLAINED["max_iter"]),
-    click.option("--seed", type=int, default=StudyOptions.seed, help=EXPLAINED["seed"]),
-    click.option("--jobs", type=int, default=StudyOptions.jobs, help=EXPLAINED["jobs"]),
-]
-
-_engine = [
-    click.option(
-        "--engine",
-        type=_Engine(tuple(ENGINES.own)),
-        default=StudyOptions.engine,
-        help="Where the iterations run: this machine's processors, a Dask cluster, or a GPU.",
-    ),
-    click.option(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="Scheduler of the Dask cluster, such as tcp://10.0.0.5:8786; for --engine dask.",
-    ),
-]
-
-_average = [
-    click.option("--consensus", is_flag=True, help=EXPLAINED["consensus"]),
-]
-
-_table_format = [
-    click.option(
-        "--format", type=click.Choice(WRITABLE), default=StudyOptions.format, help=EXPLAINED["format"]
-    )
-]
-
-_report = [
-    click.option("--report/--no-report", default=StudyOptions.report, help=EXPLAINED["report"]),
-    click.option(
-        "--figures/--no-figures",
-        default=StudyOptions.figures,
-        help=EXPLAINED["figures"],
-    ),
-    click.option("--names", cls=NamesOption, help="Names of the factors, in their order."),
-    click.option(
-        "--bootstrap",
-        type=click.IntRange(0),
-        default=StudyOptions.bootstrap,
-        help=EXPLAINED["bootstrap"],
-    ),
-    click.option("--with-participants", is_flag=True, help=EXPLAINED["with_participants"]),
-]
+def option_of(name: str, kind: type[StudyOptions] = StudyOptions) -> Callable[[Command], Command]:
+    """Return an option of the command line as the record of all options declares it."""
+    declared = options_in(kind)[name]
+    default, limits = getattr(kind, name), declared.kind or PARAMETERS.get(name)
+    typed = "--" + name.replace("_", "-")
+    usual = f"  [default: {declared.usual}]" if declared.usual else ""
+    more: dict[str, Any] = {"help": declared.help + usual}
+    if declared.metavar:
+        more["metavar"] = declared.metavar
+    if declared.take is not None:
+        if name in FILES:
+            more["type"] = FILE
+        elif name == "visit":
+            more["multiple"] = True
+        elif default == ():
+            more["cls"] = NamesOption if name == "names" else ManyOption
+        return click.option(typed, **more, **({"default": default} if default else {}))
+    if isinstance(limits, Flag) and default:
+        return click.option(f"{typed}/--no-{typed.removeprefix('--')}", default=True, **more)
+    if isinstance(limits, Flag):
+        return click.option(typed, is_flag=True, **more)
+    if isinstance(limits, OneOf):
+        own = _Engine(tuple(ENGINES.own)) if name == "engine" else None
+        more["type"] = own or click.Choice(tuple(limits.choices))
+    elif isinstance(limits, Number):
+        more["type"] = int if limits.whole else float
+    return click.option(typed, default=default, **more)
 
 
-_rules = [
-    click.option(
-        "--all-rules",
-        is_flag=True,
-        help=EXPLAINED["all_rules"],
-    )
-]
-
-
-_GROUPS = {
-    "columns": _columns,
-    "candidates": _candidates,
-    "model": _model,
-    "engine": _engine,
-    "average": _average,
-    "format": _table_format,
-    "report": _report,
-    "rules": _rules,
-}
-
+visit_option = option_of("visit")
 
 _modelled = [
     click.argument("model", type=FILE),
@@ -244,20 +119,19 @@ def modelled_options_of(ctx: click.Context) -> dict[str, Any]:
     return {**given, "missing_codes": taken.missing_codes, "visit": taken.visit}
 
 
-def study_options(*groups: str, without: Collection[str] = ()) -> Callable[[Command], Command]:
-    """Add groups of options to a command: "columns", "candidates", "model", ….
+def study_options(
+    *groups: str, without: Collection[str] = (), kind: type[StudyOptions] = StudyOptions
+) -> Callable[[Command], Command]:
+    """Add a file of answers and groups of options to a command: "columns", "candidates", "model", ….
 
-    Those named in `without` have no meaning for the command.
+    Those named in `without` have no meaning for the command, whose options are of this `kind`.
     """
-    chosen = [*_answers, *(option for group in groups for option in _GROUPS[group])]
+    names = [name for group in groups for name in _GROUPS[group] if name not in without]
 
     def decorate(command: Command) -> Command:
-        own = len(getattr(command, "__click_params__", ()))
-        for add in reversed(chosen):
-            command = add(command)
-        every: list[click.Parameter] = command.__click_params__  # type: ignore[attr-defined]
-        every[own:] = [parameter for parameter in every[own:] if parameter.name not in without]
-        return command
+        for name in reversed(names):
+            command = (_config if name == "config" else option_of(name, kind))(command)
+        return click.argument("answers", type=FILE, required=False)(command)
 
     return decorate
 
