@@ -38,7 +38,7 @@ def test_a_category_of_few_participants_is_refused(answers, participants, few):
     participants.iloc[:few, 1] = "other"
     message = (
         rf"^Confound 'sex' has {few} participants? in the category 'other', fewer than 20: the model would "
-        r"tell the answers of these few\. Pool the category with another one, leave the confound or these "
+        r"reveal the answers of these few\. Pool the category with another one, leave the confound or these "
         rf"participants out, or, for a model that is not shared, add smallest_category={few}\.$"
     )
     with pytest.raises(InputError, match=message):
