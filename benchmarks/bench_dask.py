@@ -25,7 +25,7 @@ from icqf.engines.base import Begin, Engine
 from icqf.engines.local import LOCAL
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Factorization
-from icqf.solvers.stored_answers import StoredAnswers, StoredObservations
+from icqf.streamed import StoredAnswers, StoredObservations
 
 PARTICIPANTS, ITEMS, FACTORS = 2_000_000, 100, 8
 ITERATIONS, TIMES = 4, 3

@@ -98,6 +98,15 @@ def third_party(nodes):
     return {name.split(".")[0] for name in names} - {"icqf", *sys.stdlib_module_names}
 
 
+def test_the_mathematics_knows_no_tables_files_visits_or_clusters(graph):
+    for path in FILES:
+        if path.parent.name == "solvers":
+            assert third_party(ast.walk(parsed(path))) <= {"numpy", "scipy", "array_api_compat"}, path
+            assert not re.search("dask|visit|age bin", path.read_text(encoding="utf-8"), re.IGNORECASE), path
+    used = {other for name in graph if name.startswith("icqf.solvers.") for other in graph[name]}
+    assert {other.split(".")[1] for other in used} == {"solvers"}
+
+
 def on_demand(path):
     """Whether a module is imported only where an engine or the app is asked for that needs it."""
     return path.parent.name == "app" or (path.parent.name == "engines" and path.stem.startswith("torch"))

@@ -19,7 +19,7 @@ from icqf.data.parts import AnswersInParts
 from icqf.data.validate import EmptyRowsWarning, RangeWarning
 from icqf.errors import InputError
 from icqf.io.readers.streams import open_stream
-from icqf.solvers.stored_answers import StoredAnswers
+from icqf.streamed import StoredAnswers
 
 ITEMS = [f"q{j:02}" for j in range(12)]
 MODEL = {"item_range": (0, 3), "n_init": 1, "dtype": "float32"}

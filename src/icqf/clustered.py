@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from icqf.data.frames import as_pandas
 from icqf.data.validate import check_ranges, named_answers, observed_rows, seen_items
 from icqf.engines.choice import engine_of
-from icqf.engines.chunks import MOST_CHUNKS, keep_memory, one_blas_thread
+from icqf.engines.chunks import MOST_CHUNKS, Elsewhere, keep_memory, one_blas_thread
 from icqf.errors import InputError
 from icqf.solvers.adding import Adding
-from icqf.solvers.observations import Elsewhere, Observations, is_small
+from icqf.solvers.observations import Observations, is_small
 from icqf.solvers.rows import total
 from icqf.stated import CellCounts, Learned, Source, counted_in, observations_of, without_cells
 

@@ -8,7 +8,8 @@ import scipy.optimize
 
 from icqf import ICQF
 from icqf.datasets import make_synthetic
-from icqf.solvers.penalties import L1, L2, L21, PENALTIES, Smooth
+from icqf.extensions.smoothness import Smooth
+from icqf.solvers.penalties import L1, L2, L21, PENALTIES
 from solving import solved
 
 NORMS = {

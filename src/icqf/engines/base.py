@@ -238,7 +238,7 @@ class Engine(ABC):
         with self.participants(problem) as rows:
             iteration = _iteration(problem, start, solver, rows)
             threshold, done = tol / MARGIN, 0
-            patience = _STILL if problem.observations.n_bins > 1 else max_iter
+            patience = _STILL if problem.observations.repeats > 1 else max_iter
             while True:
                 done, _ = _advance(iteration, threshold, max_iter, done, callback, patience=patience)
                 finished = finish(problem, iteration.Q, tol=tol, rows=rows)
@@ -272,7 +272,7 @@ def _iteration(problem: Problem, start: Start, solver: Solver, rows: Rows) -> AD
         rows.apply(PlaceSolved(start.loadings, problem.terms, _SCORES))
         return FastIteration(problem, start.loadings, rows)
     if isinstance(start, Begin):
-        if solver.name == "fast" and problem.observations.n_bins == 1:
+        if solver.name == "fast" and problem.observations.repeats == 1:
             return FastIteration(problem, begin(problem, rows, start.name, start.k, start.rng), rows)
         start = Starts(problem).make(start.name, start.k, start.rng)
     if solver.name == "admm":
@@ -295,9 +295,9 @@ def _advance(
 ) -> tuple[int, bool]:
     """Advance until the move has settled to `tol`: the number of iterations so far, and whether it has.
 
-    Where loadings of several bins are drawn together, a participant at the edge of a bound may cross it forth
-    and back for ever, and stir nothing else: after `patience` iterations in which the loadings did not move,
-    that is not waited for.
+    Where items come several times and their loadings are drawn together, a participant at the edge of a bound
+    may cross it forth and back for ever, and stir nothing else: after `patience` iterations in which the
+    loadings did not move, that is not waited for.
     """
     still = 0
     while done < max_iter:

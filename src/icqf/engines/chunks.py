@@ -5,9 +5,9 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from multiprocessing import parent_process
 from threading import Lock
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from icqf.errors import InputError
 from icqf.solvers.observations import Array, Observations
 from icqf.solvers.result import Factors
 from icqf.solvers.rows import Held, Pass, RowsHere, total
@@ -42,6 +43,63 @@ class Worked:
 
     held: tuple[Held, ...]
     found: Any = None
+
+
+@dataclass(frozen=True)
+class Elsewhere(Observations):
+    """Answers that never come here, because workers have them: what is known of all.
+
+    `answers` is (0, m) and `design` (c, 0). The engine that has them knows what the `parts` are.
+    """
+
+    parts: tuple[Any, ...] = ()
+    counts: tuple[int, ...] = ()  # participants of each part
+    answered: Array = field(default_factory=lambda: np.zeros(0))  # (m,), how many answered each item
+    sums: Array = field(default_factory=lambda: np.zeros((3, 0)))  # see `item_sums`, in the items' own units
+    total_weight: float = 0.0  # Σω
+    fetch: Callable[[Elsewhere, Array], Observations] | None = None  # brings some participants here
+
+    @property
+    def n(self) -> int:
+        return sum(self.counts)
+
+    @property
+    def here(self) -> bool:
+        return False
+
+    def answer_counts(self) -> Array:
+        return self.answered
+
+    def item_sums(self) -> Array:
+        return self.sums
+
+    @property
+    def size(self) -> float:
+        return self.total_weight
+
+    def take(self, rows: Array) -> Observations:
+        """Those of some participants (in order), which are brought here."""
+        if self.fetch is None:
+            raise self._not_here()
+        return self.fetch(self, rows)
+
+    def hide(self, mask: Array) -> Observations:
+        raise self._not_here()
+
+    def _of_participants(self, rows: Array | slice, stored: Array | slice, **others: Any) -> Observations:
+        raise self._not_here()
+
+    def _table(self, rows: slice) -> tuple[Array, Array]:
+        raise self._not_here()
+
+    @staticmethod
+    def _not_here() -> InputError:
+        return InputError(
+            "The answers stay where they are, and this needs them here.",
+            code="answers-elsewhere",
+            remedy="A dask array can be fitted with the solver 'fast' from a named start, and scored; for "
+            "anything else give a table.",
+        )
 
 
 def in_units(observations: Observations, scale: Array | None, first: int) -> Chunk:

@@ -17,6 +17,7 @@ from icqf.engines.base import Engine
 from icqf.engines.chunks import (
     MOST_CHUNKS,
     Chunk,
+    Elsewhere,
     Worked,
     added,
     exact_scores_of,
@@ -33,7 +34,7 @@ from icqf.engines.chunks import (
 from icqf.engines.local import LOCAL
 from icqf.errors import Advice, InputError
 from icqf.solvers.block_step import Multipliers
-from icqf.solvers.observations import Array, Elsewhere, Observations
+from icqf.solvers.observations import Array, Observations
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Factors
 from icqf.solvers.rows import Pass, Rows, RowsHere

@@ -14,11 +14,11 @@ from scipy.stats import false_discovery_control
 
 from icqf.engines.choice import run
 from icqf.errors import InputError, counted, shown_p
+from icqf.extensions.visit_observations import VisitObservations
 from icqf.jobs.parallel import Progress, run_all
 from icqf.resampling import tolerances
 from icqf.resampling.bootstrap import bootstrap
 from icqf.resampling.matching import aligned
-from icqf.solvers.observations import VisitObservations
 from icqf.solvers.problem import Problem
 from icqf.solvers.result import Factors
 

@@ -22,6 +22,7 @@ from icqf.errors import InputError, counted, did_you_mean, listed
 from icqf.estimator import ICQF, warned_if_empty
 from icqf.extensions.age_change import AgeChanges, age_changes, course_table, interval_table
 from icqf.extensions.fitted_visits import FittedVisits
+from icqf.extensions.smoothness import smoothed
 from icqf.extensions.visit_file import KIND, described_visits, rebuilt_visits
 from icqf.extensions.visit_problem import Visits, VisitStatement, arrange, visits_observed
 from icqf.io.modelfile import StoredModel, damage_refused, read_model, write_model
@@ -44,7 +45,7 @@ class LongitudinalICQF(FittedVisits):
     over factors and confounds r (the intercept, each age's usual answer, is free), which draws an item's
     loadings in neighbouring bins together: with β₂ = 0 every bin stands by itself, and a large β₂ makes one
     loading of all. `LongitudinalICQFCV` chooses it. The table participants × bins × items is never made where
-    it is large (see `icqf.solvers.observations.VisitObservations`): memory grows with the answers given.
+    it is large (see `icqf.extensions.visit_observations`): memory grows with the answers given.
 
     Parameters
     ----------
@@ -213,7 +214,7 @@ smallest_category, random_state, callback
     def problem_of(self, statement: VisitStatement) -> Problem:
         """The stated problem with this model's β and smoothness."""
         problem = statement.problem.with_beta(float(self.beta))
-        return problem.with_smoothness(float(self.smoothness))
+        return smoothed(problem, float(self.smoothness))
 
     def keep(self, statement: VisitStatement, found: Factorization) -> LongitudinalICQF:
         """Set the fitted attributes from a stated problem and a factorization of it."""

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from icqf.data.parameters import check_parameter, parameter_error
 from icqf.errors import InputError
 from icqf.extensions.longitudinal import LongitudinalICQF
+from icqf.extensions.smoothness import smoothed
 from icqf.extensions.visit_problem import VisitStatement
 from icqf.jobs.parallel import Progress, run_all
 from icqf.resampling import tolerances
@@ -187,7 +188,7 @@ class LongitudinalICQFCV(BaseEstimator):
         betas = tuple(sorted({float(beta) for beta in np.atleast_1d(self.betas)}))
         return {
             value: Plan(
-                problem.with_smoothness(value),
+                smoothed(problem, value),
                 folds,
                 betas,
                 "nndsvd",

@@ -25,7 +25,8 @@ from icqf.data.visits import (
     numbers_of,
 )
 from icqf.errors import Advice, InputError, InputWarning, counted, listed
-from icqf.solvers.observations import VisitObservations
+from icqf.extensions.smoothness import smoothed
+from icqf.extensions.visit_observations import VisitObservations
 from icqf.solvers.problem import Problem
 from icqf.stated import CellCounts, Learned, Source, StatedProblem
 
@@ -281,7 +282,7 @@ class Visits(Source):
         table, arranged = self._table, self.arranged
         codebook = StoredCodebook(table.items, table.participant_name, table.confound_items)
         gaps = gap_table(arranged, self.bins)
-        stated = replace(stated, problem=stated.problem.with_smoothness(float(self._model.smoothness)))
+        stated = replace(stated, problem=smoothed(stated.problem, float(self._model.smoothness)))
         return VisitStatement(stated, self.bins, tuple(self.items), arranged.names, gaps, codebook)
 
 

@@ -1,9 +1,9 @@
-"""Answers as they are kept, one row per participant or per visit, and read as blocks of floats."""
+"""Answers as they are kept, and read as blocks of floats."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -11,15 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icqf.errors import InputError
-
 Array = NDArray[Any]
 
 _CACHE_BYTES = 64 * 2**20  # tables up to this size are decoded to floats once, larger ones block by block
 _BLOCK_ROWS = 2048  # a block of answers and its residuals stay in the processor's cache
 _VERY_MANY = 2**18  # participants from which on blocks are larger, so that threads wait less for each other
-_BLOCK_CELLS = 2**19  # of visits, whose table is wide: fewer participants make a block
-_NOBODY = np.zeros(0, dtype=np.intp)
 
 
 @dataclass(frozen=True)
@@ -93,8 +89,8 @@ class Observations:
         return int(self.answers.shape[1])
 
     @property
-    def n_bins(self) -> int:
-        """How often an item comes in the columns: once, or once for each age bin."""
+    def repeats(self) -> int:
+        """How often each item comes in the columns, all items together each time."""
         return 1
 
     @property
@@ -144,7 +140,7 @@ class Observations:
         return rows, columns, self.answers[chosen]
 
     def pooled(self) -> Observations:
-        """One answer of each participant to each item, whenever it was given."""
+        """One answer of each participant to each item, however often it comes in the columns."""
         return self
 
     @property
@@ -235,162 +231,3 @@ class Observations:
         if self.hidden is not None:
             observed &= ~self.hidden[rows]
         return raw, observed
-
-
-@dataclass(frozen=True)
-class Elsewhere(Observations):
-    """Answers that never come here, such as those on a cluster or at other sites: what is known of all.
-
-    `answers` is (0, m) and `design` (c, 0). The engine that has them knows what the `parts` are.
-    """
-
-    parts: tuple[Any, ...] = ()
-    counts: tuple[int, ...] = ()  # participants of each part
-    answered: Array = field(default_factory=lambda: np.zeros(0))  # (m,), how many answered each item
-    sums: Array = field(default_factory=lambda: np.zeros((3, 0)))  # see `item_sums`, in the items' own units
-    total_weight: float = 0.0  # Σω
-    fetch: Callable[[Elsewhere, Array], Observations] | None = None  # brings some participants here
-
-    @property
-    def n(self) -> int:
-        return sum(self.counts)
-
-    @property
-    def here(self) -> bool:
-        return False
-
-    def answer_counts(self) -> Array:
-        return self.answered
-
-    def item_sums(self) -> Array:
-        return self.sums
-
-    @property
-    def size(self) -> float:
-        return self.total_weight
-
-    def take(self, rows: Array) -> Observations:
-        """Those of some participants (in order), which are brought here."""
-        if self.fetch is None:
-            raise self._not_here()
-        return self.fetch(self, rows)
-
-    def hide(self, mask: Array) -> Observations:
-        raise self._not_here()
-
-    def _of_participants(self, rows: Array | slice, stored: Array | slice, **others: Any) -> Observations:
-        raise self._not_here()
-
-    def _table(self, rows: slice) -> tuple[Array, Array]:
-        raise self._not_here()
-
-    @staticmethod
-    def _not_here() -> InputError:
-        return InputError(
-            "The answers stay where they are, and this needs them here.",
-            code="answers-elsewhere",
-            remedy="A dask array can be fitted with the solver 'fast' from a named start, and scored; for "
-            "anything else give a table.",
-        )
-
-
-@dataclass(frozen=True)
-class VisitObservations(Observations):
-    """Answers of visits: the columns are (age bin, item), and a participant has those of the bins seen.
-
-    Participants × bins × items is mostly empty, so it is never made as a whole: what is kept is the table of
-    visits, which grows with the answers given, and each block of participants is spread over its columns only
-    while it is worked on. To the iterations it is a block like any other: the step of a block stays pure, its
-    sums add, and nothing else needs to know of visits. (As with all observations, a table of up to 64 MB is
-    kept spread, because that is quicker.)
-
-    `answers` (and `hidden`) have one row per visit and one column per item; design and weights one row per
-    participant; `scale` one entry per column, the same in every bin.
-    """
-
-    participant: Array = field(default_factory=lambda: _NOBODY)  # (V,) in order; everybody has a visit
-    bin: Array = field(default_factory=lambda: _NOBODY)  # (V,)
-    bins: int = 1
-
-    @property
-    def m(self) -> int:
-        return self.bins * self.n_items
-
-    @property
-    def n_bins(self) -> int:
-        return self.bins
-
-    @property
-    def n_items(self) -> int:
-        """Items, each of which is a column in every bin."""
-        return int(self.answers.shape[1])
-
-    @cached_property
-    def _first_visits(self) -> Array:
-        """Where each participant's visits begin, and where the last one's end (n + 1,)."""
-        return np.searchsorted(self.participant, np.arange(self.n + 1))
-
-    def take(self, rows: Array) -> Observations:
-        rows = np.asarray(rows)
-        counts = np.diff(self._first_visits)[rows]
-        into = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        visits = np.repeat(self._first_visits[rows], counts) + into
-        return self._of_participants(
-            rows, visits, participant=np.repeat(np.arange(len(rows)), counts), bin=self.bin[visits]
-        )
-
-    def _part(self, rows: slice) -> Observations:
-        return self.take(np.arange(rows.start, rows.stop))
-
-    def of_visits(self, participants: Array, visits: Array) -> VisitObservations:
-        """These visits (V,) alone, all of which are of these participants (n,)."""
-        place = np.cumsum(participants) - 1
-        return replace(
-            self,
-            answers=self.answers[visits],
-            hidden=None if self.hidden is None else self.hidden[visits],
-            design=np.ascontiguousarray(self.design[:, participants]),
-            weights=None if self.weights is None else self.weights[participants],
-            participant=place[self.participant[visits]],
-            bin=self.bin[visits],
-        )
-
-    def shuffled(self, rng: np.random.Generator) -> VisitObservations:
-        """With each participant's visits dealt anew to the bins that the participant was seen in."""
-        order = np.lexsort((rng.random(len(self.participant)), self.participant))
-        hidden = None if self.hidden is None else self.hidden[order]
-        return replace(self, answers=self.answers[order], hidden=hidden)
-
-    def laid_out(self, by_row: Array, column: Array) -> Array:
-        own = column.reshape(self.bins, self.n_items)[self.bin]
-        return np.take_along_axis(by_row[self.participant], own, axis=1)
-
-    def cells(self, mask: Array) -> tuple[Array, Array, Array]:
-        visits, items, answers = super().cells(mask)
-        return self.participant[visits], self.bin[visits] * self.n_items + items, answers
-
-    def pooled(self) -> Observations:
-        """Each participant's mean answer to each item over the visits."""
-        return self._pooled
-
-    @cached_property
-    def _pooled(self) -> Observations:
-        seen, first = self.observed, self._first_visits[:-1]
-        count = np.add.reduceat(seen, first, axis=0, dtype=np.float64)
-        total = np.add.reduceat(np.where(seen, self.answers, 0), first, axis=0, dtype=np.float64)
-        means = np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
-        scale = None if self.scale is None else self.scale[: self.n_items]
-        return Observations(means, self.design, self.weights, scale=scale, dtype=self.dtype)
-
-    @property
-    def _rows_at_once(self) -> int:
-        return min(_BLOCK_ROWS, max(1, _BLOCK_CELLS // self.m))
-
-    def _table(self, rows: slice) -> tuple[Array, Array]:
-        visits = slice(*self._first_visits[[rows.start, rows.stop]])
-        shape = (rows.stop - rows.start, self.bins, self.n_items)
-        raw, observed = np.full(shape, -1, dtype=self.answers.dtype), np.zeros(shape, dtype=bool)
-        at = self.participant[visits] - rows.start, self.bin[visits]
-        raw[at] = self.answers[visits]
-        observed[at] = raw[at] >= 0 if self.hidden is None else (raw[at] >= 0) & ~self.hidden[visits]
-        return raw.reshape(len(raw), -1), observed.reshape(len(raw), -1)

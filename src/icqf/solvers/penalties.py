@@ -15,7 +15,6 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
-from icqf.solvers.courses import best_courses
 from icqf.solvers.sweeps import TINY, cd_sweeps, cd_sweeps_each
 
 Array = NDArray[Any]
@@ -199,105 +198,6 @@ class L21(Penalty):
 
     def along(self, w: Array, context: Array, *, scale: float) -> Array:
         return self.beta * scale * np.sqrt(w**2 + context)
-
-
-@dataclass(frozen=True)
-class Smooth(L1):
-    """β ‖x‖₁ + ½ β₂ Σ (x_jt − x_j,t+1)²: an item's loadings in neighbouring age bins are drawn together.
-
-    The columns are (bin, item), all items of the first bin first. Sweeps move the whole course of an item's
-    loading over the bins at once (`best_courses`); without `smoothness` they are those of `L1`, to the bit.
-    The last `free` rows are not drawn together: the intercept, as what all participants answer at an age says
-    nothing about factors.
-    """
-
-    smoothness: float = 0.0  # β₂
-    bins: int = 1
-    free: int = 0
-
-    name = "smooth"
-    description = "an ℓ1 penalty and a penalty on change between neighbouring bins"
-
-    @property
-    def favours_intercept(self) -> bool:  # type: ignore[override]
-        return self.smoothness == 0
-
-    def value(self, x: Array, weights: Array | None = None, *, scale: float = 1.0) -> float:
-        drawn = x[: len(x) - self.free]
-        bends = float((np.diff(self._courses(drawn), axis=-1) ** 2).sum(dtype=np.float64))
-        return super().value(x, weights, scale=scale) + 0.5 * self.smoothness * scale * bends
-
-    def sweep(self, x: Any, G: Any, P: Any, top: Any, *, scale: float, sweeps: int, xp: Any = None) -> Any:
-        if self.smoothness == 0:
-            return super().sweep(x, G, P, top, scale=scale, sweeps=sweeps, xp=xp)
-        for _ in range(sweeps):
-            for r, row in enumerate(x):
-                kappa = self._kappa(r, len(x), scale)
-                self._move(row, G[r, r], P[r] - G[r] @ x + G[r, r] * row, top, kappa, scale)
-        return x
-
-    def sweep_each(
-        self, x: Any, gradient: Any, G: Any, top: Any, *, scale: float, sweeps: int, xp: Any = None
-    ) -> Any:
-        if self.smoothness == 0:
-            return super().sweep_each(x, gradient, G, top, scale=scale, sweeps=sweeps, xp=xp)
-        for _ in range(sweeps):
-            for r, row in enumerate(x):
-                before, kappa = row.copy(), self._kappa(r, len(x), scale)
-                self._move(row, G[r, r], G[r, r] * row - gradient[r], top, kappa, scale)
-                gradient = gradient + G[r] * (row - before)
-        return x
-
-    def context(self, x: Array) -> Array:
-        """How many neighbours each entry has, and their sum (..., 2)."""
-        courses = self._courses(x)
-        count, total = np.zeros_like(courses), np.zeros_like(courses)
-        for here, there in ((slice(1, None), slice(None, -1)), (slice(None, -1), slice(1, None))):
-            count[..., here] += 1
-            total[..., here] += courses[..., there]
-        held = len(x) - self.free
-        count[held:], total[held:] = 0, 0
-        return np.stack([self._columns(count), self._columns(total)], axis=-1)
-
-    def coordinate(self, h: Array, p: Array, context: Array, *, scale: float) -> Array:
-        kappa = self.smoothness * scale
-        h, p = h + kappa * context[..., 0], p + kappa * context[..., 1]
-        return super().coordinate(h, p, context, scale=scale)
-
-    def along(self, w: Array, context: Array, *, scale: float) -> Array:
-        bends = 0.5 * context[..., 0] * w**2 - context[..., 1] * w
-        return super().along(w, context, scale=scale) + self.smoothness * scale * bends
-
-    def balance(self, mass: Array, Q: Array, *, gamma: float) -> Array | None:
-        """The root s of mass s³ − γ‖Q_r‖₁ s − γ (β₂/β) Σ(Q_rt − Q_r,t+1)² = 0, by Newton's method."""
-        even = super().balance(mass, Q, gamma=gamma)
-        bends = (np.diff(self._courses(Q), axis=-1) ** 2).sum(axis=(1, 2))
-        if self.smoothness == 0 or even is None:
-            return even
-        if self.beta == 0:  # nothing holds the scores but their bound
-            return np.where(bends > 0, np.inf, even)
-        q, d = gamma * Q.sum(axis=1) / mass, gamma * self.smoothness / self.beta * bends / mass
-        s = even + np.cbrt(d)
-        for _ in range(_NEWTON_STEPS):
-            s = s - (s**3 - q * s - d) / np.maximum(3 * s**2 - q, 1e-300)
-        return s
-
-    def _kappa(self, r: int, n_rows: int, scale: float) -> float:
-        return self.smoothness * scale if r < n_rows - self.free else 0.0
-
-    def _move(self, row: Array, h: Any, p: Array, top: Any, kappa: float, scale: float) -> None:
-        """Take one row of loadings (m,) to its best courses, in place."""
-        p = self._courses(p) - self.beta * scale
-        h = h if np.ndim(h) == 0 else self._courses(h)
-        ceiling = None if top is None else self._courses(np.broadcast_to(top, row.shape))
-        row[...] = self._columns(best_courses(self._courses(row), h, p, kappa, ceiling))
-
-    def _courses(self, x: Array) -> Array:
-        """(..., bins × items) as (..., items, bins)."""
-        return np.swapaxes(x.reshape(*x.shape[:-1], self.bins, -1), -1, -2)
-
-    def _columns(self, courses: Array) -> Array:
-        return np.swapaxes(courses, -1, -2).reshape(*courses.shape[:-2], -1)
 
 
 PENALTIES: dict[str, type[Penalty]] = {penalty.name: penalty for penalty in (L1, L2, L21)}

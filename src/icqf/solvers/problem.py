@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from icqf.solvers.observations import Array, Block, Observations
-from icqf.solvers.penalties import L1, Penalty, Smooth
+from icqf.solvers.penalties import L1, Penalty
 
 
 @dataclass(frozen=True)
@@ -157,20 +157,11 @@ class Problem:
             loading_penalty=None if loadings is None else replace(loadings, beta=beta),
         )
 
-    def with_smoothness(self, smoothness: float) -> Problem:
-        """The same problem with loadings that cost more the more they change from one age bin to the next.
-
-        The intercept, which is the last column of the design, may change freely.
-        """
-        beta, bins = self.penalty_of_loadings.beta, self.observations.n_bins
-        free = 0 if self.intercept is None else self.c - self.intercept
-        return replace(self, loading_penalty=Smooth(beta, smoothness, bins, free))
-
     def pooled(self) -> Problem:
-        """The problem that knows of no age bins: each participant's mean answers to the items themselves."""
-        if self.observations.n_bins == 1:
+        """The problem in which each item comes once, with one answer of each participant."""
+        if self.observations.repeats == 1:
             return self
-        items = slice(0, self.m // self.observations.n_bins)
+        items = slice(0, self.m // self.observations.repeats)
 
         def within(bounds: Bounds) -> Bounds:
             ends = (None if end is None else end[items] for end in (bounds.loading, bounds.reconstruction))
@@ -192,8 +183,8 @@ class Problem:
         )
 
     def spread(self, Q: Array) -> Array:
-        """Loadings (K, items) of the pooled problem as loadings of this one (K, m), alike in every bin."""
-        return np.tile(Q, self.observations.n_bins)
+        """Loadings (K, items) of the pooled problem as those of this one (K, m), alike in every repeat."""
+        return np.tile(Q, self.observations.repeats)
 
     def without_reconstruction_bound(self) -> Problem:
         """The same problem with the bound on reconstructed answers left to the clipping of predictions."""

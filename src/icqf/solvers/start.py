@@ -230,8 +230,8 @@ NAMES = ("nndsvd", "rotated", "random")
 class Starts:
     """Starts of one problem by name, settled inside its bounds; what is shared between them is kept.
 
-    Those of a problem with age bins are starts of the pooled one, alike in every bin: in a table that is
-    mostly empty, singular vectors would tell the bins apart rather than the factors.
+    Where items come several times, they are starts of the pooled problem, alike wherever an item comes: in a
+    table that is mostly empty, singular vectors would tell the repeats apart rather than the factors.
 
     Examples
     --------

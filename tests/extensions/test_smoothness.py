@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from icqf.solvers.courses import best_courses
+from icqf.extensions.smoothness import best_courses
 
 
 def kkt(y, h, p, kappa, top):

@@ -6,10 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from icqf.extensions import visit_observations
+from icqf.extensions.smoothness import smoothed
+from icqf.extensions.visit_observations import VisitObservations
 from icqf.resampling.folds import folds_of
 from icqf.resampling.hidden import HeldOut
 from icqf.solvers import observations
-from icqf.solvers.observations import Observations, VisitObservations
+from icqf.solvers.observations import Observations
 from icqf.solvers.penalties import L1
 from icqf.solvers.problem import Bounds, Problem
 from icqf.solvers.start import Starts
@@ -76,7 +79,7 @@ def test_without_smoothness_a_fit_is_that_of_the_wide_table_to_the_bit():
     ours, theirs = (settled(problem_of(each), start, tol=1e-5) for each in (kept, wide(kept)))
     np.testing.assert_array_equal(ours.factors.scores, theirs.factors.scores)
     np.testing.assert_array_equal(ours.factors.loadings, theirs.factors.loadings)
-    smooth = settled(problem_of(kept).with_smoothness(0.0), start, tol=1e-5)
+    smooth = settled(smoothed(problem_of(kept), 0.0), start, tol=1e-5)
     np.testing.assert_array_equal(smooth.factors.loadings, theirs.factors.loadings)
 
 
@@ -84,7 +87,7 @@ def test_endless_smoothness_is_one_loading_at_all_ages():
     """With two complete visits each, it is the plain fit of the means with half the penalty."""
     kept = visits(same=2, missing=0.0)
     kept = replace(kept, design=np.zeros((0, kept.n)))
-    smooth = solved(problem_of(kept).with_smoothness(1e5), 2, tol=1e-5, max_iter=5000)
+    smooth = solved(smoothed(problem_of(kept), 1e5), 2, tol=1e-5, max_iter=5000)
     assert smooth.converged
     courses = smooth.factors.loadings.reshape(-1, BINS, ITEMS)
     assert np.ptp(courses, axis=1).max() < 1e-3
@@ -105,14 +108,14 @@ def test_the_intercept_of_each_age_is_free():
     """Whatever level the answers of a bin are raised to, factors with one loading at all ages describe it."""
     kept = visits(200, same=2, missing=0.0)
     raised = replace(kept, answers=np.minimum(kept.answers / 2, 2) + 0.5 * kept.bin[:, None])
-    found = solved(problem_of(raised, beta=0.0).with_smoothness(1e5), 2, tol=1e-4, max_iter=5000)
+    found = solved(smoothed(problem_of(raised, beta=0.0), 1e5), 2, tol=1e-4, max_iter=5000)
     courses = found.factors.loadings.reshape(-1, BINS, ITEMS)
     assert np.ptp(courses[:2], axis=1).max() < 2e-3
     assert (np.diff(courses[2].mean(axis=1)) > 0.3).all()
 
 
 def test_bounds_hold_exactly_and_the_certificate_holds_with_smoothness():
-    found = solved(problem_of(visits()).with_smoothness(3.0), 2, tol=1e-4, max_iter=5000)
+    found = solved(smoothed(problem_of(visits()), 3.0), 2, tol=1e-4, max_iter=5000)
     W, Q = found.factors.scores, found.factors.loadings
     assert found.converged and found.certificate.holds(1e-4)
     assert W.min() >= 0 and W.max() <= 1 and Q.min() >= 0 and Q.max() <= 4
@@ -121,15 +124,15 @@ def test_bounds_hold_exactly_and_the_certificate_holds_with_smoothness():
 
 def test_the_whole_table_is_never_made_when_it_is_large(monkeypatch):
     monkeypatch.setattr(observations, "_CACHE_BYTES", 0)
-    monkeypatch.setattr(observations, "_BLOCK_CELLS", 200)
+    monkeypatch.setattr(visit_observations, "_BLOCK_CELLS", 200)
     kept = visits(500, seen=0.3)
     blocks = list(kept.blocks())
     assert max(block.X.size for block in blocks) <= 400
     assert sum(len(block.X) for block in blocks) == 500
     whole = settled(
-        problem_of(visits(500, seen=0.3)).with_smoothness(1.0), Starts(problem_of(kept)).make("nndsvd", 2)
+        smoothed(problem_of(visits(500, seen=0.3)), 1.0), Starts(problem_of(kept)).make("nndsvd", 2)
     )
-    parts = settled(problem_of(kept).with_smoothness(1.0), Starts(problem_of(kept)).make("nndsvd", 2))
+    parts = settled(smoothed(problem_of(kept), 1.0), Starts(problem_of(kept)).make("nndsvd", 2))
     np.testing.assert_allclose(whole.factors.loadings, parts.factors.loadings, atol=1e-6)
 
 
@@ -168,7 +171,7 @@ def test_a_hidden_answer_reaches_no_fit():
     spoiled = replace(kept, answers=np.where(mask & (kept.answers >= 0), 4 - kept.answers, kept.answers))
     fits = []
     for each in (problem, problem_of(spoiled)):
-        held = HeldOut(each.with_smoothness(2.0), mask)
+        held = HeldOut(smoothed(each, 2.0), mask)
         fits.append(settled(held.visible, held.starts.make("nndsvd", 2)).factors)
     np.testing.assert_array_equal(fits[0].loadings, fits[1].loadings)
     np.testing.assert_array_equal(fits[0].scores, fits[1].scores)
@@ -176,7 +179,7 @@ def test_a_hidden_answer_reaches_no_fit():
 
 def test_the_error_on_hidden_answers_is_that_of_the_predictions():
     kept = visits()
-    problem = problem_of(kept).with_smoothness(1.0)
+    problem = smoothed(problem_of(kept), 1.0)
     mask = folds_of(problem, n_splits=4, rng=np.random.default_rng(0)).mask(2, problem)
     held = HeldOut(problem, mask)
     factors = settled(held.visible, held.starts.make("nndsvd", 2)).factors
