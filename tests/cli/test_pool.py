@@ -140,3 +140,11 @@ def test_of_two_sites_neither_agrees_less(run, hospitals, tmp_path):
     assert "count twice" not in done.output
     again = run("pool", pooled, hospitals / "a.icqf", "--out", tmp_path / "again.icqf")
     assert "Note: pooled is itself an average of 2 fits; if another of these" in again.stderr
+
+
+def test_a_model_whose_factors_were_named_since_is_still_the_same(run, hospitals, tmp_path):
+    named = ICQF.load(hospitals / "a.icqf")
+    named.name_factors(["Mood", "Temper", "Worry"])
+    named.save(tmp_path / "named.icqf")
+    done = run("pool", hospitals / "a.icqf", tmp_path / "named.icqf", "--out", tmp_path / "pooled.icqf")
+    assert done.exit_code == 2 and "this is the same model as" in done.stderr

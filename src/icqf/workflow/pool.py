@@ -60,11 +60,11 @@ def pool_models(paths: Sequence[str | os.PathLike[str]]) -> Pooled:
             code="one-site",
         )
     models = [_site_model(path) for path in files]
-    contents = [path.read_bytes() for path in files]
-    for at, content in enumerate(contents):
-        if content in contents[:at]:
+    loadings = [model.components_.tobytes() for model in models]  # names of factors may have changed since
+    for at, own in enumerate(loadings):
+        if own in loadings[:at]:
             raise InputError(
-                f"{files[at]}: this is the same model as {files[contents.index(content)]}; give each site's "
+                f"{files[at]}: this is the same model as {files[loadings.index(own)]}; give each site's "
                 "model once."
             )
     alike(dict(zip(map(os.fspath, files), models, strict=True)))
