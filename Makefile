@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo app docs dist test quick oldest prereleases lint types bench torture clean
+.PHONY: demo app docs dist test test-all quick oldest prereleases lint types bench torture clean
 
 $(VENV)/.base: pyproject.toml experiments/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -49,6 +49,10 @@ dist:
 	$(VENV)-dist/bin/icqf demo --out $(VENV)-dist/demo
 
 test: lint types
+	$(ENV) $(BIN)/python -m pytest -n $(WORKERS) -m "not long"
+
+# Everything: also the commands of every page of the docs, as printed.
+test-all: lint types
 	$(ENV) $(BIN)/python -m pytest -n $(WORKERS)
 
 quick: $(VENV)/.dev

@@ -85,8 +85,8 @@ def write_stand_ins(folder):
     _write_redcap(folder, few, codebook)
     _write_big_five(folder)
     _write_spss(folder / "answers.sav", few)
-    early = few.head(60)
-    later = early.assign(age=early["age"] + 2)
+    early = few[few["age"] < 14]
+    later = early.assign(age=early["age"] + 6)
     pd.concat([early, later]).drop(columns=["wave", "adhd", "depression"]).to_csv(
         folder / "visits.csv", index=False
     )

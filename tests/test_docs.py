@@ -41,9 +41,10 @@ NOT_HERE = {
     "icqf app": "tests/cli/test_defaults.py",
     "icqf pool": "tests/cli/test_pool.py",
     "icqf fit answers.csv --config config.toml": "tests/cli/test_pool.py",
+    "icqf score pooled.icqf": "tests/cli/test_pool.py",
     "icqf reproduce": "the tests of the experiments",
-    "icqf stability": "tests/cli/test_evaluation.py: its 30 divisions take minutes for the smallest study",
-    "icqf diagnosis": "tests/cli/test_evaluation.py: likewise",
+    "icqf stability": "tests/cli/test_defaults.py and test_evaluation.py; takes minutes for these stand-ins",
+    "icqf diagnosis": "likewise",
     "icqf fit answers.csv --n-components 2-16 --engine dask": "tests/engines/test_dask.py",
 }
 DEMO = "icqf demo"  # takes as long as all other lines of a page together: run from the README only
@@ -76,12 +77,18 @@ def written_by(line):
     return named[1] if named else "results" if line.startswith("icqf fit ") else ""
 
 
+def printing_pages():
+    """Pages with commands, but for the README; those that newcomers read first are in `make test`."""
+    first = ("index.md", "files.md", "command-line.md")
+    return [
+        pytest.param(page, id=page.name, marks=() if page.name in first else pytest.mark.long)
+        for page in PRINTING
+        if page.name != "README.md" and lines_of(page)
+    ]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "page",
-    [page for page in PRINTING if page.name != "README.md" and lines_of(page)],
-    ids=lambda page: page.name,
-)
+@pytest.mark.parametrize("page", printing_pages())
 def test_commands_run_as_printed(page, stand_ins, tmp_path, monkeypatch):
     folder, lines = tmp_path / "folder", lines_of(page)
     shutil.copytree(stand_ins, folder)
