@@ -54,7 +54,7 @@ def demo_part(folder):
     items = list(codebook["name"])
     codebook.to_csv(folder / "items.csv", index=False)
     table = table[["child_id", "age", "sex", *items]].head(N)
-    return _written(Place(folder, "child_id", items, "sex", " --codebook items.csv"), table, years=2)
+    return _written(Place(folder, "child_id", items, "sex", " --codebook items.csv"), table, years=6)
 
 
 def bfi_part(folder):
