@@ -46,7 +46,7 @@ def test_items_that_look_reversed_are_one_point(run, saved):
 
 def test_one_item_is_spoken_of_in_the_singular(run, saved):
     said = run("fit", saved(frame()), "--dry-run").stdout
-    assert "so it misses the factor it belongs to. Add --reverse auto to reverse it, name it after" in said
+    assert "it misses the factor it belongs to. Add --reverse auto to reverse it, name it with" in said
 
 
 def test_names_that_are_whole_questions_are_shortened_but_typed_whole(run, saved):
