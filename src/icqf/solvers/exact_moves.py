@@ -19,9 +19,12 @@ def share_with_intercept(problem: Problem, Q: Array, k: int) -> None:
     if problem.intercept is None or not problem.penalty_of_loadings.favours_intercept:
         return
     rows = np.arange(len(Q)) - k
+    intercept = rows == problem.intercept
     top = math.inf if problem.bounds.loading is None else problem.bounds.loading.astype(Q.dtype)
     for partition in problem.partitions:
-        Q[...] = with_shared(Q, np.isin(rows, partition), rows == problem.intercept, top)
+        among = np.zeros(len(Q), dtype=bool)
+        among[[k + at for at in partition]] = True
+        Q[...] = with_shared(Q, among, intercept, top)
 
 
 def balance(problem: Problem, mass: Array, peak: Array, own: Array) -> Array | None:
