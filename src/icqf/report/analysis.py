@@ -70,8 +70,8 @@ class Analysis:
     >>> from icqf.report import analyse
     >>> demo = load_demo().select(["q00*", "q01*"])
     >>> found = analyse(ICQF(2).fit(demo), demo, n_bootstrap=5)
-    >>> found.n_bootstrap, found.parallel.n_components, found.hidden.n_splits
-    (5, 3, 10)
+    >>> found.n_bootstrap, found.parallel.method, found.hidden.n_splits
+    (5, 'Parallel analysis', 10)
     """
 
     model: ICQF
