@@ -26,7 +26,7 @@ ELSEWHERE = {
     "reproduce": "comes with the experiments, whose tests run it",
 }
 
-N = 60
+N = 80
 
 
 @dataclass(frozen=True)

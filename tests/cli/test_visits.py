@@ -36,7 +36,7 @@ def test_the_message_lists_the_visits_and_the_option(run, study, tmp_path):
         result = run(command, study, "--codebook", tmp_path / "items.csv", "--out", tmp_path / "out")
         assert result.exit_code == 2 and said in result.stderr
     assert said in run("check", study, "--codebook", tmp_path / "items.csv").stdout
-    with pytest.raises(InputError, match=r"Keep one of them with visit=\{'wave': '1'\}"):
+    with pytest.raises(InputError, match=r"Keep one of them, for example with visit=\{'wave': '1'\}"):
         read_questionnaire(study, codebook=tmp_path / "items.csv")
 
 

@@ -66,9 +66,9 @@ def _hidden(path: Path) -> bool:
 def _without_times(path: Path) -> object:
     if path.name == "provenance.json":
         account = json.loads(path.read_text())
-        del account["started"], account["seconds"]
-        account["options"].pop("jobs", None)
-        return account
+        options = {name: value for name, value in account.get("options", {}).items() if name != "jobs"}
+        times = ("started", "seconds")  # a folder of several results has them once all are written
+        return {name: value for name, value in account.items() if name not in times} | {"options": options}
     if path.name == "config.toml":
         return [line for line in path.read_text().splitlines() if not line.startswith("jobs")]
     if path.suffix == ".csv":

@@ -103,7 +103,7 @@ def check(
     numbers = _Numbers.of(draft, keying)
     for look in _LOOKS:
         found.extend(look(draft, numbers))
-    found = [*doubts_about(draft), *_alike(found)]
+    found = [*doubts_about(draft, numbers.values), *_alike(found)]
     codes = [number(finding.fields["value"]) for finding in found if finding.code == "end-code"]
     if codes:
         found = [_unless(codes[0], each) if each.code == "missing" else each for each in found]

@@ -14,10 +14,11 @@ from icqf.data.scales import number
 from icqf.errors import Advice, counted, listed
 
 
-def doubts_about(draft: Draft) -> tuple[Finding, ...]:
+def doubts_about(draft: Draft, values: np.ndarray | None = None) -> tuple[Finding, ...]:
     """Return values that seem to mean no answer, and participants who seem to be there several times.
 
-    The field `anonymous` of each says it without ids, for a report that may be shared.
+    `values` are the answers as numbers, where somebody has them already. The field `anonymous` of each finding
+    says it without ids, for a report that may be shared.
 
     Examples
     --------
@@ -26,7 +27,8 @@ def doubts_about(draft: Draft) -> tuple[Finding, ...]:
     >>> doubts_about(load_demo())
     ()
     """
-    values = draft.answers.to_numpy(dtype=float, na_value=np.nan)
+    if values is None:
+        values = draft.answers.to_numpy(dtype=float, na_value=np.nan)
     return (*_end_codes(draft, values), *_copied_participants(draft, values))
 
 

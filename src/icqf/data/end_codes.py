@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from icqf.data.ranges import Family
 from icqf.data.scales import number
+from icqf.data.spreads import Spread
 from icqf.errors import counted, listed
 
 Array = NDArray[Any]
@@ -99,12 +100,13 @@ def end_codes(values: Array, names: Sequence[str], families: Iterable[Family]) -
         columns = [place[name] for name in family.items if name in place]
         if not FEWEST_ITEMS <= len(columns) <= MOST_ITEMS:
             continue
-        answers = values[:, columns]
+        present, counts = _value_counts(values, columns)
         for side in (-1.0, 1.0):
-            found = _rare_end(answers, side)
+            found = _rare_end(present, counts, side)
             if found is None:
                 continue
             end, low, high = found
+            answers = values[:, columns]
             like, error = _likeness(answers, end)
             unlike = like < UNLIKE and like + 2 * error < AN_ANSWER
             if unlike or (end == 0 and (low, high) in FROM_ONE and like - 2 * error < UNLIKE):
@@ -113,9 +115,15 @@ def end_codes(values: Array, names: Sequence[str], families: Iterable[Family]) -
                 yield EndCode(end, int(hits.sum()), low, high, items, tuple(names[j] for j in columns))
 
 
-def _rare_end(answers: Array, side: float) -> tuple[float, float, float] | None:
+def _value_counts(values: Array, columns: Sequence[int]) -> tuple[Array, Array]:
+    """The different answers in some columns, in order, and how often each was given."""
+    spreads = [Spread.of(values[:, j]) for j in columns]
+    present, place = np.unique(np.concatenate([each.values for each in spreads]), return_inverse=True)
+    return present, np.bincount(place, weights=np.concatenate([each.counts for each in spreads]))
+
+
+def _rare_end(present: Array, counts: Array, side: float) -> tuple[float, float, float] | None:
     """The lowest (side -1) or highest value, if it is rare and the others have no gaps; with their ends."""
-    present, counts = np.unique(answers[np.isfinite(answers)], return_counts=True)
     if len(present) < 3 or len(present) > MOST_VALUES:
         return None
     if side > 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +27,7 @@ RANDOM_SETS = 20  # of parallel analysis
 _REACH = 4  # numbers of factors tried beyond that of parallel analysis
 _WIDEN = 3  # how many more are tried when the best lies at the edge
 _TASKS_PER_JOB = 4
+_TRIES = 3  # of work that a cluster has lost
 STRONGEST = 8.0  # penalty that is tried of its own accord
 MOST_KEPT = 2**28  # bytes of scores from which fits with a stronger penalty can start
 
@@ -90,22 +92,28 @@ def _run(
         n_jobs = 1
     jobs = effective_n_jobs(n_jobs)
     pieces = max(1, -(-_TASKS_PER_JOB * jobs // len(every_fold))) if jobs > 1 else 1
-    todo = [
-        part
-        for task in tasks(plan, ks, pieces=pieces)
-        for part in _parts_left(task, betas, known, ends or {})
-    ]
     _tell(callback, len(known), len(wanted), known)
-    work = ((_task_with_ends, plan, task, ends is not None) for task in todo)
-    with ended_quietly(started(work, n_jobs=n_jobs, ordered=False)) as results:
-        for finished, ended in results:
-            new = [trial for trial in finished if _key(trial) not in known]
-            if journal is not None:
-                journal.add(new)
-            known |= {_key(trial): trial for trial in new}
-            if ends is not None:
-                ends |= ended
-            _tell(callback, len(known), len(wanted), known)
+    for tries_left in reversed(range(_TRIES)):
+        todo = [
+            part
+            for task in tasks(plan, ks, pieces=pieces)
+            for part in _parts_left(task, betas, known, ends or {})
+        ]
+        work = ((_task_with_ends, plan, task, ends is not None) for task in todo)
+        try:
+            with ended_quietly(started(work, n_jobs=n_jobs, ordered=False)) as results:
+                for finished, ended in results:
+                    new = [trial for trial in finished if _key(trial) not in known]
+                    if journal is not None:
+                        journal.add(new)
+                    known |= {_key(trial): trial for trial in new}
+                    if ends is not None:
+                        ends |= ended
+                    _tell(callback, len(known), len(wanted), known)
+            break
+        except CancelledError:  # a cluster may forget work of a worker that it lost
+            if not tries_left:
+                raise
     return [known[key] for key in sorted(known)]
 
 
