@@ -248,7 +248,8 @@ def _check_model(model: FittedModel, stored: StoredModel) -> None:
             2 * fit.explained.sum(axis=0) >= (1 - 1e-2) * fit.sst - (1 + 1e-2) * fit.sse
         ).all(),
         "the missing answers are miscounted": bool(
-            ((fit.missing >= 0) & (fit.missing <= model.n_participants_) & (fit.missing % 1 == 0)).all()
+            ((fit.missing >= 0) & (fit.missing <= model.n_participants_)).all()
+            and (fit.missing % 1 == 0).all()
         ),
     }
     broken = [law for law, holds in laws.items() if not holds]

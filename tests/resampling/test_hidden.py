@@ -34,7 +34,7 @@ def test_the_error_is_that_of_clipped_predictions_of_hidden_observed_answers(dat
     answers = np.where(mask, data.answers, np.clip(data.answers, 5, 95))
     weights = rng.uniform(0.1, 3, n) if weighted else None
     options = {"item_range": (0, 100)} if declared else {}
-    model = ICQF(1, dtype="float64", **options)
+    model = ICQF(1, dtype="float64", smallest_category=1, **options)
     problem = model.state(answers, confounds=data.confounds, sample_weight=weights).problem
     W, Q = rng.random((3, n)), rng.uniform(0, 60, (3 + problem.c, m))
     held_out = HeldOut(problem, mask, given=None if declared else answers)

@@ -17,8 +17,8 @@ from icqf.errors import Advice, counted, listed
 def doubts_about(draft: Draft, values: np.ndarray | None = None) -> tuple[Finding, ...]:
     """Return values that seem to mean no answer, and participants who seem to be there several times.
 
-    `values` are the answers as numbers, where somebody has them already. The field `anonymous` of each finding
-    says it without ids, for a report that may be shared.
+    `values` are the answers as numbers, where the caller has them already. The field `anonymous` of each
+    finding says it without ids, for a report that may be shared.
 
     Examples
     --------
