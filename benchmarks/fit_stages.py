@@ -1,4 +1,4 @@
-"""Where the time of a whole `icqf fit` goes: `python benchmarks/bench_fit_stages.py OLD NEW`.
+"""Where the time of a whole `icqf fit` goes: `python benchmarks/fit_stages.py OLD NEW`.
 
 OLD and NEW are folders (checkouts) or git revisions. Both fit the demo with the command line's defaults, in
 turn, each time in a process of its own on one thread. Processor time is counted, as a busy machine does not
