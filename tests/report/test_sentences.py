@@ -64,10 +64,9 @@ def test_ages_are_those_observed_and_the_models_are_rounded(demo):
     study = demo.with_confounds(demo.confounds.assign(age=ages))
     report = reported(study, beta=0.1)
     (age,) = [each for each in report.sample.confounds if each.name == "age"]
-    assert (age.low, age.high) == (ages.min(), ages.max())
-    assert any(
-        words.startswith(f"Age: {ages.min():g} to {ages.max():g}, mean ") for words in report.sample.words
-    )
+    low, high = round(ages.min()), round(ages.max())  # in whole years: nobody's own age
+    assert (age.low, age.high) == (low, high)
+    assert any(words.startswith(f"Age: {low} to {high}, mean ") for words in report.sample.words)
 
 
 def test_a_number_without_a_label_is_said_to_be_a_code(demo):

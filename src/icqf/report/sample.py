@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -84,7 +85,10 @@ def sample_section(
 def confound_summary(name: str, n_missing: int, table: pd.Series, *, limit: int) -> ConfoundSummary:
     """A confound as `describe_confound` describes it."""
     if table.name != "n":
-        low, high = (round(float(table[end]), 2) for end in ("low", "high"))
+        low, high = float(table["low"]), float(table["high"])
+        # To a hundredth of the range or so: whole years of ages, not the digits by which somebody is known.
+        digits = max(0, 1 - math.floor(math.log10(high - low))) if high > low else 0
+        low, high = round(low, digits), round(high, digits)
         return ConfoundSummary(
             name, n_missing, mean=float(table["mean"]), sd=float(table["sd"]), low=low, high=high
         )
