@@ -219,5 +219,5 @@ def test_where_the_other_rules_cannot_be_run_the_part_is_fitted_all_the_same():
         answers.iloc[1::2, 1] = np.nan
         return replace(study, answers=answers)
 
-    (part,) = collect([Ground("gaps", load, size=80, n_parts=1)])
+    (part,) = collect([Ground("gaps", load, size=200, n_parts=1)])
     assert part.counts == {} and len(part.loadings) > 1
