@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -174,12 +173,6 @@ def test_no_module_shares_its_name_with_a_public_function_or_class(package):
     assert not modules & set(public_names(package))
 
 
-def test_no_class_name_twice():
-    nodes = (node for path in FILES for node in ast.walk(parsed(path)))
-    names = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
-    assert [name for name, count in names.items() if count > 1] == []
-
-
 def private(name):
     return name.startswith("_") and not name.startswith("__")
 
@@ -215,9 +208,8 @@ def test_the_check_of_private_names_can_fail():
 
 
 @pytest.mark.parametrize("path", FILES + SATELLITES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_files_are_short_and_know_no_machine(path):
+def test_files_name_no_place_of_one_machine(path):
     text = path.read_text(encoding="utf-8")
-    assert text.count("\n") < 450
     assert not re.search(r"[\"'\s](/work|/home|/tmp|/Users)/", text)
 
 
