@@ -1,8 +1,8 @@
 """Items wrongly said to run against the others, in simulated studies without and with reversed items.
 
 ``python benchmarks/bench_keying.py [STUDIES] [FIRST_SEED]``; the limit is 1 item in 500. The constants of
-`icqf.data.sides` and `icqf.data.keying` were set on the seeds 0 to 799, of these settings. What is reported
-are the seeds from 10 000 on, which were looked at only afterwards.
+`icqf.data.direction` were set on the seeds 0 to 799, of these settings. What is
+reported are the seeds from 10 000 on, which were looked at only afterwards.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from _measure import report, run_script
-from icqf.data.keying import find_reversed
+from icqf.data.direction import find_reversed
 from icqf.data.questionnaire import Questionnaire
 
 STUDIES, FIRST_SEED = 2000, 10_000

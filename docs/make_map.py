@@ -23,7 +23,8 @@ PICTURE = ROOT / "docs" / "images" / "map.svg"
 # cycle.
 ORDER = (
     ("errors", "registry"),
-    ("solvers", "data"),
+    ("solvers", "screening"),
+    ("data",),
     ("engines", "io"),
     ("jobs", "resampling"),
     ("estimator",),

@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from icqf import ICQF, ICQFCV, streamed
-from icqf.data.parts import AnswersInParts
+from icqf.data.tables import AnswersInParts
 from icqf.data.validate import EmptyRowsWarning, RangeWarning
 from icqf.errors import InputError
 from icqf.io.readers.streams import open_stream
@@ -51,7 +51,7 @@ def parquet(frame, tmp_path):
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
     monkeypatch.setattr("icqf.io.parts.open_stream", partial(open_stream, batch_rows=128))
-    monkeypatch.setattr("icqf.data.parts._ROWS", 128)
+    monkeypatch.setattr("icqf.data.tables._ROWS", 128)
     monkeypatch.setattr("icqf.solvers.observations._BLOCK_ROWS", 100)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icqf.data.frames import as_pandas
+from icqf.data.tables import as_pandas
 from icqf.data.validate import check_ranges, named_answers, observed_rows, seen_items
 from icqf.engines.choice import engine_of
 from icqf.engines.chunks import MOST_CHUNKS, Elsewhere, keep_memory, one_blas_thread

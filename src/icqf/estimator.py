@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from icqf.data.disclosure import SMALLEST_CATEGORY
 from icqf.data.parameters import check_parameters, given_start, parameter_error
-from icqf.data.parts import is_dask_array
+from icqf.data.tables import is_dask_array
 from icqf.engines.base import Callback
 from icqf.errors import Advice, InputError, InputWarning, Worded
 from icqf.fitted import FittedModel, in_parts

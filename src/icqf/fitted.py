@@ -15,10 +15,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from icqf.data.confounds import ConfoundEncoder
-from icqf.data.frames import as_pandas, like
-from icqf.data.parts import AnswersInParts, is_dask_array
 from icqf.data.questionnaire import Item, Questionnaire, StoredCodebook
-from icqf.data.rows import refuse_other_rows
+from icqf.data.tables import AnswersInParts, as_pandas, is_dask_array, like, refuse_other_rows
 from icqf.data.validate import weights_of
 from icqf.errors import InputError
 from icqf.naming import checked_names

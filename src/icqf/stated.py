@@ -22,7 +22,7 @@ from icqf.data.disclosure import (
     refuse_few_answers,
 )
 from icqf.data.questionnaire import Questionnaire, StoredCodebook
-from icqf.data.rows import refuse_other_rows
+from icqf.data.tables import refuse_other_rows
 from icqf.data.validate import (
     check_items,
     check_ranges,

@@ -20,8 +20,8 @@ import numpy as np
 import pandas as pd
 
 from icqf.data.disclosure import in_few_cells
-from icqf.data.parts import AnswersInParts
 from icqf.data.questionnaire import Questionnaire, StoredCodebook
+from icqf.data.tables import AnswersInParts
 from icqf.data.validate import (
     check_ranges,
     named_answers,

@@ -11,12 +11,11 @@ import icqf
 from icqf import ICQF
 from icqf.cli.program import COMMANDS, OWN
 from icqf.cli.support.wording import option, typed_setting, worded
-from icqf.data.findings import Finding
-from icqf.data.outside import range_faults
-from icqf.data.questionnaire import Draft, Questionnaire
-from icqf.data.scales import missing_code_remedy
+from icqf.data.check import Finding
+from icqf.data.questionnaire import Draft, Questionnaire, range_faults
 from icqf.datasets import load_demo
 from icqf.errors import Advice, InputError, InputWarning, Setting
+from icqf.screening.ranges import missing_code_remedy
 
 
 def test_an_answer_outside_its_range():

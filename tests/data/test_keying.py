@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from icqf.data.check import check
-from icqf.data.keying import find_reversed
+from icqf.data.direction import find_reversed
 from icqf.data.questionnaire import Draft, Item, Questionnaire
 from icqf.datasets import load_bfi, load_demo, load_help, load_msq, load_phq9, make_cohort
 

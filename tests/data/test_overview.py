@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from icqf.data.items import REASONS
-from icqf.data.overview import Overview, unsaid, width_sentence
+from icqf.data.check import Overview, unsaid, width_sentence
 from icqf.data.questionnaire import Draft, Item
 from icqf.io import Table
 from icqf.io.readers.questionnaires import assemble
+from icqf.screening.columns import REASONS
 
 N = 60
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icqf.data import outside
+from icqf.data import questionnaire
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.datasets import load_demo
 from icqf.errors import InputError
@@ -126,7 +126,7 @@ def test_some_participants_are_taken_by_position():
 
 def test_what_is_derived_is_not_checked_again(monkeypatch):
     demo = load_demo()
-    monkeypatch.setattr(outside, "range_faults", lambda draft: pytest.fail("checked again"))
+    monkeypatch.setattr(questionnaire, "range_faults", lambda draft: pytest.fail("checked again"))
     part = demo.select(["q00*"]).take([4, 0]).with_observed_ranges().with_confounds(None)
     assert isinstance(part, Questionnaire) and part.answers.shape == (2, 9)
     assert list(part.file_rows) == [6, 2] and part.confounds is None

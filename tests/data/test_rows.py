@@ -6,7 +6,7 @@ import pytest
 
 from icqf import ICQF, ICQFCV, consensus
 from icqf.data.questionnaire import Questionnaire
-from icqf.data.rows import refuse_other_rows
+from icqf.data.tables import refuse_other_rows
 from icqf.errors import InputError
 from icqf.report import analyse
 

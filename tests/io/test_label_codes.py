@@ -7,8 +7,8 @@ import pandas as pd
 import pyreadstat
 import pytest
 
-from icqf.data.wordings import means_no_answer, silent_values
 from icqf.io import read_questionnaire
+from icqf.screening.answer_words import means_no_answer, silent_values
 
 NO_ANSWER = """
 Missing | -99 missing | -99 = Missing | Missing value | System missing | No answer | No response | N/A | n.a.

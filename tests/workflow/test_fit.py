@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from icqf import ICQF
-from icqf.data import outside
+from icqf.data import questionnaire
 from icqf.data.check import check
 from icqf.datasets import demo_paths, load_demo
 from icqf.errors import InputError
@@ -34,7 +34,7 @@ def checks(monkeypatch):
 
     from icqf import stated
 
-    watched(outside, "range_faults")
+    watched(questionnaire, "range_faults")
     watched(stated, "check_ranges")
     return made
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from icqf import stated
 from icqf.baselines import retention
 from icqf.cli.program import cli
-from icqf.data import keying
+from icqf.data import direction
 from icqf.datasets import demo_paths
 from icqf.resampling import hidden
 from icqf.selection import search
@@ -34,7 +34,7 @@ def calls(monkeypatch):
             if getattr(each, "__name__", "").startswith("icqf") and vars(each).get(name) is work:
                 monkeypatch.setattr(each, name, counted)
 
-    count(keying, "find_reversed")
+    count(direction, "find_reversed")
     count(stated, "state")
     count(retention, "parallel_analysis")
     count(hidden, "predict_hidden")

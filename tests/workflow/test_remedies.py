@@ -5,7 +5,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from icqf.data.findings import Finding, Findings
+from icqf.data.check import Finding, Findings
 from icqf.errors import InputError
 from icqf.workflow import StudyOptions, check_study, look_at_study, remedies_of, reversing_all
 from small_study import table

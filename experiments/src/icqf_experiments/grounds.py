@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from icqf.data.keying import find_reversed
+from icqf.data.direction import find_reversed
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.datasets import load_bfi, load_help, load_msq, load_phq9, make_cohort
 from icqf.errors import InputError, did_you_mean, listed

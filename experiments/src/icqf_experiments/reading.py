@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from icqf.data.keying import find_reversed
+from icqf.data.direction import find_reversed
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError, listed
 from icqf.estimator import ICQF

@@ -15,12 +15,12 @@ from icqf.app import process
 from icqf.app.looks import PATIENCE, Look
 from icqf.app.pages import Asked, command, in_words, of_run, page, shown, to
 from icqf.app.runs import DATA, Run
-from icqf.data.findings import TITLES, Finding, Findings
-from icqf.data.scales import number
+from icqf.data.check import TITLES, Finding, Findings
 from icqf.errors import InputError
 from icqf.io.atomic import write_bytes
 from icqf.io.codebook import format_codebook
 from icqf.io.entries import item_of
+from icqf.screening.ranges import number
 from icqf.workflow.look import StudyLook
 from icqf.workflow.options import FILES, StudyOptions
 from icqf.workflow.remedies import Remedy, remedies_of, reversing_all

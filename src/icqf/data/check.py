@@ -1,14 +1,17 @@
-"""What is wrong with a table before a long run: a list of findings in plain sentences."""
+"""What will be analysed, and what is wrong with a table before a long run: findings in plain sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from icqf.data.confounds import ConfoundEncoder
+from icqf.data.direction import MOST_ITEMS, REVERSED, Keying, find_reversed
 from icqf.data.disclosure import (
     MANY_CATEGORIES,
     SMALLEST_CATEGORY,
@@ -18,23 +21,473 @@ from icqf.data.disclosure import (
     left_out,
     refuse_few_answers,
 )
-from icqf.data.doubts import doubts_about
-from icqf.data.duplicates import fingerprints
-from icqf.data.findings import SEVERITIES, Finding, Findings
-from icqf.data.keying import MOST_ITEMS, Keying, find_reversed
-from icqf.data.outside import range_faults
-from icqf.data.overview import Overview, width_sentence
-from icqf.data.questionnaire import Draft, Questionnaire
-from icqf.data.ranges import FEWEST_PARTICIPANTS, Families
-from icqf.data.scales import (
+from icqf.data.duplicates import copied_sheets, fingerprints
+from icqf.data.questionnaire import Draft, Questionnaire, range_faults
+from icqf.errors import Advice, InputError, counted, listed, readable, short
+from icqf.screening.columns import LeftOut, sentences
+from icqf.screening.names import folded
+from icqf.screening.ranges import (
     DECLARE_RANGE,
+    FEWEST_PARTICIPANTS,
+    UNDECLARED,
     USUAL_CODES,
+    WIDEST_RANGE,
+    Families,
     codes_apart,
+    end_codes,
     missing_code_remedy,
     number,
     refuse_wide_range,
 )
-from icqf.errors import Advice, InputError, counted, listed, short
+
+CODEBOOK, FILE, FAMILY = "codebook", "file", "family"
+_FROM = {
+    CODEBOOK: "declared",
+    FILE: "from the file's own labels or description",
+    FAMILY: "not declared: the lowest and highest answer of {family}",
+}
+_USED = ("confound", "group", "weight")
+_EVERY = 10_000
+_SHOWN = 12  # runs of names in a line; all are in the files
+WIDER = 2
+
+
+@dataclass(frozen=True)
+class SharedRange:
+    """Items with the same range from the same source: "codebook", "file" or "family"."""
+
+    low: float
+    high: float
+    source: str
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What will be analysed.
+
+    Parameters
+    ----------
+    source : str
+        The file.
+    items : tuple of str
+        The items, in their order.
+    ranges : tuple of SharedRange
+        Their ranges, and where each comes from.
+    reversed : tuple of (str, tuple of str)
+        Who reversed which items: "codebook", "hand" or "assistant".
+    left_out : tuple of LeftOut
+        The other columns, and why each is no item.
+    id : str
+        The column of participant ids; empty where participants are numbered.
+    n_rows, n_participants : int
+        Rows of the file, and participants who are fitted.
+    out : tuple of (int, str)
+        How many rows are not fitted, and why.
+
+    Examples
+    --------
+    >>> from icqf.data.check import Overview
+    >>> from icqf.datasets import load_demo
+    >>> print(Overview.of(load_demo()))
+    What will be analysed (demo_answers.csv):
+      Items         119: q001–q119
+      Ranges        0 to 2, declared
+      Reversed      q004, q006 by the codebook
+      Confounds     age, sex
+      Groups        family
+      Left out      because the codebook does not name them: 'site'
+      Participants  600 of 600 rows, with the ids in 'child_id'
+    """
+
+    source: str
+    items: tuple[str, ...]
+    ranges: tuple[SharedRange, ...]
+    reversed: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    id: str = ""
+    n_rows: int = 0
+    n_participants: int = 0
+    out: tuple[tuple[int, str], ...] = ()
+
+    @classmethod
+    def of(cls, draft: Draft, *, n_rows: int | None = None) -> Overview:
+        """Return the overview of answers that were read from a file with so many rows."""
+        silent = draft.answers.isna().all(axis=1).to_numpy()
+        weightless = np.zeros(len(silent), dtype=bool)
+        if draft.weights is not None:
+            weightless = (draft.weights == 0).to_numpy() & ~silent
+        n = len(draft.answers)
+        rows = n if n_rows is None else n_rows
+        out = (
+            (rows - n, "empty row in the file"),
+            (int(silent.sum()), "answered nothing"),
+            (int(weightless.sum()), "weight 0"),
+        )
+        return cls(
+            source=draft.source,
+            items=tuple(item.name for item in draft.items),
+            ranges=tuple(_ranges(draft)),
+            reversed=tuple(_reversed(draft)),
+            left_out=(*draft.left_out, *_roles(draft)),
+            id=_id_column(draft),
+            n_rows=rows,
+            n_participants=int(n - silent.sum() - weightless.sum()),
+            out=tuple((count, why) for count, why in out if count),
+        )
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.title}:", *(f"  {name:<12}  {text}" for name, text in self.lines)])
+
+    @property
+    def title(self) -> str:
+        """What this is, and of which file."""
+        return f"What will be analysed ({self.source})" if self.source else "What will be analysed"
+
+    @property
+    def lines(self) -> tuple[tuple[str, str], ...]:
+        """The overview as pairs of a heading and a text; a heading that is empty continues the one before."""
+        return self._lines(most=_SHOWN)
+
+    @property
+    def all_lines(self) -> tuple[tuple[str, str], ...]:
+        """The same, with every name."""
+        return self._lines(most=_EVERY)
+
+    @property
+    def not_used(self) -> list[LeftOut]:
+        """The columns that are not used at all."""
+        return [each for each in self.left_out if each.reason not in _USED and each.name != self.id]
+
+    def _lines(self, *, most: int) -> tuple[tuple[str, str], ...]:
+        lines = [("Items", f"{len(self.items)}: {folded(self.items, most=most)}")]
+        lines += _headed("Ranges", self._range_texts(most))
+        turned = [f"{folded(names, most=most)} {_BY[who]}" for who, names in self.reversed]
+        lines += _headed("Reversed", turned)
+        for role, heading in (("confound", "Confounds"), ("group", "Groups"), ("weight", "Weights")):
+            names = [column.name for column in self.left_out if column.reason == role]
+            if names:
+                lines.append((heading, folded(names, most=most)))
+        lines += _headed("Left out", [_plain(text) for text in sentences(self.not_used, most=most)])
+        out = ", ".join(f"{count} ({why})" for count, why in self.out)
+        left = f"; left out: {out}" if out else ""
+        ids = f", with the ids in {short(self.id)!r}" if self.id else ""
+        lines.append(("Participants", f"{self.n_participants} of {counted(self.n_rows, 'row')}{ids}{left}"))
+        return tuple(lines)
+
+    def _range_texts(self, most: int) -> list[str]:
+        texts = []
+        for shared in self.ranges:
+            n = len(shared.items)
+            family = f"a family of {counted(n, 'item')}" if n > 1 else "this item alone"
+            which = "" if len(self.ranges) == 1 else f" for {folded(shared.items, most=most)}"
+            origin = _FROM[shared.source].format(family=family)
+            texts.append(f"{number(shared.low)} to {number(shared.high)}{which}, {origin}")
+        return texts
+
+    @property
+    def widths(self) -> str:
+        """That ranges differ in width, where the widest is at least twice the narrowest; else empty."""
+        return width_sentence([shared.high - shared.low for shared in self.ranges for _ in shared.items])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the overview as plain values, for an account of a fit; no participant is named."""
+        return {
+            "items": list(self.items),
+            "ranges": [
+                {"low": each.low, "high": each.high, "from": each.source, "items": list(each.items)}
+                for each in self.ranges
+            ],
+            "reversed": {who: list(names) for who, names in self.reversed},
+            "left_out": [
+                {"name": column.name, "reason": column.reason, "detail": column.detail}
+                for column in self.left_out
+            ],
+            "participants": {
+                "rows": self.n_rows,
+                "in": self.n_participants,
+                "out": [{"n": count, "why": why} for count, why in self.out],
+            },
+        }
+
+
+_BY = {
+    "codebook": "by the codebook",
+    "hand": "at your request",
+    "assistant": "because they run against the others",
+}
+
+
+def width_sentence(spans: Sequence[float]) -> str:
+    """Return that ranges differ in width, where the widest is at least twice the narrowest; else nothing.
+
+    Examples
+    --------
+    >>> width_sentence([3, 1, 1]).partition(". ")[0]
+    'Answer ranges differ in width: 1 item of 3 points, 2 items of 1'
+    """
+    spans = [span for span in spans if 0 < span <= WIDEST_RANGE]  # others are refused
+    if not spans or max(spans) < WIDER * min(spans):
+        return ""
+    narrow, wide = min(spans), max(spans)
+    return (
+        f"Answer ranges differ in width: {counted(spans.count(wide), 'item')} of {number(wide)} points, "
+        f"{counted(spans.count(narrow), 'item')} of {number(narrow)}. Items count alike by default, each by "
+        "its range; point for point, squared errors of the widest would count up to "
+        f"{(wide / narrow) ** 2:.0f} times as much."
+    )
+
+
+def id_note(column: str) -> str:
+    """Return the note on the column of ids that was recognised.
+
+    Examples
+    --------
+    >>> id_note("pid")
+    "Column 'pid' holds the participant ids."
+    """
+    return f"Column {column!r} holds the participant ids."
+
+
+def unsaid(notes: Iterable[str], overview: Overview) -> list[str]:
+    """Return the notes that the overview does not say already.
+
+    Examples
+    --------
+    >>> from icqf.datasets import load_demo
+    >>> demo = load_demo()
+    >>> len(demo.notes), unsaid(demo.notes, Overview.of(demo))[-1]
+    (4, '9 was read as missing in 286 answers of 110 items.')
+    """
+    said = set(sentences(column for column in overview.not_used if column.reason != "words"))
+    said.add(id_note(overview.id))
+    return [note for note in notes if note not in said and not note.startswith((UNDECLARED, *REVERSED))]
+
+
+def _id_column(draft: Draft) -> str:
+    """The column of the file that holds the ids; empty where participants are numbered."""
+    name = str(draft.answers.index.name or "")
+    return name if any(column.name == name and column.reason == "id" for column in draft.left_out) else ""
+
+
+def _ranges(draft: Draft) -> Iterable[SharedRange]:
+    """Items by their range and where it comes from, in their order; a family is not split."""
+    found: dict[tuple[float, float, str], list[str]] = {}
+    from_file = set(draft.file_ranges)
+    for (name, low, high), item in zip(draft.ranges().itertuples(), draft.items, strict=True):
+        source = FAMILY if not item.declared else FILE if item.name in from_file else CODEBOOK
+        found.setdefault((float(low), float(high), source), []).append(str(name))
+    for (low, high, source), names in found.items():
+        yield SharedRange(low, high, source, tuple(names))
+
+
+def _reversed(draft: Draft) -> Iterable[tuple[str, tuple[str, ...]]]:
+    asked, found = set(draft.asked_reversed), set(draft.found_reversed)
+    for who in ("codebook", "hand", "assistant"):
+        names = tuple(
+            item.name
+            for item in draft.items
+            if item.reverse
+            and who == ("assistant" if item.name in found else "hand" if item.name in asked else "codebook")
+        )
+        if names:
+            yield who, names
+
+
+def _roles(draft: Draft) -> Iterable[LeftOut]:
+    """Columns that are used otherwise, where the reader of the file has not listed them."""
+    known = {column.name for column in draft.left_out}
+    beside = [] if draft.confounds is None else [(str(name), "confound") for name in draft.confounds]
+    columns = ((draft.groups, "group"), (draft.weights, "weight"))
+    beside += [(str(column.name), role) for column, role in columns if column is not None]
+    return [LeftOut(name, role) for name, role in beside if name not in known]
+
+
+def _headed(heading: str, texts: Sequence[str]) -> list[tuple[str, str]]:
+    return [(heading if at == 0 else "", text) for at, text in enumerate(texts)]
+
+
+def _plain(sentence: str) -> str:
+    """A sentence about columns that are left out, without its first words and its full stop."""
+    return sentence.removeprefix("Left out").lstrip(", ").removesuffix(".")
+
+
+# Findings: what was found in a table, as sentences and as data.
+
+SEVERITIES = ("error", "warning", "note")
+TITLES = {"error": "Must be fixed", "warning": "Worth a look", "note": "For your information"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing found: how serious it is, of which kind, where, what it is, and what to do about it.
+
+    Examples
+    --------
+    >>> from icqf.data import Finding
+    >>> finding = Finding("error", "empty-item", "No participant answered 'q1'.", item="q1")
+    >>> finding.severity, finding.item
+    ('error', 'q1')
+    """
+
+    severity: str
+    code: str
+    message: str
+    item: str | None = None
+    row: str | None = None
+    remedy: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def sentence(self) -> str:
+        """The message and the remedy, in the words of Python."""
+        return readable(f"{self.message} {self.remedy}".rstrip())
+
+    @classmethod
+    def of(cls, fault: InputError, *, severity: str = "error", code: str | None = None) -> Finding:
+        """Return a fault as a finding."""
+        item = fault.fields.get("item", fault.fields.get("confound"))
+        row = fault.fields.get("row")
+        row = fault.fields.get("participant", row)
+        place = None if row is None else str(row)
+        return cls(severity, code or fault.code, fault.message, item, place, fault.remedy, fault.fields)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All that `check` found, the serious things first, and what will be analysed.
+
+    Examples
+    --------
+    >>> from icqf.data.check import Finding, Findings
+    >>> findings = Findings((Finding("error", "empty-item", "Nobody answered 'q1'.", item="q1"),))
+    >>> findings.must_fix, len(findings)
+    (True, 1)
+    >>> print(findings)
+    error    empty-item       Nobody answered 'q1'.
+    """
+
+    findings: tuple[Finding, ...]
+    overview: Overview | None = None
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{f.severity:<8} {f.code:<16} {f.sentence}" for f in self) or "Nothing was found."
+
+    @property
+    def must_fix(self) -> bool:
+        """Whether anything must be fixed before a fit."""
+        return any(finding.severity == "error" for finding in self)
+
+    @property
+    def shown(self) -> tuple[Finding, ...]:
+        """The findings without notes of the reader that the overview says already."""
+        if self.overview is None:
+            return self.findings
+        fresh = set(unsaid([each.sentence for each in self.of("reading")], self.overview))
+        return tuple(each for each in self if each.code != "reading" or each.sentence in fresh)
+
+    @property
+    def verdict(self) -> str:
+        """Whether a fit is possible, in one sentence."""
+        if self.must_fix:
+            return "Fix what must be fixed before fitting."
+        if any(not finding.fields["reversed"] for finding in self.of("looks-reversed")):
+            return "Before a fit, decide about the items that look reversed."
+        if any(finding.severity == "warning" for finding in self):
+            return "A fit is possible; look at the points above first."
+        return "Nothing stands in the way of a fit."
+
+    def of(self, code: str) -> tuple[Finding, ...]:
+        """Return the findings of one kind."""
+        return tuple(finding for finding in self if finding.code == code)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the findings as a table: severity, code, sentence, item and row."""
+        columns = ["severity", "code", "sentence", "item", "row"]
+        return pd.DataFrame([[getattr(f, name) for name in columns] for f in self], columns=columns)
+
+    def to_json(self) -> str:
+        """Return the findings as JSON: ``{"overview": ..., "must_fix": ..., "findings": [...]}``."""
+        overview = None if self.overview is None else self.overview.to_dict()
+        findings = self.to_frame().to_dict("records")
+        content = {"overview": overview, "must_fix": self.must_fix, "findings": findings}
+        return json.dumps(content, indent=2, ensure_ascii=False)
+
+
+# What does not prevent a fit, but its reader must know before anything else.
+
+
+def doubts_about(draft: Draft, values: np.ndarray | None = None) -> tuple[Finding, ...]:
+    """Return values that seem to mean no answer, and participants who seem to be there several times.
+
+    `values` are the answers as numbers, where the caller has them already. The field `anonymous` of each
+    finding says it without ids, for a report that may be shared.
+
+    Examples
+    --------
+    >>> from icqf.data.check import doubts_about
+    >>> from icqf.datasets import load_demo
+    >>> doubts_about(load_demo())
+    ()
+    """
+    if values is None:
+        values = draft.answers.to_numpy(dtype=float, na_value=np.nan)
+    return (*_end_codes(draft, values), *_copied_participants(draft, values))
+
+
+def _end_codes(draft: Draft, values: np.ndarray) -> Iterator[Finding]:
+    """Report a rare value just beyond a scale that is complete without it, once for all items with it."""
+    families = () if draft.families is None else draft.families.families
+    names = [item.name for item in draft.items]
+    declared = {item.name for item in draft.items if item.declared}
+    for found in end_codes(values, names, families):
+        if declared.intersection(found.family):
+            continue
+        value = number(found.value)
+        others = [j for j, name in enumerate(names) if name not in set(found.family)]
+        shared = bool((values[:, others] == found.value).any())
+        remedy = (
+            f"Other items have {value} as an answer: if it means no answer here, declare it in a codebook."
+            if shared
+            else Advice(
+                "If it does, add {missing_codes=}; if not, declare the items' range in a codebook.",
+                missing_codes=[found.value],
+            )
+        )
+        anonymous = f"{found.sentence} If it does, declare it as a missing code and fit again."
+        fields = {"value": found.value, "count": found.count, "items": found.items, "shared": shared}
+        fields |= {"family": found.family, "source": draft.source, "anonymous": anonymous}
+        yield Finding("warning", "end-code", found.sentence, found.items[0], remedy=remedy, fields=fields)
+
+
+def _copied_participants(draft: Draft, values: np.ndarray) -> Iterator[Finding]:
+    """Report participants with the same answers as somebody else, in one finding."""
+    sheets = copied_sheets(values, ~np.isnan(values))
+    if sheets is None:
+        return
+    counts = np.bincount(sheets)
+    again = draft.answers.index[counts[sheets] > 1]
+    n, different = len(again), int((counts > 1).sum())
+    who = (
+        f"{n} of {len(sheets)} participants gave exactly the same answers as somebody else "
+        f"({counted(different, 'different answer sheet')}), which chance does not explain"
+    )
+    remedy = (
+        "If participants were entered more than once, delete the copies. Folds, halves and resamples keep "
+        "copies together, so that they do not make factors look more certain."
+    )
+    fields = {"count": n, "sheets": different, "anonymous": f"{who}. {remedy}"}
+    text = f"{who}: {listed(again)}."
+    yield Finding("warning", "same-answers", text, row=str(again[0]), remedy=remedy, fields=fields)
+
+
+# What is wrong with a table before a long run: a list of findings in plain sentences.
 
 NEARLY_EMPTY = 0.8
 MANY_MISSING = 0.2

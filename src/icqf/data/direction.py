@@ -1,18 +1,658 @@
-"""Reversing items: those that are named, those that run against the others, and what to say about it."""
+"""Which items run against the others, and reversing them.
+
+Non-negative loadings cannot say "the less, the more", so an item of the wrong direction leaves its factor.
+What is done, and how often it errs, is in ``docs/direction.md``."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from icqf.data.keying import MOST_ITEMS, Ends, Keying, Suspect, find_reversed
-from icqf.data.overview import REVERSED
-from icqf.data.questionnaire import Draft, match_names
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from icqf.data.questionnaire import Draft, Item, match_names
 from icqf.errors import Advice, InputError, InputWarning, counted, listed
+from icqf.screening.ranges import Families, codes_apart
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+
+# Tuned on simulated studies only; benchmarks/bench_keying.py reports on others. See docs/direction.md.
+SAME_TRAIT = (
+    0.4  # groups are one trait when their correlation, corrected for unreliability, surely exceeds it
+)
+SAME_TRAIT_SURE = 2.33  # standard errors by which it must
+FEWEST_TOGETHER = 10  # participants who answered both of two items, for their correlation to count
+_LEAST_RELATED = 0.02  # a mean correlation of items below this tells nothing of their trait
+_REASSIGNMENTS = 10
+_ROTATIONS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Standardized answers, 0 where missing, and what follows from them.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n_participants, n_items)
+        Answers with mean 0 and standard deviation 1 by item; 0 where missing, and for a constant item.
+    seen : ndarray of shape (n_participants, n_items)
+        1 where an answer was given, else 0.
+    R : ndarray of shape (n_items, n_items)
+        Correlations over the participants who answered both; 0 where these are too few.
+    n : float
+        Participants behind a typical correlation.
+    """
+
+    Z: Floats
+    seen: Floats
+    R: Floats
+    n: float
+
+    @classmethod
+    def of(cls, answers: Floats) -> Answers:
+        """Standardize answers; NaN is a missing one."""
+        known = np.isfinite(answers)
+        count = np.maximum(known.sum(axis=0), 1)
+        Z = np.where(known, answers, 0.0)
+        Z = np.where(known, Z - Z.sum(axis=0) / count, 0.0)
+        spread = np.sqrt((Z * Z).sum(axis=0) / count)
+        largest = np.abs(Z).max(axis=0, initial=0.0)
+        Z = np.divide(Z, spread, out=np.zeros_like(Z), where=spread > 1e-9 * np.maximum(largest, 1e-300))
+        seen = known.astype(float)
+        if known.all():
+            return cls(Z, seen, Z.T @ Z / max(len(Z), 1), float(len(Z)))
+        together, squares = seen.T @ seen, (Z * Z).T @ seen
+        scale = np.sqrt(squares * squares.T)
+        R = np.divide(Z.T @ Z, scale, out=np.zeros_like(scale), where=(scale > 0))
+        return cls(Z, seen, np.where(together < FEWEST_TOGETHER, 0.0, R), float(np.median(together)))
+
+    @property
+    def usable(self) -> npt.NDArray[np.bool_]:
+        """Whether an item varies."""
+        varies: npt.NDArray[np.bool_] = np.diag(self.R) > 0
+        return varies
+
+    def take(self, rows: Indices) -> Answers:
+        """Return the answers of some participants, drawn once or more often."""
+        return Answers.of(np.where(self.seen[rows] > 0, self.Z[rows], np.nan))
+
+    def part(self, items: Indices) -> Answers:
+        """Return the answers to some items."""
+        if len(items) == len(self.R):
+            return self
+        return Answers(self.Z[:, items], self.seen[:, items], self.R[np.ix_(items, items)], self.n)
+
+    def mean_of(self, items: Indices, signs: Floats) -> tuple[Floats, Floats]:
+        """Return the participants' signed means over items, and 1 where there is one."""
+        count = self.seen[:, items].sum(axis=1)
+        total = self.Z[:, items] @ signs[items]
+        return np.divide(total, count, out=np.zeros_like(total), where=count > 0), (count > 0).astype(float)
+
+    def relation(self, a: Indices, b: Indices, signs: Floats) -> tuple[float, float]:
+        """Return the correlation of two sets of items corrected for unreliability, and its standard error.
+
+        It is the mean correlation across the sets by the geometric mean of the mean correlations within
+        them; a single item borrows the latter from the other set.
+        """
+        S = self.R * np.outer(signs, signs)
+        within = [_within(S[np.ix_(side, side)]) for side in (a, b)]
+        known = [value for value in within if value is not None]
+        (x, seen_x), (y, seen_y) = self.mean_of(a, signs), self.mean_of(b, signs)
+        raw, error = correlation(x, y, seen_x * seen_y)
+        if not known:
+            return raw, error
+        if min(known) <= _LEAST_RELATED or raw == 0:
+            return 0.0, 1.0
+        corrected = float(S[np.ix_(a, b)].mean() / np.sqrt(known[0] * known[-1]))
+        return corrected, abs(error * corrected / raw)
+
+
+def _within(S: Floats) -> float | None:
+    """Mean correlation of different items of a set."""
+    k = len(S)
+    return None if k < 2 else float((S.sum() - np.trace(S)) / (k * (k - 1)))
+
+
+def correlation(x: Floats, y: Floats, weight: Floats) -> tuple[float, float]:
+    """Return a weighted correlation and its standard error.
+
+    The error is that of the infinitesimal jackknife, which needs no normal distribution: the root of the
+    summed squares of what each participant adds to the correlation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.arange(100.0) % 7
+    >>> r, error = correlation(x, -x, np.ones(100))
+    >>> round(r, 6), round(error, 6)
+    (-1.0, 0.0)
+    """
+    n = weight.sum()
+    if n < FEWEST_TOGETHER:
+        return 0.0, 1.0
+    x, y = x - (x @ weight) / n, y - (y @ weight) / n
+    spread = np.sqrt([(x * x) @ weight / n, (y * y) @ weight / n])
+    if spread.min() < 1e-9:
+        return 0.0, 1.0
+    x, y = x / spread[0], y / spread[1]
+    r = float((x * y) @ weight / n)
+    influence = (x * y - r * (x * x + y * y) / 2) * weight
+    return r, float(np.sqrt(influence @ influence) / n)
+
+
+def number_of_factors(roots: Floats, n: float) -> int:
+    """Return how many eigenvalues, highest first, exceed those of chance by the empirical Kaiser criterion.
+
+    At least 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> number_of_factors(np.array([2.5, 2.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5]), n=500)
+    2
+    """
+    m = len(roots)
+    before = np.concatenate([[0.0], np.cumsum(roots)[:-1]])
+    chance = (m - before) / (m - np.arange(m)) * (1 + np.sqrt(m / max(n, 1.0))) ** 2
+    above = roots > np.maximum(chance, 1.0)
+    return max(m if above.all() else int(np.argmin(above)), 1)
+
+
+def main_component(R: Floats, n: float) -> tuple[Indices, Floats]:
+    """Return each item's main component after varimax rotation, and the sign of its loading."""
+    roots, vectors = np.linalg.eigh(R)
+    roots, vectors = np.maximum(roots[::-1], 0.0), vectors[:, ::-1]
+    k = number_of_factors(roots, n)
+    loadings = vectors[:, :k] * np.sqrt(roots[:k])
+    loadings = _varimax(loadings) if k > 1 else loadings
+    main = np.abs(loadings).argmax(axis=1)
+    return main, np.where(loadings[np.arange(len(R)), main] < 0, -1.0, 1.0)
+
+
+def _varimax(loadings: Floats) -> Floats:
+    """Rotate loadings towards simple structure, items weighted alike."""
+    length = np.linalg.norm(loadings, axis=1, keepdims=True)
+    A = np.divide(loadings, length, out=np.zeros_like(loadings), where=length > 0)
+    turn, reached = np.eye(loadings.shape[1]), 0.0
+    for _ in range(_ROTATIONS):
+        B = A @ turn
+        U, s, V = np.linalg.svd(A.T @ (B * (B * B - (B * B).mean(axis=0))))
+        turn = U @ V
+        if s.sum() < reached * (1 + 1e-4):  # enough to see which component is the main one
+            break
+        reached = s.sum()
+    return loadings @ turn
+
+
+def reassigned(R: Floats, group: Indices, sign: Floats) -> tuple[Indices, Floats]:
+    """Move each item to the group whose other items it correlates with most, until none moves."""
+    every = np.arange(len(R))
+    for _ in range(_REASSIGNMENTS):
+        names = np.unique(group)
+        M = (group[:, None] == names) * sign[:, None]
+        member = M != 0
+        across = R @ M - M  # with the sum of a group's other items
+        variance = (M * (R @ M)).sum(axis=0) - np.where(member, 2 * M * across + 1, 0.0)
+        alone = member.sum(axis=0) - member == 0
+        pull = np.where(alone, 0.0, across / np.sqrt(np.maximum(variance, 1e-9)))
+        best = np.abs(pull).argmax(axis=1)
+        moved, turned = names[best], np.where(pull[every, best] < 0, -1.0, 1.0)
+        if (moved == group).all() and (turned == sign).all():
+            break
+        group, sign = moved, turned
+    return group, sign
+
+
+def joined(answers: Answers, group: Indices, sign: Floats) -> tuple[Indices, Floats]:
+    """Join groups that surely measure one trait or its opposite, the most alike first."""
+    group, sign = group.copy(), sign.copy()
+    while True:
+        members = [np.flatnonzero(group == name) for name in np.unique(group)]
+        pairs = _alike(answers.R, members, sign)
+        for i, j in pairs:
+            related, error = answers.relation(members[i], members[j], sign)
+            if abs(related) - SAME_TRAIT_SURE * error > SAME_TRAIT:
+                sign[members[j]] *= np.sign(related)
+                group[members[j]] = group[members[i][0]]
+                break
+        else:
+            return group, sign
+
+
+def _alike(R: Floats, members: list[Indices], sign: Floats) -> list[tuple[int, int]]:
+    """Pairs of groups that may measure one trait, the most alike first."""
+    M = np.zeros((len(R), len(members)))
+    for g, items in enumerate(members):
+        M[items, g] = sign[items]
+    size = np.abs(M).sum(axis=0)
+    total = M.T @ R @ M
+    within = np.divide(
+        np.diag(total) - size, size * (size - 1), out=np.full(len(size), np.nan), where=size > 1
+    )
+    borrowed = np.where(np.isnan(within)[:, None], within[None, :], within[:, None])
+    scale = np.sqrt(np.maximum(borrowed * borrowed.T, _LEAST_RELATED**2))
+    related = np.abs(total) / np.outer(size, size) / np.where(np.isnan(scale), 1.0, scale)
+    i, j = np.nonzero(np.triu(related > SAME_TRAIT, 1))
+    order = np.argsort(-related[i, j], kind="stable")
+    return list(zip(i[order].tolist(), j[order].tolist(), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Items of one trait: those that agree with most, those against them, and whether the trait has two ends.
+
+    Parameters
+    ----------
+    most, against : ndarray of int
+        Positions of the items; `against` is never the larger.
+    two_ends : bool
+        Whether items of a single component, before groups were joined, were split about evenly.
+    """
+
+    most: Indices
+    against: Indices
+    two_ends: bool
+
+
+def groups_of(answers: Answers, sets: Iterable[Indices]) -> list[Group]:
+    """Group the items of each set by what they measure.
+
+    Parameters
+    ----------
+    answers : Answers
+    sets : iterable of ndarray of int
+        Items that may belong together, such as those of a subscale. Those that do not vary are left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> trait = rng.normal(size=(300, 1))
+    >>> X = np.array([1, 1, -1, 1]) * trait + rng.normal(size=(300, 4))
+    >>> (group,) = groups_of(Answers.of(X), [np.arange(4)])
+    >>> group.most.tolist(), group.against.tolist()
+    ([0, 1, 3], [2])
+    """
+    found = []
+    for chosen in sets:
+        items = chosen[answers.usable[chosen]]
+        if len(items) < 2:
+            continue
+        part = answers.part(items)
+        first, sign = main_component(part.R, part.n)
+        first, sign = reassigned(part.R, first, sign)
+        group, sign = joined(part, first, sign)
+        for name in np.unique(group):
+            inside = group == name
+            halves = [np.flatnonzero(inside & (sign == side)) for side in (1.0, -1.0)]
+            most, against = sorted(halves, key=lambda half: (-len(half), half[:1].tolist()))
+            parts = [sign[inside & (first == each)] for each in np.unique(first[inside])]
+            split = any(even_split((part > 0).sum(), (part < 0).sum()) for part in parts)
+            found.append(Group(items[most], items[against], split))
+    return found
+
+
+def even_split(a: int, b: int) -> bool:
+    """Whether items are split so evenly, with several on each side, that neither side is the exception.
+
+    Examples
+    --------
+    >>> even_split(16, 4), even_split(3, 2), even_split(4, 3), even_split(1, 1)
+    (False, False, True, False)
+    """
+    small, large = sorted((int(a), int(b)))
+    return small >= 3 and 2 * small > large
+
+
+# Which items run against the others: items that look reversed, how strongly, and how sure that is.
+
+FEWEST_PARTICIPANTS = 30
+MOST_PARTICIPANTS = 4000  # more tell nothing new, and a check must stay quick
+MOST_ITEMS = 1000  # all pairs of them are compared, again and again
+MOST_REDRAWN = 100_000  # answers of a resample, of 500 participants at least
+RESAMPLES = 20
+CERTAINLY = 3.3  # standard errors by which an item must run against the others
+LEAST_CORRELATION = 0.1
+LEAST_OPPOSED = {True: 0.3, False: 0.4}  # corrected for unreliability, of a single item and of several
+OPPOSED_SURE = 1.645
+SKEWED = 0.5
+MOST_SKEWED = 0.75  # of the other items, all to the same end
+_SEED = 12
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """An item that runs against the others of its group.
+
+    Parameters
+    ----------
+    item, wording : str
+        The item, and the question as participants read it.
+    correlation : float
+        With the mean of the items it runs against; negative.
+    low, high : float
+        A 95 % interval of the correlation.
+    against : tuple of str
+        The items it runs against, the most strongly opposed first.
+    scale : str
+        The subscale in which it was found; empty when items were compared without.
+    reversed : bool
+        Whether it is declared reversed already, so that it runs against the others in spite of that.
+    found_again : float
+        Share of resamples of the participants in which it was found again, groups and all.
+
+    Examples
+    --------
+    >>> from icqf.data.direction import Suspect
+    >>> Suspect("q4", "Makes friends easily", -0.6, -0.7, -0.5, ("q12", "q20")).strength
+    'correlation −0.60, 95 % interval −0.70 to −0.50, found again in 100 % of resamples'
+    """
+
+    item: str
+    wording: str
+    correlation: float
+    low: float
+    high: float
+    against: tuple[str, ...]
+    scale: str = ""
+    reversed: bool = False
+    found_again: float = 1.0
+
+    @property
+    def strength(self) -> str:
+        """How strongly it runs against the others, and how sure that is, in words."""
+        return (
+            f"correlation {signed(self.correlation)}, 95 % interval {signed(self.low)} to "
+            f"{signed(self.high)}, found again in {100 * self.found_again:.0f} % of resamples"
+        )
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Two sets of items that run against each other, neither of which is the exception.
+
+    Parameters
+    ----------
+    one, other : tuple of str
+        The items at each end.
+    correlation : float
+        Of the means of both; negative.
+
+    Examples
+    --------
+    >>> from icqf.data.direction import Ends
+    >>> print(Ends(("happy", "glad", "merry"), ("sad", "blue", "low"), -0.7).sentence)
+    3 items ('happy', 'glad', 'merry') and 3 others ('sad', 'blue', 'low') form two opposite ends (correlation
+    −0.70); the answers cannot tell which end is meant.
+    """
+
+    one: tuple[str, ...]
+    other: tuple[str, ...]
+    correlation: float
+
+    @property
+    def sentence(self) -> str:
+        """What was found."""
+        few, rest = ("item", "other") if len(self.one) == 1 else ("items", "others")
+        rest = "other" if len(self.other) == 1 else "others"
+        return (
+            f"{len(self.one)} {few} ({listed(self.one)}) and {len(self.other)} {rest} ({listed(self.other)}) "
+            f"form two opposite ends (correlation {signed(self.correlation)}); the answers cannot tell which "
+            "end is meant."
+        )
+
+
+@dataclass(frozen=True)
+class Keying:
+    """What was found about the direction of items.
+
+    Parameters
+    ----------
+    suspects : tuple of Suspect
+        Items that run against the others, in the order of the questionnaire.
+    ends : tuple of Ends
+        Traits with two ends, such as moods.
+    compared : bool
+        Whether items were compared at all; more than `MOST_ITEMS` are not.
+
+    Examples
+    --------
+    >>> from icqf.data.direction import find_reversed
+    >>> from icqf.datasets import load_demo
+    >>> find_reversed(load_demo()).looks_reversed
+    ()
+    """
+
+    suspects: tuple[Suspect, ...] = ()
+    ends: tuple[Ends, ...] = ()
+    compared: bool = True
+
+    @property
+    def looks_reversed(self) -> tuple[str, ...]:
+        """Items that look reversed and are not declared so."""
+        return tuple(suspect.item for suspect in self.suspects if not suspect.reversed)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the suspects as a table indexed by item."""
+        columns = list(Suspect.__dataclass_fields__)
+        rows = [[getattr(suspect, name) for name in columns] for suspect in self.suspects]
+        return pd.DataFrame(rows, columns=columns).set_index("item")
+
+
+def find_reversed(draft: Draft, *, resamples: int = RESAMPLES) -> Keying:
+    """Find the items that run against the others.
+
+    Items are compared as their codebook keys them, so one that is declared reversed is found only when it
+    still runs against the others.
+
+    Parameters
+    ----------
+    draft : Draft or Questionnaire
+        Answers and items. Where items name subscales, only items of one subscale are compared with each
+        other; those without one, or in a subscale of fewer than three items, form another set.
+    resamples : int
+        How often to draw participants again, to see whether the same items are found. Nothing is drawn when
+        nothing is found.
+
+    Returns
+    -------
+    Keying
+        Empty where there are more than 1 000 items, which are not compared.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from icqf.data.direction import find_reversed
+    >>> from icqf.data.questionnaire import Questionnaire
+    >>> from icqf.datasets import load_demo
+    >>> demo = load_demo()
+    >>> items = tuple(replace(item, reverse=False) for item in demo.items)
+    >>> find_reversed(Questionnaire(demo.answers, items)).looks_reversed
+    ('q004', 'q006')
+    """
+    items = draft.items
+    if len(items) > MOST_ITEMS:
+        return Keying(compared=False)
+    answers = Answers.of(_keyed(draft))
+    sets = _sets(items)
+    found, ends = _decided(answers, sets)
+    again = _found_again(answers, sets, resamples) if found else np.zeros(len(items))
+    suspects = (
+        Suspect(
+            items[j].name,
+            items[j].wording,
+            *_interval(answers, j, against),
+            tuple(items[i].name for i in _most_opposed(answers, j, against)),
+            scale=items[j].subscale if sets[_set_of(sets, j)][1] else "",
+            reversed=items[j].reverse,
+            found_again=float(again[j]),
+        )
+        for j, against in sorted(found.items())
+    )
+    names = np.array([item.name for item in items], dtype=object)
+    return Keying(
+        tuple(suspects),
+        tuple(Ends(tuple(names[a]), tuple(names[b]), _opposed(answers, a, b)) for a, b in ends),
+    )
+
+
+def signed(value: float) -> str:
+    """Write a correlation with two places and a minus sign.
+
+    Examples
+    --------
+    >>> signed(-0.5), signed(0.25)
+    ('−0.50', '0.25')
+    """
+    return f"{value:.2f}".replace("-", "−")
+
+
+def _keyed(draft: Draft) -> Floats:
+    """Answers of at most `MOST_PARTICIPANTS`, evenly spaced in the file, reversed as the codebook says."""
+    n = len(draft.answers)
+    rows = np.arange(n) if n <= MOST_PARTICIPANTS else np.linspace(0, n - 1, MOST_PARTICIPANTS).astype(int)
+    families = Families() if draft.families is None else draft.families
+    values: Floats = draft.answers.iloc[rows].to_numpy(dtype=float, na_value=np.nan).copy()
+    for j, item in enumerate(draft.items):
+        column = values[:, j]
+        if item.min is not None and item.max is not None:
+            column[(column < item.min) | (column > item.max)] = np.nan
+        else:
+            low, high = families.ends.get(item.name, (-np.inf, np.inf))
+            column[(column < low) | (column > high) | np.isin(column, codes_apart(column))] = np.nan
+        if np.isfinite(column).sum() < FEWEST_PARTICIPANTS:
+            column[:] = np.nan
+        if item.reverse:
+            values[:, j] = -column
+    return values
+
+
+def _sets(items: Sequence[Item]) -> list[tuple[Indices, bool]]:
+    """Positions of the items to compare with each other, and whether a subscale is what they share."""
+    scales: dict[str, list[int]] = {}
+    for j, item in enumerate(items):
+        scales.setdefault(item.subscale, []).append(j)
+    rest = scales.pop("", [])
+    for name in [name for name, members in scales.items() if len(members) < 3]:
+        rest += scales.pop(name)
+    # A single name for everything is that of the questionnaire and tells no scales apart.
+    named = [(np.array(members, dtype=np.intp), len(scales) > 1) for members in scales.values()]
+    return [*named, (np.array(sorted(rest), dtype=np.intp), False)]
+
+
+def _set_of(sets: list[tuple[Indices, bool]], j: int) -> int:
+    return next(index for index, (members, _) in enumerate(sets) if j in members)
+
+
+def _decided(
+    answers: Answers, sets: list[tuple[Indices, bool]]
+) -> tuple[dict[int, Indices], list[tuple[Indices, Indices]]]:
+    """Return each suspect with the items it runs against, and the pairs of ends."""
+    found: dict[int, Indices] = {}
+    ends: list[tuple[Indices, Indices]] = []
+    for members, is_scale in sets:
+        for group in groups_of(answers, [members]):
+            most, against = group.most, _surely(answers, group)
+            if not len(against) or not _of_one_trait(answers, most, against):
+                continue
+            # Within a subscale its author meant one direction, so the larger side decides unless both are
+            # equal. Without, two items are no majority over one, as the rest of their group may be elsewhere,
+            # and several items at each end may be a trait with two ends.
+            undecided = len(most) == len(against) or (
+                not is_scale and (len(most) < 3 or group.two_ends or even_split(len(most), len(against)))
+            )
+            if undecided:
+                most, against, undecided = _by_skew(answers, most, against)
+            if undecided:
+                ends.append((most, against))
+            else:
+                found |= dict.fromkeys(against.tolist(), most)
+    return found, ends
+
+
+def _surely(answers: Answers, group: Group) -> Indices:
+    """Those against most of the group for which this is no chance and no trifle."""
+    return np.array(
+        [
+            j
+            for j in group.against.tolist()
+            for r, error in [_with_mean(answers, j, group.most)]
+            if r < -LEAST_CORRELATION and r < -CERTAINLY * error
+        ],
+        dtype=np.intp,
+    )
+
+
+def _of_one_trait(answers: Answers, most: Indices, against: Indices) -> bool:
+    """Whether both sides are one trait rather than two that are mildly opposed."""
+    related, error = answers.relation(most, against, np.ones(len(answers.R)))
+    return -related - OPPOSED_SURE * error > LEAST_OPPOSED[len(against) == 1]
+
+
+def _by_skew(answers: Answers, a: Indices, b: Indices) -> tuple[Indices, Indices, bool]:
+    """Decide by where answers pile up: the side that piles up at the other end than most items is reversed.
+
+    On symptom scales most answers lie at the low end, and those to reversed items at the high end.
+    """
+    count = np.maximum(answers.seen.sum(axis=0), 1)
+    skew = (answers.Z**3).sum(axis=0) / count
+    others = np.setdiff1d(np.flatnonzero(answers.usable), np.concatenate([a, b]))
+    for usual in (1.0, -1.0):
+        if len(others) < 3 or (usual * skew[others] > SKEWED).mean() < MOST_SKEWED:
+            continue
+        for one, other in ((a, b), (b, a)):
+            if (usual * skew[one] > SKEWED).all() and (usual * skew[other] < -SKEWED).all():
+                return one, other, False
+    return a, b, True
+
+
+def _with_mean(answers: Answers, j: int, others: Indices) -> tuple[float, float]:
+    mean, seen = answers.mean_of(others, np.ones(len(answers.R)))
+    return correlation(answers.Z[:, j], mean, answers.seen[:, j] * seen)
+
+
+def _interval(answers: Answers, j: int, against: Indices) -> tuple[float, float, float]:
+    r, error = _with_mean(answers, j, against)
+    return r, max(r - 1.96 * error, -1.0), min(r + 1.96 * error, 1.0)
+
+
+def _most_opposed(answers: Answers, j: int, against: Indices) -> Indices:
+    order: Indices = against[np.argsort(answers.R[j, against], kind="stable")]
+    return order
+
+
+def _opposed(answers: Answers, a: Indices, b: Indices) -> float:
+    ones = np.ones(len(answers.R))
+    (x, seen_x), (y, seen_y) = answers.mean_of(a, ones), answers.mean_of(b, ones)
+    return correlation(x, y, seen_x * seen_y)[0]
+
+
+def _found_again(answers: Answers, sets: list[tuple[Indices, bool]], resamples: int) -> Floats:
+    """Share of resamples of the participants in which each item is a suspect again."""
+    rng = np.random.default_rng(_SEED)
+    n, m = answers.Z.shape
+    size = min(n, max(500, MOST_REDRAWN // max(m, 1)))
+    times = np.zeros(len(answers.R))
+    for _ in range(resamples):
+        drawn = answers.take(rng.integers(n, size=size))
+        times[list(_decided(drawn, sets)[0])] += 1
+    return times / max(resamples, 1)
+
+
+# Reversing items: those that are named, those that run against the others, and what to say about it.
 
 AUTO = "auto"
 MOST_NAMED = 50
+# How notes of the readers begin that the overview says in its own way.
+REVERSED = (
+    "Reversed because they are reverse-keyed",
+    "Reversed at your request",
+    "Reversed because they run against the others",
+)
 _LOOK_REVERSED = "look reversed but are used as they are"
 
 
@@ -137,7 +777,7 @@ def remark_on(suspect: Suspect) -> str:
 
     Examples
     --------
-    >>> from icqf.data.keying import Suspect
+    >>> from icqf.data.direction import Suspect
     >>> print(remark_on(Suspect("q4", "", -0.6, -0.7, -0.5, ("q12", "q20"))))
     Please confirm: runs against 'q12', 'q20' (correlation −0.60, 95 % interval −0.70 to −0.50, found again
     in 100 % of resamples).
@@ -150,7 +790,7 @@ def remarks_on_ends(ends: Ends) -> dict[str, str]:
 
     Examples
     --------
-    >>> from icqf.data.keying import Ends
+    >>> from icqf.data.direction import Ends
     >>> remarks_on_ends(Ends(("happy",), ("sad",), -0.7))["sad"]
     "One of two opposite ends, against 'happy'; reverse one end if both are one scale."
     """

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from icqf.data.spreads import Spread
+from icqf.screening.ranges import Spread
 
 Array = NDArray[Any]
 FEWEST_ANSWERS = 10

@@ -10,12 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from icqf.data.scales import is_number, number
 from icqf.errors import InputError, did_you_mean, listed
+from icqf.screening.ranges import (
+    DECLARE_RANGE,
+    USUAL_CODES,
+    Families,
+    Stray,
+    families_among,
+    is_number,
+    missing_code_remedy,
+    number,
+)
 
 if TYPE_CHECKING:
-    from icqf.data.items import LeftOut
-    from icqf.data.ranges import Families
+    from icqf.screening.columns import LeftOut
 
 
 @dataclass(frozen=True)
@@ -125,8 +133,6 @@ class Draft:
 
     def __post_init__(self) -> None:
         if self.families is None:
-            from icqf.data.ranges import families_among
-
             open_ended = [item.name for item in self.items if not item.declared]
             object.__setattr__(self, "families", families_among(self.answers, open_ended))
 
@@ -134,7 +140,7 @@ class Draft:
         """Return the lowest and highest answer of each item: columns ``min`` and ``max``, indexed by item.
 
         Items without a declared range have the lowest and highest answer of their family: the items that
-        share their answer values (`icqf.data.ranges`).
+        share their answer values (`icqf.screening.ranges`).
         """
         ends = {} if self.families is None else self.families.ends
         table = [
@@ -208,8 +214,6 @@ class Questionnaire(Draft):
             raise fault.at(self.source) if self.source else fault
 
     def _faults(self) -> Iterator[InputError]:
-        from icqf.data.outside import range_faults
-
         names = [item.name for item in self.items]
         index = self.answers.index
         if list(self.answers.columns) != names:
@@ -379,3 +383,75 @@ def match_names(wanted: Iterable[str], names: list[str], source: str = "") -> li
 def _repeated(names: Iterable[object]) -> str:
     index = pd.Index(list(names))
     return str(index[index.duplicated()][0])
+
+
+# Answers outside their range: one error for each item, or for each value that stands apart.
+
+
+def range_faults(draft: Draft) -> Iterator[InputError]:
+    """Yield an error for each item with answers outside its range or infinite ones.
+
+    Its fields are item, value, low, high, participant, row (in the file, or None) and count. Without a
+    declared range, a value is outside when it stands apart from the answers of the item's family.
+    """
+    items = draft.items
+    table = draft.answers.to_numpy(dtype=float, na_value=np.nan)
+    lowest = np.array([-np.finfo(float).max if item.min is None else item.min for item in items])
+    highest = np.array([np.finfo(float).max if item.max is None else item.max for item in items])
+    low, high = np.fmin.reduce(table, initial=np.nan), np.fmax.reduce(table, initial=np.nan)
+    for j in np.flatnonzero((low < lowest) | (high > highest)):
+        column, item = table[:, j], items[j]
+        at = np.flatnonzero((column < lowest[j]) | (column > highest[j]))
+        yield _outside(draft, item, float(column[at[0]]), at)
+    places = {item.name: j for j, item in enumerate(items)}
+    for stray in () if draft.families is None else draft.families.strays:
+        if stray.item in places:  # otherwise the item was not selected
+            at = np.flatnonzero(table[:, places[stray.item]] == stray.value)
+            if len(at):
+                yield _apart(draft, stray, at)
+
+
+def _outside(draft: Draft, item: Item, value: float, at: np.ndarray) -> InputError:
+    """The error for answers outside a declared range, or infinite ones, in the rows `at`."""
+    place, found = _place(draft, at)
+    fields = {"item": item.name, "value": value, "low": item.min, "high": item.max, **found}
+    if np.isinf(value):
+        return InputError(
+            f"Item {item.name!r} holds an infinite value {place}.",
+            code="infinite",
+            remedy="Correct it or leave the cell empty.",
+            **fields,
+        )
+    above = item.max is not None and value > item.max
+    edge, end = ("above its highest", item.max) if above else ("below its lowest", item.min)
+    return InputError(
+        f"Item {item.name!r} holds {number(value)}, {edge} answer {number(end)} {place}.",
+        code="outside-range",
+        remedy=missing_code_remedy(value),
+        **fields,
+    )
+
+
+def _apart(draft: Draft, stray: Stray, at: np.ndarray) -> InputError:
+    """The error for a value that stands apart from the answers of an item's family, in the rows `at`."""
+    place, found = _place(draft, at)
+    family = (
+        "its other answers" if stray.n_items == 1 else f"the answers of its family of {stray.n_items} items"
+    )
+    return InputError(
+        f"Item {stray.item!r} holds {number(stray.value)}, far from {family}, {number(stray.low)} to "
+        f"{number(stray.high)} {place}.",
+        code="suspicious-code" if stray.value in USUAL_CODES else "far-answer",
+        remedy=missing_code_remedy(stray.value, DECLARE_RANGE),
+        **{"item": stray.item, "value": stray.value, "low": stray.low, "high": stray.high, "apart": True},
+        **found,
+    )
+
+
+def _place(draft: Draft, at: np.ndarray) -> tuple[str, dict[str, Any]]:
+    """Where answers stand, in words and as fields."""
+    participant = str(draft.answers.index[at[0]])
+    row = None if draft.file_rows is None else int(draft.file_rows[at[0]])
+    more = f", and {len(at) - 1} more" if len(at) > 1 else ""
+    words = f"({'' if row is None else f'row {row}, '}participant {participant!r}{more})"
+    return words, {"participant": participant, "row": row, "count": len(at)}

@@ -8,13 +8,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from icqf.data.direction import Directions
-from icqf.data.doubts import doubts_about
-from icqf.data.findings import Finding
-from icqf.data.keying import Keying, find_reversed
-from icqf.data.overview import Overview
-from icqf.data.parts import AnswersInParts
+from icqf.data.check import Finding, Overview, doubts_about
+from icqf.data.direction import Directions, Keying, find_reversed
 from icqf.data.questionnaire import Item, Questionnaire
+from icqf.data.tables import AnswersInParts
 from icqf.errors import InputError, counted
 
 

@@ -11,10 +11,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight, _get_feature_names, check_array, validate_data
 
-from icqf.data.frames import as_pandas, label_at
 from icqf.data.questionnaire import Questionnaire
-from icqf.data.scales import USUAL_CODES, refuse_wide_range
+from icqf.data.tables import as_pandas, label_at
 from icqf.errors import InputError, InputWarning, counted, did_you_mean, listed
+from icqf.screening.ranges import USUAL_CODES, refuse_wide_range
 
 Array = NDArray[Any]
 _ROWS_AT_A_TIME = 65536

@@ -13,11 +13,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from icqf.data.disclosure import rounded
-from icqf.data.frames import as_pandas
 from icqf.data.parameters import choices_of, parameter_error
 from icqf.data.questionnaire import Item, Questionnaire
-from icqf.data.scales import number
+from icqf.data.tables import as_pandas
 from icqf.errors import Advice, InputError, counted, did_you_mean, listed
+from icqf.screening.ranges import number
 
 Array = NDArray[Any]
 AS_IN = ("baseline", "year 1")

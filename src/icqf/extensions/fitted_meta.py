@@ -15,8 +15,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from icqf.data.battery import Battery
-from icqf.data.frames import as_pandas
 from icqf.data.questionnaire import Item, Questionnaire
+from icqf.data.tables import as_pandas
 from icqf.data.validate import EmptyRowsWarning
 from icqf.errors import InputError, did_you_mean, listed
 from icqf.estimator import ICQF

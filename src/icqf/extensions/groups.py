@@ -17,9 +17,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from icqf.chance import FOUND
-from icqf.data.frames import as_pandas
 from icqf.data.parameters import check_parameter, parameter_error
 from icqf.data.questionnaire import Questionnaire
+from icqf.data.tables import as_pandas
 from icqf.errors import InputError, counted, did_you_mean, listed, shown_p
 from icqf.estimator import ICQF
 from icqf.extensions.contrasts import Contrasts, contrasts

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from icqf.data.disclosure import refuse_few_answers
 from icqf.data.parameters import parameter_error
 from icqf.data.questionnaire import StoredCodebook
-from icqf.data.scales import number
 from icqf.data.validate import check_ranges, named_answers, numeric_table, observed_rows, working_matrix
 from icqf.data.visits import (
     FEWEST_IN_BIN,
@@ -27,6 +26,7 @@ from icqf.data.visits import (
 from icqf.errors import Advice, InputError, InputWarning, counted, listed
 from icqf.extensions.smoothness import smoothed
 from icqf.extensions.visit_observations import VisitObservations
+from icqf.screening.ranges import number
 from icqf.solvers.problem import Problem
 from icqf.stated import CellCounts, Learned, Source, StatedProblem
 

@@ -16,16 +16,13 @@ import numpy as np
 import pandas as pd
 import tomli_w
 
-from icqf.data.end_codes import EndCode, end_codes
 from icqf.data.questionnaire import Item
-from icqf.data.ranges import Families, families_of
-from icqf.data.scales import USUAL_CODES, number
-from icqf.data.spreads import Spread
 from icqf.errors import InputError, InputWarning
 from icqf.io.atomic import write_bytes
 from icqf.io.entries import COLUMNS, entries_of, item_of
 from icqf.io.readers.tables import Table, item_columns, require_file
 from icqf.io.write import harmless
+from icqf.screening.ranges import USUAL_CODES, EndCode, Families, Spread, end_codes, families_of, number
 
 
 def read_codebook(path: str | os.PathLike[str]) -> tuple[Item, ...]:
@@ -133,8 +130,8 @@ def format_codebook(
 def codebook_from(table: Table) -> tuple[Item, ...]:
     """Guess a first codebook: what the file says about its columns, and otherwise what the answers look like.
 
-    Columns that are no items (`icqf.data.items`) are left out. An item without declared range gets that of
-    its family (`icqf.data.ranges`), after values that look like no-answer codes are set aside.
+    Columns that are not items (`icqf.screening.columns`) are left out. An item without declared range gets
+    that of its family (`icqf.screening.ranges`), after values that look like no-answer codes are set aside.
 
     Examples
     --------

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from icqf.data.questionnaire import Item
-from icqf.data.scales import number
-from icqf.data.wordings import silent_values
 from icqf.errors import Advice, InputError, InputWarning, did_you_mean, listed
 from icqf.io.formats import EXCEL
 from icqf.io.readers.delimited import read_delimited
 from icqf.io.readers.excel import read_excel
 from icqf.io.readers.redcap import COLUMNS as DICTIONARY
 from icqf.io.write import unharmed
+from icqf.screening.answer_words import silent_values
+from icqf.screening.ranges import number
 
 Entries = list[tuple[str, dict[str, Any]]]
 

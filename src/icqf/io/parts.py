@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from icqf.data.parts import AnswersInParts, SomeAnswers
+from icqf.data.tables import AnswersInParts, SomeAnswers
 from icqf.errors import InputError, did_you_mean, listed
 from icqf.io.readers.questionnaires import id_texts
 from icqf.io.readers.repeats import hashed_ids, repeated_id

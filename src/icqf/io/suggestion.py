@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from icqf.data.questionnaire import Item
-from icqf.data.scales import is_number, number
-from icqf.data.wordings import means_no_answer, plain
 from icqf.errors import counted, listed
 from icqf.io.codebook import codebook_from
 from icqf.io.readers.tables import Table, item_columns, no_items
 from icqf.io.readers.texts import TextFamily, text_families
+from icqf.screening.answer_words import means_no_answer, plain
+from icqf.screening.ranges import is_number, number
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from icqf.baselines import FactorCount, RuleTable
 from icqf.data.duplicates import together
 from icqf.data.questionnaire import Questionnaire
-from icqf.data.rows import refuse_other_rows
 from icqf.data.study import Study
+from icqf.data.tables import refuse_other_rows
 from icqf.errors import InputError, counted
 from icqf.estimator import ICQF
 from icqf.evaluation import Counterparts, Psychometry, factor_analysis_counterparts, psychometrics

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from icqf.baselines import FactorCount
+from icqf.data.check import Overview
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.describe import describe_answers, describe_confound, missing_bands
-from icqf.data.overview import Overview
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.estimator import ICQF
 from icqf.evaluation import Counterparts, describe_scores, factor_lineage

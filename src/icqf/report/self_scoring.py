@@ -11,9 +11,9 @@ import numpy as np
 from markupsafe import Markup
 
 from icqf.data.questionnaire import Item
-from icqf.data.scales import number
 from icqf.plotting.style import factor_names
 from icqf.report.templating import environment, file_of
+from icqf.screening.ranges import number
 from icqf.stored import described
 
 if TYPE_CHECKING:

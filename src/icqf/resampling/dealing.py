@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from icqf.data.duplicates import copied_sheets, together
-from icqf.data.frames import as_pandas
+from icqf.data.tables import as_pandas
 from icqf.errors import InputError
 from icqf.solvers.observations import Observations
 from icqf.solvers.problem import Problem

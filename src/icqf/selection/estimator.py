@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from icqf.baselines.count import FactorCount
 from icqf.data.parameters import BETAS, check_parameter, parameter_error
 from icqf.data.questionnaire import Questionnaire
-from icqf.data.rows import refuse_other_rows
+from icqf.data.tables import refuse_other_rows
 from icqf.engines.choice import engine_of
 from icqf.errors import Advice, InputError, InputWarning, counted
 from icqf.estimator import ICQF, scores_of_fit, warned_if_empty

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from icqf.data.direction import remark_on, remarks_on_ends
-from icqf.data.keying import MOST_ITEMS, find_reversed
+from icqf.data.direction import MOST_ITEMS, find_reversed, remark_on, remarks_on_ends
 from icqf.data.parameters import Visit
 from icqf.errors import InputError, listed
 from icqf.io.readers.files import read_table

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from icqf.data.parameters import parameter_error
-from icqf.data.parts import AnswersInParts, SomeAnswers
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.study import Study
+from icqf.data.tables import AnswersInParts, SomeAnswers
 from icqf.errors import counted
 from icqf.io.formats import ARROW, PARQUET, TEXT
 from icqf.io.readers.batches import Batch

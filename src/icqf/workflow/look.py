@@ -6,8 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from icqf.data.check import check
-from icqf.data.findings import Finding, Findings
+from icqf.data.check import Finding, Findings, check
 from icqf.data.questionnaire import Draft, Item
 from icqf.errors import InputError, InputWarning
 from icqf.io.readers.files import read_table

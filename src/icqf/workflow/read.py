@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from icqf.data.check import check
+from icqf.data.check import Findings, check
 from icqf.data.disclosure import SMALLEST_CATEGORY
-from icqf.data.findings import Findings
-from icqf.data.frames import as_pandas
 from icqf.data.questionnaire import Draft, Item, Questionnaire
-from icqf.data.scales import refuse_wide_range
 from icqf.data.study import Study
+from icqf.data.tables import as_pandas
 from icqf.errors import InputError, did_you_mean, listed
 from icqf.io.codebook import read_codebook
 from icqf.io.readers.beside import joined_by_id
@@ -24,6 +22,7 @@ from icqf.io.readers.files import read_table
 from icqf.io.readers.questionnaires import assemble
 from icqf.io.readers.tables import Table, recognised_id, require_column
 from icqf.io.readers.visits import keep_visit
+from icqf.screening.ranges import refuse_wide_range
 from icqf.workflow.large import sample_of, sampled_study, stream_of
 from icqf.workflow.options import StudyOptions
 

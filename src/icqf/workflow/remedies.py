@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from icqf.data.findings import Finding, Findings
-from icqf.data.scales import number
+from icqf.data.check import Finding, Findings
 from icqf.errors import counted, short
+from icqf.screening.ranges import number
 from icqf.workflow.options import StudyOptions
 
 _CODES = ("outside-range", "suspicious-code", "far-answer", "text")

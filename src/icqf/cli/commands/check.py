@@ -45,7 +45,7 @@ def command(ctx: click.Context, as_json: bool, **_: Any) -> None:
 
 def listing(findings: Any) -> str:
     """Return what will be analysed, the findings in three parts, and a last line that sums up."""
-    from icqf.data.findings import TITLES
+    from icqf.data.check import TITLES
 
     parts = [str(findings.overview)]
     reversed_ = [finding for finding in findings.of("looks-reversed") if not finding.fields["reversed"]]

@@ -67,8 +67,7 @@ def announce(study: Study, *, quiet: bool = False) -> None:
     """Say what will be analysed, what was done to it, and what should have been fixed before."""
     if quiet:
         return
-    from icqf.data.check import check
-    from icqf.data.overview import unsaid
+    from icqf.data.check import check, unsaid
 
     questionnaire = study.questionnaire
     _warn(study, err=True)
@@ -91,7 +90,7 @@ def _warn(study: Study, *, err: bool) -> None:
 
 def only_show(study: Study) -> None:
     """Write what would be analysed to standard output: the end of a dry run."""
-    from icqf.data.overview import unsaid
+    from icqf.data.check import unsaid
 
     _warn(study, err=False)
     echo(str(study.overview))

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from icqf.data.scales import number
 from icqf.errors import InputError, shortened
 from icqf.io.readers.tables import Table, guarded, recognised_id
+from icqf.screening.ranges import number
 
 _LONGEST = 60  # characters of a cell that are shown
 

@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from icqf.data.questionnaire import Item
-from icqf.data.scales import is_number, number
-from icqf.data.wordings import plain
 from icqf.errors import InputError, counted, listed
 from icqf.io.readers.tables import Table
 from icqf.io.readers.tallies import CELLS, CODES, Counts, Tally
 from icqf.io.readers.texts import StrayText, stray_faults
+from icqf.screening.answer_words import plain
+from icqf.screening.ranges import is_number, number
 
 Fault = Callable[[InputError], None]
 

@@ -10,11 +10,11 @@ from typing import Any
 import pandas as pd
 
 from icqf.data.questionnaire import Item, number
-from icqf.data.wordings import plain
 from icqf.errors import Advice, InputError, counted, listed
 from icqf.io.codebook import merged
 from icqf.io.readers.tables import Table
 from icqf.io.readers.tallies import CONFOUNDS, Counts, Tally
+from icqf.screening.answer_words import plain
 
 MOST_SHOWN = 8
 Categories = tuple[Any, ...] | None

@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from icqf.data.direction import with_reversed
-from icqf.data.items import REASONS, LeftOut, sentences
-from icqf.data.overview import REVERSED, id_note
+from icqf.data.check import id_note
+from icqf.data.direction import REVERSED, with_reversed
 from icqf.data.parameters import Visit
 from icqf.data.questionnaire import Draft, Item, Questionnaire, match_names
 from icqf.errors import InputError, counted, did_you_mean, listed
@@ -24,6 +23,7 @@ from icqf.io.readers.tables import Table, item_columns, no_items, recognised_id,
 from icqf.io.readers.tallies import EMPTY, Counts, Tally
 from icqf.io.readers.texts import text_families, words_fault, words_note
 from icqf.io.readers.visits import keep_visit, repeated_rows
+from icqf.screening.columns import REASONS, LeftOut, sentences
 
 Codebook = Sequence[Item] | str | os.PathLike[str] | None
 NO_IDS = "No id column was named or recognised: participants are numbered from 1 in file order."
@@ -67,7 +67,7 @@ def read_questionnaire(
         Values that mean "no answer" in every item, except where they lie inside an item's declared range.
     reverse : str or iterable of str
         Names or globs of items to reverse besides those that the codebook declares; ``"auto"`` reverses those
-        that run against the others (`icqf.data.keying.find_reversed`), and a note names them.
+        that run against the others (`icqf.data.direction.find_reversed`), and a note names them.
     dictionary : path, optional
         REDCap data dictionary (CSV) or BIDS sidecar (JSON).
     visit : pair or mapping of column to value, optional

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from icqf.data.questionnaire import Item
-from icqf.data.scales import is_number, number
-from icqf.data.wordings import silent_values
 from icqf.io.readers.tables import Table, check_header, guarded, recognised_id, require_package
+from icqf.screening.answer_words import silent_values
+from icqf.screening.ranges import is_number, number
 
 KINDS = {
     ".sav": ("read_sav", "an SPSS file"),

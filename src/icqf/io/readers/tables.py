@@ -12,10 +12,10 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 
-from icqf.data.items import FEWEST_NUMBERED, MOST_ANSWERS, Columns, LeftOut, recognise, sentences
 from icqf.data.questionnaire import Item
 from icqf.errors import Advice, InputError, did_you_mean, listed
 from icqf.io.formats import READERS, largest_file
+from icqf.screening.columns import FEWEST_NUMBERED, MOST_ANSWERS, Columns, LeftOut, recognise, sentences
 
 Result = TypeVar("Result")
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from icqf.data.scales import missing_code_remedy, number
-from icqf.data.wordings import MOST_TEXTS, Order, is_known, means_no_answer, order_of, plain
 from icqf.errors import InputError, counted, listed
 from icqf.io.readers.tables import Table, recognised_id
+from icqf.screening.answer_words import MOST_TEXTS, Order, is_known, means_no_answer, order_of, plain
+from icqf.screening.ranges import missing_code_remedy, number
 
 FEWEST_UNKNOWN = 3  # columns that share words of unknown order: fewer may be anything
 ALIKE, MUCH_ALIKE = 0.5, 0.7  # shared words among all words of two columns

