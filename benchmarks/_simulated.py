@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from icqf import ICQF
-from icqf.solvers.problem import Problem
+from icqf.core.problem import Problem
 
 TOP = 3  # answers are 0, 1, 2 or 3
 ROWS = 65_536

@@ -20,11 +20,11 @@ from threadpoolctl import threadpool_limits
 
 from _measure import best_of_each, report, run_script
 from _simulated import parts, problem_of
+from icqf.core.problem import Problem
+from icqf.core.result import Factorization
 from icqf.engines import Dask
 from icqf.engines.base import Begin, Engine
 from icqf.engines.local import LOCAL
-from icqf.solvers.problem import Problem
-from icqf.solvers.result import Factorization
 from icqf.streamed import StoredAnswers, StoredObservations
 
 PARTICIPANTS, ITEMS, FACTORS = 2_000_000, 100, 8

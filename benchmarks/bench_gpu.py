@@ -21,6 +21,8 @@ from joblib import cpu_count
 
 from _measure import heading, report, run_script
 from icqf import ICQF, ICQFCV
+from icqf.core.problem import Problem
+from icqf.core.start import Starts
 from icqf.data.questionnaire import Questionnaire
 from icqf.datasets.cohort import make_cohort
 from icqf.engines.choice import run
@@ -32,8 +34,6 @@ from icqf.resampling.halves import stability_curve
 from icqf.selection.rules import best_row, error_table
 from icqf.selection.run import as_table, run_search
 from icqf.selection.search import Plan
-from icqf.solvers.problem import Problem
-from icqf.solvers.start import Starts
 
 KS, BETAS = list(range(2, 17)), (0.01, 0.05, 0.1, 0.2, 0.5)
 SECONDS = {1_335: 0.6, 11_681: 2.5}

@@ -11,13 +11,13 @@ import time
 import numpy as np
 
 from _measure import heading, report, run_script, sklearn_nmf
+from icqf.core.observations import Observations
+from icqf.core.penalties import L1
+from icqf.core.problem import Problem
+from icqf.core.start import Starts
 from icqf.datasets import make_synthetic
 from icqf.datasets.cohort import make_cohort
 from icqf.engines.choice import run
-from icqf.solvers.observations import Observations
-from icqf.solvers.penalties import L1
-from icqf.solvers.problem import Problem
-from icqf.solvers.start import Starts
 
 K, WITHIN = 8, 1e-3
 SKLEARN_STEPS = (5, 10, 20, 40, 80, 120, 180, 270, 400, 600, 900, 1400, 2000, 3000, 4500, 7000)

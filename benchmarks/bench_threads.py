@@ -11,9 +11,9 @@ from threadpoolctl import threadpool_limits
 
 from _measure import best_of_each, report, run_script
 from _simulated import answers, problem_of
+from icqf.core.problem import Problem
 from icqf.engines.base import Begin
 from icqf.engines.choice import run
-from icqf.solvers.problem import Problem
 
 PARTICIPANTS, ITEMS, FACTORS, ITERATIONS = 1_000_000, 100, 8, 4
 LIMIT = 1.7  # times as fast

@@ -23,7 +23,7 @@ PICTURE = ROOT / "docs" / "images" / "map.svg"
 # cycle.
 ORDER = (
     ("errors", "registry"),
-    ("solvers", "screening"),
+    ("core", "screening"),
     ("data",),
     ("engines", "io"),
     ("jobs", "resampling"),

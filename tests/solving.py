@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from icqf.core.start import Starts
 from icqf.engines.base import Solver
 from icqf.engines.choice import run
-from icqf.solvers.start import Starts
 
 
 def solved(problem, k, *, init="nndsvd", tol=1e-3, max_iter=2000, **solver):

@@ -99,11 +99,11 @@ def third_party(nodes):
 
 def test_the_mathematics_knows_no_tables_files_visits_or_clusters(graph):
     for path in FILES:
-        if path.parent.name == "solvers":
+        if path.parent.name == "core":
             assert third_party(ast.walk(parsed(path))) <= {"numpy", "scipy", "array_api_compat"}, path
             assert not re.search("dask|visit|age bin", path.read_text(encoding="utf-8"), re.IGNORECASE), path
-    used = {other for name in graph if name.startswith("icqf.solvers.") for other in graph[name]}
-    assert {other.split(".")[1] for other in used} == {"solvers"}
+    used = {other for name in graph if name.startswith("icqf.core.") for other in graph[name]}
+    assert {other.split(".")[1] for other in used} == {"core"}
 
 
 def on_demand(path):

@@ -8,12 +8,12 @@ import pytest
 
 from icqf import ICQF, ICQFCV, consensus
 from icqf.baselines import L1NMF
+from icqf.core.scaling import weighed
 from icqf.data.validate import RangeWarning
 from icqf.datasets import load_demo
 from icqf.errors import InputError
 from icqf.resampling.bootstrap import bootstrap
 from icqf.resampling.hidden import HeldOut
-from icqf.solvers.scaling import weighed
 from reference import Plain
 from solving import settled, with_answers
 

@@ -52,7 +52,7 @@ def parquet(frame, tmp_path):
 def small_parts(monkeypatch):
     monkeypatch.setattr("icqf.io.parts.open_stream", partial(open_stream, batch_rows=128))
     monkeypatch.setattr("icqf.data.tables._ROWS", 128)
-    monkeypatch.setattr("icqf.solvers.observations._BLOCK_ROWS", 100)
+    monkeypatch.setattr("icqf.core.observations._BLOCK_ROWS", 100)
 
 
 def scratch():

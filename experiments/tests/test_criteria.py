@@ -7,9 +7,9 @@ from scipy.cluster.hierarchy import cophenet, linkage
 
 from hostile import degenerate
 from icqf import ICQF
+from icqf.core.start import Starts
 from icqf.datasets import make_synthetic
 from icqf.errors import InputError
-from icqf.solvers.start import Starts
 from icqf_experiments.criteria import bic, consensus_curve, cophenetic, dispersion
 from solving import settled
 

@@ -11,6 +11,9 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from icqf.core.finish import finish
+from icqf.core.problem import Problem
+from icqf.core.result import Factorization, Trace
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError
 from icqf.estimator import ICQF
@@ -18,9 +21,6 @@ from icqf.jobs.parallel import in_parallel, pieces
 from icqf.resampling.dealing import drawn_counts, units_of
 from icqf.resampling.matching import aligned
 from icqf.resampling.recurrence import best_fits
-from icqf.solvers.finish import finish
-from icqf.solvers.problem import Problem
-from icqf.solvers.result import Factorization, Trace
 
 Array = NDArray[Any]
 N_RESAMPLES = 20

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from icqf.core.observations import Observations, is_small
+from icqf.core.rows import total
+from icqf.core.sums import Adding
 from icqf.data.tables import as_pandas
 from icqf.data.validate import check_ranges, named_answers, observed_rows, seen_items
 from icqf.engines.choice import engine_of
 from icqf.engines.chunks import MOST_CHUNKS, Elsewhere, keep_memory, one_blas_thread
 from icqf.errors import InputError
-from icqf.solvers.adding import Adding
-from icqf.solvers.observations import Observations, is_small
-from icqf.solvers.rows import total
 from icqf.stated import CellCounts, Learned, Source, counted_in, observations_of, without_cells
 
 if TYPE_CHECKING:

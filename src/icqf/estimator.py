@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from icqf.core.problem import Problem
+from icqf.core.result import Certificate, Factorization
 from icqf.data.disclosure import SMALLEST_CATEGORY
 from icqf.data.parameters import check_parameters, given_start, parameter_error
 from icqf.data.tables import is_dask_array
@@ -20,8 +22,6 @@ from icqf.engines.base import Callback
 from icqf.errors import Advice, InputError, InputWarning, Worded
 from icqf.fitted import FittedModel, in_parts
 from icqf.naming import default_names
-from icqf.solvers.problem import Problem
-from icqf.solvers.result import Certificate, Factorization
 from icqf.started import fit_from_starts, starts_table
 from icqf.stated import Memory, Source, StatedProblem, state
 from icqf.summary import FitStatistics

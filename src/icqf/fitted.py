@@ -14,15 +14,15 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from icqf.core.finish import score_tolerance, solve_scores_inside
+from icqf.core.problem import Problem
+from icqf.core.result import Certificate
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.questionnaire import Item, Questionnaire, StoredCodebook
 from icqf.data.tables import AnswersInParts, as_pandas, is_dask_array, like, refuse_other_rows
 from icqf.data.validate import weights_of
 from icqf.errors import InputError
 from icqf.naming import checked_names
-from icqf.solvers.finish import score_tolerance, solve_scores_inside
-from icqf.solvers.problem import Problem
-from icqf.solvers.result import Certificate
 from icqf.stated import state_others
 from icqf.summary import FitStatistics, Summary
 

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_random_state
 
+from icqf.core.problem import Array, Problem
+from icqf.core.result import Factorization, Factors, StartResult
+from icqf.core.start import NAMES, settle
 from icqf.engines.base import Begin, Onward, Solver, Start
 from icqf.engines.choice import run
 from icqf.resampling.matching import aligned, correlations
-from icqf.solvers.problem import Array, Problem
-from icqf.solvers.result import Factorization, Factors, StartResult
-from icqf.solvers.start import NAMES, settle
 
 if TYPE_CHECKING:
     from icqf.estimator import ICQF

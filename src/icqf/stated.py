@@ -11,6 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from icqf.core.observations import Observations
+from icqf.core.penalties import PENALTIES
+from icqf.core.problem import Bounds, Problem
+from icqf.core.scaling import weighed
+from icqf.core.sums import Adding
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.disclosure import (
     INTERCEPT,
@@ -39,11 +44,6 @@ from icqf.data.validate import (
     weights_of,
     working_matrix,
 )
-from icqf.solvers.adding import Adding
-from icqf.solvers.observations import Observations
-from icqf.solvers.penalties import PENALTIES
-from icqf.solvers.problem import Bounds, Problem
-from icqf.solvers.scaling import weighed
 
 if TYPE_CHECKING:
     from icqf.estimator import ICQF

@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 
 from icqf.chance import MEASURED, with_chances
+from icqf.core.result import Certificate, StartResult
+from icqf.core.scaling import scale_of
+from icqf.core.start import NAMES
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.parameters import check_parameters
 from icqf.data.questionnaire import Item, StoredCodebook
 from icqf.io.modelfile import StoredModel
 from icqf.naming import checked_names, default_names
-from icqf.solvers.result import Certificate, StartResult
-from icqf.solvers.scaling import scale_of
-from icqf.solvers.start import NAMES
 from icqf.started import GIVEN, starts_table
 from icqf.summary import FitStatistics
 

@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from icqf.core.observations import Observations
 from icqf.data.disclosure import in_few_cells
 from icqf.data.questionnaire import Questionnaire, StoredCodebook
 from icqf.data.tables import AnswersInParts
@@ -31,7 +32,6 @@ from icqf.data.validate import (
     working_matrix,
 )
 from icqf.errors import InputError
-from icqf.solvers.observations import Observations
 from icqf.stated import Array, Learned, Source, members_of
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from icqf import ICQF
+from icqf.core import observations
+from icqf.core.start import Starts
 from icqf.datasets import make_synthetic
 from icqf.engines import choice
 from icqf.engines.base import IterationProgress, Solver
-from icqf.solvers import observations
-from icqf.solvers.start import Starts
 from solving import with_answers
 
 

@@ -13,6 +13,8 @@ import pytest
 import torch
 
 from icqf import ICQF, ICQFCV
+from icqf.core.result import Factors
+from icqf.core.start import Starts
 from icqf.datasets import make_synthetic
 from icqf.engines import torch_memory
 from icqf.engines.base import Solver
@@ -22,8 +24,6 @@ from icqf.errors import InputError, InputWarning
 from icqf.resampling.bootstrap import bootstrap
 from icqf.resampling.folds import halves_of
 from icqf.resampling.halves import stability_curve
-from icqf.solvers.result import Factors
-from icqf.solvers.start import Starts
 from solving import with_answers
 
 N, M = 24, 6

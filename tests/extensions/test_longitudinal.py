@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from icqf import ICQF
+from icqf.core.start import Starts
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.data.visits import VisitTable, age_bins
 from icqf.datasets import make_longitudinal
@@ -17,7 +18,6 @@ from icqf.extensions.visit_problem import arrange
 from icqf.io.modelfile import StoredModel, write_model
 from icqf.resampling.hidden import HeldOut
 from icqf.resampling.matching import aligned
-from icqf.solvers.start import Starts
 
 ASIDE = ["participant", "age"]
 

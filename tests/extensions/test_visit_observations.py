@@ -6,16 +6,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from icqf.core import observations
+from icqf.core.observations import Observations
+from icqf.core.penalties import L1
+from icqf.core.problem import Bounds, Problem
+from icqf.core.start import Starts
 from icqf.extensions import visit_observations
 from icqf.extensions.smoothness import smoothed
 from icqf.extensions.visit_observations import VisitObservations
 from icqf.resampling.folds import folds_of
 from icqf.resampling.hidden import HeldOut
-from icqf.solvers import observations
-from icqf.solvers.observations import Observations
-from icqf.solvers.penalties import L1
-from icqf.solvers.problem import Bounds, Problem
-from icqf.solvers.start import Starts
 from solving import settled, solved
 
 BINS, ITEMS = 4, 5

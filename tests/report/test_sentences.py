@@ -5,13 +5,13 @@ import pandas as pd
 import pytest
 
 from icqf import ICQF, ICQFCV
+from icqf.core.penalties import L1, PENALTIES
 from icqf.data.parameters import PARAMETERS, OneOf
 from icqf.datasets import load_demo
 from icqf.extensions import AgeChanges, Invariance
 from icqf.io import read_questionnaire
 from icqf.report import analyse, report_of
 from icqf.selection.rules import RULES, SelectionRule
-from icqf.solvers.penalties import L1, PENALTIES
 from icqf.workflow.groups import page
 
 

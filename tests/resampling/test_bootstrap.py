@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from icqf.core.result import Factors
 from icqf.resampling.bootstrap import bootstrap
-from icqf.solvers.result import Factors
 from solving import settled
 
 

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icqf import ICQF
+from icqf.core.observations import Observations
+from icqf.core.problem import Problem
 from icqf.errors import InputError
 from icqf.resampling.dealing import strata_of
 from icqf.resampling.folds import folds_of, halves_of, make_folds
-from icqf.solvers.observations import Observations
-from icqf.solvers.problem import Problem
 
 
 @st.composite

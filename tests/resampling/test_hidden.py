@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from icqf import ICQF
+from icqf.core.result import Factors
+from icqf.core.start import Starts
 from icqf.datasets import make_synthetic
 from icqf.resampling.folds import folds_of, make_folds
 from icqf.resampling.hidden import HeldOut, predict_hidden
-from icqf.solvers.result import Factors
-from icqf.solvers.start import Starts
 from solving import settled, with_answers
 
 

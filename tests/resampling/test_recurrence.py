@@ -59,9 +59,9 @@ def test_resamples_are_drawn_with_replacement_and_in_whole_groups():
 def test_of_two_starts_the_better_objective_counts(problem):
     (loadings,) = best_fits(problem, [(3, 0.1)])
     free = problem.with_beta(0.1).without_reconstruction_bound()
+    from icqf.core.start import Starts
     from icqf.engines.choice import run
     from icqf.resampling import tolerances
-    from icqf.solvers.start import Starts
 
     fits = [
         run(free, Starts(free).make(name, 3), tol=tolerances.RESAMPLE, max_iter=300, exact=False)[0]

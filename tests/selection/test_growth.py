@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from icqf import ICQF, ICQFCV, InputError
+from icqf.core.start import Starts
 from icqf.datasets import make_synthetic
 from icqf.engines.choice import run
 from icqf.resampling.folds import make_folds
 from icqf.selection.growth import Growth
 from icqf.selection.search import Plan, Task, run_task
-from icqf.solvers.start import Starts
 
 
 @pytest.fixture(scope="module")

@@ -13,13 +13,13 @@ from scipy.spatial.distance import squareform
 from sklearn.utils import check_random_state
 
 from icqf.baselines.count import FactorCount
+from icqf.core.problem import Problem
+from icqf.core.start import Starts
 from icqf.engines.choice import run
 from icqf.errors import InputError
 from icqf.estimator import ICQF
 from icqf.jobs.parallel import in_parallel
 from icqf.resampling import tolerances
-from icqf.solvers.problem import Problem
-from icqf.solvers.start import Starts
 
 Array = NDArray[Any]
 

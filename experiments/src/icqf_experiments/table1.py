@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from icqf.baselines import L1NMF, bic_factor_analysis, parallel_analysis, velicer_map
+from icqf.core.problem import Problem
 from icqf.datasets.synthetic import HIGHEST, Synthetic, make_synthetic
 from icqf.estimator import ICQF
 from icqf.jobs.parallel import Progress, run_all
@@ -18,7 +19,6 @@ from icqf.resampling.folds import make_folds
 from icqf.selection.rules import best_row, error_table
 from icqf.selection.run import as_table
 from icqf.selection.search import Plan, Task, run_task
-from icqf.solvers.problem import Problem
 from icqf_experiments.criteria import bic, consensus_curve
 
 NOISE = (0.1, 0.2, 0.3, 0.4, 0.5)

@@ -323,7 +323,7 @@ def parameter_error(name: str, complaint: str, **fields: Any) -> InputError:
 
 def check_parameters(model: Any) -> None:
     """Refuse parameters of a model that mean nothing, and warn where ADMM need not converge."""
-    from icqf.solvers.pace import SMALLEST_RHO
+    from icqf.core.pace import SMALLEST_RHO
 
     for name, value in model.get_params(deep=False).items():
         if name == "dtype":

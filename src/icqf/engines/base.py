@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 import numpy as np
 
+from icqf.core.fast import FastIteration
+from icqf.core.finish import PlaceSolved, finish
+from icqf.core.problem import Array, Problem
+from icqf.core.result import Factorization, Factors, Iterated
+from icqf.core.rows import Rows
+from icqf.core.start import Starts, begin
 from icqf.errors import InputError
-from icqf.solvers.fast import FastIteration
-from icqf.solvers.finish import PlaceSolved, finish
-from icqf.solvers.problem import Array, Problem
-from icqf.solvers.result import Factorization, Factors, Iterated
-from icqf.solvers.rows import Rows
-from icqf.solvers.start import Starts, begin
 
 if TYPE_CHECKING:
-    from icqf.solvers.admm import ADMMIteration
+    from icqf.core.admm import ADMMIteration
 
 _STILL = 20  # iterations without a move of the loadings, after which the certificate is asked all the same
 _SCORES = 1e-3  # how exactly scores are solved for loadings that a fit goes on from
@@ -276,7 +276,7 @@ def _iteration(problem: Problem, start: Start, solver: Solver, rows: Rows) -> AD
             return FastIteration(problem, begin(problem, rows, start.name, start.k, start.rng), rows)
         start = Starts(problem).make(start.name, start.k, start.rng)
     if solver.name == "admm":
-        from icqf.solvers.admm import ADMMIteration
+        from icqf.core.admm import ADMMIteration
 
         return ADMMIteration(problem, start, rho=solver.rho, inner=solver.inner)
     rows.start_at(start)

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from icqf.core.observations import Array, Observations
+from icqf.core.result import Factors
+from icqf.core.rows import Held, Pass, RowsHere, total
 from icqf.errors import InputError
-from icqf.solvers.observations import Array, Observations
-from icqf.solvers.result import Factors
-from icqf.solvers.rows import Held, Pass, RowsHere, total
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # options of glibc's mallopt
 MOST_CHUNKS = 512  # of one study: a scheduler remembers every pass over each of them

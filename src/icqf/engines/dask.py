@@ -13,6 +13,11 @@ from typing import Any, Self
 
 import numpy as np
 
+from icqf.core.block_step import Multipliers
+from icqf.core.observations import Array, Observations
+from icqf.core.problem import Problem
+from icqf.core.result import Factors
+from icqf.core.rows import Pass, Rows, RowsHere
 from icqf.engines.base import Engine
 from icqf.engines.chunks import (
     MOST_CHUNKS,
@@ -33,11 +38,6 @@ from icqf.engines.chunks import (
 )
 from icqf.engines.local import LOCAL
 from icqf.errors import Advice, InputError
-from icqf.solvers.block_step import Multipliers
-from icqf.solvers.observations import Array, Observations
-from icqf.solvers.problem import Problem
-from icqf.solvers.result import Factors
-from icqf.solvers.rows import Pass, Rows, RowsHere
 
 try:
     import dask

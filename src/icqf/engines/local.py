@@ -9,10 +9,10 @@ from typing import Any
 
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from icqf.core.observations import Observations
+from icqf.core.problem import Problem
+from icqf.core.rows import Pass, Rows, RowsHere, total
 from icqf.engines.base import Engine
-from icqf.solvers.observations import Observations
-from icqf.solvers.problem import Problem
-from icqf.solvers.rows import Pass, Rows, RowsHere, total
 
 
 class Local(Engine):

@@ -6,11 +6,11 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from icqf.core.problem import Problem
+from icqf.core.result import Factors, Iterated
 from icqf.engines.base import FAST, Callback, Engine, Judge, Judged, Solver, Start, paired
 from icqf.engines.local import LOCAL, Local
 from icqf.errors import Advice, InputError, InputWarning
-from icqf.solvers.problem import Problem
-from icqf.solvers.result import Factors, Iterated
 
 try:
     import torch

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from icqf.solvers.observations import Observations
-from icqf.solvers.penalties import L1, L2
-from icqf.solvers.problem import Problem
-from icqf.solvers.result import Factors
+from icqf.core.observations import Observations
+from icqf.core.penalties import L1, L2
+from icqf.core.problem import Problem
+from icqf.core.result import Factors
 
 Array = NDArray[Any]
 Tensor = torch.Tensor

@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 
+from icqf.core.pace import EXACT_MOVES_EVERY, MOMENTUM_CAP
+from icqf.core.penalties import L2
+from icqf.core.result import Factors, Iterated, Trace
 from icqf.engines import torch_triton as kernels
 from icqf.engines.torch_batch import ProblemBatch, Tensor, room
-from icqf.solvers.pace import EXACT_MOVES_EVERY, MOMENTUM_CAP
-from icqf.solvers.penalties import L2
-from icqf.solvers.result import Factors, Iterated, Trace
 
 _PRECISION = "tf32x3"  # products of single precision on the matrix units, each number in two parts
 _ROWS, _WARPS = 64, 4  # participants that a program works on at a time, and its warps: measured on an H200

@@ -1,6 +1,6 @@
 """Candidates compared on hidden answers, on the device: starts, fits and judging of all folds together.
 
-Only errors and iteration counts come back. The starts are those of `icqf.solvers.start` (NNDSVD), worked out
+Only errors and iteration counts come back. The starts are those of `icqf.core.start` (NNDSVD), worked out
 for all folds and numbers of factors at once.
 """
 
@@ -13,14 +13,14 @@ import numpy as np
 import torch
 from array_api_compat import torch as xp
 
+from icqf.core.penalties import L1
+from icqf.core.problem import Problem
+from icqf.core.start import REACH, SETTLE_SWEEPS
+from icqf.core.sweeps import cd_sweeps
 from icqf.engines.base import Judge, Judged
 from icqf.engines.torch_batch import Array, ProblemBatch, Tensor, kind, obstacle, packed, room
 from icqf.engines.torch_kernels import KernelCourse
 from icqf.engines.torch_memory import in_batches, memory
-from icqf.solvers.penalties import L1
-from icqf.solvers.problem import Problem
-from icqf.solvers.start import REACH, SETTLE_SWEEPS
-from icqf.solvers.sweeps import cd_sweeps
 
 _TABLES_AT_A_TIME = 2**31  # bytes of predicted answers that are judged together
 _KEPT = 6  # (k, n) numbers that a fit needs on the device

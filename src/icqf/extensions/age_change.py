@@ -12,6 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import false_discovery_control
 
+from icqf.core.problem import Problem
+from icqf.core.result import Factors
 from icqf.engines.choice import run
 from icqf.errors import InputError, counted, shown_p
 from icqf.extensions.visit_observations import VisitObservations
@@ -19,8 +21,6 @@ from icqf.jobs.parallel import Progress, run_all
 from icqf.resampling import tolerances
 from icqf.resampling.bootstrap import bootstrap
 from icqf.resampling.matching import aligned
-from icqf.solvers.problem import Problem
-from icqf.solvers.result import Factors
 
 if TYPE_CHECKING:
     from icqf.extensions.longitudinal import LongitudinalICQF

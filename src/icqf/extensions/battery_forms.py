@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from icqf.core.problem import Observations, Problem
 from icqf.data.battery import Battery
 from icqf.errors import InputError, counted
 from icqf.extensions.fitted_meta import FittedMeta
@@ -20,7 +21,6 @@ from icqf.extensions.meta import MetaICQF
 from icqf.extensions.recoveries import FEWEST, SIMULATED, AskedItems, SimulatedRecovery
 from icqf.extensions.reduced import reduced_model
 from icqf.extensions.simulation import like_others
-from icqf.solvers.problem import Observations, Problem
 from icqf.stated import state_others
 
 Array = NDArray[Any]

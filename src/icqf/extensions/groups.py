@@ -17,6 +17,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from icqf.chance import FOUND
+from icqf.core.problem import Problem
+from icqf.core.result import Factors
 from icqf.data.parameters import check_parameter, parameter_error
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.tables import as_pandas
@@ -26,8 +28,6 @@ from icqf.extensions.contrasts import Contrasts, contrasts
 from icqf.jobs.parallel import Progress
 from icqf.resampling.bootstrap import Z
 from icqf.resampling.matching import aligned, correlations
-from icqf.solvers.problem import Problem
-from icqf.solvers.result import Factors
 from icqf.stated import StatedProblem
 
 Array = NDArray[Any]

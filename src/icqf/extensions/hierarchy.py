@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from icqf.core.problem import Problem
+from icqf.core.result import Factors
+from icqf.core.start import Starts
 from icqf.data.battery import Battery
 from icqf.data.parameters import check_parameter
 from icqf.engines.choice import run
@@ -25,9 +28,6 @@ from icqf.resampling import tolerances
 from icqf.resampling.folds import folds_of
 from icqf.resampling.hidden import HeldOut, HiddenError
 from icqf.selection.estimator import ICQFCV
-from icqf.solvers.problem import Problem
-from icqf.solvers.result import Factors
-from icqf.solvers.start import Starts
 from icqf.stated import StatedProblem
 
 Array = NDArray[Any]

@@ -13,6 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from icqf.core.problem import Problem
+from icqf.core.result import Factorization
 from icqf.data.disclosure import SMALLEST_CATEGORY
 from icqf.data.parameters import check_parameter, check_parameters, parameter_error
 from icqf.data.validate import check_ranges, warn_of_empty_rows
@@ -26,8 +28,6 @@ from icqf.extensions.smoothness import smoothed
 from icqf.extensions.visit_file import KIND, described_visits, rebuilt_visits
 from icqf.extensions.visit_problem import Visits, VisitStatement, arrange, visits_observed
 from icqf.io.modelfile import StoredModel, damage_refused, read_model, write_model
-from icqf.solvers.problem import Problem
-from icqf.solvers.result import Factorization
 from icqf.stated import Learned, problem_of, state
 
 Array = NDArray[Any]

@@ -11,6 +11,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
+from icqf.core.result import Factorization
 from icqf.data.parameters import check_parameter, parameter_error
 from icqf.errors import InputError
 from icqf.extensions.longitudinal import LongitudinalICQF
@@ -22,7 +23,6 @@ from icqf.resampling.folds import folds_of
 from icqf.selection.rules import choose, error_table
 from icqf.selection.run import first_candidates, suggested_count
 from icqf.selection.search import COLUMNS, Plan, Task, run_task
-from icqf.solvers.result import Factorization
 
 BETAS = (0.01, 0.1, 0.5)
 SMOOTHNESS = (0.0, 1.0, 10.0, 100.0, 1000.0)

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from icqf.chance import FOUND
+from icqf.core.problem import Problem
 from icqf.data.parameters import check_parameter, parameter_error
 from icqf.errors import counted
 from icqf.extensions.simulation import drawer_of, drawn_from
@@ -21,7 +22,6 @@ from icqf.fitted import FittedModel
 from icqf.jobs.parallel import Progress, run_all
 from icqf.resampling.matching import aligned, correlations
 from icqf.resampling.recurrence import best_fits
-from icqf.solvers.problem import Problem
 from icqf.stated import state_others
 
 Array = NDArray[Any]

@@ -11,6 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from icqf.chance import FOUND
+from icqf.core.finish import inside_range, rounded
+from icqf.core.penalties import PENALTIES
 from icqf.data.confounds import ConfoundEncoder
 from icqf.errors import InputError, listed
 from icqf.estimator import ICQF
@@ -18,8 +20,6 @@ from icqf.extensions.site_models import alike
 from icqf.io.modelfile import StoredModel
 from icqf.naming import default_names
 from icqf.resampling.matching import aligned, correlations
-from icqf.solvers.finish import inside_range, rounded
-from icqf.solvers.penalties import PENALTIES
 from icqf.stored import OBJECTIVE_DIGITS, rebuild, significant
 from icqf.summary import is_loaded
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from icqf.core.problem import Problem
 from icqf.errors import InputError, counted
 from icqf.estimator import ICQF
 from icqf.extensions.forms import correlation_by_row
@@ -17,7 +18,6 @@ from icqf.extensions.reduced import reduced_model
 from icqf.extensions.simulation import drawn_from
 from icqf.fitted import FittedModel
 from icqf.resampling.dealing import deal_evenly, deal_groups, strata_of
-from icqf.solvers.problem import Problem
 from icqf.stated import state_others
 
 Array = NDArray[Any]

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from icqf.core.scaling import scale_of
 from icqf.data.questionnaire import match_names
 from icqf.estimator import ICQF
 from icqf.fitted import FittedModel
 from icqf.io.modelfile import StoredModel
-from icqf.solvers.scaling import scale_of
 from icqf.stored import rebuild
 
 Array = NDArray[Any]

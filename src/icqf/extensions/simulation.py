@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+from icqf.core.problem import Observations, Problem
 from icqf.fitted import FittedModel
-from icqf.solvers.problem import Observations, Problem
 from icqf.stated import state_others
 
 Array = NDArray[Any]

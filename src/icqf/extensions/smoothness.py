@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import get_lapack_funcs
 
-from icqf.solvers.penalties import L1
-from icqf.solvers.problem import Problem
+from icqf.core.penalties import L1
+from icqf.core.problem import Problem
 
 Array = NDArray[Any]
 _ROUNDS = 20

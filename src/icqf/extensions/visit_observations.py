@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from icqf.solvers.observations import Array, Observations
+from icqf.core.observations import Array, Observations
 
 _BLOCK_ROWS = 2048
 _BLOCK_CELLS = 2**19  # the table is wide: fewer participants make a block

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from icqf.core.problem import Problem
 from icqf.data.disclosure import refuse_few_answers
 from icqf.data.parameters import parameter_error
 from icqf.data.questionnaire import StoredCodebook
@@ -27,7 +28,6 @@ from icqf.errors import Advice, InputError, InputWarning, counted, listed
 from icqf.extensions.smoothness import smoothed
 from icqf.extensions.visit_observations import VisitObservations
 from icqf.screening.ranges import number
-from icqf.solvers.problem import Problem
 from icqf.stated import CellCounts, Learned, Source, StatedProblem
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from typing import Any
 
 import pandas as pd
 
+from icqf.core.penalties import PENALTIES
 from icqf.io.provenance import versions
 from icqf.report import words
 from icqf.report.quality import SearchTables
 from icqf.report.schema import Methods, Sample
 from icqf.selection.rules import RULES
-from icqf.solvers.penalties import PENALTIES
 
 CITATION = (
     "Lam, Pereira, Mahony, Raznahan (2026). Interpretable factorization of clinical questionnaires to "

@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from icqf.core.problem import Problem
+from icqf.core.result import Factors
 from icqf.engines.base import Engine
 from icqf.engines.choice import engine_of, run
 from icqf.jobs.parallel import in_parallel, on_one_thread, pieces
 from icqf.resampling import tolerances
 from icqf.resampling.dealing import drawn_counts
 from icqf.resampling.matching import aligned, correlations
-from icqf.solvers.problem import Problem
-from icqf.solvers.result import Factors
 
 Array = NDArray[Any]
 Z = 1.96

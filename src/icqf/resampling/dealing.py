@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from icqf.core.observations import Observations
+from icqf.core.problem import Problem
 from icqf.data.duplicates import copied_sheets, together
 from icqf.data.tables import as_pandas
 from icqf.errors import InputError
-from icqf.solvers.observations import Observations
-from icqf.solvers.problem import Problem
 
 Array = NDArray[Any]
 BANDS = 4  # of a continuous confound

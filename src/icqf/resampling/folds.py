@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from icqf.core.problem import Problem
 from icqf.errors import InputError
 from icqf.resampling.dealing import deal_evenly, deal_groups, strata_of
-from icqf.solvers.problem import Problem
 
 Array = NDArray[Any]
 

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from icqf.core.problem import Problem
+from icqf.core.start import Starts
 from icqf.engines.base import Engine
 from icqf.engines.choice import engine_of, run
 from icqf.jobs.parallel import in_parallel
 from icqf.resampling import tolerances
 from icqf.resampling.matching import aligned
-from icqf.solvers.problem import Problem
-from icqf.solvers.start import Starts
 
 Array = NDArray[Any]
 Candidates = Sequence[tuple[int, float]]

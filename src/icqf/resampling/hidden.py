@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from icqf.core.problem import Problem
+from icqf.core.result import Factors
+from icqf.core.scaling import weighed_anew
+from icqf.core.start import Starts, item_means
 from icqf.engines.base import Engine, Judge
 from icqf.engines.choice import engine_of, run
 from icqf.errors import InputError
 from icqf.jobs.parallel import in_parallel, pieces
 from icqf.resampling import tolerances
 from icqf.resampling.folds import Folds, folds_of
-from icqf.solvers.problem import Problem
-from icqf.solvers.result import Factors
-from icqf.solvers.scaling import weighed_anew
-from icqf.solvers.start import Starts, item_means
 
 Array = NDArray[Any]
 _ROWS = 2048  # participants whose answers are predicted at once

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from icqf.core.problem import Problem
+from icqf.core.start import Starts
 from icqf.engines.base import Engine
 from icqf.engines.choice import engine_of, run
 from icqf.jobs.parallel import in_parallel, pieces
 from icqf.resampling import tolerances
 from icqf.resampling.dealing import drawn_counts
 from icqf.resampling.matching import aligned, correlations
-from icqf.solvers.problem import Problem
-from icqf.solvers.start import Starts
 
 Array = NDArray[Any]
 STARTS = ("nndsvd", "rotated")

@@ -16,6 +16,8 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from icqf.baselines.count import FactorCount
+from icqf.core.problem import Problem
+from icqf.core.result import Factorization
 from icqf.data.parameters import BETAS, check_parameter, parameter_error
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.tables import refuse_other_rows
@@ -45,8 +47,6 @@ from icqf.selection.rules import (
 )
 from icqf.selection.run import as_table, first_candidates, run_search, suggested_count
 from icqf.selection.search import Plan, hidden_fit_of
-from icqf.solvers.problem import Problem
-from icqf.solvers.result import Factorization
 from icqf.started import in_memory
 from icqf.stated import StatedProblem
 

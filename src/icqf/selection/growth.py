@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from icqf.core.problem import Array, Problem
+from icqf.core.result import Factors
+from icqf.core.start import Starts, settle
 from icqf.engines.choice import run
-from icqf.solvers.problem import Array, Problem
-from icqf.solvers.result import Factors
-from icqf.solvers.start import Starts, settle
 
 _ITERATIONS = 20  # of the fit with each number of factors, before the next factor is added
 _POWER_STEPS = 15  # towards the strongest pattern of what is left; a rough one will do

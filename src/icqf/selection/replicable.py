@@ -10,9 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from icqf.chance import CURVE, ChanceCurve
+from icqf.core.problem import Problem
 from icqf.engines.base import Engine
 from icqf.resampling.recurrence import best_fits, recurrence
-from icqf.solvers.problem import Problem
 
 Array = NDArray[Any]
 COST = 0.3  # a factor must be this likely to be found again to be worth having

@@ -14,13 +14,13 @@ from joblib import effective_n_jobs
 
 from icqf.baselines.count import FactorCount
 from icqf.baselines.retention import parallel_analysis
+from icqf.core.problem import Problem
 from icqf.engines.choice import engine_of
 from icqf.errors import InputError, counted
 from icqf.jobs.parallel import Progress, ended_quietly, started
 from icqf.selection.journal import SearchJournal
 from icqf.selection.rules import best_row, error_table
 from icqf.selection.search import COLUMNS, End, Place, Plan, Task, Trial, run_task, tasks
-from icqf.solvers.problem import Problem
 
 Callback = Callable[[Progress], object]
 RANDOM_SETS = 20  # of parallel analysis

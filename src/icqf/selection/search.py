@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from icqf.core.problem import Problem
+from icqf.core.result import Factors, Iterated
 from icqf.engines.choice import engine_of, run
 from icqf.resampling.folds import Folds
 from icqf.resampling.hidden import HeldOut, HiddenFit
 from icqf.selection.growth import Growth
-from icqf.solvers.problem import Problem
-from icqf.solvers.result import Factors, Iterated
 
 Array = NDArray[Any]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from icqf.solvers.observations import Array, Block, Observations
-from icqf.solvers.penalties import L1, Penalty
+from icqf.core.observations import Array, Block, Observations
+from icqf.core.penalties import L1, Penalty
 
 
 @dataclass(frozen=True)

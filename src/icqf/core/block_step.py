@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from icqf.solvers.adding import LARGEST, Adding
-from icqf.solvers.observations import Block
-from icqf.solvers.problem import Array, Terms, half_square, half_square_of_products
+from icqf.core.observations import Block
+from icqf.core.problem import Array, Terms, half_square, half_square_of_products
+from icqf.core.sums import LARGEST, Adding
 
 _NONE = np.zeros(0, dtype=np.intp)
 SCORE_SWEEPS = 1

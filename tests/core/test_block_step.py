@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 
 from icqf import ICQF
-from icqf.datasets import make_synthetic
-from icqf.solvers import observations
-from icqf.solvers.block_step import (
+from icqf.core import observations
+from icqf.core.block_step import (
     Loadings,
     Multipliers,
     block_step,
     extrapolated,
     updated_multipliers,
 )
-from icqf.solvers.problem import half_square, half_square_of_products
-from icqf.solvers.start import Starts
+from icqf.core.problem import half_square, half_square_of_products
+from icqf.core.start import Starts
+from icqf.datasets import make_synthetic
 from solving import solved, with_answers
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from icqf.solvers.block_step import (
+from icqf.core.block_step import (
     Loadings,
     Multipliers,
     Sums,
@@ -17,12 +17,12 @@ from icqf.solvers.block_step import (
     unpack,
     updated_multipliers,
 )
-from icqf.solvers.exact_moves import balance, share_with_intercept
-from icqf.solvers.observations import Block
-from icqf.solvers.pace import EXACT_MOVES_EVERY, LOADING_SWEEPS, MOMENTUM_CAP, next_momentum, turns_back
-from icqf.solvers.problem import Array, Problem, Terms
-from icqf.solvers.result import Factors, Move, Trace
-from icqf.solvers.rows import Held, InTurn, Pass, Rescale, Rows
+from icqf.core.exact_moves import balance, share_with_intercept
+from icqf.core.observations import Block
+from icqf.core.pace import EXACT_MOVES_EVERY, LOADING_SWEEPS, MOMENTUM_CAP, next_momentum, turns_back
+from icqf.core.problem import Array, Problem, Terms
+from icqf.core.result import Factors, Move, Trace
+from icqf.core.rows import Held, InTurn, Pass, Rescale, Rows
 
 PRESS_BELOW = 0.03  # the bounds on reconstructed answers wait until the loadings move less than this
 

@@ -7,9 +7,9 @@ import pytest
 import scipy.optimize
 
 from icqf import ICQF
+from icqf.core.penalties import L1, L2, L21, PENALTIES
 from icqf.datasets import make_synthetic
 from icqf.extensions.smoothness import Smooth
-from icqf.solvers.penalties import L1, L2, L21, PENALTIES
 from solving import solved
 
 NORMS = {

@@ -7,12 +7,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from icqf.solvers.adding import Adding
-from icqf.solvers.observations import Block
-from icqf.solvers.problem import Array, Problem
-from icqf.solvers.result import Factors
-from icqf.solvers.rows import Held, Rows, RowsHere
-from icqf.solvers.sweeps import cd_sweeps
+from icqf.core.observations import Block
+from icqf.core.problem import Array, Problem
+from icqf.core.result import Factors
+from icqf.core.rows import Held, Rows, RowsHere
+from icqf.core.sums import Adding
+from icqf.core.sweeps import cd_sweeps
 
 _VECTORS_AT_A_TIME = 8
 SETTLE_SWEEPS = 8  # of the loadings (confounds included) for the scores of the start

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icqf.solvers.penalties import PENALTIES
-from icqf.solvers.sweeps import (
+from icqf.core.penalties import PENALTIES
+from icqf.core.sweeps import (
     INNER,
     cd_sweeps,
     cd_sweeps_each,

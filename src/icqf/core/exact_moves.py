@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from icqf.solvers.pace import scale_in_bounds, with_shared
-from icqf.solvers.problem import Array, Problem
+from icqf.core.pace import scale_in_bounds, with_shared
+from icqf.core.problem import Array, Problem
 
 
 def share_with_intercept(problem: Problem, Q: Array, k: int) -> None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from icqf.solvers.block_step import Loadings, into_box, rows_above, unpack
-from icqf.solvers.observations import Block
-from icqf.solvers.problem import Array, Terms
-from icqf.solvers.row_problem import solve_rows
+from icqf.core.block_step import Loadings, into_box, rows_above, unpack
+from icqf.core.observations import Block
+from icqf.core.problem import Array, Terms
+from icqf.core.row_problem import solve_rows
 
 _SWEEPS = 6
 _MAX_ROUNDS = 500

@@ -15,7 +15,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
-from icqf.solvers.sweeps import TINY, cd_sweeps, cd_sweeps_each
+from icqf.core.sweeps import TINY, cd_sweeps, cd_sweeps_each
 
 Array = NDArray[Any]
 _NEWTON_STEPS = 60

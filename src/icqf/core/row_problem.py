@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from icqf.solvers.problem import Array
+from icqf.core.problem import Array
 
 _ROUNDS = 30
 _RIGHT = 1e-9  # what counts as zero when a guess is examined

@@ -10,10 +10,10 @@ from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
 from icqf import ICQF
+from icqf.core.admm import ADMMIteration
+from icqf.core.start import Starts
 from icqf.datasets import make_synthetic
 from icqf.resampling import match_factors
-from icqf.solvers.admm import ADMMIteration
-from icqf.solvers.start import Starts
 from reference import Plain
 
 WITHIN = 1e-3  # 0.1 % of the objective

@@ -7,8 +7,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from icqf import ICQF
+from icqf.core.penalties import PENALTIES
 from icqf.datasets import make_synthetic
-from icqf.solvers.penalties import PENALTIES
 from reference import Plain, feasible_moves
 from solving import solved_as
 

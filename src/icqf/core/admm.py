@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from icqf.solvers.pace import SMALLEST_RHO
-from icqf.solvers.penalties import Penalty
-from icqf.solvers.problem import Array, Problem, half_square
-from icqf.solvers.result import Factors, Move, Trace
-from icqf.solvers.sweeps import INNER
+from icqf.core.pace import SMALLEST_RHO
+from icqf.core.penalties import Penalty
+from icqf.core.problem import Array, Problem, half_square
+from icqf.core.result import Factors, Move, Trace
+from icqf.core.sweeps import INNER
 
 _INNER_TOL = 1e-7
 _INNER_ITER = 500

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from icqf.solvers.problem import Array, Problem
+from icqf.core.problem import Array, Problem
 
 _SMALLEST_DEVIATION = 0.1  # of the range: that of a 0/1 item where one answer in a hundred is 1
 

@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from icqf import ICQF
-from icqf.solvers.start import Spectrum
+from icqf.core.start import Spectrum
 
 
 def fit_quietly(model, answers):

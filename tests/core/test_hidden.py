@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from icqf import ICQF
+from icqf.core.start import Starts
 from icqf.datasets import make_synthetic
-from icqf.solvers.start import Starts
 from solving import solved, with_answers
 
 

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from icqf.solvers.block_step import Multipliers
-from icqf.solvers.observations import Array, Block, Observations
-from icqf.solvers.result import Factors
+from icqf.core.block_step import Multipliers
+from icqf.core.observations import Array, Block, Observations
+from icqf.core.result import Factors
 
 _TOGETHER = 8  # blocks whose findings are added before those of others, however many threads there are
 
