@@ -15,9 +15,11 @@ from matplotlib.text import Text
 from icqf.errors import InputError
 from icqf.io.write import csv_text
 from icqf.plotting.style import item_label
-from icqf.report import PaperTable, as_html, draw_figure, figure_names, paper_tables, renamed
+from icqf.report import Grid, as_html, draw_figure, figure_names, paper_tables, renamed
 from icqf.report.gallery import WIDTHS, figure_bytes, write_figures
-from icqf.report.paper import as_latex, as_word, write_paper_tables
+from icqf.report.paper import write_paper_tables
+from icqf.report.renderers.latex import latex_tables
+from icqf.report.renderers.word import word_tables
 from icqf.report.words import number
 
 docx = pytest.importorskip("docx")
@@ -58,10 +60,10 @@ def plain(text):
 def test_docx_latex_html_and_csv_have_the_same_numbers(report, model):
     table = paper_tables(report)[0]
     factors = [factor.name for factor in report.model.factors]
-    document = docx.Document(io.BytesIO(as_word([table])))
+    document = docx.Document(io.BytesIO(word_tables([table])))
     word = [[cell.text for cell in row.cells] for row in document.tables[0].rows]
     assert tuple(word[0]) == table.head and list(table.head[1:-1]) == factors
-    latex = [line for line in as_latex([table]).splitlines() if line.endswith(r"\\") and " & " in line]
+    latex = [line for line in latex_tables([table]).splitlines() if line.endswith(r"\\") and " & " in line]
     latex = [[plain(cell) for cell in line.removesuffix(r"\\").split(" & ")] for line in latex]
     page = Cells()
     page.feed(as_html(report))
@@ -96,9 +98,9 @@ def test_the_largest_loading_of_an_item_is_bold(report):
 
 
 def test_same_tables_same_bytes_and_any_text(report, tmp_path):
-    odd = PaperTable("50% & more_or_less", ("a\\b", "{x}"), (("<#$~^>", "−1"),), note="β")
-    assert as_word([odd]) == as_word([odd])
-    assert r"50\% \& more\_or\_less" in as_latex([odd]) and r"a\textbackslash{}b" in as_latex([odd])
+    odd = Grid("50% & more_or_less", ("a\\b", "{x}"), (("<#$~^>", "−1"),), note="β")
+    assert word_tables([odd]) == word_tables([odd])
+    assert r"50\% \& more\_or\_less" in latex_tables([odd]) and r"a\textbackslash{}b" in latex_tables([odd])
     first, second = write_paper_tables(tmp_path, report)
     assert (first.name, second.name) == ("tables.tex", "tables.docx") and zipfile.is_zipfile(second)
 

@@ -16,7 +16,7 @@ from icqf.chance import FOUND
 from icqf.data.questionnaire import Questionnaire
 from icqf.estimator import ICQF
 from icqf.jobs.parallel import Progress, run_all
-from icqf.report.markdown import markdown_table
+from icqf.report.renderers.markdown import markdown_table
 from icqf.resampling.dealing import drawn_counts
 from icqf.selection.rules import best_by_k, best_row
 from icqf.workflow.evaluation import Design

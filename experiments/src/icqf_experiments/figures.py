@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from icqf.datasets.synthetic import HIGHEST, make_synthetic
 from icqf.estimator import ICQF
-from icqf.report.markdown import markdown_table
+from icqf.report.renderers.markdown import markdown_table
 from icqf.resampling.matching import aligned, correlations, paired
 from icqf.workflow.evaluation import Design
 from icqf.workflow.result_pages import results_page

@@ -17,7 +17,7 @@ from icqf.evaluation.methods import FACTORIZATIONS, FactorAnalysisMethod, Fitted
 from icqf.jobs.parallel import run_all
 from icqf.plotting import loading_heatmap, top_items
 from icqf.plotting.loadings import grouped_order, subscales_of
-from icqf.report.markdown import markdown_table, safe
+from icqf.report.renderers.markdown import markdown_table, safe
 from icqf.resampling.matching import match_factors
 from icqf.workflow.evaluation import QUICK_PARTICIPANTS, Design
 from icqf.workflow.result_pages import about_simulations, candidates, results_page

@@ -19,7 +19,7 @@ from icqf.io.codebook import write_codebook
 from icqf.io.readers.questionnaires import read_questionnaire
 from icqf.io.readers.tables import Table
 from icqf.plotting.batteries import battery_overview
-from icqf.report.markdown import markdown_table, safe
+from icqf.report.renderers.markdown import markdown_table, safe
 from icqf.workflow.evaluation import QUICK_PARTICIPANTS, Design
 from icqf.workflow.result_pages import prose, results_page
 from icqf_experiments.exports import hbn_id, read_export

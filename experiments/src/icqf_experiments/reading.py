@@ -20,7 +20,7 @@ from icqf.io.codebook import write_codebook
 from icqf.io.readers.files import read_table
 from icqf.io.readers.questionnaires import read_questionnaire
 from icqf.io.suggestion import suggest_codebook
-from icqf.report.markdown import markdown_table, safe
+from icqf.report.renderers.markdown import markdown_table, safe
 from icqf.selection import ICQFCV
 from icqf.workflow.evaluation import Design
 from icqf.workflow.result_pages import prose, results_page

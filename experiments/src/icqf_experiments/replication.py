@@ -10,7 +10,7 @@ from icqf.data.study import Study
 from icqf.evaluation.across_studies import replication
 from icqf.evaluation.methods import FACTORIZATIONS
 from icqf.plotting import by_method
-from icqf.report.markdown import markdown_table, safe
+from icqf.report.renderers.markdown import markdown_table, safe
 from icqf.workflow.evaluation import Design
 from icqf.workflow.result_pages import (
     about_simulations,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from icqf.report.markdown import markdown_table
+from icqf.report.renderers.markdown import markdown_table
 from icqf.workflow.evaluation import Design
 from icqf.workflow.result_pages import results_page
 from icqf_experiments.collect_parts import FittedPart

@@ -1,91 +1,35 @@
-"""A short page of headings, sentences, tables and pictures, as HTML and as Markdown."""
+"""A page of sections, in every format that it is asked for."""
 
 from __future__ import annotations
 
-import io
-from base64 import b64encode
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from markupsafe import Markup
-from matplotlib.figure import Figure
-
-from icqf.plotting.style import default_settings
-from icqf.report.markdown import markdown_table, safe
-from icqf.report.templating import environment, file_of
-
-_DOTS_PER_INCH = 144
-
-
-@dataclass(frozen=True, eq=False)
-class Grid:
-    """A table of texts; the first column names the rows.
-
-    Attributes
-    ----------
-    caption : str
-    head : sequence of str
-    rows : sequence of sequences of str
-    links : sequence of str
-        Where the name of each row leads, such as a folder beside the page; empty for nowhere.
-
-    Examples
-    --------
-    >>> from icqf.report import Grid
-    >>> Grid("Instruments", ["name", "k"], [["mood", "3"]]).numeric
-    [False, True]
-    """
-
-    caption: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    links: Sequence[str] = ()
-
-    @property
-    def numeric(self) -> list[bool]:
-        """Which columns hold numbers, and are set to the right."""
-        return [
-            bool(self.rows) and all(_looks_numeric(row[at]) for row in self.rows)
-            for at in range(len(self.head))
-        ]
-
-
-@dataclass(frozen=True, eq=False)
-class Picture:
-    """A figure with the name of its file, and what it shows for those who do not see it.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from icqf.report import Picture
-    >>> Picture("levels", Figure(), "Three levels").name
-    'levels'
-    """
-
-    name: str
-    figure: Figure
-    caption: str
-
-
-@dataclass(frozen=True, eq=False)
-class Section:
-    """A heading with what stands below it: sentences, tables and pictures in their order.
-
-    Examples
-    --------
-    >>> from icqf.report import Section
-    >>> Section("Methods", ["Two stages."]).heading
-    'Methods'
-    """
-
-    heading: str
-    parts: Sequence[str | Grid | Picture]
+from icqf.errors import InputError
+from icqf.report.blocks import Picture, Prose, Section, walk
+from icqf.report.renderers import html, json, latex, markdown, terminal, word
 
 
 @dataclass(frozen=True, eq=False)
 class Document:
     """A page: its title, the sentences to read first, and sections.
+
+    Attributes
+    ----------
+    title : str
+    lead : sequence of str or Prose
+        What to read first.
+    sections : sequence of Section
+    footer : str
+    cautions : sequence of str
+        What could be wrong, set before everything else.
+    data : mapping, optional
+        Values for JSON beside those of the sections.
+    interactive : bool
+        Whether the HTML page has a script, which sorts and filters tables and saves figures.
 
     Examples
     --------
@@ -96,42 +40,66 @@ class Document:
     """
 
     title: str
-    lead: Sequence[str]
+    lead: Sequence[str | Prose]
     sections: Sequence[Section]
     footer: str = ""
+    cautions: Sequence[str] = ()
+    data: Mapping[str, Any] | None = None
+    interactive: bool = False
 
-    def as_markdown(self) -> str:
-        """The page in Markdown; pictures are named by their files."""
-        parts = [f"# {safe(self.title)}", *(safe(sentence) for sentence in self.lead)]
-        for section in self.sections:
-            parts.append(f"## {safe(section.heading)}")
-            for part in section.parts:
-                if isinstance(part, Grid):
-                    parts += [safe(part.caption) + ":", markdown_table(part.head, part.rows)]
-                elif isinstance(part, Picture):
-                    parts.append(f"![{safe(part.caption)}]({part.name}.png)")
-                else:
-                    parts.append(safe(part))
-        return "\n\n".join([*parts, safe(self.footer)]).strip() + "\n"
+    @property
+    def pictures(self) -> list[Picture]:
+        """The pictures that are files beside the page."""
+        found = (block for block in walk(self.sections) if isinstance(block, Picture))
+        return [picture for picture in found if not picture.inline and picture.figure is not None]
 
     def as_html(self) -> str:
         """The page as one HTML file that loads nothing, pictures included."""
-        found = environment()
-        found.tests["grid"] = lambda part: isinstance(part, Grid)
-        found.tests["picture"] = lambda part: isinstance(part, Picture)
-        found.filters["data"] = lambda picture: Markup(b64encode(_png(picture.figure)).decode())
-        style = Markup(file_of(found, "style.css"))
-        return found.get_template("document.html").render(page=self, style=style)
+        return html.render(self)
+
+    def as_markdown(self) -> str:
+        """The page in Markdown; pictures are named by their files."""
+        return markdown.render(self)
+
+    def as_json(self) -> str:
+        """The values of the page, or its words and tables where sections have no values."""
+        return json.render(self)
+
+    def as_text(self, width: int = 100) -> str:
+        """The page as plain text for a terminal."""
+        return terminal.render(self, width)
+
+    def as_latex(self) -> str:
+        """The page in LaTeX, to be included in a document."""
+        return latex.render(self)
+
+    def as_word(self) -> bytes:
+        """The page as the content of a Word file; needs python-docx."""
+        return word.render(self)
 
 
-def write_document(path: Path, page: Document) -> list[Path]:
-    """Write a page as HTML, and beside it the same as Markdown and its pictures as files.
+FORMATS: dict[str, Callable[[Document], str | bytes]] = {
+    ".html": Document.as_html,
+    ".md": Document.as_markdown,
+    ".json": Document.as_json,
+    ".txt": Document.as_text,
+    ".tex": Document.as_latex,
+    ".docx": Document.as_word,
+}
+
+
+def write_document(
+    path: str | os.PathLike[str], page: Document, *, formats: Sequence[str] = (".html", ".md")
+) -> list[Path]:
+    """Write a page in several formats beside each other, and its pictures as files.
 
     Parameters
     ----------
-    path : Path
-        The HTML file; the Markdown has its name with the ending ``.md``.
+    path : path
+        The file of the first format; the others have its name with their endings.
     page : Document
+    formats : sequence of str
+        Endings: ``.html``, ``.md``, ``.json``, ``.txt``, ``.tex`` or ``.docx``.
 
     Returns
     -------
@@ -146,28 +114,16 @@ def write_document(path: Path, page: Document) -> list[Path]:
     ...     [file.name for file in write_document(pathlib.Path(folder, "page.html"), Document("T", [], []))]
     ['page.html', 'page.md']
     """
-    texts = {path: page.as_html(), path.with_suffix(".md"): page.as_markdown()}
-    for file, text in texts.items():
-        file.write_text(text, encoding="utf-8", newline="\n")
-    written = list(texts)
-    for section in page.sections:
-        for part in section.parts:
-            if isinstance(part, Picture):
-                file = path.parent / f"{part.name}.png"
-                file.write_bytes(_png(part.figure))
-                written.append(file)
+    path, written = Path(path), []
+    for at, ending in enumerate(formats):
+        if ending not in FORMATS:
+            raise InputError(f"Pages are written as {', '.join(FORMATS)}, not as {ending!r}.")
+        content = FORMATS[ending](page)
+        file = path if at == 0 and path.suffix else path.with_suffix(ending)
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+        written.append(file)
+    for picture in page.pictures:
+        file = path.parent / f"{picture.name}.png"
+        file.write_bytes(html.png(picture))
+        written.append(file)
     return written
-
-
-def _png(figure: Figure) -> bytes:
-    stream = io.BytesIO()
-    with default_settings():
-        figure.savefig(
-            stream, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None}, facecolor="white"
-        )
-    return stream.getvalue()
-
-
-def _looks_numeric(text: str) -> bool:
-    plain = text.replace(" ", "").replace("%", "").replace("−", "-").replace(",", "")
-    return plain in ("", "–") or plain.replace(".", "").lstrip("-").isdigit()

@@ -1,84 +1,15 @@
-"""Figures of a report as inline SVG: text stays text, and neutral colours follow the page's light or dark.
-
-matplotlib draws with stand-in colours, which are replaced by the page's own variables afterwards. Nothing in
-the result depends on the time or the machine, so that the same report gives the same bytes.
-"""
+"""The drawings of a report, from its tree."""
 
 from __future__ import annotations
 
-import io
-import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 import pandas as pd
-from matplotlib.colors import Colormap, LinearSegmentedColormap, to_hex
-from matplotlib.figure import Figure
 
 from icqf.plotting import convergence, cv_curve, scree, split_tree
 from icqf.plotting.loadings import grouped_order
-from icqf.plotting.style import BLUES, ORANGES, default_settings, readable_on
 from icqf.report.gallery import eigenvalue_table
 from icqf.report.schema import Report
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-# Stand-ins, chosen so that no palette holds them, and the variables of the page that replace them.
-_INK, _MUTED, _FAINT = "#010203", "#020304", "#030405"
-_VARIABLES = {_INK: "var(--ink)", _MUTED: "var(--muted)", _FAINT: "var(--rule)"}
-_SETTINGS: dict[str, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "icqf",
-    "font.family": "sans-serif",
-    "font.size": 10,
-    "text.color": _INK,
-    "axes.labelcolor": _INK,
-    "axes.edgecolor": _MUTED,
-    "xtick.color": _MUTED,
-    "ytick.color": _MUTED,
-    "xtick.labelcolor": _INK,
-    "ytick.labelcolor": _INK,
-    "grid.color": _FAINT,
-    "figure.facecolor": "none",
-    "axes.facecolor": "none",
-    "savefig.facecolor": "none",
-}
-LEVELS = 10
-_DARK_BLUES = LinearSegmentedColormap.from_list("", ["#16202b", "#17395c", "#1d5b96", "#3f8fd2", "#a9d6ff"])
-_DARK_ORANGES = LinearSegmentedColormap.from_list("", ["#231b14", "#533012", "#8a4a10", "#cf7a2a", "#ffcf9c"])
-
-
-def level(share: float) -> int:
-    """Shade of a share between 0 and 1: 0 for next to nothing, then 1 to 10.
-
-    Examples
-    --------
-    >>> level(0.0), level(0.05), level(0.62), level(1.0)
-    (0, 1, 7, 10)
-    """
-    return 0 if not share >= 0.02 else min(LEVELS, 1 + int(share * LEVELS))
-
-
-def heat_css() -> str:
-    """Rules for the shades of cells, blue (q) and orange (o), with text that is readable on each."""
-    themes = (("", BLUES, ORANGES), ("dark", _DARK_BLUES, _DARK_ORANGES))
-    sheets = []
-    for theme, blues, oranges in themes:
-        within = ":root:not(.light) " if theme else ""  # the page is light while a figure is saved
-        rules = "".join(_shades(f"{within}.q", blues)) + "".join(_shades(f"{within}.o", oranges))
-        sheets.append(f"@media screen and (prefers-color-scheme:dark){{{rules}}}" if theme else rules)
-    return "\n".join(sheets)
-
-
-def _shades(selector: str, colours: Colormap) -> list[str]:
-    rules = []
-    for at in range(1, LEVELS + 1):
-        colour = to_hex(colours(at / LEVELS))
-        text = "#fff" if readable_on(colour) == "white" else "#000"
-        rules.append(f"{selector}{at}{{background:{colour};color:{text};fill:{colour}}}")
-    return rules
+from icqf.report.svg import svg
 
 
 def figures(report: Report) -> dict[str, str]:
@@ -107,33 +38,6 @@ def figures(report: Report) -> dict[str, str]:
         size = (5.4, 0.38 * largest.n_components + 1.0)
         drawn["splits"] = svg("splits", lambda ax: split_tree(links, names=names, ax=ax), size=size)
     return drawn
-
-
-def svg(name: str, draw: Callable[[Axes], Axes], *, size: tuple[float, float] = (4.7, 3.1)) -> str:
-    """One figure as an SVG element without a fixed size; its ids begin with `name`."""
-    with default_settings(_SETTINGS):
-        figure = Figure(figsize=size, layout="constrained")
-        draw(figure.add_subplot())
-        buffer = io.StringIO()
-        empty = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        figure.savefig(buffer, format="svg", metadata=empty, transparent=True)
-    text = buffer.getvalue()
-    text = text[text.index("<svg") :].strip()
-    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.S)
-    for stand_in, variable in _VARIABLES.items():
-        text = text.replace(stand_in, variable)
-    text = re.sub(r'(\bid="|url\(#|href="#)', lambda found: f"{found[1]}{name}-", text)
-    text = re.sub(r"(font:[^;\"]*?\d+px) [^;\"]*", r"\1 var(--sans)", text)
-    head, body = text.split(">", 1)
-    box = re.search(r'viewBox="([^"]*)"', head)
-    width = round(size[0] * 96)
-    opening = (
-        f'<svg class="plot" viewBox="{box[1] if box else ""}" style="max-width:{width}px" role="img" '
-        f'aria-labelledby="{name}-title" xmlns="http://www.w3.org/2000/svg" '
-        'xmlns:xlink="http://www.w3.org/1999/xlink">'
-    )
-    body = re.sub(r"\n\s*", "\n", body)
-    return f"{opening}{body}"
 
 
 def item_groups(report: Report) -> tuple[list[int], list[tuple[str, int, int]]]:

@@ -14,7 +14,8 @@ from icqf.extensions.hierarchy import ALL, ALONE, FLAT, TWO_STAGES, HierarchyCom
 from icqf.extensions.meta import MetaICQF
 from icqf.plotting.hierarchy import three_levels
 from icqf.plotting.style import default_settings
-from icqf.report.document import Document, Grid, Picture, Section
+from icqf.report.blocks import Grid, Picture, Section
+from icqf.report.document import Document
 
 _TOP, _OF_EACH = 9, 3  # items shown, and most of one instrument
 _LEAST = 0.1

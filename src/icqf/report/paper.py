@@ -1,67 +1,25 @@
-"""The tables of a paper: loadings, fit and confounds in the style of the APA, for Word and for LaTeX.
-
-Each is made once as rows of texts, and both files show these: the numbers are those of the page.
-"""
+"""The tables of a paper: loadings, fit and confounds in the style of the APA, for Word and for LaTeX."""
 
 from __future__ import annotations
 
-import io
-import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
-from xml.sax.saxutils import escape
 
 from icqf.data.confounds import INTERCEPT
 from icqf.io.atomic import write_bytes
 from icqf.plotting.style import item_label
 from icqf.report import words
+from icqf.report.blocks import Grid
 from icqf.report.figures import item_groups
 from icqf.report.psychometric_parts import Psychometrics
+from icqf.report.renderers.latex import latex_tables
+from icqf.report.renderers.word import word_tables
 from icqf.report.schema import Confound, Factor, Report
 from icqf.summary import LOADED
 
-_DATE = (2020, 1, 1, 0, 0, 0)  # of the members of a Word file, so that the same tables are the same bytes
-_ESCAPES = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
-    "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "−": "$-$", "β": r"$\beta$",
-    "²": r"\textsuperscript{2}", "<": r"\textless{}", ">": r"\textgreater{}", "ω": r"$\omega$",
-    "α": r"$\alpha$", "\u202f": r"\,", "…": r"\ldots{}", "–": "--",
-}  # fmt: skip
 
-
-@dataclass(frozen=True)
-class PaperTable:
-    """A table of a paper, in texts.
-
-    Attributes
-    ----------
-    title : str
-    head : tuple of str
-        Headings; the first is that of the rows.
-    rows : tuple of tuple of str
-    bold : frozenset of (row, column)
-        Cells that stand out.
-    note : str
-        What a reader needs beside it.
-
-    Examples
-    --------
-    >>> from icqf.report import PaperTable
-    >>> PaperTable("Means", ("Item", "Mean"), (("q1", "0.50"),)).rows[0]
-    ('q1', '0.50')
-    """
-
-    title: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    bold: frozenset[tuple[int, int]] = frozenset()
-    note: str = ""
-
-
-def paper_tables(report: Report) -> list[PaperTable]:
+def paper_tables(report: Report) -> list[Grid]:
     """The tables of a report that a paper needs; that of the confounds only where there are any.
 
     Examples
@@ -72,7 +30,7 @@ def paper_tables(report: Report) -> list[PaperTable]:
     >>> demo = load_demo().select(["q00*", "q01*"])
     >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.keyed_answers(), confounds=demo.confounds)
     >>> report = report_of(analyse(model, demo, n_bootstrap=0, compare=False))
-    >>> [table.title for table in paper_tables(report)]
+    >>> [table.caption for table in paper_tables(report)]
     ['Loadings of the items on the factors', 'Factors and fit of the model', 'Loadings of the confounds']
     """
     view = report.model
@@ -91,7 +49,7 @@ def paper_tables(report: Report) -> list[PaperTable]:
     return tables
 
 
-def _reliability(found: Psychometrics) -> PaperTable:
+def _reliability(found: Psychometrics) -> Grid:
     rows = tuple(
         (
             row.name,
@@ -105,12 +63,12 @@ def _reliability(found: Psychometrics) -> PaperTable:
     )
     note = f"KMO = {words.number(found.kmo)}. Intervals: of α by Feldt, of ω from resampled participants."
     head = ("Items of", "Items", "α", "95% CI", "ω", "95% CI")
-    return PaperTable("Reliability of the items of factors and subscales", head, rows, note=note)
+    return Grid("Reliability of the items of factors and subscales", head, rows, note=note)
 
 
 def _loadings(
     report: Report, parts: Sequence[Factor | Confound], title: str, *, note: str, explained: bool = False
-) -> PaperTable:
+) -> Grid:
     rows, bold = [], set()
     for at, j in enumerate(item_groups(report)[0]):
         item = report.items[j]
@@ -124,10 +82,10 @@ def _loadings(
         ]
         rows.append((*row, words.percent(item.explained)) if explained else tuple(row))
     head = ("Item", *(part.name for part in parts), *(("Explained",) if explained else ()))
-    return PaperTable(title, head, tuple(rows), frozenset(bold), note)
+    return Grid(title, head, rows, bold=frozenset(bold), note=note)
 
 
-def _fit(report: Report) -> PaperTable:
+def _fit(report: Report) -> Grid:
     view, fit = report.model, report.fit
     rows = [
         (
@@ -154,128 +112,15 @@ def _fit(report: Report) -> PaperTable:
         "an independent study of the same size finds the factor."
     )
     head = ("Factor", "Variance", "Items", "Agreement", "Found again")
-    return PaperTable("Factors and fit of the model", head, tuple(rows), note=note)
+    return Grid("Factors and fit of the model", head, tuple(rows), note=note)
 
 
 def write_paper_tables(folder: Path, report: Report) -> list[Path]:
     """Write ``tables.tex``, and ``tables.docx`` where python-docx is installed."""
     tables = paper_tables(report)
     written = [folder / "tables.tex"]
-    write_bytes(written[0], as_latex(tables).encode())
+    write_bytes(written[0], latex_tables(tables).encode())
     if find_spec("docx") is not None:
         written.append(folder / "tables.docx")
-        write_bytes(written[1], as_word(tables))
+        write_bytes(written[1], word_tables(tables))
     return written
-
-
-def as_latex(tables: Sequence[PaperTable]) -> str:
-    """Tables as LaTeX, which needs the packages booktabs and longtable.
-
-    Examples
-    --------
-    >>> from icqf.report import PaperTable
-    >>> from icqf.report.paper import as_latex
-    >>> print(as_latex([PaperTable("Means", ("Item", "Mean"), (("a_b", "0.50"),))]).splitlines()[-3])
-    a\\_b & 0.50 \\\\
-    """
-    lines = ["% Needs \\usepackage{booktabs,longtable}; to be included with \\input{tables}."]
-    for table in tables:
-        head = " & ".join(_latex(text) for text in table.head) + r" \\"
-        lines += [
-            "",
-            r"\begin{longtable}{l" + "r" * (len(table.head) - 1) + "}",
-            rf"\caption{{{_latex(table.title)}}}\\",
-            rf"\toprule {head} \midrule \endfirsthead",
-            rf"\toprule {head} \midrule \endhead",
-            r"\bottomrule \endfoot",
-        ]
-        for at, row in enumerate(table.rows):
-            cells = [
-                rf"\textbf{{{_latex(text)}}}" if (at, column) in table.bold else _latex(text)
-                for column, text in enumerate(row)
-            ]
-            lines.append(" & ".join(cells) + r" \\")
-        lines.append(r"\end{longtable}")
-        lines.append(rf"\noindent\textit{{Note.}} {_latex(table.note)}" if table.note else "")
-    return "\n".join(lines) + "\n"
-
-
-def _latex(text: str) -> str:
-    return "".join(_ESCAPES.get(character, character) for character in text)
-
-
-def as_word(tables: Sequence[PaperTable]) -> bytes:
-    """Tables as a Word document, each with its number, title and note as the APA has them."""
-    import docx
-    from docx.enum.section import WD_ORIENT
-    from docx.shared import Pt
-
-    document = docx.Document()
-    section = document.sections[0]
-    section.orientation = WD_ORIENT.LANDSCAPE
-    section.page_width, section.page_height = section.page_height, section.page_width
-    style: Any = document.styles["Normal"]
-    style.font.name, style.font.size = "Times New Roman", Pt(10)
-    style.paragraph_format.space_after = Pt(4)
-    for number, table in enumerate(tables, 1):
-        document.add_paragraph().add_run(f"Table {number}").bold = True
-        document.add_paragraph().add_run(table.title).italic = True
-        _word_table(document, table)
-        if table.note:
-            note = document.add_paragraph()
-            note.add_run("Note. ").italic = True
-            note.add_run(table.note)
-        if number < len(tables):
-            document.add_page_break()
-    content = io.BytesIO()
-    document.save(content)
-    return _undated(content.getvalue())
-
-
-def _word_table(document: Any, table: PaperTable) -> None:
-    """Add a table, its rows written as XML: cell by cell python-docx takes ten times as long."""
-    from docx.oxml import parse_xml
-    from docx.oxml.ns import nsdecls, qn
-
-    document.add_table(rows=0, cols=len(table.head))
-    *_, element = document.element.body.iter(qn("w:tbl"))
-    widths = [column.get(qn("w:w")) for column in element.iter(qn("w:gridCol"))]
-    for at, row in enumerate((table.head, *table.rows)):
-        edges = (["top"] if at == 0 else []) + (["bottom"] if at in (0, len(table.rows)) else [])
-        cells = (
-            _word_cell(text, width, edges, bold=(at - 1, column) in table.bold, right=column > 0)
-            for column, (text, width) in enumerate(zip(row, widths, strict=True))
-        )
-        repeated = "" if at else "<w:trPr><w:tblHeader/></w:trPr>"
-        element.append(parse_xml(f"<w:tr {nsdecls('w')}>{repeated}{''.join(cells)}</w:tr>"))
-
-
-def _word_cell(text: str, width: str, edges: Sequence[str], *, bold: bool, right: bool) -> str:
-    lines = "".join(f'<w:{edge} w:val="single" w:sz="6" w:space="0" w:color="000000"/>' for edge in edges)
-    borders = f"<w:tcBorders>{lines}</w:tcBorders>" if lines else ""
-    side = '<w:jc w:val="right"/>' if right else ""
-    shown = _printable(text)
-    spaces = "" if shown == shown.strip() else ' xml:space="preserve"'
-    said = f"<w:t{spaces}>{escape(shown)}</w:t>" if shown else ""
-    weight = "<w:b/>" if bold else '<w:b w:val="0"/>'
-    return (
-        f'<w:tc><w:tcPr><w:tcW w:type="dxa" w:w="{width}"/>{borders}</w:tcPr>'
-        f'<w:p><w:pPr><w:spacing w:after="0"/>{side}</w:pPr><w:r><w:rPr>{weight}</w:rPr>'
-        f"{said}</w:r></w:p></w:tc>"
-    )
-
-
-def _printable(text: str) -> str:
-    """A text without the control characters that a Word file cannot hold."""
-    return "".join(mark if mark.isprintable() else " " for mark in text)
-
-
-def _undated(document: bytes) -> bytes:
-    """A Word file whose members have a fixed date."""
-    content = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(document)) as old, zipfile.ZipFile(content, "w") as new:
-        for entry in old.infolist():
-            plain = zipfile.ZipInfo(entry.filename, date_time=_DATE)
-            plain.compress_type = zipfile.ZIP_DEFLATED
-            new.writestr(plain, old.read(entry.filename))
-    return content.getvalue()

@@ -17,9 +17,10 @@ from icqf.data.confounds import INTERCEPT
 from icqf.errors import shortened
 from icqf.plotting.style import item_label
 from icqf.report import words
-from icqf.report.figures import figures, heat_css, item_groups, level
-from icqf.report.markdown import safe
+from icqf.report.figures import figures, item_groups
+from icqf.report.renderers.markdown import safe
 from icqf.report.schema import ModelView, Report
+from icqf.report.svg import heat_css, level, strength
 from icqf.report.templating import environment, file_of
 from icqf.summary import is_loaded
 
@@ -151,7 +152,7 @@ def _environment(**options: Any) -> Environment:
         "whole": words.whole,
         "members": words.members,
         "level": level,
-        "strength": _strength,
+        "strength": strength,
         "cut": shortened,
     }
     return found
@@ -173,13 +174,6 @@ def _parts_beside_factors(view: ModelView) -> list[tuple[str, float]]:
     """The last rows of the table of factors: what confounds explain, if there are any, and the total."""
     confounds = [confound.variance for confound in view.confounds if confound.name != INTERCEPT]
     return [*([("Confounds", sum(confounds))] if confounds else []), ("Total", view.variance)]
-
-
-def _strength(value: float) -> str:
-    """Class of a cell that holds a correlation: its square, blue for positive, orange for negative ones."""
-    if math.isnan(value):
-        return "q0"
-    return f"{'q' if value >= 0 else 'o'}{level(value**2)}"
 
 
 def _histogram(counts: tuple[float, ...]) -> str:

@@ -22,7 +22,8 @@ from icqf.jobs.journal import Journal, WorkJournal
 from icqf.jobs.parallel import Progress
 from icqf.plotting.batteries import battery_overview
 from icqf.plotting.style import default_settings
-from icqf.report.document import Document, Grid, Picture, Section, write_document
+from icqf.report.blocks import Grid, Picture, Section
+from icqf.report.document import Document, write_document
 from icqf.workflow.account import run_account
 from icqf.workflow.battery import InstrumentFile, find_instruments, folder_name
 from icqf.workflow.contents import ACCOUNT

@@ -13,7 +13,7 @@ from icqf.errors import counted
 from icqf.evaluation.methods import METHODS
 from icqf.evaluation.prediction import DiagnosticAUC, diagnostic_auc
 from icqf.plotting import by_sample_size
-from icqf.report.markdown import markdown_table
+from icqf.report.renderers.markdown import markdown_table
 from icqf.workflow.evaluation import Design
 from icqf.workflow.result_pages import (
     about_tests,

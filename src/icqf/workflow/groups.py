@@ -17,7 +17,7 @@ from icqf.io.write import write_table
 from icqf.jobs.parallel import Progress
 from icqf.plotting import group_loadings
 from icqf.plotting.style import default_settings, factor_names
-from icqf.report.markdown import markdown_table, safe
+from icqf.report.renderers.markdown import markdown_table, safe
 from icqf.workflow.folders import tool_account, write_folder
 from icqf.workflow.modelled import ModelledAnswers
 from icqf.workflow.named import DECIMALS

@@ -20,7 +20,7 @@ from icqf.extensions.planning import SamplePlan
 from icqf.io.write import write_table
 from icqf.plotting import found_again
 from icqf.plotting.style import default_settings, factor_names
-from icqf.report.markdown import markdown_table, safe
+from icqf.report.renderers.markdown import markdown_table, safe
 from icqf.workflow.fit import fit_study
 from icqf.workflow.folders import tool_account, write_folder
 from icqf.workflow.named import DECIMALS

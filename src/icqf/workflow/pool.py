@@ -19,7 +19,8 @@ from icqf.extensions.pooling import COUNTERPART, TRIMMED, Pooled, pool
 from icqf.extensions.site_models import alike
 from icqf.io.write import write_table
 from icqf.plotting.style import correlation_cells, factor_names
-from icqf.report.document import Document, Grid, Picture, Section, write_document
+from icqf.report.blocks import Grid, Picture, Section
+from icqf.report.document import Document, write_document
 from icqf.workflow.named import DECIMALS
 from icqf.workflow.places import refuse_file
 

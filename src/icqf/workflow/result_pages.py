@@ -15,7 +15,7 @@ from icqf.evaluation.across_samples import Stability
 from icqf.evaluation.across_studies import Replication
 from icqf.evaluation.prediction import DiagnosticAUC
 from icqf.evaluation.wilcoxon import ALPHA
-from icqf.report.markdown import markdown_table, safe
+from icqf.report.renderers.markdown import markdown_table, safe
 from icqf.workflow.evaluation import Design
 
 Found = TypeVar("Found", bound=DiagnosticAUC | Stability)

@@ -1,0 +1,60 @@
+"""A document as one HTML file that loads nothing: style, script and pictures are inside."""
+
+from __future__ import annotations
+
+import io
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from icqf.plotting.style import default_settings
+from icqf.report.blocks import Bullets, Details, Grid, Group, Histogram, Picture, Row, Section
+from icqf.report.svg import heat_css
+from icqf.report.templating import environment, file_of
+
+if TYPE_CHECKING:
+    from icqf.report.document import Document
+
+_DOTS_PER_INCH = 144
+_KINDS = (Bullets, Details, Grid, Group, Histogram, Picture, Row, Section, Markup)
+
+
+def render(page: Document) -> str:
+    """The page as HTML; whatever is not Markup is escaped."""
+    found = environment()
+    for kind in _KINDS:
+        found.tests[kind.__name__.lower()] = _is(kind)
+    found.tests["inline"] = lambda picture: picture.inline
+    found.filters["png"] = lambda picture: Markup(b64encode(png(picture)).decode())
+    found.filters["extent"] = lambda share: f"{100 * min(share, 1):.1f}"
+    found.globals["classes"] = _classes
+    return found.get_template("document.html").render(
+        page=page,
+        style=Markup(file_of(found, "style.css") + heat_css()),
+        script=Markup(file_of(found, "script.js")) if page.interactive else "",
+    )
+
+
+def png(picture: Picture) -> bytes:
+    """A picture as the content of a PNG file, the same bytes for the same figure."""
+    if not isinstance(picture.figure, Figure):
+        return bytes(picture.figure) if isinstance(picture.figure, bytes) else b""
+    stream = io.BytesIO()
+    with default_settings():
+        picture.figure.savefig(
+            stream, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None}, facecolor="white"
+        )
+    return stream.getvalue()
+
+
+def _is(kind: type) -> Any:
+    return lambda value: isinstance(value, kind)
+
+
+def _classes(grid: Grid, at: int, *more: str) -> str:
+    """The class attribute of a cell: numbers to the right, drawings wide, and what else it is."""
+    own = ("num" if grid.numeric[at] else "", "wide" if grid.columns[at].drawn else "", *more)
+    shown = " ".join(each for each in own if each)
+    return Markup(' class="{}"').format(shown) if shown else ""

@@ -1,0 +1,101 @@
+"""Tables of a document, or a whole one, in LaTeX."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from icqf.report.blocks import Bullets, Details, Grid, Group, Picture, Section, plain_text
+
+if TYPE_CHECKING:
+    from icqf.report.document import Document
+
+_ESCAPES = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
+    "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "−": "$-$", "β": r"$\beta$",
+    "²": r"\textsuperscript{2}", "<": r"\textless{}", ">": r"\textgreater{}", "ω": r"$\omega$",
+    "α": r"$\alpha$", "\u202f": r"\,", "…": r"\ldots{}", "–": "--",
+}  # fmt: skip
+_HEADINGS = (r"\section", r"\subsection", r"\subsubsection", r"\paragraph")
+
+
+def render(page: Document) -> str:
+    """The page in LaTeX, to be included in a document that uses booktabs, longtable and graphicx."""
+    lines = ["% Needs \\usepackage{booktabs,longtable,graphicx}; to be included with \\input."]
+    lines += [rf"\section*{{{_latex(page.title)}}}"]
+    if page.cautions:
+        lines += _block(Bullets(page.cautions), 0)
+    for block in (*page.lead, *page.sections, page.footer):
+        lines += ["", *_block(block, 0)]
+    return "\n".join(lines) + "\n"
+
+
+def latex_tables(tables: Sequence[Grid]) -> str:
+    """Tables alone, which need the packages booktabs and longtable.
+
+    Examples
+    --------
+    >>> from icqf.report import Grid
+    >>> print(latex_tables([Grid("Means", ("Item", "Mean"), [("a_b", "0.50")])]).splitlines()[-3])
+    a\\_b & 0.50 \\\\
+    """
+    lines = ["% Needs \\usepackage{booktabs,longtable}; to be included with \\input{tables}."]
+    for table in tables:
+        lines += ["", *_table(table)]
+    return "\n".join(lines) + "\n"
+
+
+def _block(block: Any, level: int) -> list[str]:
+    if isinstance(block, Markup) or (isinstance(block, Picture) and block.inline):
+        return []
+    if isinstance(block, (list, tuple)):
+        return [line for each in block for line in _block(each, level)]
+    if isinstance(block, Group):
+        return _block(list(block.parts), level)
+    if isinstance(block, (Section, Details)):
+        return [
+            rf"{_HEADINGS[min(level, 3)]}{{{_latex(block.heading)}}}",
+            "",
+            *_block(list(block.parts), level + 1),
+        ]
+    if isinstance(block, Bullets):
+        entries = [rf"\item {_latex(plain_text(each))}" for each in block.entries]
+        return [r"\begin{itemize}", *entries, r"\end{itemize}"]
+    if isinstance(block, Picture):
+        return [
+            r"\begin{figure}",
+            rf"\includegraphics[width=\linewidth]{{{block.name}}}",
+            rf"\caption{{{_latex(block.caption)}}}",
+            r"\end{figure}",
+        ]
+    if isinstance(block, Grid):
+        return _table(block)
+    return [_latex(plain_text(block)), ""]
+
+
+def _table(table: Grid) -> list[str]:
+    titles, rows = table.texts()
+    width = len(rows[0]) if rows else len(titles)
+    head = " & ".join(_latex(text) for text in titles) + r" \\ \midrule" if titles else ""
+    lines = [
+        r"\begin{longtable}{l" + "r" * (width - 1) + "}",
+        *([rf"\caption{{{_latex(table.caption)}}}\\"] if table.caption else []),
+        rf"\toprule {head} \endfirsthead",
+        rf"\toprule {head} \endhead",
+        r"\bottomrule \endfoot",
+    ]
+    for at, row in enumerate(rows):
+        cells = [
+            rf"\textbf{{{_latex(text)}}}" if (at, column) in table.bold else _latex(text)
+            for column, text in enumerate(row)
+        ]
+        lines.append(" & ".join(cells) + r" \\")
+    lines.append(r"\end{longtable}")
+    lines.append(rf"\noindent\textit{{Note.}} {_latex(table.note)}" if table.note else "")
+    return lines
+
+
+def _latex(text: str) -> str:
+    return "".join(_ESCAPES.get(character, character) for character in text)
