@@ -25,7 +25,7 @@ from icqf.core.result import Factorization
 from icqf.engines import Dask
 from icqf.engines.base import Begin, Engine
 from icqf.engines.local import LOCAL
-from icqf.streamed import StoredAnswers, StoredObservations
+from icqf.models.sources import StoredAnswers, StoredObservations
 
 PARTICIPANTS, ITEMS, FACTORS = 2_000_000, 100, 8
 ITERATIONS, TIMES = 4, 3

@@ -19,11 +19,11 @@ import numpy as np
 import pandas as pd
 
 from icqf import ICQF
-from icqf.chance import FOUND
 from icqf.datasets import load_bfi, make_cohort
 from icqf.extensions import plan
+from icqf.models.stability import best_fits
 from icqf.resampling.matching import aligned, correlations
-from icqf.resampling.recurrence import best_fits
+from icqf.resampling.replication import FOUND
 
 SIZES = (75, 150, 300, 600)
 REPEATS = 20

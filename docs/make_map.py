@@ -27,25 +27,13 @@ ORDER = (
     ("data",),
     ("engines", "io"),
     ("jobs", "resampling"),
-    ("estimator",),
-    ("averaging", "recurring", "selection", "baselines"),
+    ("models",),
+    ("selection", "baselines"),
     ("evaluation", "extensions"),
     ("plotting",),
     ("report", "datasets"),
     ("workflow",),
     ("cli", "app"),
-)
-# Single files beside estimator.py that are parts of it.
-OF_THE_ESTIMATOR = (
-    "chance",
-    "clustered",
-    "fitted",
-    "naming",
-    "started",
-    "stated",
-    "stored",
-    "streamed",
-    "summary",
 )
 ROW = {name: row for row, names in enumerate(ORDER) for name in names}
 
@@ -146,8 +134,7 @@ def cycles(graph: Graph) -> list[list[str]]:
 
 def part(module: str) -> str:
     """The package, or the single file, directly below `icqf` that a module belongs to."""
-    name = (module.split(".") + [""])[1]
-    return "estimator" if name in OF_THE_ESTIMATOR else name
+    return (module.split(".") + [""])[1]
 
 
 def package_graph(graph: Graph) -> Graph:

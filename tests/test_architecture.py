@@ -152,9 +152,9 @@ print(*(name for name in sys.modules if name.split(".")[0] == "icqf"))
 def test_a_fit_of_an_array_loads_few_modules_and_no_reader():
     done = subprocess.run([sys.executable, "-c", FIT], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
-    assert "icqf.estimator" in loaded
+    assert "icqf.models.icqf" in loaded
     assert len(loaded) <= MOST_MODULES, sorted(loaded)
-    apart = ("icqf.io", "icqf.streamed", "icqf.clustered", "icqf.stored")
+    apart = ("icqf.io", "icqf.models.sources", "icqf.models.persistence")
     assert [name for name in loaded if name.startswith(apart)] == []
 
 

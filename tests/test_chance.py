@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from icqf import ICQF, InputError, replication_chance
-from icqf.chance import FRAGILE, HIGHEST, chance_in_words, chance_of, replication_table
 from icqf.datasets import make_synthetic
+from icqf.resampling.replication import FRAGILE, HIGHEST, chance_in_words, chance_of, replication_table
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ import pytest
 
 from icqf import ICQF
 from icqf import started as started_module
+from icqf.models.multistart import doubtful_factors
 from icqf.report.compose import start_words
 from icqf.report.quality import fit_section
-from icqf.started import doubtful_factors
 from solving import solved
 
 

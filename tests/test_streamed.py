@@ -19,7 +19,7 @@ from icqf.data.tables import AnswersInParts
 from icqf.data.validate import EmptyRowsWarning, RangeWarning
 from icqf.errors import InputError
 from icqf.io.readers.streams import open_stream
-from icqf.streamed import StoredAnswers
+from icqf.models.sources import StoredAnswers
 
 ITEMS = [f"q{j:02}" for j in range(12)]
 MODEL = {"item_range": (0, 3), "n_init": 1, "dtype": "float32"}
@@ -234,7 +234,7 @@ def test_an_undeclared_range_is_that_of_all_parts(frame, parquet):
 
 
 def test_starts_are_compared_with_some_participants_and_all_are_fitted(monkeypatch, parquet):
-    monkeypatch.setattr("icqf.started.SAMPLE", 300)
+    monkeypatch.setattr("icqf.models.multistart.SAMPLE", 300)
     model = ICQF(3, item_range=(0, 3)).fit(parquet, confounds=["age", "sex"])
     best = ICQF(3, item_range=(0, 3), n_init=4).fit(parquet, confounds=["age", "sex"])
     assert model.n_participants_ == 700 and model.converged_
@@ -243,7 +243,7 @@ def test_starts_are_compared_with_some_participants_and_all_are_fitted(monkeypat
 
 
 def test_the_choice_rests_on_some_participants_and_the_fit_on_all(monkeypatch, parquet):
-    monkeypatch.setattr("icqf.started.SAMPLE", 400)
+    monkeypatch.setattr("icqf.models.multistart.SAMPLE", 400)
     search = ICQFCV(
         ICQF(item_range=(0, 3)), n_components=[2, 3], betas=[0.1], n_splits=3, random_state=0
     ).fit(parquet, confounds=["age", "sex"])

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from icqf.chance import CURVE
 from icqf.datasets import load_demo
+from icqf.resampling.replication import CURVE
 from icqf.workflow.evaluation import Design
 from icqf_experiments.averaged import compare_averages, consensus_page
 from icqf_experiments.calibration import (

@@ -9,10 +9,10 @@ from . import report as report
 from . import resampling as resampling
 from . import selection as selection
 from . import workflow as workflow
-from .averaging import consensus as consensus
 from .errors import InputError as InputError
-from .estimator import ICQF as ICQF
-from .recurring import replication_chance as replication_chance
+from .models.icqf import ICQF as ICQF
+from .models.stability import consensus as consensus
+from .models.stability import replication_chance as replication_chance
 from .selection import ICQFCV as ICQFCV
 
 __version__: str

@@ -30,7 +30,7 @@ from icqf.engines.base import Begin
 from icqf.engines.choice import engine_of, run
 from icqf.engines.local import LOCAL
 from icqf.errors import InputError
-from icqf.streamed import StoredAnswers, StoredObservations
+from icqf.models.sources import StoredAnswers, StoredObservations
 
 DATA = make_synthetic(240, 16, 3, noise=0.2, missing=0.05, confounded=True, random_state=0)
 SETTINGS = {"item_range": (0, 100), "n_init": 1, "dtype": "float64"}

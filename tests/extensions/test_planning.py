@@ -12,7 +12,7 @@ from icqf.datasets import load_demo, make_cohort, make_synthetic
 from icqf.extensions import plan
 from icqf.extensions.planning import SamplePlan, needed_for
 from icqf.extensions.simulation import drawer_of, drawn_from, score_covariance
-from icqf.stated import state_others
+from icqf.models.statement import state_others
 
 QUICK = {"sizes": (40, 120), "n_repeats": 6}
 

@@ -11,8 +11,8 @@ from icqf import ICQF, InputError
 from icqf.datasets import load_demo
 from icqf.extensions import pool
 from icqf.io.modelfile import StoredModel
+from icqf.models.persistence import rebuild
 from icqf.resampling import match_factors
-from icqf.stored import rebuild
 
 K = 3
 SIZES = (150, 200, 250)

@@ -5,8 +5,8 @@ import pytest
 
 from icqf import ICQF
 from icqf.datasets import make_synthetic
+from icqf.models.stability import best_fits, recurrence
 from icqf.resampling.dealing import drawn_counts
-from icqf.resampling.recurrence import best_fits, recurrence
 
 
 @pytest.fixture(scope="module")

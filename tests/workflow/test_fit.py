@@ -32,7 +32,7 @@ def checks(monkeypatch):
 
         monkeypatch.setattr(module, name, check)
 
-    from icqf import stated
+    from icqf.models import statement as stated
 
     watched(questionnaire, "range_faults")
     watched(stated, "check_ranges")
@@ -57,7 +57,7 @@ def test_nor_are_they_checked_again_on_the_way_to_the_report(checks, tmp_path):
 
 
 def test_the_problem_is_stated_and_the_scores_are_solved_once(monkeypatch):
-    from icqf import estimator
+    from icqf.models import icqf as estimator
 
     stated, scored = [], []
     state, solve = ICQF.state, ICQF.transform

@@ -6,11 +6,11 @@ from collections import Counter
 import pytest
 from click.testing import CliRunner
 
-from icqf import stated
 from icqf.baselines import retention
 from icqf.cli.program import cli
 from icqf.data import direction
 from icqf.datasets import demo_paths
+from icqf.models import statement as stated
 from icqf.resampling import hidden
 from icqf.selection import search
 from icqf.workflow import fit as _fit  # noqa: F401  imported before it is counted

@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from icqf.averaging import N_RESAMPLES, averaged_loadings
-from icqf.chance import FOUND
 from icqf.data.questionnaire import Questionnaire
-from icqf.estimator import ICQF
 from icqf.jobs.parallel import Progress, run_all
+from icqf.models.icqf import ICQF
+from icqf.models.stability import N_RESAMPLES, averaged_loadings
 from icqf.report.renderers.markdown import markdown_table
 from icqf.resampling.dealing import drawn_counts
+from icqf.resampling.replication import FOUND
 from icqf.selection.rules import best_by_k, best_row
 from icqf.workflow.evaluation import Design
 from icqf.workflow.result_pages import results_page, span_words

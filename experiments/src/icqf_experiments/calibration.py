@@ -12,9 +12,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from icqf.chance import CURVE, FOUND, HIGHEST, ChanceCurve, fisher_z
 from icqf.plotting.style import axes_or_new
 from icqf.report.renderers.markdown import markdown_table
+from icqf.resampling.replication import CURVE, FOUND, HIGHEST, ChanceCurve, fisher_z
 from icqf.workflow.evaluation import Design
 from icqf.workflow.result_pages import results_page, span_words
 from icqf_experiments.collect_parts import Effort, FittedPart, found_again

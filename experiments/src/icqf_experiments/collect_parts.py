@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from icqf.baselines import every_rule
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError
-from icqf.estimator import ICQF
 from icqf.jobs.parallel import Progress, run_all
+from icqf.models.icqf import ICQF
+from icqf.models.stability import recurrence
 from icqf.resampling.matching import correlations, paired
-from icqf.resampling.recurrence import recurrence
 from icqf.selection import ICQFCV
 from icqf.selection.rules import best_by_k, best_row
 from icqf_experiments.grounds import Ground

@@ -17,8 +17,8 @@ from icqf.core.problem import Problem
 from icqf.core.start import Starts
 from icqf.engines.choice import run
 from icqf.errors import InputError
-from icqf.estimator import ICQF
 from icqf.jobs.parallel import in_parallel
+from icqf.models.icqf import ICQF
 from icqf.resampling import tolerances
 
 Array = NDArray[Any]

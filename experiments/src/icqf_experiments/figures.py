@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from icqf.datasets.synthetic import HIGHEST, make_synthetic
-from icqf.estimator import ICQF
+from icqf.models.icqf import ICQF
 from icqf.report.renderers.markdown import markdown_table
 from icqf.resampling.matching import aligned, correlations, paired
 from icqf.workflow.evaluation import Design

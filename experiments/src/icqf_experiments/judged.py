@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from icqf.chance import FOUND, ChanceCurve
+from icqf.resampling.replication import FOUND, ChanceCurve
 from icqf.selection.replicable import replicable_table
 from icqf.selection.rules import best_row, choose
 from icqf_experiments.calibration import curves_of_others

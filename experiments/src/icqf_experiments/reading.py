@@ -15,11 +15,11 @@ import pandas as pd
 from icqf.data.direction import find_reversed
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError, listed
-from icqf.estimator import ICQF
 from icqf.io.codebook import write_codebook
 from icqf.io.readers.files import read_table
 from icqf.io.readers.questionnaires import read_questionnaire
 from icqf.io.suggestion import suggest_codebook
+from icqf.models.icqf import ICQF
 from icqf.report.renderers.markdown import markdown_table, safe
 from icqf.selection import ICQFCV
 from icqf.workflow.evaluation import Design

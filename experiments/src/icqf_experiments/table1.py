@@ -12,8 +12,8 @@ import pandas as pd
 from icqf.baselines import L1NMF, bic_factor_analysis, parallel_analysis, velicer_map
 from icqf.core.problem import Problem
 from icqf.datasets.synthetic import HIGHEST, Synthetic, make_synthetic
-from icqf.estimator import ICQF
 from icqf.jobs.parallel import Progress, run_all
+from icqf.models.icqf import ICQF
 from icqf.resampling import tolerances
 from icqf.resampling.folds import make_folds
 from icqf.selection.rules import best_row, error_table

@@ -121,7 +121,7 @@ def everything(asked: Asked) -> Response:
 
 def _read(run: Run) -> tuple[list[dict[str, Any]], tuple[Any, ...]]:
     """The factors of a run's model, and the numbers of factors that its search tried."""
-    from icqf.estimator import ICQF
+    from icqf.models.icqf import ICQF
     from icqf.workflow.curve import tried_numbers
     from icqf.workflow.named import factors_table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from icqf.engines.base import Callback
-from icqf.estimator import ICQF
+from icqf.models.icqf import ICQF
 
 
 class L1NMF(ICQF):

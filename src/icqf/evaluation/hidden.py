@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icqf.estimator import ICQF
+from icqf.models.icqf import ICQF
+from icqf.models.statement import StatedProblem
 from icqf.resampling.hidden import HiddenFit, predict_hidden
-from icqf.stated import StatedProblem
 
 FOLDS = 10
 

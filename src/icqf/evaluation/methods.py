@@ -16,7 +16,7 @@ from icqf.baselines import L1NMF, FactorAnalysis, parallel_analysis
 from icqf.data.parameters import BETAS
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError, counted, did_you_mean, listed
-from icqf.estimator import ICQF
+from icqf.models.icqf import ICQF
 from icqf.selection.estimator import ICQFCV
 
 Array = NDArray[Any]

@@ -20,7 +20,7 @@ from icqf.baselines import (
 )
 from icqf.data.questionnaire import Item
 from icqf.errors import InputError
-from icqf.naming import own_items
+from icqf.models.names import own_items
 
 LARGEST_RESIDUALS = 10
 _MOST_ITEMS = 1000  # beyond, tables of all pairs say nothing to a reader

@@ -21,7 +21,7 @@ from icqf.extensions.meta import MetaICQF
 from icqf.extensions.recoveries import FEWEST, SIMULATED, AskedItems, SimulatedRecovery
 from icqf.extensions.reduced import reduced_model
 from icqf.extensions.simulation import like_others
-from icqf.stated import state_others
+from icqf.models.statement import state_others
 
 Array = NDArray[Any]
 _SWEEPS = 4

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from icqf.core.problem import Problem
 from icqf.core.result import Factors
 from icqf.jobs.parallel import Progress, run_all
+from icqf.models.stability import best_fits
 from icqf.resampling.bootstrap import bootstrap, refits, settled
 from icqf.resampling.matching import aligned, correlations
-from icqf.resampling.recurrence import best_fits
 
 Array = NDArray[Any]
 _AT_ONCE = 10  # permutations or resamples of one job

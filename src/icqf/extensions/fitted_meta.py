@@ -19,10 +19,10 @@ from icqf.data.questionnaire import Item, Questionnaire
 from icqf.data.tables import as_pandas
 from icqf.data.validate import EmptyRowsWarning
 from icqf.errors import InputError, did_you_mean, listed
-from icqf.estimator import ICQF
 from icqf.io.modelfile import damage_refused, read_battery_model, write_battery_model
+from icqf.models.icqf import ICQF
+from icqf.models.persistence import rebuild
 from icqf.selection.estimator import ICQFCV
-from icqf.stored import rebuild
 
 Array = NDArray[Any]
 META = "meta"  # how the second stage is called where instruments have names

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.questionnaire import StoredCodebook
 from icqf.data.visits import AgeBins
-from icqf.estimator import ICQF
+from icqf.models.icqf import ICQF
 
 Array = NDArray[Any]
 

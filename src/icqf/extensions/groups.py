@@ -16,19 +16,19 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from icqf.chance import FOUND
 from icqf.core.problem import Problem
 from icqf.core.result import Factors
 from icqf.data.parameters import check_parameter, parameter_error
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.tables import as_pandas
 from icqf.errors import InputError, counted, did_you_mean, listed, shown_p
-from icqf.estimator import ICQF
 from icqf.extensions.contrasts import Contrasts, contrasts
 from icqf.jobs.parallel import Progress
+from icqf.models.icqf import ICQF
+from icqf.models.statement import StatedProblem
 from icqf.resampling.bootstrap import Z
 from icqf.resampling.matching import aligned, correlations
-from icqf.stated import StatedProblem
+from icqf.resampling.replication import FOUND
 
 Array = NDArray[Any]
 FEWEST = 30  # participants of a group

@@ -21,14 +21,14 @@ from icqf.data.validate import check_ranges, warn_of_empty_rows
 from icqf.data.visits import VisitTable
 from icqf.engines.base import Callback
 from icqf.errors import InputError, counted, did_you_mean, listed
-from icqf.estimator import ICQF, warned_if_empty
 from icqf.extensions.age_change import AgeChanges, age_changes, course_table, interval_table
 from icqf.extensions.fitted_visits import FittedVisits
 from icqf.extensions.smoothness import smoothed
 from icqf.extensions.visit_file import KIND, described_visits, rebuilt_visits
 from icqf.extensions.visit_problem import Visits, VisitStatement, arrange, visits_observed
 from icqf.io.modelfile import StoredModel, damage_refused, read_model, write_model
-from icqf.stated import Learned, problem_of, state
+from icqf.models.icqf import ICQF, warned_if_empty
+from icqf.models.statement import Learned, problem_of, state
 
 Array = NDArray[Any]
 

@@ -17,10 +17,10 @@ from icqf.data.battery import Battery
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.validate import EmptyRowsWarning
 from icqf.errors import InputError, did_you_mean, listed
-from icqf.estimator import ICQF
 from icqf.extensions.fitted_meta import META, FittedMeta, scores_questionnaire, scores_table
 from icqf.jobs.journal import WorkJournal
 from icqf.jobs.parallel import Progress
+from icqf.models.icqf import ICQF
 from icqf.selection.estimator import ICQFCV
 
 Array = NDArray[Any]

@@ -13,16 +13,16 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from icqf.chance import FOUND
 from icqf.core.problem import Problem
 from icqf.data.parameters import check_parameter, parameter_error
 from icqf.errors import counted
 from icqf.extensions.simulation import drawer_of, drawn_from
-from icqf.fitted import FittedModel
 from icqf.jobs.parallel import Progress, run_all
+from icqf.models.base import FittedModel
+from icqf.models.stability import best_fits
+from icqf.models.statement import state_others
 from icqf.resampling.matching import aligned, correlations
-from icqf.resampling.recurrence import best_fits
-from icqf.stated import state_others
+from icqf.resampling.replication import FOUND
 
 Array = NDArray[Any]
 SIZES = (50, 75, 100, 150, 200, 300, 400, 600, 800, 1200, 1600)

@@ -10,18 +10,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from icqf.chance import FOUND
 from icqf.core.finish import inside_range, rounded
 from icqf.core.penalties import PENALTIES
 from icqf.data.confounds import ConfoundEncoder
 from icqf.errors import InputError, listed
-from icqf.estimator import ICQF
 from icqf.extensions.site_models import alike
 from icqf.io.modelfile import StoredModel
-from icqf.naming import default_names
+from icqf.models.icqf import ICQF
+from icqf.models.names import default_names
+from icqf.models.persistence import OBJECTIVE_DIGITS, rebuild, significant
+from icqf.models.summary import is_loaded
 from icqf.resampling.matching import aligned, correlations
-from icqf.stored import OBJECTIVE_DIGITS, rebuild, significant
-from icqf.summary import is_loaded
+from icqf.resampling.replication import FOUND
 
 Array = NDArray[Any]
 TRIMMED = 0.15  # share of the sites' weight that is left out at either end of every loading

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from icqf.core.problem import Problem
 from icqf.errors import InputError, counted
-from icqf.estimator import ICQF
 from icqf.extensions.forms import correlation_by_row
 from icqf.extensions.reduced import reduced_model
 from icqf.extensions.simulation import drawn_from
-from icqf.fitted import FittedModel
+from icqf.models.base import FittedModel
+from icqf.models.icqf import ICQF
+from icqf.models.statement import state_others
 from icqf.resampling.dealing import deal_evenly, deal_groups, strata_of
-from icqf.stated import state_others
 
 Array = NDArray[Any]
 FEWEST = 30  # participants; a correlation of ten held out ones would say nothing

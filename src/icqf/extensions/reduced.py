@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from icqf.core.scaling import scale_of
 from icqf.data.questionnaire import match_names
-from icqf.estimator import ICQF
-from icqf.fitted import FittedModel
 from icqf.io.modelfile import StoredModel
-from icqf.stored import rebuild
+from icqf.models.base import FittedModel
+from icqf.models.icqf import ICQF
+from icqf.models.persistence import rebuild
 
 Array = NDArray[Any]
 _BY_ITEM = (

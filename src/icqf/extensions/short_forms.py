@@ -21,8 +21,8 @@ from icqf.extensions.battery_forms import MetaRecovery
 from icqf.extensions.fitted_meta import FittedMeta
 from icqf.extensions.forms import search_forms
 from icqf.extensions.recoveries import ModelRecovery, divided, top_loading
-from icqf.fitted import FittedModel
 from icqf.jobs.parallel import Progress
+from icqf.models.base import FittedModel
 
 Array = NDArray[Any]
 COVERED = 0.9

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from icqf.core.problem import Observations, Problem
-from icqf.fitted import FittedModel
-from icqf.stated import state_others
+from icqf.models.base import FittedModel
+from icqf.models.statement import state_others
 
 Array = NDArray[Any]
 _LEAST_REACH = 5  # participants on either side whose answers may be taken

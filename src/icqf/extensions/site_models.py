@@ -9,8 +9,8 @@ import numpy as np
 
 from icqf.data.confounds import ConfoundEncoder
 from icqf.errors import InputError, counted, listed
-from icqf.estimator import ICQF
 from icqf.extensions.reduced import with_items
+from icqf.models.icqf import ICQF
 
 # What decides how answers become scores, and what a user calls it.
 _SETTINGS = {

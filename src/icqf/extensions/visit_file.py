@@ -13,10 +13,10 @@ import pandas as pd
 
 from icqf.data.parameters import check_parameter
 from icqf.data.visits import AgeBins
-from icqf.estimator import ICQF
 from icqf.extensions.visit_problem import column_names
 from icqf.io.modelfile import StoredModel, read_model
-from icqf.stored import described, rebuild
+from icqf.models.icqf import ICQF
+from icqf.models.persistence import described, rebuild
 
 if TYPE_CHECKING:
     from icqf.extensions.longitudinal import LongitudinalICQF

@@ -27,12 +27,12 @@ from icqf.data.visits import (
 from icqf.errors import Advice, InputError, InputWarning, counted, listed
 from icqf.extensions.smoothness import smoothed
 from icqf.extensions.visit_observations import VisitObservations
+from icqf.models.statement import CellCounts, Learned, Source, StatedProblem
 from icqf.screening.ranges import number
-from icqf.stated import CellCounts, Learned, Source, StatedProblem
 
 if TYPE_CHECKING:
-    from icqf.estimator import ICQF
     from icqf.extensions.longitudinal import LongitudinalICQF
+    from icqf.models.icqf import ICQF
 
 Array = NDArray[Any]
 FEWEST_LINKED = 10  # participants seen in two bins or more

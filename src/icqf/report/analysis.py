@@ -19,14 +19,14 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.data.study import Study
 from icqf.data.tables import refuse_other_rows
 from icqf.errors import InputError, counted
-from icqf.estimator import ICQF
 from icqf.evaluation import Counterparts, Psychometry, factor_analysis_counterparts, psychometrics
 from icqf.evaluation.hidden import hidden_fit
+from icqf.models.icqf import ICQF
+from icqf.models.statement import StatedProblem
 from icqf.resampling.bootstrap import Resamples, bootstrap
 from icqf.resampling.dealing import units_of
 from icqf.resampling.hidden import HiddenFit
 from icqf.selection.run import parallel_count
-from icqf.stated import StatedProblem
 
 Array = NDArray[Any]
 

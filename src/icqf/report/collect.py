@@ -13,9 +13,10 @@ from icqf.data.check import Overview
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.describe import describe_answers, describe_confound, missing_bands
 from icqf.data.questionnaire import Item, Questionnaire
-from icqf.estimator import ICQF
 from icqf.evaluation import Counterparts, describe_scores, factor_lineage
-from icqf.naming import checked_names, default_names, shown_names, suggested_names, top_places
+from icqf.models.icqf import ICQF
+from icqf.models.names import checked_names, default_names, shown_names, suggested_names, top_places
+from icqf.models.summary import Summary
 from icqf.report.analysis import Analysis
 from icqf.report.compose import with_words
 from icqf.report.factors import LoadingTables, confound_sentences, factor_links, model_view
@@ -37,7 +38,6 @@ from icqf.report.schema import (
 )
 from icqf.report.scores import scores_section
 from icqf.resampling.bootstrap import Resamples
-from icqf.summary import Summary
 
 REPLICATION_WORDS = (
     "The replication probability is the chance that an independent study of the same size, fitted with as "

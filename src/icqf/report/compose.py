@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from icqf.naming import checked_names
+from icqf.models.multistart import AS_WELL, COUNTERPART
+from icqf.models.names import checked_names
 from icqf.report import words
 from icqf.report.cautions import cautions
 from icqf.report.findings import results_paragraph
 from icqf.report.schema import CLOSE, Comparison, FactorScores, FitQuality, ItemRow, Pair, Report, Scores
-from icqf.started import AS_WELL, COUNTERPART
 
 
 def with_words(report: Report) -> Report:

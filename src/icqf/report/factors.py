@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from icqf.chance import chance_in_words
 from icqf.data.confounds import INTERCEPT
 from icqf.data.questionnaire import Item
-from icqf.naming import default_names, suggested_names, themes, top_places
+from icqf.models.names import default_names, suggested_names, themes, top_places
+from icqf.models.summary import Summary
 from icqf.report import words
 from icqf.report.schema import (
     Confound,
@@ -22,7 +22,7 @@ from icqf.report.schema import (
     Loading,
     ModelView,
 )
-from icqf.summary import Summary
+from icqf.resampling.replication import chance_in_words
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from icqf.data.confounds import INTERCEPT
 from icqf.io.atomic import write_bytes
+from icqf.models.summary import LOADED
 from icqf.plotting.style import item_label
 from icqf.report import words
 from icqf.report.blocks import Grid
@@ -16,7 +17,6 @@ from icqf.report.psychometric_parts import Psychometrics
 from icqf.report.renderers.latex import latex_tables
 from icqf.report.renderers.word import word_tables
 from icqf.report.schema import Confound, Factor, Report
-from icqf.summary import LOADED
 
 
 def paper_tables(report: Report) -> list[Grid]:

@@ -8,9 +8,9 @@ import pandas as pd
 from icqf.data.confounds import INTERCEPT
 from icqf.errors import shown_p
 from icqf.evaluation import Psychometry
+from icqf.models.summary import Summary
 from icqf.report import words
 from icqf.report.psychometric_parts import ItemFigures, Psychometrics, ResidualPair, ScaleRow, VarianceRow
-from icqf.summary import Summary
 
 
 def psychometric_section(

@@ -9,6 +9,7 @@ import pandas as pd
 
 from icqf.baselines.rules import RuleTable
 from icqf.evaluation.counterparts import Counterparts
+from icqf.models.multistart import doubtful_factors
 from icqf.report import words
 from icqf.report.schema import (
     Agreement,
@@ -23,7 +24,6 @@ from icqf.report.schema import (
 )
 from icqf.resampling.hidden import HiddenFit
 from icqf.selection.rules import RULES
-from icqf.started import doubtful_factors
 
 METHOD = "exploratory factor analysis (minimum residual, promax rotation)"
 

@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from icqf.data.confounds import INTERCEPT
 from icqf.errors import shortened
+from icqf.models.summary import is_loaded
 from icqf.plotting.style import item_label
 from icqf.report import words
 from icqf.report.figures import figures, item_groups
@@ -22,7 +23,6 @@ from icqf.report.renderers.markdown import safe
 from icqf.report.schema import ModelView, Report
 from icqf.report.svg import heat_css, level, strength
 from icqf.report.templating import environment, file_of
-from icqf.summary import is_loaded
 
 _DIGITS = 12  # significant ones: all that a page shows follows from these
 

@@ -11,14 +11,14 @@ import numpy as np
 from markupsafe import Markup
 
 from icqf.data.questionnaire import Item
+from icqf.models.persistence import described
 from icqf.plotting.style import factor_names
 from icqf.report.templating import environment, file_of
 from icqf.screening.ranges import number
-from icqf.stored import described
 
 if TYPE_CHECKING:
     from icqf.extensions.short_forms import ShortForm
-    from icqf.fitted import FittedModel
+    from icqf.models.base import FittedModel
 
 MOST_TICKS = 11  # answers to choose from; a wider range is typed in
 
@@ -118,7 +118,7 @@ def _asked_beside(model: FittedModel) -> list[dict[str, Any]]:
 
 
 def _arithmetic(form: ShortForm, items: Sequence[Item]) -> dict[str, Any]:
-    """All numbers of the scoring: what `icqf.fitted.FittedModel.transform` solves, in the same order."""
+    """All numbers of the scoring: what `icqf.models.base.FittedModel.transform` solves, in the same order."""
     model = form.model
     order, scale = np.argsort(model.solving_order_), model.item_scale_
     span = np.ptp(model.item_range_.to_numpy(), axis=1)

@@ -23,11 +23,13 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.data.tables import refuse_other_rows
 from icqf.engines.choice import engine_of
 from icqf.errors import Advice, InputError, InputWarning, counted
-from icqf.estimator import ICQF, scores_of_fit, warned_if_empty
 from icqf.jobs.identity import fingerprint
 from icqf.jobs.journal import WorkJournal
 from icqf.jobs.parallel import Progress, spread_over
-from icqf.recurring import N_RESAMPLES
+from icqf.models.icqf import ICQF, scores_of_fit, warned_if_empty
+from icqf.models.multistart import in_memory
+from icqf.models.stability import N_RESAMPLES
+from icqf.models.statement import StatedProblem
 from icqf.resampling import tolerances
 from icqf.resampling.dealing import units_of
 from icqf.resampling.folds import folds_of, halves_of
@@ -47,8 +49,6 @@ from icqf.selection.rules import (
 )
 from icqf.selection.run import as_table, first_candidates, run_search, suggested_count
 from icqf.selection.search import Plan, hidden_fit_of
-from icqf.started import in_memory
-from icqf.stated import StatedProblem
 
 Array = NDArray[Any]
 FEWEST = 30  # participants; below, chance decides which candidate predicts best

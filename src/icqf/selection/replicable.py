@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from icqf.chance import CURVE, ChanceCurve
 from icqf.core.problem import Problem
 from icqf.engines.base import Engine
-from icqf.resampling.recurrence import best_fits, recurrence
+from icqf.models.stability import best_fits, recurrence
+from icqf.resampling.replication import CURVE, ChanceCurve
 
 Array = NDArray[Any]
 COST = 0.3  # a factor must be this likely to be found again to be worth having

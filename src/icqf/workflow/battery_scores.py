@@ -12,7 +12,6 @@ from icqf.data.battery import Battery
 from icqf.data.parameters import Visit
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import Advice, InputError, listed
-from icqf.estimator import ICQF
 from icqf.extensions.meta import MetaICQF
 from icqf.io.codebook import read_codebook
 from icqf.io.readers.beside import joined_by_id
@@ -20,6 +19,7 @@ from icqf.io.readers.files import read_table
 from icqf.io.readers.questionnaires import NO_IDS, NOT_IN_CODEBOOK
 from icqf.io.readers.tables import Table
 from icqf.io.readers.visits import keep_visit
+from icqf.models.icqf import ICQF
 from icqf.workflow.battery import find_instruments
 from icqf.workflow.modelled import ModelledAnswers, answers_for
 from icqf.workflow.options import StudyOptions

@@ -13,24 +13,23 @@ from typing import Any
 
 import pandas as pd
 
-from icqf.averaging import consensus
 from icqf.baselines.rules import RuleTable
 from icqf.data.parameters import parameter_error
 from icqf.data.study import Study
 from icqf.data.validate import EmptyRowsWarning
 from icqf.engines.choice import engine_of
 from icqf.errors import Advice, InputError, InputWarning, concerns_users, counted
-from icqf.estimator import ICQF, scores_of_fit, warned_if_empty
 from icqf.evaluation.hidden import hidden_fit
 from icqf.jobs.journal import WorkJournal
 from icqf.jobs.parallel import Progress, spread_over
-from icqf.naming import refuse_swapped
-from icqf.recurring import replication_chance
+from icqf.models.icqf import ICQF, scores_of_fit, warned_if_empty
+from icqf.models.names import refuse_swapped
+from icqf.models.stability import consensus, replication_chance
+from icqf.models.statement import StatedProblem
 from icqf.report import Analysis, analyse
 from icqf.resampling.dealing import units_of
 from icqf.resampling.hidden import HiddenFit
 from icqf.selection.estimator import FEWEST, ICQFCV
-from icqf.stated import StatedProblem
 from icqf.workflow.named import suggestions
 from icqf.workflow.options import StudyOptions
 from icqf.workflow.read import read_study

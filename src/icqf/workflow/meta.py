@@ -17,13 +17,13 @@ from icqf.data.battery import Battery
 from icqf.data.parameters import parameter_error
 from icqf.data.study import Study
 from icqf.errors import Advice, InputError
-from icqf.estimator import ICQF
 from icqf.extensions.hierarchy import HierarchyComparison, compare_hierarchy
 from icqf.extensions.meta import META, MetaICQF
 from icqf.io.readers.questionnaires import NO_IDS
 from icqf.io.write import write_table
 from icqf.jobs.journal import WorkJournal
 from icqf.jobs.parallel import Progress
+from icqf.models.icqf import ICQF
 from icqf.report.document import write_document
 from icqf.report.meta import meta_page
 from icqf.selection.estimator import ICQFCV

@@ -13,7 +13,6 @@ import pandas as pd
 from icqf.data.parameters import Visit, parameter_error
 from icqf.data.questionnaire import Item, Questionnaire, StoredCodebook
 from icqf.errors import InputError, did_you_mean, listed
-from icqf.estimator import ICQF
 from icqf.extensions.longitudinal import LongitudinalICQF
 from icqf.io.codebook import read_codebook
 from icqf.io.readers.confounds import as_the_model_knows
@@ -21,7 +20,8 @@ from icqf.io.readers.files import read_table
 from icqf.io.readers.questionnaires import NOT_IN_CODEBOOK, read_questionnaire
 from icqf.io.readers.tables import Table, require_column
 from icqf.io.readers.visits import keep_visit
-from icqf.stored import described
+from icqf.models.icqf import ICQF
+from icqf.models.persistence import described
 
 DIRECTIONS_UNKNOWN = (
     "The model file does not say which items are reversed and which values mean a missing answer, so the "

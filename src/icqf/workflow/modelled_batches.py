@@ -15,7 +15,6 @@ import pandas as pd
 from icqf.data.parameters import Visit, visit_pairs
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.errors import InputError
-from icqf.estimator import ICQF
 from icqf.io.formats import TEXT
 from icqf.io.readers.batches import Batch
 from icqf.io.readers.files import sidecar_of, with_id
@@ -26,6 +25,7 @@ from icqf.io.readers.streams import Stream, WholeStream, open_stream
 from icqf.io.readers.tables import Table, largest_file, names_of_ids, require_column
 from icqf.io.readers.tallies import join_notes
 from icqf.io.readers.visits import rows_of_visit, without_visit
+from icqf.models.icqf import ICQF
 from icqf.workflow.modelled import answers_for, known_items, model_notes, require_model_columns
 
 _CELL = 8  # bytes of a cell in memory

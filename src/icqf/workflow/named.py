@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from icqf.estimator import ICQF
 from icqf.io.write import write_table
-from icqf.naming import default_names, suggested_names
+from icqf.models.icqf import ICQF
+from icqf.models.names import default_names, suggested_names
+from icqf.models.persistence import rebuild
 from icqf.report import Report, write_report
 from icqf.report.gallery import write_figures
 from icqf.report.paper import write_paper_tables
-from icqf.stored import rebuild
 
 FIGURES = "figures"
 DECIMALS = 6  # scores are solved for to about 1e-5

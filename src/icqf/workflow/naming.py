@@ -13,12 +13,12 @@ from typing import Any
 import pandas as pd
 
 from icqf.errors import Advice, InputError, listed
-from icqf.estimator import ICQF
 from icqf.io.atomic import new_folder, recover
 from icqf.io.formats import WRITABLE
 from icqf.io.readers.files import read_table
 from icqf.io.write import csv_text, write_table
-from icqf.naming import checked_names, default_names, refuse_swapped, shown_names
+from icqf.models.icqf import ICQF
+from icqf.models.names import checked_names, default_names, refuse_swapped, shown_names
 from icqf.report import Report, from_json, renamed
 from icqf.workflow.contents import ACCOUNT, files_in
 from icqf.workflow.named import DECIMALS, FIGURES, factors_table, suggestions, write_named

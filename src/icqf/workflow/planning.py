@@ -12,15 +12,15 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from icqf import __version__
-from icqf.chance import FOUND
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.study import Study
-from icqf.estimator import ICQF
 from icqf.extensions.planning import SamplePlan
 from icqf.io.write import write_table
+from icqf.models.icqf import ICQF
 from icqf.plotting import found_again
 from icqf.plotting.style import default_settings, factor_names
 from icqf.report.renderers.markdown import markdown_table, safe
+from icqf.resampling.replication import FOUND
 from icqf.workflow.fit import fit_study
 from icqf.workflow.folders import tool_account, write_folder
 from icqf.workflow.named import DECIMALS

@@ -12,15 +12,15 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from icqf import __version__
-from icqf.chance import FOUND
 from icqf.errors import InputError, counted, shown_share
-from icqf.estimator import ICQF
 from icqf.extensions.pooling import COUNTERPART, TRIMMED, Pooled, pool
 from icqf.extensions.site_models import alike
 from icqf.io.write import write_table
+from icqf.models.icqf import ICQF
 from icqf.plotting.style import correlation_cells, factor_names
 from icqf.report.blocks import Grid, Picture, Section
 from icqf.report.document import Document, write_document
+from icqf.resampling.replication import FOUND
 from icqf.workflow.named import DECIMALS
 from icqf.workflow.places import refuse_file
 

@@ -19,7 +19,6 @@ from threadpoolctl import threadpool_limits
 from icqf.data.parameters import Visit, parameter_error
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.errors import InputError
-from icqf.estimator import ICQF
 from icqf.extensions.longitudinal import LongitudinalICQF
 from icqf.extensions.visit_file import is_longitudinal
 from icqf.io.codebook import read_codebook
@@ -28,6 +27,7 @@ from icqf.io.readers.files import read_table
 from icqf.io.readers.questionnaires import NOT_IN_CODEBOOK
 from icqf.io.readers.tables import Table
 from icqf.io.write import TableWriter, table_writer
+from icqf.models.icqf import ICQF
 from icqf.workflow.modelled import (
     DIRECTIONS_UNKNOWN,
     known_items,

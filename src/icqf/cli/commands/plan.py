@@ -59,8 +59,8 @@ def command(
     """
     from datetime import UTC, datetime
 
-    from icqf.estimator import ICQF
     from icqf.extensions.planning import SIZES, plan
+    from icqf.models.icqf import ICQF
     from icqf.workflow.places import refuse_existing
     from icqf.workflow.planning import pilot_of, write_plan
     from icqf.workflow.read import input_files, read_study

@@ -13,8 +13,8 @@ from icqf.errors import counted, shown_share
 if TYPE_CHECKING:
     from icqf.baselines.rules import RuleTable
     from icqf.data.questionnaire import Item
-    from icqf.estimator import ICQF
     from icqf.extensions.meta import MetaICQF
+    from icqf.models.icqf import ICQF
     from icqf.resampling.hidden import HiddenFit
 
 LEAST_LOADING = 0.05
@@ -26,7 +26,7 @@ def model_text(model: ICQF, items: Iterable[Item], *, top: int, hidden: HiddenFi
 
     Where hidden answers are predicted no better than by the items' means, no factors are announced.
     """
-    from icqf.started import doubtful_factors
+    from icqf.models.multistart import doubtful_factors
 
     summary = model.summary()
     by_factors, by_confounds = (
@@ -176,7 +176,7 @@ def _factors(model: ICQF, items: dict[str, Item], top: int) -> list[str]:
 
 def _foretold(model: ICQF, name: str) -> str:
     """How likely another study finds the factor, where resamples were drawn."""
-    from icqf.chance import chance_in_words
+    from icqf.resampling.replication import chance_in_words
 
     if model.replication_ is None:
         return ""

@@ -17,7 +17,7 @@ from icqf.engines.choice import run
 from icqf.resampling.matching import aligned, correlations
 
 if TYPE_CHECKING:
-    from icqf.estimator import ICQF
+    from icqf.models.icqf import ICQF
 
 FIRST, MOST = 4, 8  # starts of n_init="auto": so many, and more where these disagree
 AGREEING = 0.95  # lowest correlation of loadings at which starts have found the same factors

@@ -20,11 +20,11 @@ from icqf.data.parameters import check_parameters, given_start, parameter_error
 from icqf.data.tables import is_dask_array
 from icqf.engines.base import Callback
 from icqf.errors import Advice, InputError, InputWarning, Worded
-from icqf.fitted import FittedModel, in_parts
-from icqf.naming import default_names
-from icqf.started import fit_from_starts, starts_table
-from icqf.stated import Memory, Source, StatedProblem, state
-from icqf.summary import FitStatistics
+from icqf.models.base import FittedModel, in_parts
+from icqf.models.multistart import fit_from_starts, starts_table
+from icqf.models.names import default_names
+from icqf.models.statement import Memory, Source, StatedProblem, state
+from icqf.models.summary import FitStatistics
 
 if TYPE_CHECKING:
     from icqf.io.modelfile import StoredModel
@@ -388,21 +388,21 @@ class ICQF(FittedModel):
         """
         check_is_fitted(self)
         settings = set(ICQF().get_params(deep=False)) - {"engine"}  # where it ran is no part of the model
-        from icqf.stored import description
+        from icqf.models.persistence import description
 
         return description(self, sorted(settings))
 
     def _source(self, X: Any, confounds: Any, sample_weight: Any) -> Source:
         """Where these answers are."""
         if is_dask_array(X):
-            from icqf.clustered import OnCluster, cluster_of
+            from icqf.models.sources import OnCluster, cluster_of
 
             cluster = cluster_of(self.engine)
             if cluster is not None:
                 return OnCluster(X, cluster, confounds, sample_weight)
         parts, confounds = in_parts(X, confounds)
         if parts is not None:
-            from icqf.streamed import InParts
+            from icqf.models.sources import InParts
 
             return InParts(parts, confounds, sample_weight)
         return Memory(X, confounds, sample_weight)

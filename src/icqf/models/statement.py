@@ -46,8 +46,8 @@ from icqf.data.validate import (
 )
 
 if TYPE_CHECKING:
-    from icqf.estimator import ICQF
-    from icqf.fitted import FittedModel
+    from icqf.models.base import FittedModel
+    from icqf.models.icqf import ICQF
 
 Array = NDArray[Any]
 SMALL_TABLE = 5000  # answers; up to here double precision costs no time

@@ -1,4 +1,4 @@
-"""The chance that an independent study finds a factor again, foretold by resamples of this one."""
+"""How likely another study finds a factor, by its agreement over resamples of this one."""
 
 from __future__ import annotations
 

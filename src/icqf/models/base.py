@@ -22,9 +22,9 @@ from icqf.data.questionnaire import Item, Questionnaire, StoredCodebook
 from icqf.data.tables import AnswersInParts, as_pandas, is_dask_array, like, refuse_other_rows
 from icqf.data.validate import weights_of
 from icqf.errors import InputError
-from icqf.naming import checked_names
-from icqf.stated import state_others
-from icqf.summary import FitStatistics, Summary
+from icqf.models.names import checked_names
+from icqf.models.statement import state_others
+from icqf.models.summary import FitStatistics, Summary
 
 if TYPE_CHECKING:
     from icqf.io.modelfile import StoredModel
@@ -88,7 +88,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if is_dask_array(X):
-            from icqf.clustered import lazy_scores
+            from icqf.models.sources import lazy_scores
 
             return lazy_scores(self, X, confounds)
         source, confounds = in_parts(X, confounds)
@@ -294,7 +294,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
         True
         """
         from icqf.io.modelfile import write_model
-        from icqf.stored import described
+        from icqf.models.persistence import described
 
         stored, items = self.describe(), tuple(items)
         if items or id:
@@ -307,7 +307,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a model that `save` wrote. An ℓ1-NMF is also read as an `ICQF` without bounds."""
         from icqf.io.modelfile import damage_refused, read_model
-        from icqf.stored import rebuild
+        from icqf.models.persistence import rebuild
 
         stored = read_model(path)
         if "longitudinal" in stored.header:

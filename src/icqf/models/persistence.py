@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 import pandas as pd
 
-from icqf.chance import MEASURED, with_chances
 from icqf.core.result import Certificate, StartResult
 from icqf.core.scaling import scale_of
 from icqf.core.start import NAMES
@@ -17,12 +16,13 @@ from icqf.data.confounds import ConfoundEncoder
 from icqf.data.parameters import check_parameters
 from icqf.data.questionnaire import Item, StoredCodebook
 from icqf.io.modelfile import StoredModel
-from icqf.naming import checked_names, default_names
-from icqf.started import GIVEN, starts_table
-from icqf.summary import FitStatistics
+from icqf.models.multistart import GIVEN, starts_table
+from icqf.models.names import checked_names, default_names
+from icqf.models.summary import FitStatistics
+from icqf.resampling.replication import MEASURED, with_chances
 
 if TYPE_CHECKING:
-    from icqf.fitted import FittedModel
+    from icqf.models.base import FittedModel
 
     Model = TypeVar("Model", bound=FittedModel)
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from icqf.chance import FRAGILE
 from icqf.data.confounds import INTERCEPT
 from icqf.errors import counted, shown_share
+from icqf.resampling.replication import FRAGILE
 
 if TYPE_CHECKING:
-    from icqf.fitted import FittedModel
+    from icqf.models.base import FittedModel
 
 LOADED = 0.1
 

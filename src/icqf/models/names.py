@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from icqf.errors import Advice, InputError, counted, did_you_mean, listed, shortened
-from icqf.summary import is_loaded
+from icqf.models.summary import is_loaded
 
 if TYPE_CHECKING:
     from icqf.data.questionnaire import Item
