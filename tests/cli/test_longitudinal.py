@@ -1,13 +1,12 @@
 """``icqf longitudinal``: a file of visits becomes tables, figures, a page and a model that scores visits."""
 
-import hashlib
 import json
-import zipfile
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from hostile.model_files import contents, sealed
 from icqf.datasets import make_longitudinal
 from icqf.extensions import LongitudinalICQF
 from icqf.jobs.journal import Journal
@@ -226,8 +225,7 @@ def test_a_model_file_whose_ages_are_made_up_is_refused(run, visits, tmp_path, p
     """Its checksums are right, but no model has such bins or counts."""
     settings = {"participant": "participant", "age": "age", "bins": [0, 1, 2, 3], "item_range": (0, 4)}
     LongitudinalICQF(2, **settings).fit(pd.read_csv(visits)).save(tmp_path / "model.icqf")
-    with zipfile.ZipFile(tmp_path / "model.icqf") as file:
-        members = {name: file.read(name) for name in file.namelist()}
+    members = contents((tmp_path / "model.icqf").read_bytes())
     header = json.loads(members["model.json"])
     *path, last = place
     at = header["longitudinal"]
@@ -235,12 +233,7 @@ def test_a_model_file_whose_ages_are_made_up_is_refused(run, visits, tmp_path, p
         at = at[step]
     at[last] = value
     members["model.json"] = json.dumps(header).encode()
-    sums = json.loads(members["members.json"])
-    sums["model.json"] = hashlib.sha256(members["model.json"]).hexdigest()
-    members["members.json"] = json.dumps(sums).encode()
-    with zipfile.ZipFile(tmp_path / "forged.icqf", "w") as file:
-        for name, content in members.items():
-            file.writestr(name, content)
+    (tmp_path / "forged.icqf").write_bytes(sealed(members))
     assert run("score", tmp_path / "model.icqf", visits, "-q").exit_code == 0
     refused = run("score", tmp_path / "forged.icqf", visits)
     assert refused.exit_code == 2 and "forged.icqf: " in refused.stderr, refused.stderr

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import random
+import re
 import struct
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,7 @@ from icqf.data.questionnaire import Item, Questionnaire
 from icqf.errors import InputError
 
 K, M, N = 2, 6, 40
-MANIFEST = "members.json"
+MANIFEST = "sha256"
 
 
 def study() -> Questionnaire:
@@ -112,110 +111,154 @@ def add_bytes(content: bytes, rng: random.Random) -> bytes:
     return content[:at] + rng.randbytes(rng.choice([1, 8, 300])) + content[at:]
 
 
-def edit_directory(content: bytes, rng: random.Random) -> bytes:
-    """Another number in a zip header: flags, compression, checksum, sizes, offset."""
-    signature, fields = rng.choice(
-        [(b"PK\x01\x02", [8, 10, 16, 20, 24, 28, 42]), (b"PK\x03\x04", [6, 8, 14, 18, 22, 26])]
-    )
-    places = [i for i in range(len(content) - 3) if content[i : i + 4] == signature]
-    at = rng.choice(places) + rng.choice(fields)
-    value = rng.choice([0, 1, 8, 12, 14, 99, 255, 0xFFFF])
-    return content[:at] + struct.pack("<H", value) + content[at + 2 :]
+# --- the parts of a file -----------------------------------------------------------------------------------
+
+Part = tuple[str, str, list[int], bytes]  # name, type, shape, content
 
 
-# --- damage to members ------------------------------------------------------------------------------------
+def members(content: bytes) -> list[Part]:
+    """The parts of a model file, in order, taken apart without the library that wrote it."""
+    start = 8 + int.from_bytes(content[:8], "little")
+    named = json.loads(content[8:start])
+    named.pop("__metadata__")
+    return [
+        (
+            name,
+            about["dtype"],
+            about["shape"],
+            content[start + about["data_offsets"][0] : start + about["data_offsets"][1]],
+        )
+        for name, about in named.items()
+    ]
 
 
-def members(content: bytes) -> list[tuple[str, bytes]]:
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        return [(entry.filename, archive.read(entry)) for entry in archive.infolist()]
+def written(parts: list[Part], checksum: str | None = None, more: str = "") -> bytes:
+    """A file of these parts: with its right checksum, or another; `more` is what else its header says."""
+    described, at = [], 0
+    for name, kind, shape, part in parts:
+        place = {"dtype": kind, "shape": shape, "data_offsets": [at, at + len(part)]}
+        described.append(f",{json.dumps(name)}:{json.dumps(place)}")
+        at += len(part)
+
+    def whole(digest: str) -> bytes:
+        text = (f'{{"__metadata__":{{"{MANIFEST}":"{digest}"}}' + "".join(described) + more + "}").encode()
+        return struct.pack("<Q", len(text)) + text + b"".join(part for *_, part in parts)
+
+    return whole(checksum or hashlib.sha256(whole("0" * 64)).hexdigest())
 
 
-def zipped(parts: list[tuple[str, bytes]], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
-    import warnings
+def checksum_of(content: bytes) -> str:
+    named = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    return named["__metadata__"][MANIFEST]
 
-    stream = io.BytesIO()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a name that is there twice
-        with zipfile.ZipFile(stream, "w", compression, compresslevel=1) as archive:
-            for name, part in parts:
-                archive.writestr(name, part)
-    return stream.getvalue()
+
+def part_of(name: str, value: bytes | np.ndarray) -> Part:
+    """JSON, or numbers, as a part."""
+    if isinstance(value, bytes):
+        return name, "U8", [len(value)], value
+    kinds = {"f8": "F64", "f4": "F32"}
+    return name, kinds[value.dtype.str[1:]], list(value.shape), np.ascontiguousarray(value).tobytes()
+
+
+def sealed(parts: dict[str, bytes | np.ndarray]) -> bytes:
+    """A file of these parts with the checksum that belongs to it: what a forger would make."""
+    return written([part_of(name, value) for name, value in parts.items()])
+
+
+def contents(content: bytes) -> dict[str, bytes | np.ndarray]:
+    """JSON and numbers of a model file, by name."""
+    return {
+        name: part if kind == "U8" else np.frombuffer(part, dtype="f8").reshape(shape).copy()
+        for name, kind, shape, part in members(content)
+    }
+
+
+# --- damage to parts: the checksum is that of the whole file ------------------------------------------------
 
 
 def remove_member(content: bytes, rng: random.Random) -> bytes:
     parts = members(content)
     parts.pop(rng.randrange(len(parts)))
-    return zipped(parts)
+    return written(parts, checksum_of(content))
 
 
 def duplicate_member(content: bytes, rng: random.Random) -> bytes:
     parts = members(content)
-    name, _ = rng.choice(parts)
-    _, other = rng.choice(parts)
-    parts.insert(rng.randrange(len(parts) + 1), (name, other))
-    return zipped(parts)
+    parts.insert(rng.randrange(len(parts) + 1), (rng.choice(parts)[0], *rng.choice(parts)[1:]))
+    return written(parts, rng.choice([checksum_of(content), None]))
 
 
 def swap_members(content: bytes, rng: random.Random) -> bytes:
     parts = members(content)
     a, b = rng.sample(range(len(parts)), 2)
-    parts[a], parts[b] = (parts[a][0], parts[b][1]), (parts[b][0], parts[a][1])
-    return zipped(parts)
+    parts[a], parts[b] = (parts[a][0], *parts[b][1:]), (parts[b][0], *parts[a][1:])
+    return written(parts, checksum_of(content))
 
 
 def reorder_members(content: bytes, rng: random.Random) -> bytes:
+    """The same parts in another order, with the checksum of that."""
     parts = members(content)
     rng.shuffle(parts)
-    return zipped(parts, rng.choice([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2]))
+    return written(parts)
 
 
 def rename_member(content: bytes, rng: random.Random) -> bytes:
     parts = members(content)
     at = rng.randrange(len(parts))
-    name, part = parts[at]
-    new = rng.choice([name.upper(), f"{name} ", f"./{name}", f"../{name}", name[1:], rng.choice(parts)[0]])
-    parts[at] = (new, part)
-    return zipped(parts)
+    name, *rest = parts[at]
+    new = rng.choice([name.upper(), f"{name} ", f"./{name}", f"../{name}", name[1:], f"{name}{name}"])
+    parts[at] = (new, *rest)
+    return written(parts, rng.choice([checksum_of(content), None]))
 
 
 def add_member(content: bytes, rng: random.Random) -> bytes:
-    name = rng.choice(["more.npy", "../evil", "/etc/evil", "trace_more.npy", "codebook.JSON", "x" * 5000])
-    return zipped([*members(content), (name, rng.randbytes(40))])
+    name = rng.choice(["more", "../evil", "/etc/evil", "trace_more", "codebook.JSON", "x" * 5000])
+    part = rng.choice([part_of(name, rng.randbytes(40)), part_of(name, np.ones(3))])
+    return written([*members(content), part], rng.choice([checksum_of(content), None]))
 
 
 def edit_member(content: bytes, rng: random.Random) -> bytes:
-    """Other bytes in one member, in a zip file that is in order."""
+    """Other bytes in one part, in a file that is in order but for its checksum."""
     parts = members(content)
     at = rng.randrange(len(parts))
-    parts[at] = (parts[at][0], rng.choice([flip_bits, edit_bytes, truncate, drop_bytes])(parts[at][1], rng))
-    return zipped(parts)
+    name, kind, shape, part = parts[at]
+    edited = rng.choice([flip_bits, edit_bytes, zero_bytes])(part or b"0", rng)[: len(part)]
+    parts[at] = (name, kind, shape, edited)
+    return written(parts, checksum_of(content))
+
+
+def edit_header(content: bytes, rng: random.Random) -> bytes:
+    """Places, shapes and types that contradict each other, in a file with the right checksum."""
+    start = 8 + int.from_bytes(content[:8], "little")
+    head, rest = content[8:start].decode(), content[start:]
+    number, value = (
+        rng.choice([*re.finditer(r"\d+", head[110:])]),
+        rng.choice([0, 1, 7, 2**31, 2**63, 10**30]),
+    )
+    edits = [
+        lambda: f"{head[: 110 + number.start()]}{value}{head[110 + number.end() :]}",
+        lambda: head.replace('"F64"', rng.choice(['"F32"', '"I64"', '"BF16"', '"X"', "3", "null"]), 1),
+        lambda: head.replace('"shape":[', '"shape":[1,', 1),
+        lambda: head.rstrip()[:-1] + ',"__metadata__":{"other":"1"}}',
+        lambda: head + rng.choice(["}", " ", "\n", "\0"]),
+        lambda: head.replace("}", ',"a":1}', 2),
+    ]  # fmt: skip
+    text = rng.choice(edits)().encode()
+
+    def whole(digest: bytes) -> bytes:
+        return struct.pack("<Q", len(text)) + text[:26] + digest + text[90:] + rest
+
+    return whole(hashlib.sha256(whole(b"0" * 64)).hexdigest().encode())
 
 
 DAMAGES = (
     *(flip_bits, flip_bits, flip_bits, edit_bytes, zero_bytes, truncate, drop_bytes, add_bytes),
-    *(edit_directory, remove_member, duplicate_member, swap_members, reorder_members, rename_member),
+    *(edit_header, remove_member, duplicate_member, swap_members, reorder_members, rename_member),
     *(add_member, edit_member),
 )
 
 
-# --- forged: well-formed, with checksums that agree, but no model -----------------------------------------
-
-
-def sealed(parts: dict[str, bytes]) -> bytes:
-    """A zip file of these members with the list of members and checksums that belongs to them."""
-    if MANIFEST in parts:
-        others = {name: part for name, part in parts.items() if name != MANIFEST}
-        listed = {name: hashlib.sha256(part).hexdigest() for name, part in others.items()}
-        parts = {MANIFEST: json.dumps(listed).encode(), **others}
-    return zipped(list(parts.items()))
-
-
-def npy(array: np.ndarray) -> bytes:
-    stream = io.BytesIO()
-    np.lib.format.write_array(stream, array, version=(1, 0), allow_pickle=False)
-    return stream.getvalue()
-
+# --- forged: well-formed, with a checksum that agrees, but no model -----------------------------------------
 
 NAN, INF = float("nan"), float("inf")
 BAD_NUMBERS = {
@@ -291,12 +334,12 @@ BAD_CONFOUNDS = {
 
 def forged(content: bytes, rng: random.Random) -> tuple[bytes, str]:
     """A file that says something no model says, and what that is."""
-    parts = dict(members(content))
+    parts = contents(content)
     what = rng.choice(["array", "shape", "header", "parameter", "item", "confound", "codebook"])
     header, codebook = json.loads(parts["model.json"]), json.loads(parts["codebook.json"])
     if what in ("array", "shape"):
         name = rng.choice(list(BAD_NUMBERS))
-        array = np.load(io.BytesIO(parts[f"{name}.npy"]))
+        array = parts[name]
         if what == "array":
             value = rng.choice(BAD_NUMBERS[name])
             array.flat[rng.randrange(array.size)] = value
@@ -306,7 +349,7 @@ def forged(content: bytes, rng: random.Random) -> tuple[bytes, str]:
         else:
             array = rng.choice([array[:-1], array.T[:-1].T, array[None], array.astype("f4"), array[:0]])
             what = f"{name} of shape {array.shape} and {array.dtype}"
-        parts[f"{name}.npy"] = npy(np.ascontiguousarray(array))
+        parts[name] = array
     elif what == "codebook":
         key, value = rng.choice(
             [("id", 3), ("id", None), ("id", []), ("items", None), ("items", {}), ("items", [3])]
@@ -342,26 +385,26 @@ def forged(content: bytes, rng: random.Random) -> tuple[bytes, str]:
 
 
 def bombs(content: bytes) -> dict[str, bytes]:
-    """Small files that unpack, or grow while they are understood, to far more than a model."""
-    parts = dict(members(content))
+    """Files that are large, or grow while they are understood, to far more than a model."""
+    parts = contents(content)
     header = json.loads(parts["model.json"])
 
     def with_header(**changes):
         return sealed(parts | {"model.json": json.dumps(header | changes).encode()})
 
     def with_arrays(*, items, starts):
-        """As many items or starts as the members may hold, with all arrays of the right shape."""
+        """As many items or starts as the parts may hold, with all arrays of the right shape."""
         more = {}
         names = {"items": header["items"], "starts": header["starts"]}
         if items:
             names["items"] = [f"{i:x}" for i in range(items)] if items < 10**6 else ["q"] * items
             for name in ("components", "confound_components", "explained"):
-                more[f"{name}.npy"] = npy(np.zeros((1, items)))
+                more[name] = np.zeros((1, items))
             for name in ("item_scale", "sse", "sst", "missing"):
-                more[f"{name}.npy"] = npy(np.ones(items)) if items < 10**6 else npy(np.ones(1))
+                more[name] = np.ones(items) if items < 10**6 else np.ones(1)
         else:
             names["starts"] = [header["starts"][0]] * starts
-            more["starts.npy"] = npy(np.ones((starts, 3 + K)))
+            more["starts"] = np.ones((starts, 3 + K))
         changed = json.dumps(header | names, separators=(",", ":")).encode()
         return sealed(parts | more | {"model.json": changed})
 
@@ -372,16 +415,18 @@ def bombs(content: bytes) -> dict[str, bytes]:
         column["shares"] = [1 / number] * number
         return with_header(confounds=columns)
 
-    def lying(name, part):
-        """The directory says that the member is small."""
-        big = sealed(parts | {name: part})
-        return big.replace(struct.pack("<I", len(part)), struct.pack("<I", 1000))
+    def promising(shape):
+        """More numbers than there are, or than any memory holds."""
+        return written(
+            [part if part[0] != "sse" else ("sse", "F64", shape, part[3]) for part in members(content)]
+        )
 
-    many = [(f"m{i}.npy", b"") for i in range(60_000)]
     lists = b"[" + b"[]," * 12_000_000 + b"[]]"
     return {
         "100 MB of blanks": sealed(parts | {"model.json": b" " * (100 * 2**20)}),
+        "90 MB of blanks": sealed(parts | {"model.json": b" " * (90 * 2**20)}),
         "36 MB of empty lists": sealed(parts | {"model.json": lists}),
+        "8 MB of empty lists": sealed(parts | {"model.json": lists[: 7 * 2**20] + b"[]]"}),
         "lists as the codebook": sealed(parts | {"codebook.json": lists}),
         "nested without end": sealed(parts | {"model.json": b"[" * 2_000_000}),
         "one trace a million times": with_header(trace=["objective"] * 1_000_000),
@@ -390,10 +435,12 @@ def bombs(content: bytes) -> dict[str, bytes]:
         "a million categories": with_categories(1_000_000),
         "a million items": with_header(items=[f"q{i}" for i in range(1_000_000)]),
         "a long number": sealed(parts | {"model.json": b"1" * 4_000_000}),
-        "300 MB of zeros": sealed(parts | {"components.npy": npy(np.zeros(40_000_000))}),
-        "300 MB of zeros, said to be 1 kB": lying("components.npy", npy(np.zeros(40_000_000))),
-        "60 000 members": zipped([*parts.items(), *many]),
-        "bzip2": zipped([*parts.items(), ("more.npy", bytes(80 * 2**20))], zipfile.ZIP_BZIP2),
+        "300 MB of zeros": sealed(parts | {"components": np.zeros(40_000_000)}),
+        "more zeros than memory": promising([10**14]),
+        "more zeros than numbers count": promising([2**32, 2**32]),
+        "60 000 parts": sealed(parts | {f"m{i}": b"" for i in range(60_000)}),
+        "a header without end": written(members(content), more=" " * (100 * 2**20)),
+        "a header as long as can be": struct.pack("<Q", 2**64 - 1) + content[8:],
     }
 
 

@@ -39,15 +39,15 @@ def study(tmp_path, monkeypatch):
 
 
 def texts(folder):
-    """Every text that the folder holds, those inside the model file included."""
+    """Every text that the folder holds, those inside Word files included."""
     for path in sorted(Path(folder).rglob("*")):
-        if path.suffix in (".icqf", ".docx"):
+        if path.suffix == ".docx":
             with zipfile.ZipFile(path) as archive:
                 for name in archive.namelist():
                     yield f"{path.name}/{name}", archive.read(name).decode("latin-1")
         elif path.is_file():
-            drawn = path.suffix in (".pdf", ".png")
-            yield path.name, path.read_text(encoding="latin-1" if drawn else "utf-8")
+            binary = path.suffix in (".pdf", ".png", ".icqf")
+            yield path.name, path.read_text(encoding="latin-1" if binary else "utf-8")
 
 
 def options(path, **more):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
@@ -98,10 +98,10 @@ def described(model: Ranged, codebook: StoredCodebook) -> StoredCodebook:
         about[column.name] for column in model.confound_encoder_.columns if column.name in about
     )
     if not known:
-        return StoredCodebook(id=codebook.id)
+        return StoredCodebook(id=str(codebook.id))
     ranges = zip(model.item_range_.index, model.item_range_.to_numpy().tolist(), strict=True)
     items = (replace(known.get(name, Item(name)), min=low, max=high) for name, (low, high) in ranges)
-    return StoredCodebook(tuple(items), codebook.id, confounds)
+    return StoredCodebook(tuple(items), str(codebook.id), confounds)
 
 
 def _values_alone(item: Item) -> Item:
@@ -113,6 +113,9 @@ def _in_plain_numbers(item: Item) -> Item:
     codes = (code if isinstance(code, str) else float(code) for code in item.missing_codes)
     return replace(
         item,
+        name=str(item.name),
+        wording=str(item.wording),
+        subscale=str(item.subscale),
         missing_codes=tuple(codes),
         labels=tuple((float(value), str(text)) for value, text in item.labels),
         reverse=bool(item.reverse),
@@ -191,7 +194,7 @@ def _starts(names: list[str], numbers: np.ndarray, factors: list[str]) -> pd.Dat
     if not right or not (np.abs(numbers[:, 3:]) <= 1).all():
         raise ValueError("the starts are not ones")
     if not np.array_equal(table.iloc[:, 1:].to_numpy(dtype=float), numbers):
-        raise ValueError("it says of the starts what no model says")
+        raise ValueError("it has an invalid field 'starts'")
     return table
 
 
@@ -213,17 +216,7 @@ def _foretold(numbers: np.ndarray, names: np.ndarray) -> pd.DataFrame | None:
 
 def _check_model(model: FittedModel, stored: StoredModel) -> None:
     """Refuse what the model itself would not say in just these words, and numbers that cannot be."""
-    again = model.describe()
-    for name in sorted({*again.header} ^ {*stored.header}):
-        raise ValueError(f"a model has no {name!r}, or should have one")
-    for name in sorted(again.header):
-        ours, theirs = (json.dumps(each.header[name], sort_keys=True) for each in (again, stored))
-        if ours != theirs:
-            raise ValueError(f"it says of {name!r} what no model says")
-    if {*again.arrays} != {*stored.arrays}:
-        raise ValueError("its arrays are not those of a model")
-    if again.codebook != stored.codebook:
-        raise ValueError("its codebook is that of other items or ranges")
+    refuse_other_words(model.describe(), stored)
     names, fit, certificate = model.item_range_.index, model.fit_statistics_, vars(model.certificate_)
     span = np.ptp(model.item_range_.to_numpy(), axis=1)
     highest = span if model.loading_max == "item_range" else model.loading_max
@@ -255,6 +248,19 @@ def _check_model(model: FittedModel, stored: StoredModel) -> None:
     broken = [law for law, holds in laws.items() if not holds]
     if broken:
         raise ValueError(broken[0])
+
+
+def refuse_other_words(again: StoredModel, stored: StoredModel) -> None:
+    """Refuse a description that is not, field by field, the one that the model made from it gives again."""
+    if {*again.arrays} != {*stored.arrays}:
+        raise ValueError("its arrays are not those of a model")
+    ours, theirs = (
+        {name: json.dumps(value, sort_keys=True) for name, value in each.items()}
+        for each in ({**one.header, "codebook": asdict(one.codebook)} for one in (again, stored))
+    )
+    for name in sorted({*ours, *theirs}):
+        if ours.get(name) != theirs.get(name):
+            raise ValueError(f"it has an invalid field {name!r}")
 
 
 def _names_hold(model: FittedModel) -> bool:
@@ -318,7 +324,7 @@ def _check_arrays(arrays: dict[str, Any], m: int, c: int, names: list[str]) -> N
     }
     for name, shape in shapes.items():
         if name not in arrays:
-            raise ValueError(f"it lacks {name}.npy")
+            raise ValueError(f"it lacks the array {name!r}")
         if arrays[name].shape != shape:
             raise ValueError(f"the array {name!r} has the shape {arrays[name].shape} instead of {shape}")
     if not (np.isfinite(arrays["components"]).all() and np.isfinite(arrays["confound_components"]).all()):
