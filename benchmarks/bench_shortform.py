@@ -19,8 +19,13 @@ from _measure import heading, report, run_script
 from icqf import ICQF
 from icqf.datasets import make_cohort
 from icqf.extensions import shortform
-from icqf.extensions.forms import correlation_by_row
-from icqf.extensions.recoveries import ModelRecovery, SimulatedRecovery, divided, top_loading
+from icqf.extensions.short_forms import (
+    ModelRecovery,
+    SimulatedRecovery,
+    correlation_by_row,
+    divided,
+    top_loading,
+)
 
 ITEMS = 25
 SECONDS = 60.0

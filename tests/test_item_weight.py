@@ -8,7 +8,7 @@ import pytest
 
 from icqf import ICQF, ICQFCV, consensus
 from icqf.baselines import L1NMF
-from icqf.core.scaling import weighed
+from icqf.core.problem import weighed
 from icqf.data.validate import RangeWarning
 from icqf.datasets import load_demo
 from icqf.errors import InputError

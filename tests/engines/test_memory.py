@@ -5,7 +5,7 @@ import multiprocessing
 
 import pytest
 
-from icqf.engines import chunks
+from icqf.engines import dask as chunks
 
 
 class Library:

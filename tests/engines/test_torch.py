@@ -16,7 +16,7 @@ from icqf import ICQF, ICQFCV
 from icqf.core.result import Factors
 from icqf.core.start import Starts
 from icqf.datasets import make_synthetic
-from icqf.engines import torch_memory
+from icqf.engines import torch_batch
 from icqf.engines.base import Solver
 from icqf.engines.choice import engine_of, run
 from icqf.engines.local import LOCAL
@@ -209,7 +209,7 @@ def attempts_of(things, size, most):
             raise torch.OutOfMemoryError("CUDA out of memory.")
         done.extend(part)
 
-    torch_memory.in_batches(things, size, work)
+    torch_batch.in_batches(things, size, work)
     assert done == things
     return attempts
 

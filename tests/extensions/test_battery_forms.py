@@ -6,7 +6,7 @@ import pytest
 from icqf import ICQF, InputError
 from icqf.datasets import make_battery
 from icqf.extensions import MetaICQF, reduced_battery, search_forms, shortform
-from icqf.extensions.battery_forms import MetaRecovery
+from icqf.extensions.short_forms import MetaRecovery
 
 
 @pytest.fixture(scope="module")

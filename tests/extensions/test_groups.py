@@ -11,7 +11,7 @@ from icqf import ICQF, InputError
 from icqf.data import Questionnaire
 from icqf.datasets import load_bfi, load_demo
 from icqf.extensions import invariance
-from icqf.extensions.contrasts import Contrasts, as_long, level_of
+from icqf.extensions.groups import Contrasts, as_long, level_of
 
 GOLDEN = Path(__file__).parent / "golden"
 QUICK = {"n_permutations": 19, "n_resamples": 4}

@@ -14,7 +14,7 @@ from icqf.datasets import make_longitudinal
 from icqf.engines.choice import run
 from icqf.errors import InputError, InputWarning
 from icqf.extensions import LongitudinalICQF, LongitudinalICQFCV
-from icqf.extensions.visit_problem import arrange
+from icqf.extensions.visits import arrange
 from icqf.io.modelfile import StoredModel, write_model
 from icqf.resampling.hidden import HeldOut
 from icqf.resampling.matching import aligned

@@ -9,8 +9,7 @@ import pytest
 from icqf import ICQF, InputError
 from icqf.datasets import load_demo, make_cohort, make_synthetic
 from icqf.extensions import reduced_model, search_forms, shortform
-from icqf.extensions.forms import correlation_by_row
-from icqf.extensions.recoveries import ModelRecovery, divided, top_loading
+from icqf.extensions.short_forms import ModelRecovery, correlation_by_row, divided, top_loading
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from icqf import ICQF
 from icqf.core.observations import Observations
 from icqf.core.problem import Problem
 from icqf.errors import InputError
-from icqf.resampling.dealing import strata_of
+from icqf.resampling.assignment import strata_of
 from icqf.resampling.folds import folds_of, halves_of, make_folds
 
 

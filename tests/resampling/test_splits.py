@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from icqf.datasets import make_cohort
 from icqf.errors import InputError
-from icqf.resampling.dealing import deal_in_proportion
+from icqf.resampling.assignment import deal_in_proportion
 from icqf.resampling.splits import make_splits
 
 SIZES = (0.8, 0.6, 0.4, 0.2, 1.0)

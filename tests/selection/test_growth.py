@@ -10,8 +10,7 @@ from icqf.core.start import Starts
 from icqf.datasets import make_synthetic
 from icqf.engines.choice import run
 from icqf.resampling.folds import make_folds
-from icqf.selection.growth import Growth
-from icqf.selection.search import Plan, Task, run_task
+from icqf.selection.search import Growth, Plan, Task, run_task
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from icqf.datasets import make_synthetic
 from icqf.errors import InputError
 from icqf.selection import run as running
-from icqf.selection.journal import SearchJournal as Journal
+from icqf.selection.search import SearchJournal as Journal
 from icqf.selection.search import Trial, packed_squares
 from searches import search_for
 
@@ -222,7 +222,7 @@ def test_a_disk_that_is_full_when_lines_are_made_sure(tmp_path, whole, monkeypat
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr("icqf.selection.journal.os.fsync", fsync)
+        patch.setattr("icqf.selection.search.os.fsync", fsync)
         with pytest.raises(InputError, match=r"could not be written \(No space left on device\).*make room"):
             search(path).fit(ANSWERS)
     assert path.read_bytes().count(b"\n") >= 1 + 4  # the header and the first fold
@@ -233,7 +233,7 @@ def test_a_disk_that_is_full_from_the_start(tmp_path, monkeypatch):
     def fsync(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("icqf.selection.journal.os.fsync", fsync)
+    monkeypatch.setattr("icqf.selection.search.os.fsync", fsync)
     with pytest.raises(InputError, match=r"journal cannot be created \(No space left on device\)"):
         search(tmp_path / "journal").fit(ANSWERS)
 

@@ -11,15 +11,35 @@ Lagrangian ½σ max(0, Λ/σ + R − b)², its curvature included; all others sh
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from icqf.core.observations import Block
 from icqf.core.problem import Array, Terms, half_square, half_square_of_products
-from icqf.core.sums import LARGEST, Adding
+
+_HOW = "how"
+
+
+LARGEST: dict[str, Any] = {_HOW: np.maximum}  # metadata of a field of which the larger value is kept
+SMALLEST: dict[str, Any] = {_HOW: np.minimum}
+
+
+class Adding:
+    """A dataclass whose instances add with ``+``, field by field; a field that is None adds nothing."""
+
+    def __add__(self, other: Self) -> Self:
+        together = {}
+        for each in fields(self):  # type: ignore[arg-type]
+            mine, theirs = getattr(self, each.name), getattr(other, each.name)
+            if mine is None or theirs is None:
+                together[each.name] = theirs if mine is None else mine
+            else:
+                together[each.name] = each.metadata.get(_HOW, np.add)(mine, theirs)
+        return type(self)(**together)
+
 
 _NONE = np.zeros(0, dtype=np.intp)
 SCORE_SWEEPS = 1

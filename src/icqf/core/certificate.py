@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from icqf.core.block_step import LARGEST, SMALLEST, Adding
 from icqf.core.observations import Block
 from icqf.core.penalties import Penalty
 from icqf.core.problem import Array, Problem, Terms, half_square
 from icqf.core.result import Certificate, Fit
 from icqf.core.rows import Held, Rows
-from icqf.core.sums import LARGEST, SMALLEST, Adding
 
 _NO_VARIANCE = 1e-11  # of an item's sum of squares: what rounding may leave of an item that does not vary
 _AT_A_TIME = 32  # coordinates whose limit is worked out together at first,

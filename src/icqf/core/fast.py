@@ -17,9 +17,16 @@ from icqf.core.block_step import (
     unpack,
     updated_multipliers,
 )
-from icqf.core.exact_moves import balance, share_with_intercept
 from icqf.core.observations import Block
-from icqf.core.pace import EXACT_MOVES_EVERY, LOADING_SWEEPS, MOMENTUM_CAP, next_momentum, turns_back
+from icqf.core.pace import (
+    EXACT_MOVES_EVERY,
+    LOADING_SWEEPS,
+    MOMENTUM_CAP,
+    balance,
+    next_momentum,
+    share_with_intercept,
+    turns_back,
+)
 from icqf.core.problem import Array, Problem, Terms
 from icqf.core.result import Factors, Move, Trace
 from icqf.core.rows import Held, InTurn, Pass, Rescale, Rows

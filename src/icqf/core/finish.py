@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from icqf.core.block_step import LARGEST, Adding
 from icqf.core.certificate import examine
-from icqf.core.exact_moves import share_with_intercept
 from icqf.core.observations import Block
+from icqf.core.pace import share_with_intercept
 from icqf.core.problem import Array, Problem, Terms
 from icqf.core.result import Certificate, Factorization, Factors, Fit, Trace
 from icqf.core.rows import Held, Rows, RowsHere
 from icqf.core.scores import scores_of_block
-from icqf.core.sums import LARGEST, Adding
 
 LOADING_BITS = 20  # of every loading, six digits: more say nothing about the factors
 

@@ -7,11 +7,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from icqf.core.block_step import Adding
 from icqf.core.observations import Block
 from icqf.core.problem import Array, Problem
 from icqf.core.result import Factors
 from icqf.core.rows import Held, Rows, RowsHere
-from icqf.core.sums import Adding
 from icqf.core.sweeps import cd_sweeps
 
 _VECTORS_AT_A_TIME = 8

@@ -21,8 +21,7 @@ except ImportError as error:
         remedy=Advice("Install it with pip install 'icqf[gpu]', or use {engine=}.", engine="local"),
     ) from error
 
-from icqf.engines.torch_batch import kind, obstacle, packed, packed_starts, room
-from icqf.engines.torch_memory import device, in_batches, memory
+from icqf.engines.torch_batch import device, in_batches, kind, memory, obstacle, packed, packed_starts, room
 
 Pair = tuple[Problem, Factors]
 _KEPT = 10  # (k, n) numbers that one problem needs while it is iterated

@@ -18,9 +18,18 @@ from icqf.core.problem import Problem
 from icqf.core.start import REACH, SETTLE_SWEEPS
 from icqf.core.sweeps import cd_sweeps
 from icqf.engines.base import Judge, Judged
-from icqf.engines.torch_batch import Array, ProblemBatch, Tensor, kind, obstacle, packed, room
+from icqf.engines.torch_batch import (
+    Array,
+    ProblemBatch,
+    Tensor,
+    in_batches,
+    kind,
+    memory,
+    obstacle,
+    packed,
+    room,
+)
 from icqf.engines.torch_kernels import KernelCourse
-from icqf.engines.torch_memory import in_batches, memory
 
 _TABLES_AT_A_TIME = 2**31  # bytes of predicted answers that are judged together
 _KEPT = 6  # (k, n) numbers that a fit needs on the device

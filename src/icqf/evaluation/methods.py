@@ -17,7 +17,7 @@ from icqf.data.parameters import BETAS
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError, counted, did_you_mean, listed
 from icqf.models.icqf import ICQF
-from icqf.selection.estimator import ICQFCV
+from icqf.selection.icqfcv import ICQFCV
 
 Array = NDArray[Any]
 FACTORS = tuple(range(2, 17))

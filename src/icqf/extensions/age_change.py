@@ -16,7 +16,7 @@ from icqf.core.problem import Problem
 from icqf.core.result import Factors
 from icqf.engines.choice import run
 from icqf.errors import InputError, counted, shown_p
-from icqf.extensions.visit_observations import VisitObservations
+from icqf.extensions.visits import VisitObservations
 from icqf.jobs.parallel import Progress, run_all
 from icqf.resampling import tolerances
 from icqf.resampling.bootstrap import bootstrap
@@ -24,7 +24,7 @@ from icqf.resampling.matching import aligned
 
 if TYPE_CHECKING:
     from icqf.extensions.longitudinal import LongitudinalICQF
-    from icqf.extensions.visit_problem import VisitStatement
+    from icqf.extensions.visits import VisitStatement
 
 Array = NDArray[Any]
 LEVEL = 0.05

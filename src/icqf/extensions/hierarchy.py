@@ -20,15 +20,14 @@ from icqf.data.battery import Battery
 from icqf.data.parameters import check_parameter
 from icqf.engines.choice import run
 from icqf.errors import InputError
-from icqf.extensions.fitted_meta import scores_questionnaire
-from icqf.extensions.meta import MetaICQF
+from icqf.extensions.meta import MetaICQF, scores_questionnaire
 from icqf.jobs.parallel import Progress, run_all
 from icqf.models.icqf import ICQF
 from icqf.models.statement import StatedProblem
 from icqf.resampling import tolerances
 from icqf.resampling.folds import folds_of
 from icqf.resampling.hidden import HeldOut, HiddenError
-from icqf.selection.estimator import ICQFCV
+from icqf.selection.icqfcv import ICQFCV
 
 Array = NDArray[Any]
 Hide = Literal["answers", "instruments"]

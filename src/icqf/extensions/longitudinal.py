@@ -1,36 +1,180 @@
-"""LongitudinalICQF: one score vector per participant, and loadings that change with age."""
+"""LongitudinalICQF and its search: one score vector per participant, loadings that change with age."""
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from itertools import pairwise
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from icqf.core.problem import Problem
 from icqf.core.result import Factorization
+from icqf.data.confounds import ConfoundEncoder
 from icqf.data.disclosure import SMALLEST_CATEGORY
 from icqf.data.parameters import check_parameter, check_parameters, parameter_error
+from icqf.data.questionnaire import StoredCodebook
 from icqf.data.validate import check_ranges, warn_of_empty_rows
-from icqf.data.visits import VisitTable
+from icqf.data.visits import AgeBins, VisitTable
 from icqf.engines.base import Callback
 from icqf.errors import InputError, counted, did_you_mean, listed
 from icqf.extensions.age_change import AgeChanges, age_changes, course_table, interval_table
-from icqf.extensions.fitted_visits import FittedVisits
 from icqf.extensions.smoothness import smoothed
-from icqf.extensions.visit_file import KIND, described_visits, rebuilt_visits
-from icqf.extensions.visit_problem import Visits, VisitStatement, arrange, visits_observed
+from icqf.extensions.visits import Visits, VisitStatement, arrange, column_names, visits_observed
 from icqf.io.modelfile import StoredModel, damage_refused, read_model, write_model
+from icqf.jobs.parallel import Progress, run_all
 from icqf.models.icqf import ICQF, warned_if_empty
+from icqf.models.persistence import described, rebuild, refuse_other_words
 from icqf.models.statement import Learned, problem_of, state
+from icqf.resampling import tolerances
+from icqf.resampling.folds import folds_of
+from icqf.selection.rules import choose, error_table
+from icqf.selection.run import first_candidates, suggested_count
+from icqf.selection.search import COLUMNS, Plan, Task, run_task
+
+Model = TypeVar("Model", bound="LongitudinalICQF")
+
+
+KIND = "longitudinal"
+_SETTINGS = ("participant", "age", "confounds", "binning", "within_bin", "smoothness", "weigh_nonresponse")
+_SHARED = (
+    *("beta", "confound_ranges", "intercept", "n_init", "tol", "max_iter", "dtype"),
+    *("missing_confounds", "smallest_category"),
+)
+
+
+def is_longitudinal(path: str | os.PathLike[str]) -> bool:
+    """Return whether a model file holds a model of repeated visits."""
+    return KIND in read_model(path).header
+
+
+def described_visits(model: LongitudinalICQF) -> StoredModel:
+    """The description of a fitted model; see `LongitudinalICQF.describe`."""
+    stored = model.model_.describe()
+    own = {name: getattr(model, name) for name in _SETTINGS} | {
+        "confounds": list(model.confounds),
+        "bins": asdict(model.bins_),
+        "items": model.items_,
+        "gaps": model.gaps_.to_dict("list"),
+    }
+    header = {**stored.header, KIND: json.loads(json.dumps(own))}
+    return StoredModel(header, stored.arrays, described(model, model.codebook_))
+
+
+def rebuilt_visits(kind: type[Model], stored: StoredModel) -> Model:
+    """The fitted model that `described_visits` described; errors of all kinds for what makes no sense."""
+    own = stored.header[KIND]
+    header = {name: value for name, value in stored.header.items() if name != KIND}
+    inner = rebuild(ICQF, StoredModel(header, stored.arrays))
+    bins = AgeBins(**{name: tuple(values) for name, values in own["bins"].items()})
+    items = [str(item) for item in own["items"]]
+    ends = inner.item_range_.to_numpy()[: len(items)]
+    weight = inner.item_weight
+    model = kind(
+        inner.n_components,
+        **{name: own[name] for name in _SETTINGS},
+        **{name: getattr(inner, name) for name in _SHARED},
+        item_range=pd.DataFrame(ends, index=items, columns=["min", "max"]),
+        item_weight=weight if isinstance(weight, str | None) else weight[: len(items)],
+        bins=list(bins.visits or bins.edges),
+    )
+    model.model_, model.bins_, model.items_, model.codebook_ = inner, bins, items, stored.codebook
+    model.gaps_ = pd.DataFrame(own["gaps"], index=pd.Index(bins.labels, name="bin"))
+    check_parameter("smoothness", model.smoothness)
+    for name in ("binning", "within_bin", "weigh_nonresponse"):
+        check_parameter(name, getattr(model, name))
+    names = (model.participant, model.age, *model.confounds)
+    right = all(isinstance(name, str) for name in names)
+    right &= list(inner.item_range_.index) == column_names(items, bins)
+    right &= len(bins.places) == len(bins) >= 2 and len(bins) in (len(bins.visits), len(bins.edges) - 1)
+    right &= _numbers(bins.places) and _numbers(bins.edges)
+    right &= all(lower < upper for lower, upper in pairwise(bins.edges))
+    right &= all(isinstance(text, str) for text in (*bins.labels, *bins.visits))
+    right &= all(isinstance(count, int) and count >= 0 for counts in own["gaps"].values() for count in counts)
+    if not right:
+        raise ValueError("its description of visits is not valid")
+    refuse_other_words(described_visits(model), stored)
+    return model
+
+
+def _numbers(ages: tuple[float, ...]) -> bool:
+    return all(isinstance(age, (int, float)) and math.isfinite(age) for age in ages)
+
 
 Array = NDArray[Any]
+
+
+class FittedVisits(BaseEstimator):
+    """The side of `LongitudinalICQF` that is looked at after `fit`; see there."""
+
+    model_: ICQF
+    bins_: AgeBins
+    items_: list[str]
+    gaps_: pd.DataFrame
+    codebook_: StoredCodebook
+
+    @property
+    def loadings_by_age_(self) -> Array:
+        """Loadings (items, k, bins)."""
+        check_is_fitted(self, "model_")
+        shape = (len(self.model_.components_), len(self.bins_), len(self.items_))
+        return np.ascontiguousarray(self.model_.components_.reshape(shape).transpose(2, 0, 1))
+
+    @property
+    def loadings_(self) -> pd.DataFrame:
+        """Loadings (items × bins, k), indexed by item and bin."""
+        return self._by_item(self.loadings_by_age_, list(self.get_feature_names_out()))
+
+    @property
+    def focus_(self) -> pd.DataFrame:
+        """How much of each factor's squared loadings (as shares of the ranges) lies in each bin (k, bins).
+
+        A factor that lies in one bin tells how participants were at that time, not something that lasts.
+        """
+        span = np.ptp(self.item_range_.to_numpy(), axis=1)[:, None, None]
+        squares = ((self.loadings_by_age_ / span) ** 2).sum(axis=0)
+        shares = squares / np.maximum(squares.sum(axis=1, keepdims=True), 1e-300)
+        return pd.DataFrame(shares, index=self.get_feature_names_out(), columns=list(self.bins_.labels))
+
+    @property
+    def confound_loadings_(self) -> pd.DataFrame:
+        """Loadings of the confounds (items × bins, c), indexed by item and bin."""
+        check_is_fitted(self, "model_")
+        own = self.model_.confound_components_
+        cube = own.reshape(len(own), len(self.bins_), len(self.items_)).transpose(2, 0, 1)
+        return self._by_item(cube, self.model_.confound_names_)
+
+    def _by_item(self, cube: Array, columns: list[str]) -> pd.DataFrame:
+        index = pd.MultiIndex.from_product([self.items_, self.bins_.labels], names=["item", "bin"])
+        return pd.DataFrame(cube.transpose(0, 2, 1).reshape(len(index), -1), index=index, columns=columns)
+
+    @property
+    def item_range_(self) -> pd.DataFrame:
+        """Lowest and highest answer of each item."""
+        check_is_fitted(self, "model_")
+        ends = self.model_.item_range_.to_numpy()[: len(self.items_)]
+        return pd.DataFrame(ends, index=pd.Index(self.items_, name="item"), columns=["min", "max"])
+
+    @property
+    def confound_encoder_(self) -> ConfoundEncoder:
+        """How confounds become columns between 0 and 1."""
+        check_is_fitted(self, "model_")
+        return self.model_.confound_encoder_
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """The factors' names: factor1, factor2, …"""
+        check_is_fitted(self, "model_")
+        return self.model_.get_feature_names_out()
 
 
 class LongitudinalICQF(FittedVisits):
@@ -45,7 +189,7 @@ class LongitudinalICQF(FittedVisits):
     over factors and confounds r (the intercept, each age's usual answer, is free), which draws an item's
     loadings in neighbouring bins together: with β₂ = 0 every bin stands by itself, and a large β₂ makes one
     loading of all. `LongitudinalICQFCV` chooses it. The table participants × bins × items is never made where
-    it is large (see `icqf.extensions.visit_observations`): memory grows with the answers given.
+    it is large (see `icqf.extensions.visits`): memory grows with the answers given.
 
     Parameters
     ----------
@@ -408,3 +552,203 @@ smallest_category, random_state, callback
             )
         with damage_refused(path):
             return rebuilt_visits(cls, stored)
+
+
+BETAS = (0.01, 0.1, 0.5)
+SMOOTHNESS = (0.0, 1.0, 10.0, 100.0, 1000.0)
+
+
+class LongitudinalICQFCV(BaseEstimator):
+    """`LongitudinalICQF` with the number of factors, β and the smoothness β₂ chosen together.
+
+    Blocks of participants × (bin, item) columns are hidden in turn, as `ICQFCV` does it, and every candidate
+    is judged by how well it predicts them. What is hidden is a whole answer (the mean of several visits of
+    one participant in one bin is one), and nothing of it reaches the fit: not the start, which comes from
+    pooled answers, nor a range that is not declared.
+
+    Parameters
+    ----------
+    estimator : LongitudinalICQF, optional
+        The model to choose for, with all settings that are not chosen.
+    n_components : "auto", sequence of int, or int
+        The numbers of factors to try; "auto" tries those up to four more than parallel analysis of the
+        participants' mean answers suggests.
+    betas, smoothness : sequence of float
+        The penalties to try. A smoothness of 0 lets every bin stand by itself; the strongest leaves hardly
+        any change with age.
+    n_splits, n_repeats : int
+        Folds, and how often they are drawn.
+    rule : {"min", "one_se"}
+        As for `ICQFCV`.
+    search_tol : float
+        Tolerance of the fits that are compared.
+    n_jobs, checkpoint, callback, random_state
+        As for `ICQFCV`.
+
+    Attributes
+    ----------
+    best_estimator_ : LongitudinalICQF
+    n_components_, beta_, smoothness_ : int, float, float
+    cv_results_ : DataFrame
+        One row per fit, as of `ICQFCV`, with its smoothness.
+    errors_ : DataFrame
+        Mean error and standard error of each candidate.
+
+    Examples
+    --------
+    >>> from icqf.extensions import LongitudinalICQF, LongitudinalICQFCV
+    >>> from icqf.datasets import make_longitudinal
+    >>> visits = make_longitudinal(n=80, n_items=9, n_bins=3, k=2, random_state=0).visits
+    >>> search = LongitudinalICQFCV(
+    ...     LongitudinalICQF(item_range=(0, 4)), n_components=[1, 2], betas=[0.1], smoothness=[1, 1000]
+    ... ).fit(visits)
+    >>> search.n_components_
+    2
+    """
+
+    def __init__(
+        self,
+        estimator: LongitudinalICQF | None = None,
+        *,
+        n_components: Literal["auto"] | Sequence[int] | int = "auto",
+        betas: Sequence[float] = BETAS,
+        smoothness: Sequence[float] = SMOOTHNESS,
+        n_splits: int = 5,
+        n_repeats: int = 1,
+        rule: Literal["min", "one_se"] = "min",
+        search_tol: float = tolerances.SEARCH,
+        n_jobs: int | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        callback: Callable[[Progress], object] | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.n_components = n_components
+        self.betas = betas
+        self.smoothness = smoothness
+        self.n_splits = n_splits
+        self.n_repeats = n_repeats
+        self.rule = rule
+        self.search_tol = search_tol
+        self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
+        self.callback = callback
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> LongitudinalICQFCV:
+        """Choose, and fit with the choice; X as for `LongitudinalICQF.fit`."""
+        self._search(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> pd.DataFrame:
+        """Choose, fit, and return the participants' scores (n, k)."""
+        statement, found = self._search(X)
+        return self.best_estimator_.scores_of_fit(statement, found)
+
+    def transform(self, X: Any) -> pd.DataFrame:
+        """Scores of the participants of these visits by the chosen model."""
+        return self.best_estimator_.transform(X)
+
+    def _search(self, X: Any) -> tuple[VisitStatement, Factorization]:
+        self._check()
+        model = LongitudinalICQF() if self.estimator is None else clone(self.estimator)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        statement = model.state(X)
+        plans = self._plans(model, statement, seed)
+        jobs = {
+            f"fold {repeat}.{fold}, {k} factors, smoothness {smoothness:g}": (
+                plan,
+                Task(((repeat, fold),), (k,)),
+                smoothness,
+            )
+            for smoothness, plan in plans.items()
+            for k in self._numbers(statement, seed)
+            for repeat, fold in plan.every_fold
+        }
+        found = run_all(
+            jobs,
+            _trials,
+            n_jobs=self.n_jobs,
+            checkpoint=self.checkpoint,
+            callback=self.callback,
+        )
+        self.cv_results_ = pd.DataFrame([trial for result in found.values() for trial in result["trials"]])
+        self.errors_ = pd.concat(
+            [
+                error_table(part).assign(smoothness=value)
+                for value, part in self.cv_results_.groupby("smoothness")
+            ],
+            ignore_index=True,
+        )
+        best = self.errors_.loc[self.errors_.groupby(["n_components", "beta"])["error"].idxmin()]
+        best = best.sort_values(["n_components", "beta"], ignore_index=True)
+        self.n_components_, self.beta_ = choose(best, self.rule)
+        chosen = best[(best["n_components"] == self.n_components_) & (best["beta"] == self.beta_)]
+        self.smoothness_ = float(chosen["smoothness"].iloc[0])
+        model.set_params(n_components=self.n_components_, beta=self.beta_, smoothness=self.smoothness_)
+        solved = model.solve(statement)
+        self.best_estimator_ = model.keep(statement, solved)
+        return statement, solved
+
+    def _check(self) -> None:
+        for name in ("n_splits", "n_repeats"):
+            check_parameter(name, getattr(self, name))
+        if self.rule not in ("min", "one_se"):
+            raise parameter_error("rule", f"={self.rule!r} is not known here; choose 'min' or 'one_se'.")
+        for name, values, one in (
+            ("betas", self.betas, "beta"),
+            ("smoothness", self.smoothness, "smoothness"),
+        ):
+            if isinstance(values, str) or not np.size(values):
+                raise parameter_error(name, " must hold at least one number.", value=values)
+            for value in np.atleast_1d(values).tolist():
+                check_parameter(one, value)
+        if self.checkpoint is not None and self.random_state is None:
+            raise InputError(
+                "With a checkpoint, give a random_state, such as 0, so that folds are the same again."
+            )
+
+    def _plans(self, model: LongitudinalICQF, statement: VisitStatement, seed: int) -> dict[float, Plan]:
+        """What is tried with each smoothness, all on the same folds."""
+        problem = statement.problem.with_beta(0.0)
+        folds = tuple(
+            folds_of(problem, n_splits=self.n_splits, rng=np.random.default_rng([seed, 0, repeat]))
+            for repeat in range(self.n_repeats)
+        )
+        betas = tuple(sorted({float(beta) for beta in np.atleast_1d(self.betas)}))
+        return {
+            value: Plan(
+                smoothed(problem, value),
+                folds,
+                betas,
+                "nndsvd",
+                self.search_tol,
+                model.max_iter,
+                seed=seed,
+                given=statement.stated.given,
+            )
+            for value in sorted({float(value) for value in np.atleast_1d(self.smoothness)})
+        }
+
+    def _numbers(self, statement: VisitStatement, seed: int) -> list[int]:
+        pooled = statement.problem.pooled()
+        if isinstance(self.n_components, str):
+            return first_candidates(pooled, suggested_count(pooled, seed))
+        numbers = sorted({int(k) for k in np.atleast_1d(self.n_components)})
+        highest = min(pooled.n, pooled.m)
+        if not numbers or numbers[0] < 1 or numbers[-1] > highest:
+            raise parameter_error(
+                "n_components",
+                f"={', '.join(map(str, numbers))} cannot be tried: each must lie between 1 and {highest}.",
+                value=numbers,
+            )
+        return numbers
+
+
+def _trials(plan: Plan, task: Task, smoothness: float) -> dict[str, Any]:
+    trials = run_task(plan, task)
+    return {
+        "trials": [
+            {"smoothness": smoothness, **{name: getattr(trial, name) for name in COLUMNS}} for trial in trials
+        ]
+    }

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icqf.core.scaling import scale_of
+from icqf.core.problem import scale_of
 from icqf.data.questionnaire import match_names
 from icqf.io.modelfile import StoredModel
 from icqf.models.base import FittedModel

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 import pandas as pd
 
+from icqf.core.problem import scale_of
 from icqf.core.result import Certificate, StartResult
-from icqf.core.scaling import scale_of
 from icqf.core.start import NAMES
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.parameters import check_parameters

@@ -21,9 +21,9 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from icqf.core.block_step import Adding
 from icqf.core.observations import Observations, is_small
 from icqf.core.rows import total
-from icqf.core.sums import Adding
 from icqf.data.disclosure import in_few_cells
 from icqf.data.questionnaire import Questionnaire, StoredCodebook
 from icqf.data.tables import AnswersInParts, as_pandas
@@ -37,7 +37,7 @@ from icqf.data.validate import (
     working_matrix,
 )
 from icqf.engines.choice import engine_of
-from icqf.engines.chunks import MOST_CHUNKS, Elsewhere, keep_memory, one_blas_thread
+from icqf.engines.dask import MOST_CHUNKS, Elsewhere, keep_memory, one_blas_thread
 from icqf.errors import InputError
 from icqf.models.statement import (
     Array,

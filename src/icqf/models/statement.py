@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from icqf.core.block_step import Adding
 from icqf.core.observations import Observations
 from icqf.core.penalties import PENALTIES
-from icqf.core.problem import Bounds, Problem
-from icqf.core.scaling import weighed
-from icqf.core.sums import Adding
+from icqf.core.problem import Bounds, Problem, weighed
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.disclosure import (
     INTERCEPT,

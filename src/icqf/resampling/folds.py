@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from icqf.core.problem import Problem
 from icqf.errors import InputError
-from icqf.resampling.dealing import deal_evenly, deal_groups, strata_of
+from icqf.resampling.assignment import deal_evenly, deal_groups, strata_of
 
 Array = NDArray[Any]
 

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icqf.core.problem import Problem
+from icqf.core.problem import Problem, weighed_anew
 from icqf.core.result import Factors
-from icqf.core.scaling import weighed_anew
 from icqf.core.start import Starts, item_means
 from icqf.engines.base import Engine, Judge
 from icqf.engines.choice import engine_of, run

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from icqf.data.parameters import parameter_error
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError, counted
-from icqf.resampling.dealing import BANDS, bands, deal_in_proportion
+from icqf.resampling.assignment import BANDS, bands, deal_in_proportion
 
 Array = NDArray[Any]
 HELD_OUT = 0.2

@@ -1,1 +1,1 @@
-from .estimator import ICQFCV as ICQFCV
+from .icqfcv import ICQFCV as ICQFCV

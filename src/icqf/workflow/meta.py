@@ -26,7 +26,7 @@ from icqf.jobs.parallel import Progress
 from icqf.models.icqf import ICQF
 from icqf.report.document import write_document
 from icqf.report.meta import meta_page
-from icqf.selection.estimator import ICQFCV
+from icqf.selection.icqfcv import ICQFCV
 from icqf.workflow.account import anonymous, run_account
 from icqf.workflow.battery import InstrumentFile, find_instruments
 from icqf.workflow.fit import model_of, said, searcher

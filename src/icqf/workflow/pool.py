@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 
 from icqf import __version__
 from icqf.errors import InputError, counted, shown_share
-from icqf.extensions.pooling import COUNTERPART, TRIMMED, Pooled, pool
-from icqf.extensions.site_models import alike
+from icqf.extensions.pooling import COUNTERPART, TRIMMED, Pooled, alike, pool
 from icqf.io.write import write_table
 from icqf.models.icqf import ICQF
 from icqf.plotting.style import correlation_cells, factor_names

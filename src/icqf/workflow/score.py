@@ -19,8 +19,7 @@ from threadpoolctl import threadpool_limits
 from icqf.data.parameters import Visit, parameter_error
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.errors import InputError
-from icqf.extensions.longitudinal import LongitudinalICQF
-from icqf.extensions.visit_file import is_longitudinal
+from icqf.extensions.longitudinal import LongitudinalICQF, is_longitudinal
 from icqf.io.codebook import read_codebook
 from icqf.io.readers.confounds import as_the_model_knows
 from icqf.io.readers.files import read_table

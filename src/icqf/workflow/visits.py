@@ -19,8 +19,7 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.data.study import Study
 from icqf.errors import Advice, InputError, did_you_mean, listed
 from icqf.extensions.age_change import AgeChanges, age_changes
-from icqf.extensions.longitudinal import LongitudinalICQF
-from icqf.extensions.longitudinal_search import BETAS, SMOOTHNESS, LongitudinalICQFCV
+from icqf.extensions.longitudinal import BETAS, SMOOTHNESS, LongitudinalICQF, LongitudinalICQFCV
 from icqf.io.readers.questionnaires import assemble
 from icqf.io.readers.tables import Table, require_column
 from icqf.io.readers.visits import visit_columns

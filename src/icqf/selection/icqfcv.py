@@ -31,11 +31,9 @@ from icqf.models.multistart import in_memory
 from icqf.models.stability import N_RESAMPLES
 from icqf.models.statement import StatedProblem
 from icqf.resampling import tolerances
-from icqf.resampling.dealing import units_of
+from icqf.resampling.assignment import units_of
 from icqf.resampling.folds import folds_of, halves_of
 from icqf.resampling.halves import stability_curve
-from icqf.selection.journal import SearchJournal
-from icqf.selection.replicable import replicable_curve
 from icqf.selection.rules import (
     RULES,
     Choice,
@@ -47,8 +45,8 @@ from icqf.selection.rules import (
     error_table,
     resampled_choice,
 )
-from icqf.selection.run import as_table, first_candidates, run_search, suggested_count
-from icqf.selection.search import Plan, hidden_fit_of
+from icqf.selection.run import as_table, first_candidates, replicable_curve, run_search, suggested_count
+from icqf.selection.search import Plan, SearchJournal, hidden_fit_of
 
 Array = NDArray[Any]
 FEWEST = 30  # participants; below, chance decides which candidate predicts best
