@@ -19,8 +19,8 @@ import numpy as np
 import pandas as pd
 
 from _measure import heading, report, run_script
+from icqf.workflow.check import check_study
 from icqf.workflow.options import StudyOptions
-from icqf.workflow.read import check_study
 
 PARTICIPANTS, ITEMS = 40_000, 100
 LIMIT = 3.0

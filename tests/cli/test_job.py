@@ -3,7 +3,8 @@
 import pytest
 
 from icqf.cli.program import COMMANDS
-from icqf.workflow.options import LongitudinalOptions, StudyOptions, options_in
+from icqf.data.settings import options_in
+from icqf.workflow.options import LongitudinalOptions, StudyOptions
 
 GROUP = ("out", "force", "resume", "dry_run", "progress", "quiet")
 LONG = ("fit", "select", "meta", "batch", "longitudinal", "invariance", "plan", "stability", "diagnosis")

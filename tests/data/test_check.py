@@ -10,7 +10,7 @@ from icqf.data.check import check as check_draft
 from icqf.data.questionnaire import Item
 from icqf.datasets import demo_paths, load_demo
 from icqf.io import read_codebook
-from icqf.workflow.read import check_table as check
+from icqf.workflow.check import check_table as check
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from icqf.data.check import Overview, unsaid, width_sentence
 from icqf.data.questionnaire import Draft, Item
 from icqf.io import Table
-from icqf.io.readers.questionnaires import assemble
+from icqf.io.readers.questionnaires import study_table
 from icqf.screening.columns import REASONS
 
 N = 60
@@ -27,7 +27,7 @@ def table():
 
 
 def test_everything_is_said(table):
-    draft = assemble(table, confounds=["age"], reverse=["q3"])
+    draft = study_table(table, confounds=["age"], reverse=["q3"]).draft()
     overview = Overview.of(draft, n_rows=N + 2)
     lines = overview.lines
     assert lines == (
@@ -54,7 +54,7 @@ def test_everything_is_said(table):
 def test_who_declared_a_range_and_who_reversed(table):
     items = [Item("q1", min=0, max=3, reverse=True), Item("q2", min=0, max=3), Item("q3")]
     described = Table(**{**vars(table), "items": (Item("q3", min=0, max=4, labels=((0.0, "no"),)),)})
-    overview = Overview.of(assemble(described, codebook=[*items, Item("q4")], reverse=["q2"]))
+    overview = Overview.of(study_table(described, codebook=[*items, Item("q4")], reverse=["q2"]).draft())
     assert [(each.source, each.items) for each in overview.ranges] == [
         ("codebook", ("q1", "q2")),
         ("file", ("q3",)),
@@ -70,7 +70,7 @@ def test_items_reversed_by_the_assistant_are_told_from_others():
 
 
 def test_plain_values_name_no_participant_and_no_answer(table):
-    draft = assemble(table, confounds=["age"])
+    draft = study_table(table, confounds=["age"]).draft()
     plain = Overview.of(draft, n_rows=N).to_dict()
     text = json.dumps(plain) + str(Overview.of(draft))
     assert "SECRET" not in text and "private" not in text
@@ -80,7 +80,7 @@ def test_plain_values_name_no_participant_and_no_answer(table):
 
 
 def test_notes_are_not_said_twice(table):
-    draft = assemble(table, confounds=["age"], missing_codes=[2])
+    draft = study_table(table, confounds=["age"], missing_codes=[2]).draft()
     rest = unsaid(draft.notes, Overview.of(draft))
     assert len(rest) < len(draft.notes)
     assert any("2 was read as missing" in note for note in rest)

@@ -5,8 +5,8 @@ import pytest
 
 from hostile import inputs
 from hostile.tally import Memory
+from icqf.workflow.check import check_study
 from icqf.workflow.options import StudyOptions
-from icqf.workflow.read import check_study
 
 SEED = 11
 

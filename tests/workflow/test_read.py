@@ -6,7 +6,7 @@ import pytest
 
 from icqf.data.tables import as_pandas
 from icqf.io import write_table
-from icqf.workflow.read import check_table
+from icqf.workflow.check import check_table
 
 
 def test_polars_tables_are_checked_and_written(tmp_path):

@@ -20,9 +20,10 @@ from icqf.errors import InputError
 from icqf.io.atomic import write_bytes
 from icqf.io.codebook import format_codebook
 from icqf.io.entries import item_of
+from icqf.io.study_files import FILES
 from icqf.screening.ranges import number
-from icqf.workflow.look import StudyLook
-from icqf.workflow.options import FILES, StudyOptions
+from icqf.workflow.check import StudyLook
+from icqf.workflow.options import StudyOptions
 from icqf.workflow.remedies import Remedy, remedies_of, reversing_all
 
 ROWS = 60  # of the codebook on one page

@@ -10,8 +10,9 @@ from icqf.app import process
 from icqf.app.pages import Asked, command, in_words, of_run, page, shown, to
 from icqf.app.runs import Run
 from icqf.data.parameters import PARAMETERS, Flag, Kind, OneOf
+from icqf.data.settings import options_in
 from icqf.errors import InputError
-from icqf.workflow.options import StudyOptions, options_in
+from icqf.workflow.options import StudyOptions
 
 # The options of the form, in its order; those of the second list are folded.
 USUAL = ("n_components", "beta")

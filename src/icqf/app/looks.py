@@ -13,7 +13,8 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from icqf.app.runs import Run
-from icqf.workflow.options import FILES, StudyOptions
+from icqf.io.study_files import FILES
+from icqf.workflow.options import StudyOptions
 
 Result = TypeVar("Result")
 PATIENCE = 0.2  # seconds for which a page waits before it says what it waits for
@@ -77,7 +78,7 @@ class Desk:
         return self._looks[key]
 
     def _make(self, look: Look, options: StudyOptions) -> None:
-        from icqf.workflow.look import look_at_study
+        from icqf.workflow.check import look_at_study
 
         def tell(words: str) -> None:
             look.words = words

@@ -13,7 +13,8 @@ from icqf.app.pages import Asked, of_run, page, shown, to
 from icqf.app.runs import Run, Runs
 from icqf.errors import InputError
 from icqf.io.formats import READERS
-from icqf.workflow.options import FILES, StudyOptions
+from icqf.io.study_files import FILES
+from icqf.workflow.options import StudyOptions
 
 _LATEST = 5
 

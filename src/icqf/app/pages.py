@@ -24,8 +24,9 @@ from icqf.app.guard import limit_sentence
 from icqf.app.looks import Desk
 from icqf.app.process import status
 from icqf.app.runs import Run, Runs
+from icqf.data.settings import options_in
 from icqf.errors import InputError, Setting, sentence
-from icqf.workflow.options import StudyOptions, options_in
+from icqf.workflow.options import StudyOptions
 
 STEPS = {"check": "Check", "fit": "Fit", "results": "Results", "score": "Score", "compare": "Compare"}
 STATUS = {

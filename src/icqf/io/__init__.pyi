@@ -6,6 +6,7 @@ from .readers.files import read_table as read_table
 from .readers.questionnaires import read_questionnaire as read_questionnaire
 from .readers.streams import open_stream as open_stream
 from .readers.tables import Table as Table
+from .study_files import StudyFiles as StudyFiles
 from .suggestion import SuggestedCodebook as SuggestedCodebook
 from .suggestion import suggest_codebook as suggest_codebook
 from .write import write_table as write_table

@@ -3,6 +3,10 @@ from .batch import run_batch as run_batch
 from .battery import InstrumentFile as InstrumentFile
 from .battery import find_instruments as find_instruments
 from .battery_scores import score_battery as score_battery
+from .check import StudyLook as StudyLook
+from .check import check_study as check_study
+from .check import check_table as check_table
+from .check import look_at_study as look_at_study
 from .codebook import guess_codebook as guess_codebook
 from .codebook import suggest_directions as suggest_directions
 from .compare import ModelPair as ModelPair
@@ -14,8 +18,6 @@ from .fit import fit_study as fit_study
 from .fit import select_study as select_study
 from .groups import compare_groups as compare_groups
 from .groups import write_groups as write_groups
-from .look import StudyLook as StudyLook
-from .look import look_at_study as look_at_study
 from .meta import MetaFit as MetaFit
 from .meta import fit_battery as fit_battery
 from .meta import read_battery as read_battery
@@ -31,8 +33,6 @@ from .planning import write_plan as write_plan
 from .plot import plot_results as plot_results
 from .pool import pool_models as pool_models
 from .pool import write_pooled as write_pooled
-from .read import check_study as check_study
-from .read import check_table as check_table
 from .read import read_study as read_study
 from .remedies import Remedy as Remedy
 from .remedies import remedies_of as remedies_of

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from icqf.io.provenance import fingerprints_of, versions
+from icqf.io.study_files import FILES
 from icqf.workflow.fit import StudyFit
-from icqf.workflow.options import FILES, StudyOptions
+from icqf.workflow.options import StudyOptions
 
 
 def account_of(fit: StudyFit, *, outputs: list[str]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import pandas as pd
 from icqf import __version__
 from icqf.data.study import Study
 from icqf.errors import Advice, InputError, counted, shown_share
+from icqf.io.study_files import FILES
 from icqf.io.write import write_table
 from icqf.jobs.identity import fingerprint
 from icqf.jobs.journal import Journal, WorkJournal
@@ -29,8 +30,7 @@ from icqf.workflow.battery import InstrumentFile, find_instruments, folder_name
 from icqf.workflow.contents import ACCOUNT
 from icqf.workflow.fit import StudyFit, fit_study
 from icqf.workflow.folders import shared_folder
-from icqf.workflow.options import FILES, StudyOptions
-from icqf.workflow.read import input_files
+from icqf.workflow.options import StudyOptions
 from icqf.workflow.results import write_results
 
 JOURNAL = "batch.journal"
@@ -132,7 +132,7 @@ def run_batch(
     [['A', 6, 2], ['B', 6, 2]]
     """
     started, clock, instruments = datetime.now(UTC), time.perf_counter(), find_instruments(options)
-    read = dict.fromkeys(path for each in instruments for path in input_files(each.options))
+    read = dict.fromkeys(path for each in instruments for path in each.options.paths)
 
     def account() -> dict[str, Any]:
         return run_account(options, started, time.perf_counter() - clock, ())
@@ -209,7 +209,7 @@ def _identity(options: StudyOptions) -> str:
 
 def _key(instrument: InstrumentFile) -> str:
     """A fingerprint of an instrument's name, settings and files."""
-    return fingerprint(instrument.name, instrument.options, *input_files(instrument.options))
+    return fingerprint(instrument.name, instrument.options, *instrument.options.paths)
 
 
 def _fitted(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from pathlib import Path
 
 from icqf.data.direction import MOST_ITEMS, find_reversed, remark_on, remarks_on_ends
 from icqf.data.parameters import Visit
 from icqf.errors import InputError, listed
-from icqf.io.readers.files import read_table
-from icqf.io.readers.questionnaires import assemble
+from icqf.io.readers.questionnaires import StudyTable, study_table
 from icqf.io.readers.tables import Table
-from icqf.io.readers.visits import keep_visit
+from icqf.io.study_files import StudyFiles
 from icqf.io.suggestion import SuggestedCodebook, suggest_codebook
 
 
@@ -42,7 +42,7 @@ def guess_codebook(
     >>> len(guess_codebook(demo_paths().answers).items)
     119
     """
-    table = keep_visit(read_table(answers, dictionary=dictionary), visit)
+    table = study_table(answers, dictionary=dictionary, visit=visit).table
     guess = suggest_codebook(table)
     return suggest_directions(table, guess) if directions else guess
 
@@ -73,7 +73,8 @@ def suggest_directions(table: Table, guess: SuggestedCodebook) -> SuggestedCodeb
     ['q004', 'q006']
     """
     faults: list[InputError] = []  # a fit names them; here they only keep single answers out
-    keying = find_reversed(assemble(table, codebook=guess.items, fault=faults.append))
+    read = StudyTable(table, StudyFiles(Path(table.source)), guess.items)
+    keying = find_reversed(read.draft(faults.append))
     said = {suspect.item: remark_on(suspect) for suspect in keying.suspects}
     for ends in keying.ends:
         said |= remarks_on_ends(ends)

@@ -15,18 +15,18 @@ from icqf.data.tables import AnswersInParts, SomeAnswers
 from icqf.errors import counted
 from icqf.io.formats import ARROW, PARQUET, TEXT
 from icqf.io.readers.batches import Batch
-from icqf.io.readers.questionnaires import NO_IDS, read_questionnaire
+from icqf.io.readers.questionnaires import NO_IDS, StudyTable
 from icqf.io.readers.repeats import hashed_ids, repeated_id
 from icqf.io.readers.streams import Stream, open_stream
 from icqf.io.readers.tables import Table
-from icqf.workflow.options import StudyOptions
+from icqf.io.study_files import StudyFiles
 
 LARGE = 50_000_000  # cells of a table from which on it is read in parts
 SAMPLE = 20_000  # participants to look at and to choose with
 _CELL_BYTES = 2  # of a cell and its separator in delimited text
 
 
-def stream_of(options: StudyOptions) -> Stream | None:
+def stream_of(options: StudyFiles) -> Stream | None:
     """The file of answers as a stream, where it is large; None where it is read whole."""
     path = options.answers
     texts = [name for name in (options.id, options.groups) if name]
@@ -123,25 +123,19 @@ def _joined(parts: list[Batch]) -> Table:
     return replace(first, frame=frame.iloc[order].reset_index(drop=True), rows=places[order])
 
 
-def everyone_like(stream: Stream, sample: Questionnaire, options: StudyOptions) -> AnswersInParts:
+def everyone_like(stream: Stream, sample: Questionnaire, options: StudyFiles) -> AnswersInParts:
     """All participants of a stream, with items, ranges and directions as they were found in a sample."""
     known = sample.with_observed_ranges()
     items = [item.name for item in known.items]
     others = [name for name in (options.id or sample.answers.index.name, options.weights) if name]
+    files = replace(options, items=tuple(items), subscales=(), groups=None, reverse=())
+    entries = (*known.items, *known.confound_entries)
     wanted = [*items, *options.confounds, *(str(name) for name in others if name in stream.names)]
 
     def parts() -> Iterator[SomeAnswers]:
         first, ids = 1, []
         for batch in stream.batches(list(dict.fromkeys(wanted))):
-            read = read_questionnaire(
-                replace(batch.table(), first=first),
-                codebook=(*known.items, *known.confound_entries),
-                id=options.id,
-                items=items,
-                confounds=options.confounds,
-                weights=options.weights,
-                missing_codes=options.missing_codes,
-            )
+            read = StudyTable(replace(batch.table(), first=first), files, entries).questionnaire()
             first += read.n_participants
             if NO_IDS not in read.notes:
                 ids.append(hashed_ids(read.answers.index))
@@ -153,7 +147,7 @@ def everyone_like(stream: Stream, sample: Questionnaire, options: StudyOptions) 
     return AnswersInParts(parts)
 
 
-def sampled_study(study: Study, stream: Stream, options: StudyOptions, n_rows: int) -> Study:
+def sampled_study(study: Study, stream: Stream, options: StudyFiles, n_rows: int) -> Study:
     """The study of a sample, with all participants as its source."""
     sample = study.questionnaire
     note = f"The table of {counted(n_rows, 'row')} was read in parts."

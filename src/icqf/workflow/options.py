@@ -1,101 +1,45 @@
-"""All that a run needs to know, as one object that a TOML file can hold.
-
-Nothing heavy is imported here: the command line shows these defaults in its help.
-"""
+"""All that a run needs to know, as one object that a TOML file can hold."""
 
 from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
-
-import tomli_w
+from typing import Any, TypeVar
 
 from icqf.data.parameters import (
     BETAS,
-    PARAMETERS,
     Flag,
-    Kind,
     Number,
     OneOf,
     bins_of,
-    check_parameter,
-    codes_of,
     counts,
     one_text,
-    parameter_error,
-    parts_of,
-    path_of,
     penalties,
     ranges_of,
     starts,
     texts,
-    visit_pairs,
 )
-from icqf.errors import InputError, did_you_mean, short
+from icqf.data.settings import option
+from icqf.errors import InputError, short
 from icqf.io.formats import WRITABLE
-
-FILES = ("answers", "codebook", "dictionary", "participants")
-
-
-@dataclass(frozen=True)
-class Option:
-    """What an option is: on a command line, in a TOML file, in the app's form and in Python.
-
-    Parameters
-    ----------
-    help : str
-        What it means, in one sentence.
-    kind : Number, OneOf or Flag, optional
-        What its value may be; None is as for the models' parameter of this name.
-    take : callable, optional
-        How a value that is more than that is taken; its error says what is wanted.
-    metavar : str
-        What a value is called in the help.
-    usual : str
-        What the default does, where the default itself does not tell.
-    label : str
-        What forms call it.
-    """
-
-    help: str
-    kind: Kind | None = None
-    take: Callable[[Any], Any] | None = None
-    metavar: str = ""
-    usual: str = ""
-    label: str = ""
-
-
-def option(default: Any, help: str, **more: Any) -> Any:
-    """Declare an option: the field of a record, with its default and what is said about it."""
-    return field(default=default, metadata={"option": Option(help, **more)})
-
-
-def options_in(kind: type[StudyOptions]) -> dict[str, Option]:
-    """Return the options of a record by their names.
-
-    Examples
-    --------
-    >>> options_in(StudyOptions)["max_iter"].label
-    'Iterations'
-    """
-    return {each.name: each.metadata["option"] for each in fields(kind)}
+from icqf.io.study_files import FILES, StudyFiles
 
 
 @dataclass(frozen=True)
-class StudyOptions:
-    """The files of a study, the roles of their columns, and how to factorize.
+class StudyOptions(StudyFiles):
+    """The files of a study, the roles of their columns (`icqf.io.StudyFiles`), and how to factorize.
 
     Candidates for the number of factors and the penalty that are empty are found by the program; nothing is
     searched where one of each is given.
 
     Parameters
     ----------
-    answers : Path
-        The table of answers.
+    answers, codebook, dictionary, participants, id, confounds, groups, weights, items, subscales, \
+missing_codes, reverse, visit
+        As in `icqf.io.StudyFiles`.
     **options
         See ``icqf fit --help``; `StudyOptions.of` takes them as they stand in a TOML file.
 
@@ -107,47 +51,12 @@ class StudyOptions:
     ((2, 3, 4), (0.1,), True)
     """
 
-    answers: Path = option(MISSING, "The table of answers.", take=path_of)
-    codebook: Path | None = option(None, "Codebook of the items: CSV, Excel or TOML.", take=path_of)
-    dictionary: Path | None = option(
-        None, "REDCap data dictionary (CSV) or BIDS sidecar (JSON).", take=path_of
-    )
-    participants: Path | None = option(
-        None,
-        "Table with confounds, groups or weights by participant id, where ANSWERS lacks them.",
-        take=path_of,
-    )
-    id: str | None = option(
-        None, "Column of participant ids.", take=one_text, metavar="COLUMN", usual="recognised by name"
-    )
-    confounds: tuple[str, ...] = option((), "Columns such as age and sex.", take=texts, metavar="COLUMN")
     confound_ranges: tuple[tuple[str, float, float], ...] = option(
         (),
         "Known ranges, such as age=5:21.",
         take=ranges_of,
         metavar="NAME=LOW:HIGH",
         label="Known ranges of confounds",
-    )
-    groups: str | None = option(
-        None, "Column of families or sites, which folds never split.", take=one_text, metavar="COLUMN"
-    )
-    weights: str | None = option(None, "Column of survey weights.", take=one_text, metavar="COLUMN")
-    items: tuple[str, ...] = option((), "Items to keep, by name or pattern such as 'q0*'.", take=texts)
-    subscales: tuple[str, ...] = option((), "Items to keep, by the codebook's subscale.", take=texts)
-    missing_codes: tuple[float | str, ...] = option(
-        (), "Values that mean no answer.", take=codes_of, metavar="VALUE", label="Values that mean no answer"
-    )
-    reverse: tuple[str, ...] = option(
-        (),
-        "Items to reverse, by name or pattern; auto: those that run against the others.",
-        take=texts,
-        metavar="ITEM",
-    )
-    visit: tuple[tuple[str, str], ...] = option(
-        (),
-        "Visit to keep of a file with several rows per participant, such as wave=1; may be repeated.",
-        take=visit_pairs,
-        metavar="COLUMN=VALUE",
     )
     n_components: tuple[int, ...] = option(
         (),
@@ -270,57 +179,6 @@ class StudyOptions:
             "smallest_category": self.smallest_category,
         }
 
-    @classmethod
-    def of(cls, values: Mapping[str, Any], *, folder: Path | None = None, where: str = "") -> Self:
-        """Make the options from plain values, as they stand in TOML or on a command line.
-
-        Parameters
-        ----------
-        values : mapping
-            Option names and values; a text such as ``"2-16"`` or ``"age=5:21"`` is understood.
-        folder : Path, optional
-            Where relative paths start; None keeps them as they are.
-        where : str
-            The file that messages name; empty for none.
-        """
-        plain: dict[str, Any] = {}
-        known = options_in(cls)
-        for name, value in values.items():
-            if name not in known:
-                fault = InputError(f"There is no option {name!r}.{did_you_mean(name, known)}")
-                raise fault.at(where) if where else fault
-            try:
-                taken = _taken(name, value, known[name])
-            except InputError as error:
-                raise (error.at(where) if where else error) from None
-            plain[name] = folder / taken if isinstance(taken, Path) and folder is not None else taken
-        if "answers" not in plain:
-            raise InputError("No file of answers is named.")
-        return cls(**plain)
-
-    def to_dict(self, *, folder: Path | None = None) -> dict[str, Any]:
-        """Return the options that are not None as plain values; paths relative to `folder` when given."""
-        plain: dict[str, Any] = {}
-        for name in options_in(type(self)):
-            value = getattr(self, name)
-            if isinstance(value, Path):
-                value = str(value) if folder is None else _relative(value, folder)
-            elif name == "confound_ranges":
-                value = {name: [low, high] for name, low, high in value}
-            elif name == "visit":
-                value = dict(value)
-            elif name in ("n_components", "beta", "smoothness") and not value:
-                value = "auto"
-            elif isinstance(value, tuple):
-                value = list(value)
-            if value is not None and value not in ([], {}):
-                plain[name] = value
-        return plain
-
-    def to_toml(self, *, folder: Path | None = None) -> str:
-        """Return the options as the text of a TOML file; paths are written relative to `folder`."""
-        return tomli_w.dumps(self.to_dict(folder=folder))
-
 
 @dataclass(frozen=True)
 class LongitudinalOptions(StudyOptions):
@@ -382,6 +240,19 @@ class LongitudinalOptions(StudyOptions):
         return super().searches or len(self.smoothness) != 1
 
 
+Options = TypeVar("Options", bound=StudyOptions)
+
+
+def as_options(
+    given: StudyFiles | str | os.PathLike[str], more: Mapping[str, Any], kind: type[Options]
+) -> Options:
+    """The options, with more of them by name; or those of a table of answers, all by name."""
+    if isinstance(given, kind) and not more:
+        return given
+    known = given.to_dict() if isinstance(given, StudyFiles) else {"answers": Path(given)}
+    return kind.of({**known, **{name: value for name, value in more.items() if value is not None}})
+
+
 def read_config(path: str | os.PathLike[str], kind: type[StudyOptions] | None = None) -> dict[str, Any]:
     """Read the options in a TOML file, its relative paths counted from the folder the file is in.
 
@@ -410,37 +281,3 @@ def read_config(path: str | os.PathLike[str], kind: type[StudyOptions] | None = 
             values[name] = place
     (kind or StudyOptions).of({"answers": "-", **values}, where=path.name)
     return values
-
-
-FILES = ("answers", "codebook", "dictionary", "participants")
-
-
-def _taken(name: str, value: Any, declared: Option) -> Any:
-    """Return an option's value in its own type."""
-    if declared.take is not None:
-        try:
-            return declared.take(value)
-        except InputError:
-            raise
-        except (TypeError, ValueError) as error:
-            wanted = str(error)
-    elif name == "jobs" and value == 0:
-        wanted = "a number of processes, or -1 for all processors"
-    elif name == "bootstrap" and value == 1:
-        wanted = "at least 2 resamples, or 0 for none"
-    else:
-        check_parameter(name, value, {name: declared.kind or PARAMETERS[name]})
-        return value
-    shown = ", ".join(map(repr, parts_of(value)))
-    raise parameter_error(name, f" must be {wanted}, not {shown}.", value=value)
-
-
-def _relative(path: Path, folder: Path) -> str:
-    """A path as it is reached from a folder; from outside the home folder, one in it begins with ``~``."""
-    path, home = path.absolute(), Path.home()
-    if path.is_relative_to(home) and not folder.absolute().is_relative_to(home):
-        return (Path("~") / path.relative_to(home)).as_posix()
-    try:
-        return Path(os.path.relpath(path, folder)).as_posix()
-    except ValueError:  # another drive
-        return str(path)

@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain, islice
+from pathlib import Path
 from typing import IO, Any, Protocol, TypeVar
 
 import numpy as np
@@ -23,8 +24,9 @@ from icqf.extensions.longitudinal import LongitudinalICQF, is_longitudinal
 from icqf.io.codebook import read_codebook
 from icqf.io.readers.confounds import as_the_model_knows
 from icqf.io.readers.files import read_table
-from icqf.io.readers.questionnaires import NOT_IN_CODEBOOK
+from icqf.io.readers.questionnaires import NOT_IN_CODEBOOK, StudyTable
 from icqf.io.readers.tables import Table
+from icqf.io.study_files import StudyFiles
 from icqf.io.write import TableWriter, table_writer
 from icqf.models.icqf import ICQF
 from icqf.workflow.modelled import (
@@ -336,14 +338,8 @@ def _score_visits(asked: _ToScore, given: tuple[Item, ...], begin: Begin) -> Sco
     categories = {column.name: column.categories for column in fitted.confound_encoder_.columns}
     table = as_the_model_knows(table, categories, (*given, *table.items, *fitted.codebook_.confounds))
     items = known_items(fitted, given)
-    visits = visit_rows(
-        table,
-        participant,
-        fitted.age,
-        codebook=items,
-        confounds=confounds,
-        missing_codes=asked.missing_codes,
-    )
+    files = StudyFiles(Path(asked.answers), missing_codes=asked.missing_codes)
+    visits = visit_rows(StudyTable(table, files, items), participant, fitted.age, confounds)
     if begin is not None:
         begin()
     with warnings.catch_warnings():

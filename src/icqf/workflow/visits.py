@@ -20,24 +20,32 @@ from icqf.data.study import Study
 from icqf.errors import Advice, InputError, did_you_mean, listed
 from icqf.extensions.age_change import AgeChanges, age_changes
 from icqf.extensions.longitudinal import BETAS, SMOOTHNESS, LongitudinalICQF, LongitudinalICQFCV
-from icqf.io.readers.questionnaires import assemble
+from icqf.io.readers.questionnaires import StudyTable, read_files
 from icqf.io.readers.tables import Table, require_column
 from icqf.io.readers.visits import visit_columns
+from icqf.io.study_files import StudyFiles
 from icqf.io.write import write_table
 from icqf.workflow.account import anonymous, run_account
 from icqf.workflow.fit import said
 from icqf.workflow.folders import write_folder
 from icqf.workflow.named import DECIMALS
-from icqf.workflow.options import LongitudinalOptions
-from icqf.workflow.read import input_files, study_columns
+from icqf.workflow.options import LongitudinalOptions, as_options
+from icqf.workflow.read import study_of
 from icqf.workflow.visit_page import visit_figures, visit_page
 
 ROW = "row of the file"
 Told = Callable[[Any], object]
 
 
-def read_visits(options: LongitudinalOptions) -> Study:
+def read_visits(options: StudyFiles | str | os.PathLike[str], **more: Any) -> Study:
     """Read a file with one row per visit.
+
+    Parameters
+    ----------
+    options : LongitudinalOptions or path
+        The files and the roles of their columns, or the table of answers.
+    **more
+        Options by name, such as ``age="age"``; see `icqf.io.StudyFiles` and `LongitudinalOptions`.
 
     Returns
     -------
@@ -49,27 +57,24 @@ def read_visits(options: LongitudinalOptions) -> Study:
     --------
     >>> import tempfile
     >>> from icqf.datasets import make_longitudinal
-    >>> from icqf.workflow import LongitudinalOptions, read_visits
+    >>> from icqf.workflow import read_visits
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     make_longitudinal(n=30, n_items=8, n_bins=3).visits.to_csv(f"{folder}/visits.csv", index=False)
-    ...     study = read_visits(LongitudinalOptions.of({"answers": f"{folder}/visits.csv"}))
+    ...     study = read_visits(f"{folder}/visits.csv")
     >>> study.questionnaire.groups.name, list(study.questionnaire.confounds)
     ('participant', ['age'])
     """
-    table, columns = study_columns(options)
-    participant, age = _who_and_when(table, options)
-    questionnaire = visit_rows(table, participant, age, **columns | {"confounds": options.confounds})
-    files = input_files(options)
-    return Study(questionnaire, title=questionnaire.source, files=files, n_rows=len(table.frame))
+    options = as_options(options, more, LongitudinalOptions)
+    read = read_files(options)
+    participant, age = _who_and_when(read.table, options)
+    return study_of(read, visit_rows(read, participant, age, options.confounds))
 
 
-def visit_rows(
-    table: Table, participant: str, age: str, *, confounds: Sequence[str] = (), **columns: Any
-) -> Questionnaire:
+def visit_rows(read: StudyTable, participant: str, age: str, confounds: Sequence[str]) -> Questionnaire:
     """Return a table as a questionnaire with one row per visit, as `read_visits` describes it."""
-    frame = table.frame.assign(**{ROW: [f"row {row}" for row in table.rows]})
-    roles = {"id": ROW, "groups": participant, "confounds": [age, *confounds]}
-    return Questionnaire(**vars(assemble(replace(table, frame=frame, id=None), **columns | roles)))
+    frame = read.table.frame.assign(**{ROW: [f"row {row}" for row in read.table.rows]})
+    roles = replace(read.files, id=ROW, groups=participant, confounds=(age, *confounds))
+    return replace(read, table=replace(read.table, frame=frame, id=None), files=roles).questionnaire()
 
 
 def _who_and_when(table: Table, options: LongitudinalOptions) -> tuple[str, str]:

@@ -33,7 +33,7 @@ def command(ctx: click.Context, as_json: bool, **_: Any) -> None:
     Found are suspicious codes, items that look reversed, duplicates, gaps and more.
     Ends with exit code 1 when something must be fixed.
     """
-    from icqf.workflow.read import check_study
+    from icqf.workflow.check import check_study
 
     findings = check_study(options_of(ctx))
     if as_json:

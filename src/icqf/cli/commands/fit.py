@@ -44,7 +44,7 @@ def command(
     """
     from icqf.workflow.fit import fit_study
     from icqf.workflow.places import refuse_results
-    from icqf.workflow.read import input_files, read_study
+    from icqf.workflow.read import read_study
     from icqf.workflow.results import write_results
 
     options = options_of(ctx)
@@ -52,7 +52,7 @@ def command(
         only_show(read_study(options))
         return
     study = read_study(options)
-    files = (*input_files(options), ctx.params["config"])
+    files = (*options.paths, ctx.params["config"])
     refuse_results(*(out, "fit", study.questionnaire), format=options.format, force=force, inputs=files)
     with job(ctx, out, journal=options.searches) as meter:
         announce(study, quiet=quiet)

@@ -63,10 +63,10 @@ def command(
     from icqf.models.icqf import ICQF
     from icqf.workflow.places import refuse_existing
     from icqf.workflow.planning import pilot_of, write_plan
-    from icqf.workflow.read import input_files, read_study
+    from icqf.workflow.read import read_study
 
     started, options = datetime.now(UTC), options_of(ctx)
-    files = input_files(options)
+    files = options.paths
     if options.answers.suffix.lower() == ".icqf":
         for name in ctx.params:
             typed_in = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE

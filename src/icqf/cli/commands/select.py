@@ -43,7 +43,7 @@ def command(ctx: click.Context, out: Path | None, force: bool, dry_run: bool, qu
     from icqf.jobs.parallel import Progress
     from icqf.workflow.fit import predicted_hidden, select_study
     from icqf.workflow.places import refuse_file, refuse_table
-    from icqf.workflow.read import input_files, read_study
+    from icqf.workflow.read import read_study
     from icqf.workflow.rules import rules_of_study, write_rules
 
     options = options_of(ctx)
@@ -56,7 +56,7 @@ def command(ctx: click.Context, out: Path | None, force: bool, dry_run: bool, qu
         )
     study = read_study(options)
     beside = None if out is None else out.with_name(f"{out.stem}-rules{out.suffix}")
-    files = (*input_files(options), ctx.params["config"])
+    files = (*options.paths, ctx.params["config"])
     if out is not None:
         refuse_table(out, force=force, inputs=files)
     if beside is not None and options.all_rules:

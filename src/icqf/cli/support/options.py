@@ -11,7 +11,9 @@ import click
 
 from icqf.cli.support.many import ManyOption, NamesOption
 from icqf.data.parameters import ENGINES, PARAMETERS, Flag, Number, OneOf
-from icqf.workflow.options import FILES, StudyOptions, options_in, read_config
+from icqf.data.settings import options_in
+from icqf.io.study_files import FILES
+from icqf.workflow.options import StudyOptions, read_config
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

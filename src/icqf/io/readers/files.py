@@ -26,6 +26,7 @@ from icqf.io.readers.tables import (
     require_file,
     require_package,
 )
+from icqf.io.study_files import sidecar_of
 
 
 def read_table(
@@ -103,12 +104,6 @@ def with_id(table: Table) -> Table:
         return replace(table, id=by_name[0])
     first = table.frame.iloc[:, 0] if table.frame.shape[1] else pd.Series(dtype=object)
     return replace(table, id=str(first.name) if numbers_participants(first) else None)
-
-
-def sidecar_of(path: Path) -> Path | None:
-    """The JSON file beside a ``.tsv`` that describes its columns, if there is one."""
-    sidecar = path.with_suffix(".json")
-    return sidecar if path.suffix.lower() == ".tsv" and sidecar.is_file() else None
 
 
 def _described(table: Table, path: Path, dictionary: str | os.PathLike[str] | None) -> Table:

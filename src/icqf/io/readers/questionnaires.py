@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from icqf.data.check import id_note
 from icqf.data.direction import REVERSED, with_reversed
-from icqf.data.parameters import Visit
 from icqf.data.questionnaire import Draft, Item, Questionnaire, match_names
 from icqf.errors import InputError, counted, did_you_mean, listed
 from icqf.io.codebook import merged, read_codebook
+from icqf.io.readers.beside import joined_by_id
 from icqf.io.readers.cells import Fault, item_numbers, raise_fault, without_codes
 from icqf.io.readers.confounds import confounds_of
 from icqf.io.readers.files import read_table
@@ -23,6 +24,7 @@ from icqf.io.readers.tables import Table, item_columns, no_items, recognised_id,
 from icqf.io.readers.tallies import EMPTY, Counts, Tally
 from icqf.io.readers.texts import text_families, words_fault, words_note
 from icqf.io.readers.visits import keep_visit, repeated_rows
+from icqf.io.study_files import StudyFiles
 from icqf.screening.columns import REASONS, LeftOut, sentences
 
 Codebook = Sequence[Item] | str | os.PathLike[str] | None
@@ -31,18 +33,7 @@ NOT_IN_CODEBOOK = REASONS["not in the codebook"]
 
 
 def read_questionnaire(
-    path: str | os.PathLike[str] | Table,
-    *,
-    codebook: Codebook = None,
-    id: str | None = None,
-    confounds: Iterable[str] = (),
-    groups: str | None = None,
-    weights: str | None = None,
-    items: Iterable[str] | None = None,
-    missing_codes: Iterable[float | str] = (),
-    reverse: str | Iterable[str] = (),
-    dictionary: str | os.PathLike[str] | None = None,
-    visit: Visit = None,
+    path: str | os.PathLike[str] | Table, *, codebook: Codebook = None, **roles: Any
 ) -> Questionnaire:
     """Read a study's file into a questionnaire whose answers are checked against their ranges.
 
@@ -53,25 +44,10 @@ def read_questionnaire(
     codebook : path or sequence of Item, optional
         Names the items and their ranges. None: what the file says of its columns, and otherwise every column
         that looks like answers, with observed ranges; the notes say so.
-    id : str, optional
-        Column of participant ids. None: a column with a usual name, or else participants are numbered.
-    confounds : iterable of str
-        Columns such as age and sex.
-    groups : str, optional
-        Column of families or sites.
-    weights : str, optional
-        Column of survey weights.
-    items : iterable of str, optional
-        Names or globs of the items to keep.
-    missing_codes : iterable of float or str
-        Values that mean "no answer" in every item, except where they lie inside an item's declared range.
-    reverse : str or iterable of str
-        Names or globs of items to reverse besides those that the codebook declares; ``"auto"`` reverses those
-        that run against the others (`icqf.data.direction.find_reversed`), and a note names them.
-    dictionary : path, optional
-        REDCap data dictionary (CSV) or BIDS sidecar (JSON).
-    visit : pair or mapping of column to value, optional
-        The visit to keep of a file with several rows per participant, such as ``("wave", "1")``.
+    **roles
+        The other files and the roles of columns, as in `icqf.io.StudyFiles`: ``dictionary``,
+        ``participants``, ``id``, ``confounds``, ``groups``, ``weights``, ``items``, ``subscales``,
+        ``missing_codes``, ``reverse`` and ``visit``.
 
     Returns
     -------
@@ -91,43 +67,94 @@ def read_questionnaire(
     >>> demo.answers.shape, list(demo.confounds)
     ((600, 119), ['age', 'sex'])
     """
-    confounds = _names(confounds)
-    texts = [name for name in (id, groups) if name]
-    table = path if isinstance(path, Table) else read_table(path, dictionary=dictionary, text=texts)
-    draft = assemble(
-        keep_visit(table, visit),
-        codebook=codebook,
-        id=id,
-        confounds=confounds,
-        groups=groups,
-        weights=weights,
-        items=items,
-        missing_codes=missing_codes,
-        reverse=reverse,
-    )
-    return Questionnaire(**vars(draft))
+    return study_table(path, codebook=codebook, **roles).questionnaire()
+
+
+@dataclass(frozen=True, eq=False)
+class StudyTable:
+    """What a study's files hold: one visit, with the columns that the table of participants adds.
+
+    `files` are the roles of its columns, and `entries` those of the codebook, where there is one.
+    """
+
+    table: Table
+    files: StudyFiles
+    entries: tuple[Item, ...] | None = None
+
+    def draft(self, fault: Fault = raise_fault) -> Draft:
+        """The answers as they were found; whatever is wrong goes to `fault`."""
+        return assemble(self.table, self.files, self.entries, fault)
+
+    def questionnaire(self) -> Questionnaire:
+        """The answers, checked against their ranges."""
+        return Questionnaire(**vars(self.draft()))
+
+
+def study_table(answers: Any, *, codebook: Codebook = None, **roles: Any) -> StudyTable:
+    """Read what `read_questionnaire` is given: a path or a table, a codebook or its entries, and roles."""
+    table = answers if isinstance(answers, Table) else None
+    path = Path(answers if table is None else table.source)
+    if codebook is None or isinstance(codebook, (str, os.PathLike)):
+        book, entries = None if codebook is None else Path(codebook), None
+    else:
+        book, entries = None, tuple(codebook)
+    return read_files(StudyFiles(path, codebook=book, **roles), table=table, entries=entries)
+
+
+def read_files(
+    files: StudyFiles,
+    *,
+    table: Table | None = None,
+    entries: tuple[Item, ...] | None = None,
+    text: Iterable[str] = (),
+    beside: Iterable[str] = (),
+) -> StudyTable:
+    """Read a study's files; the table of answers and the entries of the codebook may be at hand.
+
+    Columns named in `text` are read as text, as ids and groups are; those `beside` the roles may come from
+    the table of participants as well.
+    """
+    texts = [name for name in (files.id, files.groups, *text) if name]
+    if table is None:
+        table = read_table(files.answers, dictionary=files.dictionary, text=texts)
+    table = keep_visit(table, files.visit)
+    if files.participants is not None:
+        others = read_table(files.participants, text=texts)
+        table = joined_by_id(table, others, [*files.about_participants, *beside], id=files.id)
+    if entries is None and files.codebook is not None:
+        entries = read_codebook(files.codebook)
+    if files.subscales:
+        files = replace(files, items=_with_subscales(files, table, entries), subscales=())
+    return StudyTable(table, files, entries)
+
+
+def _with_subscales(files: StudyFiles, table: Table, entries: tuple[Item, ...] | None) -> tuple[str, ...]:
+    """The names and globs of the items to keep: those named, and those of the subscales named."""
+    known = table.items if entries is None else entries
+    scales = {item.subscale for item in known if item.subscale}
+    if not scales:
+        source = table.source if files.codebook is None else files.codebook.name
+        raise InputError(f"{source}: no item has a subscale, so none can be selected by it.")
+    for name in files.subscales:
+        if name not in scales:
+            raise InputError(
+                f"There is no subscale {name!r}.{did_you_mean(name, scales)} The codebook has "
+                f"{listed(sorted(scales), most=12)}."
+            )
+    return (*files.items, *(item.name for item in known if item.subscale in files.subscales))
 
 
 def assemble(
-    table: Table,
-    *,
-    codebook: Codebook = None,
-    id: str | None = None,
-    confounds: Iterable[str] = (),
-    groups: str | None = None,
-    weights: str | None = None,
-    items: Iterable[str] | None = None,
-    missing_codes: Iterable[float | str] = (),
-    reverse: str | Iterable[str] = (),
-    fault: Fault = raise_fault,
+    table: Table, files: StudyFiles, entries: tuple[Item, ...] | None = None, fault: Fault = raise_fault
 ) -> Draft:
     """Put ids, items, confounds and missing codes in place; whatever is wrong goes to `fault`."""
-    confounds = _names(confounds)
+    id, groups, weights = files.id, files.groups, files.weights
+    confounds, items, codes = list(files.confounds), files.items, files.missing_codes
     columns = ((id, "the id"), (groups, "the group"), (weights, "the weight"))
     for name, role in (*columns, *((name, "a confound") for name in confounds)):
         if name is not None:
             require_column(table, name, role)
-    identity, codes = id or table.id, tuple(missing_codes)
+    identity = id or table.id
     for name in confounds:
         if name == identity or recognised_id([name]) is not None:
             raise InputError(
@@ -135,14 +162,13 @@ def assemble(
                 code="id-confound",
                 column=name,
             )
-    entries = _entries(codebook)
     table, dropped = _without_empty_rows(table, identity)
     index, id_notes = _ids(table, identity, fault)
     roles = dict.fromkeys(confounds, "confound")
     roles |= {name: role for name, role in ((weights, "weight"), (groups, "group"), (identity, "id")) if name}
     chosen, left_out = _choose(table, entries, roles, items, fault)
     word_notes: list[str] = []
-    if entries is None and items is None:
+    if entries is None and not items:
         left_out, word_notes = _answers_in_words(table, left_out, fault)
     others = (column for column in left_out if column.name not in roles and column.reason != "words")
     item_notes = [*sentences(others), *word_notes]
@@ -173,7 +199,7 @@ def assemble(
         file_ranges=_declared_by_file(table, chosen, entries),
     )
     draft = replace(draft, notes=(*notes, *_range_notes(draft)))
-    return with_reversed(draft, _names(reverse))
+    return with_reversed(draft, files.reverse)
 
 
 def _declared_by_file(
@@ -215,16 +241,6 @@ def _weights(table: Table, name: str, entries: tuple[Item, ...] | None, index: p
             participant=str(index[bad[0]]),
         )
     return pd.Series(values, index=index, name=name)
-
-
-def _names(names: Iterable[str]) -> list[str]:
-    return [names] if isinstance(names, str) else list(names)
-
-
-def _entries(codebook: Codebook) -> tuple[Item, ...] | None:
-    if codebook is None:
-        return None
-    return read_codebook(codebook) if isinstance(codebook, (str, Path, os.PathLike)) else tuple(codebook)
 
 
 def _without_empty_rows(table: Table, identity: str | None) -> tuple[Table, list[str]]:
@@ -296,7 +312,7 @@ def _choose(
     table: Table,
     entries: tuple[Item, ...] | None,
     roles: Mapping[str, str],
-    wanted: Iterable[str] | None,
+    wanted: Sequence[str],
     fault: Fault,
 ) -> tuple[tuple[Item, ...], tuple[LeftOut, ...]]:
     """Return the items to read, each with all that is known of it, and the other columns, each with a reason.
@@ -305,19 +321,17 @@ def _choose(
     """
     described = table.described
     columns = [str(name) for name in table.frame.columns]
-    if wanted is not None:
-        wanted = _names(wanted)
-        for name in wanted:
-            if name in roles:
-                raise InputError(
-                    f"{table.source}: the column {name!r} is named as an item and as id, confound, "
-                    "group or weight. Choose one."
-                )
+    for name in wanted:
+        if name in roles:
+            raise InputError(
+                f"{table.source}: the column {name!r} is named as an item and as id, confound, "
+                "group or weight. Choose one."
+            )
     reason = {name: LeftOut(name, role) for name, role in roles.items()}
     if entries is not None:
         there = [merged(item, described.get(item.name)) for item in entries if item.name not in roles]
         names = [item.name for item in there]
-        kept = set(names if wanted is None else match_names(wanted, names, table.source))
+        kept = set(match_names(wanted, names, table.source) if wanted else names)
         for item in there:
             if item.name in kept and item.name not in columns:
                 hint = did_you_mean(item.name, [name for name in columns if name not in set(names)])
@@ -331,7 +345,7 @@ def _choose(
         chosen = [item for item in there if item.name in kept and item.name in columns]
         rest = "not in the codebook"
         reason |= {name: LeftOut(name, "not selected") for name in names if name not in kept}
-    elif wanted is not None:
+    elif wanted:
         names = match_names(wanted, [name for name in columns if name not in roles], table.source)
         chosen, rest = [described.get(name, Item(name)) for name in names], "not selected"
     else:

@@ -1,19 +1,28 @@
-"""One look at a study's files: what was found, which columns there are, and a codebook to edit."""
+"""What is wrong with a study's files, which columns there are, and a codebook to edit."""
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from icqf.data.check import Finding, Findings, check
+from icqf.data.disclosure import SMALLEST_CATEGORY
 from icqf.data.questionnaire import Draft, Item
+from icqf.data.tables import as_pandas
 from icqf.errors import InputError, InputWarning
 from icqf.io.readers.files import read_table
-from icqf.io.readers.tables import Table
+from icqf.io.readers.questionnaires import Codebook, StudyTable, read_files, study_table
+from icqf.io.readers.tables import Table, recognised_id
+from icqf.io.study_files import StudyFiles
 from icqf.io.suggestion import SuggestedCodebook, suggest_codebook
-from icqf.workflow.options import StudyOptions
-from icqf.workflow.read import drafted, study_columns
+from icqf.workflow.large import sample_of, stream_of
+from icqf.workflow.options import StudyOptions, as_options
 
 READING = "Reading the file"
 LOOKING = "Looking for what would spoil a fit"
@@ -55,45 +64,120 @@ class StudyLook:
     remarks: dict[str, str]
 
 
-def look_at_study(options: StudyOptions, *, callback: Callable[[str], object] | None = None) -> StudyLook:
-    """Read the files that the options name once, check them, and describe the items.
+def check_study(options: StudyFiles | str | os.PathLike[str], **more: Any) -> Findings:
+    """Look for what would spoil a fit of a study.
 
     Parameters
     ----------
-    options : StudyOptions
-        The files, and the roles of their columns.
+    options : StudyOptions or path
+        The files and the roles of their columns, or the table of answers.
+    **more
+        Options by name, such as ``codebook="items.csv"``; see `icqf.io.StudyFiles`.
+
+    Examples
+    --------
+    >>> from icqf.datasets import demo_paths
+    >>> from icqf.workflow import check_study
+    >>> answers, codebook = demo_paths()
+    >>> check_study(answers, codebook=codebook).must_fix
+    False
+    """
+    options = as_options(options, more, StudyOptions)
+    stream = stream_of(options)
+    sample = None if stream is None else sample_of(stream, seed=options.seed).table
+    return _checked(read_files(options, table=sample), options.smallest_category, options.missing_confounds)[
+        1
+    ]
+
+
+def check_table(
+    source: Any,
+    *,
+    codebook: Codebook = None,
+    smallest_category: int = SMALLEST_CATEGORY,
+    missing_confounds: str = "error",
+    **roles: Any,
+) -> Findings:
+    """Look for what would spoil a fit of a table; a file that cannot be read at all raises `InputError`.
+
+    Parameters
+    ----------
+    source : Table, table of pandas, polars or another library, or path
+        What to look at.
+    codebook, **roles
+        As in `icqf.io.read_questionnaire`.
+    smallest_category, missing_confounds
+        Fewest participants in a category of a confound, and what is done about a missing one, as in
+        `icqf.ICQF`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from icqf.workflow import check_table
+    >>> answers = pd.DataFrame({"q1": [0, 1, 2, 999], "q2": [1, 0, 2, 1]})
+    >>> [finding.item for finding in check_table(answers).of("suspicious-code")]
+    ['q1']
+    """
+    source = as_pandas(source)
+    if isinstance(source, pd.DataFrame):
+        frame = source.reset_index() if source.index.name else source.reset_index(drop=True)
+        source = Table(frame, "table", np.arange(1, len(frame) + 1), id=recognised_id(frame.columns))
+    read = study_table(source, codebook=codebook, **roles)
+    return _checked(read, smallest_category, missing_confounds)[1]
+
+
+def _checked(read: StudyTable, smallest_category: int, missing_confounds: str) -> tuple[Draft, Findings]:
+    """The answers as they were found, and what was found about them."""
+    faults: list[InputError] = []
+    draft = read.draft(faults.append)
+    findings = check(
+        draft,
+        faults,
+        smallest_category=smallest_category,
+        missing_confounds=missing_confounds,
+        n_rows=len(read.table.frame),
+    )
+    return draft, findings
+
+
+def look_at_study(
+    options: StudyFiles | str | os.PathLike[str],
+    *,
+    callback: Callable[[str], object] | None = None,
+    **more: Any,
+) -> StudyLook:
+    """Read a study's files once, check them, and describe the items.
+
+    Parameters
+    ----------
+    options, **more
+        As in `check_study`.
     callback : callable, optional
         Told in a few words what is being done.
 
     Examples
     --------
     >>> from icqf.datasets import demo_paths
-    >>> from icqf.workflow import StudyOptions, look_at_study
-    >>> look = look_at_study(StudyOptions.of({"answers": demo_paths().answers}))
+    >>> from icqf.workflow import look_at_study
+    >>> look = look_at_study(demo_paths().answers)
     >>> look.findings.must_fix, look.columns[:3], look.items[0].name, look.items[0].max
     (True, ('child_id', 'age', 'sex'), 'q001', 2.0)
     """
+    options = as_options(options, more, StudyOptions)
     tell = callback or (lambda _: None)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", InputWarning)
         tell(READING)
-        table, columns = study_columns(options)
+        read = read_files(options)
         tell(LOOKING)
-        draft, faults = drafted(table, columns)
-        findings = check(
-            draft,
-            faults,
-            smallest_category=options.smallest_category,
-            missing_confounds=options.missing_confounds,
-            n_rows=len(table.frame),
-        )
+        draft, findings = _checked(read, options.smallest_category, options.missing_confounds)
         tell(DESCRIBING)
-        guess = _guess(table) if columns["codebook"] is None else SuggestedCodebook((), {})
+        guess = _guess(read.table) if read.entries is None else SuggestedCodebook((), {})
     said = [each.message for each in caught if isinstance(each.message, InputWarning)]
     told = tuple(Finding("warning", each.code, each.message, remedy=each.remedy) for each in said)
     every = sorted((*findings, *told), key=lambda finding: finding.severity == "note")
     every.sort(key=lambda finding: finding.severity != "error")
-    names = tuple(str(name) for name in table.frame.columns)
+    names = tuple(str(name) for name in read.table.frame.columns)
     out = {column.name: column for column in draft.left_out if column.reason not in _USED}
     known = {item.name: item for item in guess.items}
     remarks = guess.remarks | {name: column.sentence for name, column in out.items()}

@@ -1,0 +1,123 @@
+"""A study's files and the roles of their columns: one record for every command, the app and Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import MISSING, dataclass
+from pathlib import Path
+from typing import Any
+
+from icqf.data.parameters import codes_of, one_text, path_of, texts, visit_pairs
+from icqf.data.settings import Settings, option
+
+FILES = ("answers", "codebook", "dictionary", "participants")
+_NAMES = ("confounds", "items", "subscales", "reverse")
+
+
+@dataclass(frozen=True)
+class StudyFiles(Settings):
+    """A study's files, and the roles of their columns.
+
+    Parameters
+    ----------
+    answers : path
+        CSV, TSV, Excel, Parquet, Arrow (Feather), SPSS, Stata or SAS file.
+    codebook : path, optional
+        Names the items and their ranges. None: what the file says of its columns, and otherwise every column
+        that looks like answers, with observed ranges; the notes say so.
+    dictionary : path, optional
+        REDCap data dictionary (CSV) or BIDS sidecar (JSON).
+    participants : path, optional
+        Table with confounds, groups or weights by participant id, where `answers` lacks them.
+    id : str, optional
+        Column of participant ids. None: a column with a usual name, or else participants are numbered.
+    confounds : str or iterable of str
+        Columns such as age and sex.
+    groups : str, optional
+        Column of families or sites.
+    weights : str, optional
+        Column of survey weights.
+    items : str or iterable of str
+        Names or globs of the items to keep; none keeps all.
+    subscales : str or iterable of str
+        Items to keep, by the codebook's subscale.
+    missing_codes : iterable of float or str
+        Values that mean "no answer" in every item, except where they lie inside an item's declared range.
+    reverse : str or iterable of str
+        Names or globs of items to reverse besides those that the codebook declares; ``"auto"`` reverses those
+        that run against the others, and a note names them.
+    visit : pair or mapping of column to value, optional
+        The visit to keep of a file with several rows per participant, such as ``("wave", "1")``.
+
+    Examples
+    --------
+    >>> from icqf.io import StudyFiles
+    >>> files = StudyFiles("answers.csv", id="pid", confounds=["age", "sex"], visit={"wave": 1})
+    >>> files.answers.name, files.confounds, files.visit
+    ('answers.csv', ('age', 'sex'), (('wave', '1'),))
+    """
+
+    answers: Path = option(MISSING, "The table of answers.", take=path_of)
+    codebook: Path | None = option(None, "Codebook of the items: CSV, Excel or TOML.", take=path_of)
+    dictionary: Path | None = option(
+        None, "REDCap data dictionary (CSV) or BIDS sidecar (JSON).", take=path_of
+    )
+    participants: Path | None = option(
+        None,
+        "Table with confounds, groups or weights by participant id, where ANSWERS lacks them.",
+        take=path_of,
+    )
+    id: str | None = option(
+        None, "Column of participant ids.", take=one_text, metavar="COLUMN", usual="recognised by name"
+    )
+    confounds: tuple[str, ...] = option((), "Columns such as age and sex.", take=texts, metavar="COLUMN")
+    groups: str | None = option(
+        None, "Column of families or sites, which folds never split.", take=one_text, metavar="COLUMN"
+    )
+    weights: str | None = option(None, "Column of survey weights.", take=one_text, metavar="COLUMN")
+    items: tuple[str, ...] = option((), "Items to keep, by name or pattern such as 'q0*'.", take=texts)
+    subscales: tuple[str, ...] = option((), "Items to keep, by the codebook's subscale.", take=texts)
+    missing_codes: tuple[float | str, ...] = option(
+        (), "Values that mean no answer.", take=codes_of, metavar="VALUE", label="Values that mean no answer"
+    )
+    reverse: tuple[str, ...] = option(
+        (),
+        "Items to reverse, by name or pattern; auto: those that run against the others.",
+        take=texts,
+        metavar="ITEM",
+    )
+    visit: tuple[tuple[str, str], ...] = option(
+        (),
+        "Visit to keep of a file with several rows per participant, such as wave=1; may be repeated.",
+        take=visit_pairs,
+        metavar="COLUMN=VALUE",
+    )
+
+    def __post_init__(self) -> None:
+        taken: dict[str, Any] = {"visit": visit_pairs(self.visit), "missing_codes": _each(self.missing_codes)}
+        taken |= {name: _each(getattr(self, name)) for name in _NAMES}
+        taken |= {name: path for name in FILES if (path := getattr(self, name)) is not None}
+        for name, value in taken.items():
+            object.__setattr__(self, name, Path(value) if name in FILES else value)
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Every file that is read, a BIDS sidecar included."""
+        sidecar = None if self.dictionary is not None else sidecar_of(self.answers)
+        files = (self.answers, self.codebook, self.dictionary, self.participants, sidecar)
+        return tuple(path for path in files if path is not None)
+
+    @property
+    def about_participants(self) -> tuple[str, ...]:
+        """The columns that describe participants: confounds, groups and weights."""
+        return (*self.confounds, *(name for name in (self.groups, self.weights) if name))
+
+
+def sidecar_of(path: Path) -> Path | None:
+    """The JSON file beside a ``.tsv`` that describes its columns, if there is one."""
+    sidecar = path.with_suffix(".json")
+    return sidecar if path.suffix.lower() == ".tsv" and sidecar.is_file() else None
+
+
+def _each(values: str | Iterable[Any] | None) -> tuple[Any, ...]:
+    return (values,) if isinstance(values, str) else tuple(values or ())
