@@ -6,7 +6,7 @@ import numpy as np
 
 from _measure import best_of, heading, report, run_script, sklearn_nmf
 from icqf import ICQF
-from icqf.datasets.cohort import make_cohort
+from icqf.datasets.simulated import make_cohort
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from icqf import ICQF, ICQFCV
 from icqf.core.problem import Problem
 from icqf.core.start import Starts
 from icqf.data.questionnaire import Questionnaire
-from icqf.datasets.cohort import make_cohort
+from icqf.datasets.simulated import make_cohort
 from icqf.engines.choice import run
 from icqf.engines.torch_batch import packed, packed_starts
 from icqf.resampling import tolerances

@@ -16,7 +16,7 @@ from icqf.core.penalties import L1
 from icqf.core.problem import Problem
 from icqf.core.start import Starts
 from icqf.datasets import make_synthetic
-from icqf.datasets.cohort import make_cohort
+from icqf.datasets.simulated import make_cohort
 from icqf.engines.choice import run
 
 K, WITHIN = 8, 1e-3

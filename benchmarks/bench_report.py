@@ -13,7 +13,7 @@ import numpy as np
 
 from _measure import best_of, heading, report, run_script
 from icqf import ICQF
-from icqf.datasets.cohort import make_cohort
+from icqf.datasets.simulated import make_cohort
 from icqf.report import analyse, report_of, write_report
 from icqf.resampling.bootstrap import bootstrap
 

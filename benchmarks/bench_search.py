@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from _measure import best_of, heading, report, run_script, sklearn_nmf
 from icqf import ICQF, ICQFCV, consensus
-from icqf.datasets.cohort import make_cohort
+from icqf.datasets.simulated import make_cohort
 
 KS, BETAS = range(2, 17), (0.01, 0.05, 0.1, 0.2, 0.5)
 

@@ -5,7 +5,7 @@ import dataclasses
 import pandas as pd
 import pytest
 
-from icqf.baselines.count import FactorCount
+from icqf.baselines.retention import FactorCount
 
 CURVE = pd.DataFrame(
     {"n_components": [1, 2, 3], "error": [0.9, 0.4, 0.5], "se": [0.1, 0.1, 0.1], "chance": [0.8, 0.5, 0.6]}

@@ -6,7 +6,7 @@ from scipy import optimize
 from sklearn.exceptions import ConvergenceWarning
 
 from icqf.baselines.correlation import item_moments
-from icqf.baselines.extraction import Extraction, _Residual, degrees_of_freedom, extract, fit_statistics
+from icqf.baselines.factor_analysis import Extraction, _Residual, degrees_of_freedom, extract, fit_statistics
 
 
 def off_diagonal_misfit(R, L):

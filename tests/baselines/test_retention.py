@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from icqf.baselines import bic_factor_analysis, parallel_analysis, velicer_map
-from icqf.baselines.extraction import extract
+from icqf.baselines.factor_analysis import extract
 
 
 def test_parallel_analysis_picks_what_psych_picks(bfi, golden):

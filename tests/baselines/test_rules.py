@@ -20,8 +20,7 @@ from icqf.baselines import (
     nest,
     parallel_analysis,
 )
-from icqf.baselines.comparison import make_population
-from icqf.baselines.hull import upper_hull
+from icqf.baselines.retention import make_population, upper_hull
 from icqf.errors import InputError
 
 RULES = (
@@ -236,7 +235,7 @@ def test_reflecting_rescaling_and_shuffling_items_changes_no_fit(three_factors, 
 
 
 def test_a_hull_without_an_elbow_says_so(monkeypatch, three_factors):
-    monkeypatch.setattr("icqf.baselines.hull._common_part", lambda R, k: 0.01 * k**2)
+    monkeypatch.setattr("icqf.baselines.retention._common_part", lambda R, k: 0.01 * k**2)
     count = hull_method(three_factors, max_components=4)
     assert count.n_components == 4 and count.reason.startswith("There is no elbow")
 

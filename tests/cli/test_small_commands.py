@@ -160,9 +160,9 @@ def test_demo_on_real_data(run, tmp_path, data):
 
 @pytest.mark.parametrize("data", ["help", "phq9"])
 def test_demo_names_the_package_it_needs(run, tmp_path, monkeypatch, left_behind, data):
-    from icqf.datasets import packaged
+    from icqf.datasets import real
 
-    monkeypatch.setattr(packaged, "find_spec", lambda name: None)
+    monkeypatch.setattr(real, "find_spec", lambda name: None)
     result = run("demo", "--data", data, "--out", tmp_path / "demo")
     assert result.exit_code == 2 and "pip install" in result.stderr
     assert left_behind() == []

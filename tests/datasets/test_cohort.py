@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from icqf.baselines.correlation import item_moments
-from icqf.baselines.extraction import extract
-from icqf.datasets.cohort import FACTORS, LIABILITIES, POPULATIONS, make_cohort
+from icqf.baselines.factor_analysis import extract
+from icqf.datasets.simulated import FACTORS, LIABILITIES, POPULATIONS, make_cohort
 from icqf.errors import InputError
 
 LIMITS = {

@@ -83,7 +83,7 @@ def test_msq_has_gaps_by_design_and_leaves_the_home_directory_alone(tmp_path, mo
     ],
 )
 def test_an_absent_package_is_named(monkeypatch, load, package):
-    monkeypatch.setattr("icqf.datasets.packaged.find_spec", lambda name: None)
+    monkeypatch.setattr("icqf.datasets.real.find_spec", lambda name: None)
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(InputError, match=f"pip install {package}"):
         load()

@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from icqf.evaluation.classify import STRENGTHS, classified
+from icqf.evaluation.methods import STRENGTHS, classified
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from icqf.datasets.packaged import rdatasets_table
+from icqf.datasets.real import rdatasets_table
 from icqf.io import Table, codebook_from, read_questionnaire
 from icqf.screening.columns import REASONS, recognise, sums_among
 from icqf.screening.names import named_kind

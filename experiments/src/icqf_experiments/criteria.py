@@ -12,7 +12,7 @@ from scipy.cluster.hierarchy import average, cophenet
 from scipy.spatial.distance import squareform
 from sklearn.utils import check_random_state
 
-from icqf.baselines.count import FactorCount
+from icqf.baselines.retention import FactorCount
 from icqf.core.problem import Problem
 from icqf.core.start import Starts
 from icqf.engines.choice import run

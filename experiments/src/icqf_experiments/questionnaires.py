@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 
 from icqf.data.questionnaire import Item, Questionnaire
-from icqf.datasets.battery import make_battery
+from icqf.datasets.simulated import make_battery
 from icqf.errors import InputError, counted, listed
 from icqf.io.codebook import write_codebook
 from icqf.io.readers.questionnaires import read_questionnaire
 from icqf.io.readers.tables import Table
-from icqf.plotting.batteries import battery_overview
+from icqf.plotting.comparison import battery_overview
 from icqf.report.renderers.markdown import markdown_table, safe
 from icqf.workflow.evaluation import QUICK_PARTICIPANTS, Design
 from icqf.workflow.result_pages import prose, results_page

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from icqf.data.study import Study
-from icqf.evaluation.across_studies import replication
+from icqf.evaluation.comparisons import replication
 from icqf.evaluation.methods import FACTORIZATIONS
 from icqf.plotting import by_method
 from icqf.report.renderers.markdown import markdown_table, safe

@@ -20,7 +20,7 @@ from icqf.datasets import (
     make_cohort,
 )
 from icqf.errors import InputError, counted, did_you_mean, listed
-from icqf.evaluation.fits import FEWEST_CASES, answered
+from icqf.evaluation.methods import FEWEST_CASES, answered
 from icqf_experiments.exports import read_abcd, read_hbn
 
 READERS = {"hbn": read_hbn, "abcd": read_abcd}

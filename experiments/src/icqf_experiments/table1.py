@@ -11,7 +11,7 @@ import pandas as pd
 
 from icqf.baselines import L1NMF, bic_factor_analysis, parallel_analysis, velicer_map
 from icqf.core.problem import Problem
-from icqf.datasets.synthetic import HIGHEST, Synthetic, make_synthetic
+from icqf.datasets.simulated import HIGHEST, Synthetic, make_synthetic
 from icqf.jobs.parallel import Progress, run_all
 from icqf.models.icqf import ICQF
 from icqf.resampling import tolerances

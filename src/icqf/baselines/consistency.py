@@ -10,7 +10,7 @@ import pandas as pd
 from scipy import stats
 
 from icqf.baselines.correlation import Floats, item_moments
-from icqf.baselines.extraction import extract
+from icqf.baselines.factor_analysis import extract
 from icqf.errors import InputError
 
 _RESAMPLES = 100

@@ -1,14 +1,19 @@
-"""How many factors to keep in a factor analysis: parallel analysis, Velicer's MAP and BIC."""
+"""How many factors: parallel analysis, MAP, BIC, eigenvalue rules, the Hull method and comparison data."""
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import linalg
+from scipy import linalg, optimize, stats
+from scipy.sparse.linalg import LinearOperator, eigsh
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array
 
 from icqf.baselines.correlation import (
@@ -19,11 +24,172 @@ from icqf.baselines.correlation import (
     check_items,
     is_positive_definite,
     item_moments,
+    kmo,
 )
-from icqf.baselines.count import FactorCount
-from icqf.baselines.extraction import Method, degrees_of_freedom, extract, fit_statistics, start_uniquenesses
-from icqf.baselines.wide import unit_columns, wide_eigenvalues
-from icqf.errors import InputError, counted
+from icqf.baselines.factor_analysis import (
+    LOWEST_UNIQUENESS,
+    Method,
+    degrees_of_freedom,
+    extract,
+    fit_statistics,
+    start_uniquenesses,
+)
+from icqf.errors import InputError, counted, shown_p
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FactorCount:
+    """How many factors a method chose, and why.
+
+    Attributes
+    ----------
+    method : str
+        Name of the method, such as "Parallel analysis".
+    n_components : int
+        The number of factors chosen; 0 means that no factor stands out.
+    curve : DataFrame
+        One row per number of factors looked at: column `n_components` and one or more named value columns.
+    reason : str
+        One plain sentence saying why this number was chosen.
+    value : str
+        The column of `curve` that the method compares. Default: the first one after `n_components`.
+    better : {"lower", "higher"} or None
+        Whether a lower or a higher value is better; None when the values are held against `reference`.
+    reference : str or None
+        A column of `curve` to hold `value` against, such as the eigenvalues of random data.
+    spread : str or None
+        A column of `curve` with the uncertainty of `value`, such as its standard error.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> curve = pd.DataFrame({"n_components": [1, 2, 3], "error": [0.9, 0.4, 0.5]})
+    >>> count = FactorCount("Cross-validation", 2, curve, "Two factors predict hidden answers best.",
+    ...                     better="lower")
+    >>> count
+    FactorCount(method='Cross-validation', n_components=2)
+    >>> print(count)
+    Cross-validation: 2 factors. Two factors predict hidden answers best.
+    """
+
+    method: str
+    n_components: int
+    curve: pd.DataFrame
+    reason: str
+    value: str = ""
+    better: Literal["lower", "higher"] | None = None
+    reference: str | None = None
+    spread: str | None = None
+
+    def __post_init__(self) -> None:
+        columns = [str(name) for name in self.curve.columns]
+        if "n_components" not in columns or len(columns) < 2:
+            raise ValueError(
+                f"The curve of {self.method!r} has the columns {columns}; it needs 'n_components' and at "
+                "least one column of values."
+            )
+        if not self.value:
+            object.__setattr__(self, "value", next(name for name in columns if name != "n_components"))
+        for name in (self.value, self.reference, self.spread):
+            if name is not None and name not in columns:
+                raise ValueError(f"The curve of {self.method!r} has no column {name!r}, only {columns}.")
+        if self.better not in ("lower", "higher", None):
+            raise ValueError(f"better is {self.better!r}; choose 'lower', 'higher' or None.")
+        object.__setattr__(self, "n_components", int(self.n_components))
+
+    def __repr__(self) -> str:
+        return f"FactorCount(method={self.method!r}, n_components={self.n_components})"
+
+    def __str__(self) -> str:
+        unit = "factor" if self.n_components == 1 else "factors"
+        return f"{self.method}: {self.n_components} {unit}. {self.reason}"
+
+
+# Eigenvalues of the correlations of more items than participants, without the matrix of all pairs of items.
+#
+# The correlations of m items from n participants are ``Z.T @ Z`` of a table of n rows, so that their product
+# with a vector costs n·m steps, and no more than n − 1 of their eigenvalues are above 0.
+
+MOST_EIGENVALUES = 100
+_SMALL = 300  # items of which the whole matrix is decomposed faster than its largest eigenvalues
+
+
+def unit_columns(X: Floats) -> Floats:
+    """Answers (n, m) as columns of mean 0 and length 1, missing answers at their item's mean.
+
+    Examples
+    --------
+    >>> Z = unit_columns(np.array([[1.0, 2.0, np.nan], [2.0, 4.0, 1.0], [3.0, 6.0, 2.0]]))
+    >>> (Z.T @ Z).round(3)[0].tolist()
+    [1.0, 1.0, 0.5]
+    """
+    Z = X - np.nanmean(X, axis=0)
+    Z[np.isnan(Z)] = 0.0
+    return np.asarray(Z / np.linalg.norm(Z, axis=0))
+
+
+def wide_eigenvalues(Z: Floats, kind: str, communalities: str) -> Floats:
+    """The largest eigenvalues of ``Z.T @ Z``, communalities in its diagonal where `kind` is "fa".
+
+    They are n − 1, or `MOST_EIGENVALUES` where that is fewer. Squared multiple correlations do not exist for
+    more items than participants; communalities are then 0.5, as in `icqf.baselines.factor_analysis`.
+    """
+    n, m = Z.shape
+    count = min(n - 1, m - 1, MOST_EIGENVALUES)
+    if kind == "pc" or communalities == "smc":
+        values = linalg.eigvalsh(Z @ Z.T, check_finite=False)[::-1][:count]
+        return np.asarray(values - (0.5 if kind == "fa" else 0.0))
+    return _largest(Z, 1.0 - one_factor(Z) ** 2, count)
+
+
+def one_factor(Z: Floats) -> Floats:
+    """Loadings (m,) of one factor by minimum residuals: the sum of squared residuals, diagonal left out.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(40, 1)) + 0.5 * rng.normal(size=(40, 60))
+    >>> bool((one_factor(unit_columns(X)) > 0.7).all())
+    True
+    """
+    values, V = linalg.eigh(Z @ Z.T, subset_by_index=(len(Z) - 1,) * 2, check_finite=False)
+    start = Z.T @ V[:, 0]  # the first principal component, of length sqrt(its eigenvalue)
+    highest = np.sqrt(1.0 - LOWEST_UNIQUENESS)
+
+    def residual(loadings: Floats) -> tuple[float, Floats]:
+        pulled, size = Z.T @ (Z @ loadings) - loadings, float(loadings @ loadings)
+        square = loadings**2
+        value = (size**2 - float(square @ square)) / 2 - float(loadings @ pulled)
+        return value, 2 * (size * loadings - loadings * square - pulled)
+
+    found = optimize.minimize(
+        residual,
+        np.clip(start, -highest, highest),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(-highest, highest)] * Z.shape[1],
+        options={"maxiter": 200, "ftol": 1e-12, "gtol": 1e-6 * float(values[0])},
+    )
+    return np.asarray(found.x)
+
+
+def _largest(Z: Floats, uniquenesses: Floats, count: int) -> Floats:
+    """The `count` largest eigenvalues of ``Z.T @ Z`` less the uniquenesses in its diagonal."""
+    m = Z.shape[1]
+    if m <= _SMALL:
+        S = Z.T @ Z - np.diag(uniquenesses)
+        return np.asarray(linalg.eigvalsh(S, check_finite=False)[::-1][:count])
+    S = LinearOperator(
+        (m, m),
+        matvec=lambda v: Z.T @ (Z @ v.ravel()) - uniquenesses * v.ravel(),
+        dtype=np.float64,
+    )
+    # A start of its own, as the library's would be another one each time.
+    found = eigsh(S, count, which="LA", v0=np.ones(m), tol=1e-6, return_eigenvectors=False)
+    return np.asarray(np.sort(found)[::-1])
+
+
+# How many factors to keep in a factor analysis: parallel analysis, Velicer's MAP and BIC.
 
 RandomState = int | np.random.Generator | None
 
@@ -322,3 +488,544 @@ def bic_factor_analysis(
         f"{curve['bic'].min():.1f}, of 1 to {len(curve)} factors)."
     )
     return FactorCount("BIC", best, curve, reason, value="bic", better="lower")
+
+
+# How many factors, from the eigenvalues of the correlations: the empirical Kaiser criterion and NEST.
+
+
+def eigenvalues(R: Floats) -> Floats:
+    """Eigenvalues of a correlation matrix, largest first."""
+    return np.asarray(linalg.eigvalsh(R, check_finite=False)[::-1], dtype=np.float64)
+
+
+def empirical_kaiser(X: npt.ArrayLike, *, correlation: CorrelationKind = "pairwise") -> FactorCount:
+    """Empirical Kaiser criterion: eigenvalues above what chance and the factors before them leave.
+
+    Kaiser's "eigenvalue above 1" is right for infinitely many participants. Here the bar is the largest
+    eigenvalue to expect of unrelated items in a sample of this size, ``(1 + sqrt(m / n))**2``, times the mean
+    variance that the stronger factors leave over, and never below 1. Factors are counted up to the first that
+    is not above its bar. Nothing is simulated.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_participants, n_items)
+        Answers; NaN is a missing answer.
+    correlation : {"pairwise", "em", "polychoric"}, default="pairwise"
+        See `icqf.baselines.item_moments`.
+
+    Returns
+    -------
+    FactorCount
+        The curve has the columns `eigenvalue` and `reference`.
+
+    References
+    ----------
+    J. Braeken, M. A. L. M. van Assen (2017). An empirical Kaiser criterion. Psychological Methods 22,
+    450-466.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> loadings = np.kron(np.eye(3), np.full((1, 5), 0.7))
+    >>> X = rng.normal(size=(400, 3)) @ loadings + 0.7 * rng.normal(size=(400, 15))
+    >>> empirical_kaiser(X).n_components
+    3
+    """
+    answers, moments = read_answers(X, correlation)
+    n, m = answers.shape
+    observed = eigenvalues(moments.correlation)
+    left = (m - np.concatenate([[0.0], np.cumsum(observed)[:-1]])) / (m - np.arange(m))
+    bar = np.maximum(left * (1 + np.sqrt(m / n)) ** 2, 1.0)
+    # The eigenvalues have mean 1, so the last one cannot be above 1.
+    n_components = int(np.flatnonzero(~(observed > bar))[0])
+    curve = pd.DataFrame(
+        {"n_components": np.arange(1, m + 1), "eigenvalue": observed, "reference": bar},
+    )
+    first = counted(n_components, "factor")
+    against = f"(eigenvalue {observed[n_components]:.2f} against {bar[n_components]:.2f})"
+    reason = (
+        f"The first {first} exceed what {counted(n, 'participant')} and the stronger factors leave to "
+        f"chance; factor {n_components + 1} does not {against}."
+        if n_components
+        else f"Not even the first factor exceeds what chance gives in {counted(n, 'participant')} {against}."
+    )
+    return FactorCount(
+        "Empirical Kaiser criterion", n_components, curve, reason, value="eigenvalue", reference="reference"
+    )
+
+
+def nest(
+    X: npt.ArrayLike,
+    *,
+    n_iter: int = 1000,
+    quantile: float = 0.95,
+    max_components: int | None = None,
+    method: Method = "minres",
+    correlation: CorrelationKind = "pairwise",
+    random_state: RandomState = None,
+) -> FactorCount:
+    """Next eigenvalue sufficiency test: add factors until the next eigenvalue is no surprise.
+
+    A model with no factor, one factor, two, ... is fitted, and samples of as many
+    participants with the same missing answers are drawn from it. The model is sufficient when the next
+    eigenvalue of the answers is not above the given quantile of the next eigenvalue of these samples. The
+    first step is parallel analysis; later ones, unlike parallel analysis, take the factors already found into
+    account.
+
+    Answers are taken to be normal. Correlations of rare or yes/no answers vary more, so that factor follows
+    factor; and after about a third of the items no model suffices, whatever the answers are: sampling makes
+    the later eigenvalues smaller than the model's own, with which the answers' agree. A run that comes
+    to where samples fail the test of the model they were drawn from is refused.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_participants, n_items)
+        Answers; NaN is a missing answer.
+    n_iter : int, default=1000
+        Samples drawn from each model.
+    quantile : float, default=0.95
+        The quantile of the samples' eigenvalues to beat.
+    max_components : int, optional
+        Default: as many factors as the items can identify.
+    method : {"minres", "ml"}, default="minres"
+        How the factors are extracted.
+    correlation : {"pairwise", "em", "polychoric"}, default="pairwise"
+        See `icqf.baselines.item_moments`.
+    random_state : int, Generator or None
+        An integer makes the result repeatable.
+
+    Returns
+    -------
+    FactorCount
+        The curve has one row for each eigenvalue tested, and the columns `eigenvalue`, `random_eigenvalue`
+        (the quantile) and `p_value` (the share of samples whose eigenvalue is at least as large).
+
+    References
+    ----------
+    A. Achim (2017). Testing the number of required dimensions in exploratory factor analysis. The
+    Quantitative Methods for Psychology 13, 64-74.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> loadings = np.kron(np.eye(3), np.full((1, 5), 0.7))
+    >>> X = rng.normal(size=(400, 3)) @ loadings + 0.7 * rng.normal(size=(400, 15))
+    >>> nest(X, n_iter=100, random_state=0).n_components
+    3
+    """
+    if n_iter < 1:
+        raise InputError(f"n_iter is {n_iter}; at least one sample of each model is needed.")
+    if not 0 < quantile < 1:
+        raise InputError(f"quantile is {quantile}; choose a number between 0 and 1, such as 0.95.")
+    answers, moments = read_answers(X, correlation)
+    R, m = moments.correlation, answers.shape[1]
+    if m < 3:
+        raise InputError(f"{m} items are too few for NEST; at least 3 are needed.")
+    refuse_wide(answers, "NEST")
+    identified = max(k for k in range(1, m) if degrees_of_freedom(m, k) >= 0)
+    most = largest_count(max_components, identified, identified)
+    rng = np.random.default_rng(random_state)
+    observed, missing = eigenvalues(R), np.isnan(answers)
+    rows = []
+    for k in range(most + 1):
+        covariance = _model(R, k, method)
+        drawn = np.array([_next(_sample(covariance, missing, correlation, rng), k) for _ in range(n_iter)])
+        bar = float(np.quantile(drawn, quantile))
+        rows.append((k + 1, observed[k], bar, float(np.mean(drawn >= observed[k]))))
+        if not observed[k] > bar:
+            break
+        if k and bar < _next(_as_correlation(covariance), k):
+            raise InputError(
+                f"NEST finds no number of factors for these answers: {counted(k, 'factor')} did not suffice, "
+                "and from here on samples of a model fail the test of that very model. NEST takes answers to "
+                "be normal, and rare or yes/no answers vary more than that.",
+                remedy="Use comparison data, which keeps each item's own answers, or cross-validation.",
+            )
+    curve = pd.DataFrame(rows, columns=["n_components", "eigenvalue", "random_eigenvalue", "p_value"])
+    sufficient = not observed[k] > bar
+    against = f"(eigenvalue {observed[k]:.2f} against {bar:.2f} in {quantile:.0%} of {n_iter} samples)"
+    if k == 0 and sufficient:
+        reason = f"The first factor is no stronger than in samples of unrelated items {against}."
+    elif sufficient:
+        reason = (
+            f"In samples from a model with {counted(k, 'factor')} the next one is as strong as in these "
+            f"answers {against}; fewer factors did not suffice."
+        )
+    else:
+        reason = (
+            f"Even {counted(k, 'factor')} did not suffice {against}, and models with more were not looked at."
+        )
+    return FactorCount("NEST", k, curve, reason, value="eigenvalue", reference="random_eigenvalue")
+
+
+def _model(R: Floats, k: int, method: Method) -> Floats:
+    """Covariances of the `k`-factor model of a correlation matrix."""
+    if k == 0:
+        return np.eye(len(R))
+    with warnings.catch_warnings():
+        # A fit that stops a little early changes the model less than the sampling does.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = extract(R, k, method=method, tol=1e-6)
+    return fitted.loadings @ fitted.loadings.T + np.diag(fitted.uniquenesses)
+
+
+def _as_correlation(covariance: Floats) -> Floats:
+    scale = np.sqrt(np.diag(covariance))
+    return covariance / np.outer(scale, scale)
+
+
+def _sample(
+    covariance: Floats,
+    missing: npt.NDArray[np.bool_],
+    correlation: CorrelationKind,
+    rng: np.random.Generator,
+) -> Floats:
+    """Correlations of a normal sample with these covariances and missing answers."""
+    n, m = missing.shape
+    root = linalg.cholesky(covariance, lower=True, check_finite=False)
+    if missing.any():
+        drawn = rng.standard_normal((n, m)) @ root.T
+        drawn[missing] = np.nan
+        return item_moments(drawn, correlation=correlation).correlation
+    # Without missing answers the sums of squares and products alone can be drawn (Bartlett's decomposition
+    # of the Wishart distribution), which does not depend on the number of participants.
+    A = np.tril(rng.standard_normal((m, m)), -1)
+    A[np.diag_indices(m)] = np.sqrt(rng.chisquare(n - 1 - np.arange(m)))
+    half = root @ A
+    half /= np.linalg.norm(half, axis=1, keepdims=True)
+    return half @ half.T
+
+
+def _next(R: Floats, k: int) -> float:
+    at = len(R) - 1 - k
+    return float(linalg.eigvalsh(R, subset_by_index=(at, at), check_finite=False)[0])
+
+
+# How many factors, from the elbow of fit against parameters: the Hull method.
+
+FEWEST = 3  # the last number of factors has no elbow, and a choice between one and one is none
+
+
+def hull_method(
+    X: npt.ArrayLike,
+    *,
+    max_components: int | None = None,
+    n_iter: int = 100,
+    correlation: CorrelationKind = "pairwise",
+    random_state: RandomState = None,
+) -> FactorCount:
+    """Hull method: the number of factors after which more of them hardly add to the fit.
+
+    Factors are extracted by minimum residual, and fit is the common part accounted for (CAF): 1 less the
+    Kaiser-Meyer-Olkin measure of what the factors leave between the items. Of the numbers of factors on the
+    upper convex hull of fit against parameters, the one with the sharpest elbow is chosen.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_participants, n_items)
+        Answers; NaN is a missing answer.
+    max_components : int, optional
+        The largest number of factors looked at, which cannot be chosen itself. Default: one more than
+        parallel analysis of components keeps, at least 3.
+    n_iter : int, default=100
+        Random data sets of that parallel analysis.
+    correlation : {"pairwise", "em", "polychoric"}, default="pairwise"
+        See `icqf.baselines.item_moments`.
+    random_state : int, Generator or None
+        For the parallel analysis.
+
+    Returns
+    -------
+    FactorCount
+        The curve starts at 0 factors and has the columns `caf`, `parameters`, and `elbow` (how much steeper
+        the fit rises before than after; NaN off the hull and at its ends).
+
+    References
+    ----------
+    U. Lorenzo-Seva, M. E. Timmerman, H. A. L. Kiers (2011). The Hull method for selecting the number of
+    common factors. Multivariate Behavioral Research 46, 340-364.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> loadings = np.kron(np.eye(3), np.full((1, 5), 0.7))
+    >>> X = rng.normal(size=(400, 3)) @ loadings + 0.7 * rng.normal(size=(400, 15))
+    >>> hull_method(X, random_state=0).n_components
+    3
+    """
+    answers, moments = read_answers(X, correlation)
+    R, m = moments.correlation, answers.shape[1]
+    identified = max((k for k in range(1, m) if degrees_of_freedom(m, k) >= 0), default=0)
+    if identified < 2:
+        raise InputError(f"{m} items are too few for the Hull method; at least 5 are needed.")
+    if not is_positive_definite(R):
+        raise InputError(
+            f"The correlation matrix of {m} items from {len(answers)} participants is not positive definite, "
+            "so the Hull method cannot measure fit; use correlation='em', more participants, or fewer items."
+        )
+    if max_components is None:
+        kept = parallel_analysis(
+            answers, n_iter=n_iter, kind="pc", correlation=correlation, random_state=random_state
+        )
+        most = min(max(kept.n_components + 1, FEWEST), identified)
+    else:
+        most = largest_count(max_components, identified, identified)
+    fit = np.array([_common_part(R, k) for k in range(most + 1)])
+    k = np.arange(most + 1)
+    parameters = m * k - k * (k - 1) // 2
+    on_hull = upper_hull(parameters, fit)
+    elbow = np.full(most + 1, math.nan)
+    for before, here, after in zip(on_hull, on_hull[1:], on_hull[2:], strict=False):
+        elbow[here] = _slope(parameters, fit, before, here) / _slope(parameters, fit, here, after)
+    curve = pd.DataFrame({"n_components": k, "caf": fit, "parameters": parameters, "elbow": elbow})
+    if np.isnan(elbow).all():
+        best = on_hull[-1]
+        reason = (
+            f"There is no elbow between 0 and {counted(most, 'factor')}; {best} accounted for the largest "
+            f"common part ({fit[best]:.2f})."
+        )
+    else:
+        best = int(np.nanargmax(elbow))
+        reason = (
+            f"Up to {counted(best, 'factor')} the fit rises {elbow[best]:.1f} times as fast, for each "
+            f"parameter, as after (the sharpest elbow of 1 to {most - 1})."
+        )
+    return FactorCount("Hull method", best, curve, reason, value="caf")
+
+
+def _common_part(R: Floats, k: int) -> float:
+    """1 less the KMO of what `k` factors leave; NaN where that has none."""
+    left = R.copy()
+    if k:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # of a fit that is good to five digits
+            L = extract(R, k, tol=1e-6).loadings
+        left -= L @ L.T
+        np.fill_diagonal(left, 1.0)
+    return 1.0 - kmo(left).overall
+
+
+def upper_hull(x: npt.ArrayLike, y: npt.ArrayLike) -> list[int]:
+    """Places of the points, x ascending, that are above all earlier ones and on the upper convex hull.
+
+    Examples
+    --------
+    >>> upper_hull([0, 1, 2, 3, 4], [0.0, 0.5, 0.4, 0.7, 0.75])
+    [0, 1, 3, 4]
+    """
+    across, up = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    found: list[int] = []
+    for i in np.flatnonzero(~np.isnan(up)).tolist():
+        if found and up[i] <= up[found[-1]]:
+            continue
+        while len(found) > 1 and _slope(across, up, found[-2], found[-1]) <= _slope(across, up, found[-1], i):
+            found.pop()
+        found.append(i)
+    return found
+
+
+def _slope(x: npt.NDArray[np.floating], y: npt.NDArray[np.floating], i: int, j: int) -> float:
+    return float((y[j] - y[i]) / (x[j] - x[i]))
+
+
+# How many factors, by answers made with one factor more: the comparison data method.
+
+TRIALS = 5  # attempts without a better match before a population is taken as it is
+MOST_ATTEMPTS = 50
+
+
+def comparison_data(
+    X: npt.ArrayLike,
+    *,
+    n_samples: int = 500,
+    n_population: int = 10_000,
+    alpha: float = 0.30,
+    max_components: int | None = None,
+    correlation: CorrelationKind = "pairwise",
+    random_state: RandomState = None,
+) -> FactorCount:
+    """Comparison data: add factors as long as answers made with one more resemble these better.
+
+    For 1, 2, ... factors a large population is made whose items have the answers of these items (their
+    skew and steps included) and, as nearly as that many factors allow, their correlations. Samples of as
+    many participants, with the same missing answers, are drawn from it; how far their eigenvalues are from
+    those of the answers says how well that many factors explain them. A factor is added when the samples with
+    it are nearer (one-sided Mann-Whitney test).
+
+    Parameters
+    ----------
+    X : array-like of shape (n_participants, n_items)
+        Answers; NaN is a missing answer.
+    n_samples : int, default=500
+        Samples drawn from each population.
+    n_population : int, default=10000
+        Size of each population; at least as many as there are participants are made.
+    alpha : float, default=0.30
+        Level of the test, as the authors recommend it.
+    max_components : int, optional
+        Default: as many factors as the items can identify.
+    correlation : {"pairwise", "em", "polychoric"}, default="pairwise"
+        See `icqf.baselines.item_moments`.
+    random_state : int, Generator or None
+        An integer makes the result repeatable.
+
+    Returns
+    -------
+    FactorCount
+        The curve has the columns `rmsr` (mean root mean square difference of the eigenvalues) and `p_value`
+        (of the test against one factor less; NaN for the first).
+
+    References
+    ----------
+    J. Ruscio, B. Roche (2012). Determining the number of factors to retain in an exploratory factor analysis
+    using comparison data of known factorial structure. Psychological Assessment 24, 282-292. The populations
+    are made after J. Ruscio, W. Kaczetow (2008), Multivariate Behavioral Research 43, 355-381.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> loadings = np.kron(np.eye(3), np.full((1, 5), 0.7))
+    >>> X = rng.normal(size=(400, 3)) @ loadings + 0.7 * rng.normal(size=(400, 15))
+    >>> comparison_data(X, n_samples=100, random_state=0).n_components
+    3
+    """
+    if n_samples < 2:
+        raise InputError(f"n_samples is {n_samples}; at least two samples are needed for a comparison.")
+    if n_population < 100:
+        raise InputError(f"n_population is {n_population}; choose at least 100.")
+    if not 0 < alpha < 1:
+        raise InputError(f"alpha is {alpha}; choose a number between 0 and 1, such as 0.30.")
+    answers, moments = read_answers(X, correlation)
+    R, (n, m) = moments.correlation, answers.shape
+    if m < 3:
+        raise InputError(f"{m} items are too few for comparison data; at least 3 are needed.")
+    refuse_wide(answers, "Comparison data")
+    identified = max(k for k in range(1, m) if degrees_of_freedom(m, k) >= 0)
+    most = largest_count(max_components, identified, identified)
+    rng = np.random.default_rng(random_state)
+    ordered = _marginals((answers - moments.mean) / moments.scale, max(n_population, n))
+    observed, missing = eigenvalues(R), np.isnan(answers)
+    rows: list[tuple[int, float, float]] = []
+    before = None
+    for k in range(1, most + 1):
+        population = make_population(R, ordered, k, rng)
+        distance = np.empty(n_samples)
+        for i in range(n_samples):
+            sample = population[rng.integers(len(population), size=n)]
+            sample[missing] = np.nan
+            found = eigenvalues(_correlation(sample, correlation))
+            distance[i] = np.sqrt(np.mean((found - observed) ** 2))
+        p = np.nan if before is None else stats.mannwhitneyu(distance, before, alternative="less").pvalue
+        rows.append((k, float(distance.mean()), float(p)))
+        if p > alpha:  # never of the first, whose p is NaN
+            break
+        before = distance
+    curve = pd.DataFrame(rows, columns=["n_components", "rmsr", "p_value"])
+    stopped = bool(curve["p_value"].iloc[-1] > alpha)
+    best = k - 1 if stopped else k
+    if stopped:
+        p = shown_p(curve["p_value"].iloc[-1], alpha, equals="= ")
+        reason = (
+            f"Answers made with {counted(best, 'factor')} resemble these as well as answers made with one "
+            f"more (p {p} for the next factor, level {alpha:g})."
+        )
+    else:
+        reason = f"Answers made with {counted(best, 'factor')}, the most looked at, resemble these best."
+    return FactorCount("Comparison data", best, curve, reason, value="rmsr", better="lower")
+
+
+def _marginals(answers: Floats, size: int) -> Floats:
+    """Each item's own answers, in order, repeated evenly until there are `size` of them.
+
+    The authors draw them with replacement; repeating them evenly keeps an answer that only one participant
+    gave.
+    """
+    ordered = np.empty((size, answers.shape[1]))
+    for j, column in enumerate(answers.T):
+        given = np.sort(column[~np.isnan(column)])
+        ordered[:, j] = given[(np.arange(size) * len(given)) // size]
+    return ordered
+
+
+def make_population(R: Floats, ordered: Floats, k: int, rng: np.random.Generator) -> Floats:
+    """Answers with given marginals and `k` factors whose correlations are as near to `R` as they come.
+
+    Parameters
+    ----------
+    R : ndarray of shape (n_items, n_items)
+        The correlations to reproduce.
+    ordered : ndarray of shape (size, n_items)
+        The answers that each item shall have, ascending.
+    k : int
+    rng : Generator
+
+    Returns
+    -------
+    ndarray of shape (size, n_items)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> R = np.full((6, 6), 0.3) + 0.7 * np.eye(6)
+    >>> ordered = np.repeat(np.repeat([0.0, 1.0, 2.0], [700, 200, 100])[:, None], 6, axis=1)
+    >>> made = make_population(R, ordered, 1, np.random.default_rng(0))
+    >>> np.bincount(made[:, 0].astype(int)).tolist()
+    [700, 200, 100]
+    >>> bool(abs(np.corrcoef(made.T)[np.triu_indices(6, 1)].mean() - 0.3) < 0.01)
+    True
+    """
+    size, m = ordered.shape
+    shared, own = rng.standard_normal((size, k)), rng.standard_normal((size, m))
+    below = np.tril_indices(m, -1)
+    aim, best_aim, best_left = R, R, np.zeros_like(R)
+    best, found = np.inf, ordered
+    trial = attempt = 0
+    while trial < TRIALS and attempt < MOST_ATTEMPTS:
+        attempt += 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the aim is only a step on the way
+            L = extract(aim, k, tol=1e-4).loadings
+        explained = np.sum(L**2, axis=1)
+        L = L / np.sqrt(np.maximum(explained, 1.0))[:, None]
+        level = shared @ L.T + own * np.sqrt(1.0 - np.minimum(explained, 1.0))
+        made = np.empty_like(ordered)
+        np.put_along_axis(made, np.argsort(level, axis=0), ordered, axis=0)
+        left = R - _correlation(made, "pairwise")
+        miss = float(np.sqrt(np.mean(left[below] ** 2)))
+        if miss < best:
+            best, best_aim, best_left, found, trial = miss, aim, left, made, 0
+            aim = best_aim + best_left
+        else:
+            trial += 1
+            aim = best_aim + 0.5**trial * best_left
+    return found
+
+
+def _correlation(X: Floats, correlation: CorrelationKind) -> Floats:
+    """Correlations of a sample, in which a rare answer may be left out: an item without spread has none."""
+    if correlation == "em" and np.isnan(X).any():
+        R = np.eye(X.shape[1])
+        varies = np.flatnonzero(np.nanmax(X, axis=0) > np.nanmin(X, axis=0))
+        R[np.ix_(varies, varies)] = item_moments(X[:, varies], correlation="em").correlation
+        return R
+    seen = ~np.isnan(X)
+    Z = np.where(seen, X - np.nanmean(X, axis=0), 0.0)
+    if seen.all():
+        cross = Z.T @ Z
+        spread = np.outer(np.diag(cross), np.diag(cross))
+    else:
+        O = seen.astype(np.float64)
+        n = np.maximum(O.T @ O, 1.0)
+        total = Z.T @ O
+        square = np.maximum((Z * Z).T @ O - total**2 / n, 0.0)
+        cross = Z.T @ Z - total * total.T / n
+        spread = square * square.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        R = np.where(spread > 1e-20 * spread.max(), cross / np.sqrt(spread), 0.0)
+    R = np.clip((R + R.T) / 2, -1.0, 1.0)
+    np.fill_diagonal(R, 1.0)
+    return R

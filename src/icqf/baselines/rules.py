@@ -12,12 +12,18 @@ import numpy.typing as npt
 import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
-from icqf.baselines.comparison import comparison_data
 from icqf.baselines.correlation import CorrelationKind
-from icqf.baselines.count import FactorCount
-from icqf.baselines.eigenvalues import empirical_kaiser, nest
-from icqf.baselines.hull import hull_method
-from icqf.baselines.retention import bic_factor_analysis, parallel_analysis, read_answers, velicer_map
+from icqf.baselines.retention import (
+    FactorCount,
+    bic_factor_analysis,
+    comparison_data,
+    empirical_kaiser,
+    hull_method,
+    nest,
+    parallel_analysis,
+    read_answers,
+    velicer_map,
+)
 from icqf.errors import InputError, counted
 
 

@@ -1,4 +1,4 @@
-"""Comparisons: agreement or prediction against sample size, factors of two fits, and how factors split."""
+"""Methods, instruments and levels beside each other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from matplotlib.patches import Rectangle
+from matplotlib.patches import PathPatch, Rectangle
+from matplotlib.path import Path
+from matplotlib.ticker import MaxNLocator
 
 from icqf.errors import InputError, shortened
 from icqf.plotting.style import (
@@ -22,6 +24,8 @@ from icqf.plotting.style import (
     guides,
     ink,
     muted,
+    palette,
+    require_columns,
 )
 
 if TYPE_CHECKING:
@@ -252,3 +256,232 @@ def _heights(ks: list[int], links: pd.DataFrame) -> list[np.ndarray]:
         rank[np.argsort(wanted, kind="stable")] = np.arange(next_k)
         ranks.append(rank)
     return [(rank + 0.5) * ks[-1] / k - 0.5 for rank, k in zip(ranks, ks, strict=True)]
+
+
+# The three levels of a battery: meta-factors, the factors of its instruments, and their items.
+
+META_AT, FACTOR_AT, ITEM_AT = 0.0, 1.0, 1.72
+_LEAST = 0.1  # a weaker loading is no line
+_BETWEEN = 0.9  # rows between instruments
+_WIDEST = 7.0  # points of a line for a loading of 1
+
+
+def three_levels(
+    loadings: pd.DataFrame,
+    items: pd.DataFrame,
+    *,
+    names: Names = None,
+    most: int = 48,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw which factors a meta-factor is made of, and which items say what these factors are.
+
+    The width of a line is the loading; lines of loadings below a tenth are left out.
+
+    Parameters
+    ----------
+    loadings : DataFrame (factors, K)
+        Rows are (instrument, factor), such as ``model.loadings_`` of a fitted `MetaICQF`.
+    items : DataFrame
+        The items to name beside each factor, columns ``instrument``, ``factor``, ``label`` and ``share`` (the
+        loading as a share of the item's range), such as ``model.top_items()``.
+    names : sequence or mapping, optional
+        Names of the meta-factors.
+    most : int
+        Longest label of an item in characters.
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import make_battery
+    >>> from icqf.extensions import MetaICQF
+    >>> from icqf.plotting import three_levels
+    >>> battery = make_battery(n=100, n_items=(9, 9), n_factors=2, n_meta=2, random_state=0).battery
+    >>> model = MetaICQF(ICQF(2), meta_estimator=ICQF(2)).fit(battery)
+    >>> ax = three_levels(model.loadings_, model.top_items(2))
+    >>> [text.get_text() for text in ax.texts][:2]
+    ['Meta-factor 1', 'Meta-factor 2']
+    """
+    if not isinstance(loadings, pd.DataFrame) or loadings.index.nlevels != 2:
+        raise InputError(
+            "loadings must be a table whose rows are (instrument, factor), such as model.loadings_ of a "
+            "MetaICQF."
+        )
+    require_columns(items, ["instrument", "factor", "label", "share"], "items", "model.top_items()")
+    by_factor = {
+        (str(key[0]), str(key[1])): part for key, part in items.groupby(["instrument", "factor"], sort=False)
+    }
+    factors, labels, height = _rows(loadings, by_factor)
+    values = loadings.to_numpy(dtype=float)
+    metas = _meta_rows(values, factors, height)
+    ax = axes_or_new(ax, size=(9.2, max(3.0, 0.8 + 0.2 * height)))
+    colours = palette(values.shape[1]) if values.shape[1] > len(SERIES) else SERIES
+    for r, column in enumerate(values.T):
+        for at, loading in enumerate(column):
+            if loading >= _LEAST:
+                _line(ax, (META_AT, metas[r]), (FACTOR_AT, factors[at]), loading, colours[r], alpha=0.55)
+    for at, key in enumerate(loadings.index):
+        strongest = int(np.argmax(values[at]))
+        tied = values[at, strongest] >= _LEAST
+        colour = colours[strongest] if tied else muted()
+        for y, row in zip(labels[key], by_factor.get(key, items.iloc[:0]).to_dict("records"), strict=True):
+            _line(ax, (FACTOR_AT, factors[at]), (ITEM_AT, y), 0.35 * float(row["share"]), colour, alpha=0.35)
+    shown = _meta_names(loadings, names)
+    for r, y in enumerate(metas):
+        ax.text(META_AT - 0.03, y, shown[r], ha="right", va="center", weight="bold", color=ink(), zorder=4)
+        ax.plot([META_AT + 0.012], [y], "o", color=colours[r], markersize=9, zorder=3)
+    box = {
+        "boxstyle": "round,pad=0.25",
+        "facecolor": ax.figure.get_facecolor(),
+        "edgecolor": muted(),
+        "lw": 0.8,
+    }
+    for at, (instrument, factor) in enumerate(loadings.index):
+        text = f"{shortened(str(instrument), 22)} · {str(factor).removeprefix('factor')}"
+        ax.text(
+            FACTOR_AT,
+            factors[at],
+            text,
+            ha="center",
+            va="center",
+            fontsize=9,
+            color=ink(),
+            bbox=box,
+            zorder=4,
+        )
+    for key, part in by_factor.items():
+        for y, label in zip(labels.get(key, ()), part["label"], strict=True):
+            ax.text(
+                ITEM_AT + 0.01, y, _cut(str(label), most), ha="left", va="center", fontsize=8, color=ink()
+            )
+    for x, text in ((META_AT, "meta-factors"), (FACTOR_AT, "factors"), (ITEM_AT, "strongest items")):
+        where = {META_AT: "right", FACTOR_AT: "center", ITEM_AT: "left"}[x]
+        ax.text(x, -1.6, text, ha=where, va="center", fontsize=9, color=muted())
+    ax.set_xlim(-0.42, 2.62)
+    ax.set_ylim(height + 0.3, -2.2)
+    ax.axis("off")
+    return ax
+
+
+def _rows(
+    loadings: pd.DataFrame, by_factor: dict[tuple[str, str], pd.DataFrame]
+) -> tuple[np.ndarray, dict[tuple[str, str], list[float]], float]:
+    """Where factors and items stand: instruments apart from each other, a factor beside its items."""
+    factors, labels, y, before = [], {}, 0.0, None
+    for key in loadings.index:
+        if before is not None and key[0] != before:
+            y += _BETWEEN
+        before = key[0]
+        number = len(by_factor[key]) if key in by_factor else 0
+        labels[key] = [y + at for at in range(number)]
+        factors.append(y + (max(number, 1) - 1) / 2)
+        y += max(number, 1) + 0.35
+    return np.array(factors), labels, y
+
+
+def _meta_rows(values: np.ndarray, factors: np.ndarray, height: float) -> np.ndarray:
+    """Where meta-factors stand: in the middle of their factors, no two closer than a few rows."""
+    k = values.shape[1]
+    weight = values.sum(axis=0)
+    centre = np.where(weight > 0, factors @ values / np.where(weight > 0, weight, 1), height / 2)
+    order = np.argsort(centre, kind="stable")
+    least = min(3.0, height / max(k, 1))
+    places = centre[order]
+    for at in range(1, k):
+        places[at] = max(places[at], places[at - 1] + least)
+    places += min(0.0, height - 1 - places[-1])
+    found = np.empty(k)
+    found[order] = places
+    return found
+
+
+def _cut(label: str, most: int) -> str:
+    """A label that is not too long, and still says that its item is reversed."""
+    plain, mark, _ = label.partition(" (reversed)")
+    return shortened(plain, most - len(mark)) + mark
+
+
+def _line(
+    ax: Axes,
+    start: tuple[float, float],
+    end: tuple[float, float],
+    loading: float,
+    colour: str,
+    *,
+    alpha: float,
+) -> None:
+    middle = (start[0] + end[0]) / 2
+    path = Path(
+        [start, (middle, start[1]), (middle, end[1]), end],
+        [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4],
+    )
+    width = max(0.6, _WIDEST * float(loading))
+    ax.add_patch(
+        PathPatch(path, facecolor="none", edgecolor=colour, linewidth=width, alpha=alpha, capstyle="butt")
+    )
+
+
+def _meta_names(loadings: pd.DataFrame, names: Names) -> list[str]:
+    keys = [str(name) for name in loadings.columns]
+    given = factor_names(keys, names)
+    return [
+        f"Meta-factor {key[4:]}" if text == key and key.startswith("meta") and key[4:].isdigit() else text
+        for key, text in zip(keys, given, strict=True)
+    ]
+
+
+# A battery at a glance: how many factors each instrument has, and how many would be found again.
+
+
+def battery_overview(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Draw one bar per instrument: its factors, in full colour those that a second study should find again.
+
+    Beside the bar stands the share of the answers' variance that the model explains.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Columns ``name``, ``k``, ``found_again`` (missing where no resamples were drawn) and ``explained``,
+        such as the summary that `icqf batch` writes.
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from icqf.plotting import battery_overview
+    >>> rows = [["mood", 3, 3, 0.5], ["sleep", 2, 1, 0.4]]
+    >>> table = pd.DataFrame(rows, columns=["name", "k", "found_again", "explained"])
+    >>> [label.get_text() for label in battery_overview(table).get_yticklabels()]
+    ['mood', 'sleep']
+    """
+    require_columns(table, ["name", "k", "found_again", "explained"], "table", "summary.csv of icqf batch")
+    at = np.arange(len(table))
+    ax = axes_or_new(ax, size=(6.6, max(1.8, 0.9 + 0.32 * len(table))))
+    k = table["k"].to_numpy(dtype=float)
+    found = np.asarray(pd.to_numeric(table["found_again"]), dtype=float)
+    ax.barh(at, k, height=0.62, color=FACTOR, alpha=0.28, label="all factors")
+    if np.isfinite(found).any():
+        ax.barh(at, np.nan_to_num(found), height=0.62, color=FACTOR, label="expected to be found again")
+    for y, width, share in zip(at, k, table["explained"].to_numpy(dtype=float), strict=True):
+        if np.isfinite(share):
+            ax.annotate(
+                f"{share:.0%} explained",
+                (width, y),
+                xytext=(5, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=8,
+                color=muted(),
+            )
+    ax.set_yticks(at, [shortened(str(name), 32) for name in table["name"]], color=ink())
+    ax.set_xlabel("factors")
+    ax.set_xlim(0, float(np.nanmax(k, initial=1)) * 1.3 + 0.5)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_ylim(len(table) - 0.4, -0.6)
+    ax.tick_params(axis="y", length=0)
+    bare(ax, keep=("bottom",))
+    guides(ax, "x")
+    if np.isfinite(found).any():
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
+    return ax

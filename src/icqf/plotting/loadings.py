@@ -1,8 +1,9 @@
-"""Loadings: the heatmap of the whole questionnaire, and the top items of one factor."""
+"""Loadings: heat map, top items, by group, over age, and beside the answers they come from."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,8 +15,11 @@ from matplotlib.patches import Rectangle
 
 from icqf.errors import InputError, shortened
 from icqf.plotting.style import (
+    BLUES,
     FACTOR,
+    MARKERS,
     ORANGES,
+    SERIES,
     Names,
     axes_or_new,
     bare,
@@ -27,6 +31,7 @@ from icqf.plotting.style import (
     item_label,
     map_for,
     muted,
+    palette,
     require_columns,
 )
 
@@ -353,3 +358,293 @@ def top_items(
     shown = factor_names([loadings.name], None)[0] if title is None else title
     ax.set_title(shown, loc="left", fontweight="bold")
     return ax
+
+
+# Loadings of the same factor in several groups.
+
+_LONGEST = 44
+
+
+def group_loadings(
+    loadings: pd.DataFrame,
+    items: pd.DataFrame,
+    *,
+    most: int = 14,
+    wordings: Mapping[str, str] | None = None,
+    by: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the loadings that differ most between groups, with their intervals, on the factor where they do.
+
+    Parameters
+    ----------
+    loadings : DataFrame
+        Columns ``factor, item, group, loading, low, high``, such as the ``loadings`` of
+        `icqf.extensions.Invariance`.
+    items : DataFrame
+        Indexed by item, with columns ``factor``, ``p`` and ``flagged``, such as its ``items``; flagged items
+        are written in black.
+    most : int
+        Most items to draw.
+    wordings : mapping, optional
+        What to call the items.
+    by : str
+        What the groups are groups of, such as "sex": the heading of their names.
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from icqf.plotting import group_loadings
+    >>> loadings = pd.DataFrame({"factor": "factor1", "item": "q1", "group": ["girls", "boys"],
+    ...                          "loading": [1.0, 0.4], "low": [0.8, 0.2], "high": [1.2, 0.6]})
+    >>> items = pd.DataFrame({"factor": ["factor1"], "p": [0.01], "flagged": [True]}, index=["q1"])
+    >>> group_loadings(loadings, items).get_xlabel()
+    'loading, in answer points, with its 95% interval'
+    >>> group_loadings(loadings, items, by="sex").get_legend().get_title().get_text()
+    'sex'
+    """
+    require_columns(
+        loadings, ("factor", "item", "group", "loading", "low", "high"), "loadings", "found.loadings"
+    )
+    require_columns(items, ("factor", "p", "flagged"), "items", "found.items")
+    chosen = items.sort_values("p", kind="stable").head(most)
+    groups = list(dict.fromkeys(loadings["group"]))
+    ax = axes_or_new(ax, size=(7.2, 1.2 + 0.36 * len(chosen)))
+    keys = loadings.set_index(["factor", "item", "group"])
+    shift = 0.5 / max(len(groups), 2)
+    for g, (group, colour) in enumerate(zip(groups, palette(len(groups)), strict=True)):
+        rows = keys.loc[[(factor, item, group) for item, factor in chosen["factor"].items()]]
+        value = rows["loading"].to_numpy()
+        reach = np.abs(np.stack([value - rows["low"], rows["high"] - value]))
+        at = np.arange(len(chosen)) + (g - (len(groups) - 1) / 2) * shift
+        ax.errorbar(
+            value, at, xerr=reach, fmt=MARKERS[g % len(MARKERS)], color=colour, markersize=5, capsize=2,
+            linewidth=1.2, label=str(group),
+        )  # fmt: skip
+    shown = dict(zip(chosen["factor"], factor_names(chosen["factor"], None), strict=True))
+    known = wordings or {}
+    names = [
+        f"{shortened(known.get(str(item)) or str(item), _LONGEST)}  ({shown[factor]})"
+        for item, factor in chosen["factor"].items()
+    ]
+    ax.set_yticks(range(len(names)), names, fontsize=8)
+    for label, flagged in zip(ax.get_yticklabels(), chosen["flagged"], strict=True):
+        label.set_color(ink() if flagged else muted())
+        label.set_fontweight("bold" if flagged else "normal")
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_xlim(left=0)
+    ax.set_xlabel("loading, in answer points, with its 95% interval")
+    ax.tick_params(axis="y", length=0)
+    bare(ax, keep=("bottom",))
+    guides(ax, "x")
+    heading = by.replace("$", r"\$")  # a column's name is no formula
+    ax.legend(title=heading or None, title_fontsize=8, frameon=False, fontsize=8, loc="lower right")
+    return ax
+
+
+# Loadings over age: the course of each item of a factor, with its interval.
+
+SHOWN = 6  # items of a factor: more lines than colours cannot be told apart
+
+
+def loading_courses(
+    courses: pd.DataFrame,
+    factor: str,
+    *,
+    ranges: pd.DataFrame | None = None,
+    items: pd.DataFrame | None = None,
+    changes: pd.DataFrame | None = None,
+    names: Any = None,
+    n_items: int = SHOWN,
+    age: str = "age",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how the loadings of a factor's strongest items run over age, with their intervals.
+
+    Items that change with age are drawn strong, the others thin; each is named at the end of its line.
+
+    Parameters
+    ----------
+    courses : DataFrame
+        Columns ``item``, ``factor``, ``bin``, ``age``, ``loading`` and, for intervals, ``low`` and ``high``,
+        such as ``model.courses(visits)``.
+    factor : str
+        Such as "factor1".
+    ranges : DataFrame (m, 2), optional
+        Lowest and highest answer of each item; with it, loadings are drawn as shares of the range.
+    items : DataFrame, optional
+        Indexed by item, with columns ``wording`` and ``reverse``.
+    changes : DataFrame, optional
+        Indexed by factor and item with a column ``changes``, such as ``model.changes(visits).items``.
+    names : sequence or mapping, optional
+        Names of the factors.
+    n_items : int
+        How many items are drawn: those with the highest loading at any age.
+    age : str
+        What the axis of age is called.
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from icqf.plotting import loading_courses
+    >>> courses = pd.DataFrame({"item": ["q1", "q1"], "factor": "factor1", "bin": ["5-8", "8-11"],
+    ...                         "age": [6.5, 9.5], "loading": [1.0, 1.5]})
+    >>> loading_courses(courses, "factor1").get_title(loc="left")
+    'Factor 1'
+    """
+    require_columns(courses, ("item", "factor", "bin", "age", "loading"), "courses", "model.courses(visits)")
+    own = courses[courses["factor"] == factor]
+    if own.empty:
+        raise InputError(f"The courses have no factor {factor!r}; they have {', '.join(_factors(courses))}.")
+    ax = axes_or_new(ax, size=(7.2, 4.4))
+    span = 1.0 if ranges is None else (ranges["max"] - ranges["min"]).reindex(own["item"]).to_numpy()
+    own = own.assign(**{name: own[name] / span for name in ("loading", "low", "high") if name in own})
+    strongest = own.groupby("item", sort=False)["loading"].max().sort_values(ascending=False, kind="stable")
+    shown = list(strongest.index[:n_items])
+    moved = _moved(changes, factor)
+    ends: dict[str, float] = {}
+    for at, item in enumerate(shown):
+        course = own[own["item"] == item]
+        colour, changing = SERIES[at % len(SERIES)], item in moved
+        if "low" in course:
+            ax.fill_between(
+                course["age"], course["low"], course["high"], color=colour, alpha=0.13, linewidth=0
+            )
+        width = 2.2 if changing or changes is None else 1.1
+        ax.plot(course["age"], course["loading"], color=colour, marker="o", markersize=4, linewidth=width)
+        ends[item] = float(course["loading"].iloc[-1])
+    low, high = 0.0, max(float(own.loc[own["item"].isin(shown), "loading"].max()), 1e-9)
+    if "high" in own:
+        high = max(high, float(own.loc[own["item"].isin(shown), "high"].max()))
+    ax.set_ylim(low, 1.04 * high)
+    last = own["age"].max()
+    for (item, end), place in zip(ends.items(), _apart(list(ends.values()), 0.055 * high), strict=True):
+        colour = SERIES[shown.index(item) % len(SERIES)]
+        label = shortened(_label(item, items), 40) + (" *" if item in moved else "")
+        ax.annotate(
+            label, (last, end), (1.02, place / (1.04 * high)), xycoords="data", textcoords="axes fraction",
+            fontsize=8.5, va="center", color=ink(), annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 1.0, "shrinkA": 2, "shrinkB": 2,
+                        "relpos": (0, 0.5)},
+        )  # fmt: skip
+    ticks = own.drop_duplicates("bin")
+    ax.set_xticks(ticks["age"], ticks["bin"], rotation=0 if len(ticks) <= 8 else 45)
+    ax.set_xlabel(age, color=muted())
+    ax.set_ylabel("loading" if ranges is None else "loading (share of the answer range)", color=muted())
+    ax.set_title(factor_names([factor], _named(names, factor))[0], loc="left", color=ink())
+    guides(ax)
+    bare(ax)
+    ax.spines["bottom"].set_color(faint())
+    return ax
+
+
+def _factors(courses: pd.DataFrame) -> list[str]:
+    return [str(name) for name in courses["factor"].unique()]
+
+
+def _named(names: Any, factor: str) -> Any:
+    if names is None or isinstance(names, Mapping):
+        return None if names is None else {key: name for key, name in names.items() if key == factor}
+    number = factor.removeprefix("factor")
+    return [names[int(number) - 1]] if number.isdigit() and int(number) <= len(names) else None
+
+
+def _moved(changes: pd.DataFrame | None, factor: str) -> set[str]:
+    if changes is None or factor not in changes.index.get_level_values(0):
+        return set()
+    own = changes.loc[factor]
+    return {str(item) for item in own.index[own["changes"].to_numpy(bool)]}
+
+
+def _label(item: str, items: pd.DataFrame | None) -> str:
+    if items is None or item not in items.index:
+        return item
+    return item_label(item, str(items.loc[item, "wording"]), bool(items.loc[item, "reverse"]))
+
+
+def _apart(places: list[float], gap: float) -> list[float]:
+    """The places moved up and down as little as needed to stand at least `gap` apart, in their order."""
+    order = np.argsort(places, kind="stable")
+    moved = np.array(places, dtype=float)
+    for _ in range(200):
+        close = False
+        for lower, upper in itertools.pairwise(order):
+            lack = gap - (moved[upper] - moved[lower])
+            if lack > 1e-9:
+                moved[lower] -= lack / 2
+                moved[upper] += lack / 2
+                close = True
+        if not close:
+            break
+    return [float(place) for place in moved]
+
+
+# The matrices of the model side by side: scores, loadings and answers.
+
+
+def triptych(
+    scores: Any,
+    loadings: Any,
+    answers: Any,
+    *,
+    titles: Sequence[str] = ("Scores W", "Loadings Q", "Answers M"),
+    axes: Sequence[Axes] | None = None,
+) -> Sequence[Axes]:
+    """Draw the three matrices of the model: scores, loadings and answers.
+
+    Parameters
+    ----------
+    scores : array (n, k)
+    loadings : array (m, k)
+    answers : array (n, m)
+        Missing answers stay white.
+    titles : sequence of three str
+    axes : sequence of three Axes, optional
+        Where to draw; a new figure's by default.
+
+    Returns
+    -------
+    sequence of three Axes
+
+    Examples
+    --------
+    >>> from icqf.datasets import make_synthetic
+    >>> from icqf.plotting import triptych
+    >>> data = make_synthetic()
+    >>> [ax.get_title() for ax in triptych(data.scores, data.loadings, data.answers)]
+    ['Scores W', 'Loadings Q', 'Answers M']
+    """
+    tables = [np.asarray(table, dtype=float) for table in (scores, loadings, answers)]
+    (n, k), (m, k_again), shape = (table.shape for table in tables)
+    if k != k_again or shape != (n, m):
+        raise InputError(
+            f"scores {tables[0].shape}, loadings {tables[1].shape} and answers {shape} do not fit together: "
+            "they must be (n, k), (m, k) and (n, m)."
+        )
+    if axes is None:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(9.6, 4.2), layout="constrained")
+        axes = list(figure.subplots(1, 3, width_ratios=(1, 1, 2.2)))
+    if len(axes) != 3:
+        raise InputError(f"triptych draws into three Axes, not {len(axes)}.")
+    words = (("factors", "participants"), ("factors", "items"), ("items", "participants"))
+    for ax, table, title, (across, down) in zip(axes, tables, titles, words, strict=True):
+        image = ax.imshow(
+            table, aspect="auto", interpolation="none", cmap=BLUES, vmin=min(0.0, np.nanmin(table))
+        )
+        ax.set_title(title)
+        ax.set_xlabel(across)
+        ax.set_ylabel(down)
+        if across == "factors":
+            step = max(1, -(-k // 12))
+            ax.set_xticks(np.arange(0, k, step), [str(r + 1) for r in range(0, k, step)])
+        ax.tick_params(length=0, labelsize=8)
+        bare(ax, keep=())
+        if ax.figure is not None:
+            bar = ax.figure.colorbar(image, ax=ax, location="bottom", shrink=0.8, aspect=18, pad=0.03)
+            bar.outline.set_visible(False)
+            bar.ax.tick_params(labelsize=7)
+    return axes

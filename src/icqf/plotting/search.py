@@ -1,4 +1,4 @@
-"""The choice of the number of factors, and whether the fit settled."""
+"""Curves over candidates: cross-validation, scree, convergence, planned sizes and short forms."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, NullFormatter, PercentFormatter
 
 from icqf.errors import InputError, counted
 from icqf.plotting.style import (
     CHOSEN,
     MARKERS,
     SERIES,
+    Names,
     axes_or_new,
     bare,
+    factor_names,
     guides,
     ink,
     muted,
@@ -333,4 +335,105 @@ def convergence(trace: pd.DataFrame, *, tol: float | None = None, ax: Axes | Non
     ax.set_ylabel("largest move of a loading\n(share of the answer range)")
     bare(ax)
     guides(ax)
+    return ax
+
+
+# How likely factors are found again, by the number of participants.
+
+
+def found_again(curve: pd.DataFrame, *, names: Names = None, ax: Axes | None = None) -> Axes:
+    """Draw the chance that factors are found again against the number of participants.
+
+    Each factor is thin and their mean bold; the dotted lines are at 80 and 90 %.
+
+    Parameters
+    ----------
+    curve : DataFrame
+        Columns ``n``, ``mean``, ``every`` and one per factor, such as the ``curve`` of
+        `icqf.extensions.SamplePlan`.
+    names : sequence or mapping, optional
+        Names of the factors.
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from icqf.plotting import found_again
+    >>> curve = pd.DataFrame({"n": [50, 100, 200], "mean": [0.3, 0.8, 1.0], "every": [0.1, 0.6, 1.0],
+    ...                       "factor1": [0.3, 0.8, 1.0]})
+    >>> found_again(curve).get_xlabel()
+    'participants'
+    """
+    require_columns(curve, ("n", "mean", "every"), "curve", "plan.curve")
+    ax = axes_or_new(ax, size=(6.4, 4.2))
+    factors = [column for column in curve.columns if column not in ("n", "mean", "every")]
+    for height in (0.8, 0.9):
+        ax.axhline(height, color=muted(), linewidth=0.8, linestyle=":")
+    for name, shown, colour in zip(factors, factor_names(factors, names), palette(len(factors)), strict=True):
+        ax.plot(curve["n"], curve[name], color=colour, linewidth=0.9, alpha=0.8, label=shown)
+    ax.plot(
+        curve["n"], curve["mean"], color=ink(), linewidth=2.4, marker="o", markersize=3.5,
+        label="share of the factors",
+    )  # fmt: skip
+    ax.set_xscale("log")
+    ax.set_xticks(curve["n"].tolist(), [str(n) for n in curve["n"]])
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.tick_params(axis="x", which="minor", length=0)
+    ax.set_ylim(-0.02, 1.03)
+    ax.yaxis.set_major_formatter(PercentFormatter(1.0))
+    ax.set_xlabel("participants")
+    ax.set_ylabel("simulated studies that find it again")
+    bare(ax)
+    guides(ax)
+    ax.legend(frameon=False, fontsize=8, loc="lower right", ncols=2 if len(factors) > 6 else 1)
+    return ax
+
+
+# How much of the full form's scores a short form recovers.
+
+_COLUMNS = ("n_items", "accuracy", "top_loading")
+_GOOD = 0.9
+_OTHERS = ("n_items", "minutes", "added", "dropped", "accuracy", "worst", "top_loading")
+
+
+def accuracy_curve(curve: pd.DataFrame, *, names: Names = None, ax: Axes | None = None) -> Axes:
+    """Draw the accuracy of short forms against their length, each factor thin and their mean bold.
+
+    Accuracy is the correlation of the short form's scores with those of the full form, in participants who
+    had no part in the choice of items. The dashed line is that of as many items with the largest loadings.
+
+    Parameters
+    ----------
+    curve : DataFrame
+        Such as the ``curve`` of `icqf.extensions.ShortForm`.
+    names : sequence or mapping, optional
+        Names of the factors.
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from icqf.plotting import accuracy_curve
+    >>> curve = pd.DataFrame({"n_items": [1, 2, 3], "accuracy": [0.5, 0.7, 0.9],
+    ...                       "top_loading": [0.4, 0.6, 0.85], "factor1": [0.5, 0.7, 0.9]})
+    >>> accuracy_curve(curve).get_xlabel()
+    'items asked'
+    """
+    require_columns(curve, _COLUMNS, "curve", "form.curve")
+    ax = axes_or_new(ax, size=(6.4, 4.2))
+    factors = [column for column in curve.columns if column not in _OTHERS]
+    length = curve["n_items"]
+    ax.axhline(_GOOD, color=muted(), linewidth=0.8, linestyle=":")
+    colours = palette(len(factors))
+    for name, shown, colour in zip(factors, factor_names(factors, names), colours, strict=True):
+        ax.plot(length, curve[name], color=colour, linewidth=0.9, alpha=0.75, label=shown)
+    ax.plot(length, curve["top_loading"], "--", color=CHOSEN, linewidth=1.6, label="largest loadings, mean")
+    ax.plot(length, curve["accuracy"], color=ink(), linewidth=2.4, marker="o", markersize=3.5, label="mean")
+    ax.set_ylim(min(0.0, float(curve[[*factors, *_COLUMNS[1:]]].min().min())), 1.0)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_xlabel("items asked")
+    ax.set_ylabel("correlation with the full form")
+    bare(ax)
+    guides(ax)
+    ax.legend(frameon=False, fontsize=8, ncols=2 if len(factors) > 6 else 1, loc="lower right")
     return ax

@@ -20,7 +20,7 @@ from icqf.data.study import Study
 from icqf.data.tables import refuse_other_rows
 from icqf.errors import InputError, counted
 from icqf.evaluation import Counterparts, Psychometry, factor_analysis_counterparts, psychometrics
-from icqf.evaluation.hidden import hidden_fit
+from icqf.evaluation.factors import hidden_fit
 from icqf.models.icqf import ICQF
 from icqf.models.statement import StatedProblem
 from icqf.resampling.assignment import units_of

@@ -12,7 +12,7 @@ from icqf.data.battery import Battery
 from icqf.errors import counted, shown_share
 from icqf.extensions.hierarchy import ALL, ALONE, FLAT, TWO_STAGES, HierarchyComparison
 from icqf.extensions.meta import MetaICQF
-from icqf.plotting.hierarchy import three_levels
+from icqf.plotting.comparison import three_levels
 from icqf.plotting.style import default_settings
 from icqf.report.blocks import Grid, Picture, Section
 from icqf.report.document import Document

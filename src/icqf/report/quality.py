@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from icqf.baselines.rules import RuleTable
-from icqf.evaluation.counterparts import Counterparts
+from icqf.evaluation.factors import Counterparts
 from icqf.models.multistart import doubtful_factors
 from icqf.report import words
 from icqf.report.schema import (

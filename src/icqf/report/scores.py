@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from icqf.evaluation.scores import ScoreTables
+from icqf.evaluation.factors import ScoreTables
 from icqf.report.schema import Bin, FactorScores, Scores
 
 

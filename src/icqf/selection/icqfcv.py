@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from icqf.baselines.count import FactorCount
+from icqf.baselines.retention import FactorCount
 from icqf.core.problem import Problem
 from icqf.core.result import Factorization
 from icqf.data.parameters import BETAS, check_parameter, parameter_error

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from icqf.baselines.count import FactorCount
+from icqf.baselines.retention import FactorCount
 from icqf.errors import InputError
 
 Rule = Literal["min", "one_se", "stable", "replicable"]

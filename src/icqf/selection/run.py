@@ -13,8 +13,7 @@ import pandas as pd
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from icqf.baselines.count import FactorCount
-from icqf.baselines.retention import parallel_analysis
+from icqf.baselines.retention import FactorCount, parallel_analysis
 from icqf.core.problem import Problem
 from icqf.engines.base import Engine
 from icqf.engines.choice import engine_of

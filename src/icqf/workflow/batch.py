@@ -21,7 +21,7 @@ from icqf.io.write import write_table
 from icqf.jobs.identity import fingerprint
 from icqf.jobs.journal import Journal, WorkJournal
 from icqf.jobs.parallel import Progress
-from icqf.plotting.batteries import battery_overview
+from icqf.plotting.comparison import battery_overview
 from icqf.plotting.style import default_settings
 from icqf.report.blocks import Grid, Picture, Section
 from icqf.report.document import Document, write_document

@@ -10,8 +10,8 @@ from typing import Any
 
 from icqf.data.study import Study
 from icqf.errors import counted
+from icqf.evaluation.comparisons import DiagnosticAUC, diagnostic_auc
 from icqf.evaluation.methods import METHODS
-from icqf.evaluation.prediction import DiagnosticAUC, diagnostic_auc
 from icqf.plotting import by_sample_size
 from icqf.report.renderers.markdown import markdown_table
 from icqf.workflow.evaluation import Design

@@ -12,8 +12,7 @@ from typing import Any, Literal
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.parameters import BETAS
 from icqf.data.study import Study
-from icqf.evaluation.fits import SIZES
-from icqf.evaluation.methods import FACTORS, METHODS, FactorAnalysisMethod, ICQFMethod, Method
+from icqf.evaluation.methods import FACTORS, METHODS, SIZES, FactorAnalysisMethod, ICQFMethod, Method
 from icqf.jobs.parallel import Progress
 from icqf.workflow.account import run_account
 from icqf.workflow.folders import shared_folder

@@ -19,7 +19,7 @@ from icqf.data.study import Study
 from icqf.data.validate import EmptyRowsWarning
 from icqf.engines.choice import engine_of
 from icqf.errors import Advice, InputError, InputWarning, concerns_users, counted
-from icqf.evaluation.hidden import hidden_fit
+from icqf.evaluation.factors import hidden_fit
 from icqf.jobs.journal import WorkJournal
 from icqf.jobs.parallel import Progress, spread_over
 from icqf.models.icqf import ICQF, scores_of_fit, warned_if_empty

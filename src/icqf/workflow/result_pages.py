@@ -11,10 +11,7 @@ import pandas as pd
 from icqf import __version__
 from icqf.data.study import Study
 from icqf.errors import shown_p
-from icqf.evaluation.across_samples import Stability
-from icqf.evaluation.across_studies import Replication
-from icqf.evaluation.prediction import DiagnosticAUC
-from icqf.evaluation.wilcoxon import ALPHA
+from icqf.evaluation.comparisons import ALPHA, DiagnosticAUC, Replication, Stability
 from icqf.report.renderers.markdown import markdown_table, safe
 from icqf.workflow.evaluation import Design
 

@@ -11,9 +11,8 @@ from typing import Any
 import pandas as pd
 
 from icqf.data.study import Study
-from icqf.evaluation.across_samples import Stability, stability
+from icqf.evaluation.comparisons import Stability, bands, stability
 from icqf.evaluation.methods import FACTORIZATIONS
-from icqf.evaluation.summaries import bands
 from icqf.plotting import by_sample_size
 from icqf.workflow.evaluation import Design
 from icqf.workflow.result_pages import (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from icqf.errors import counted
-from icqf.plotting.ages import loading_courses
+from icqf.plotting.loadings import loading_courses
 from icqf.plotting.style import default_settings
 
 FOCUSED = 0.6  # of a factor's squared loadings in one bin

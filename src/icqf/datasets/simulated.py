@@ -1,22 +1,352 @@
-"""Two simulated studies of one questionnaire: a care-seeking and a community sample with known factors.
-
-The questionnaire (loadings, base levels, age and sex effects, item noise) is drawn once, from a seed of its
-own, and is the same in both studies and for every ``random_state``; only the participants differ. Every
-number is explained in ``docs/simulated-cohorts.md``. They were set by looking at marginals (means, zeros,
-gaps, prevalences), never at what a factorization makes of the data.
-"""
+"""Simulated studies: one questionnaire, a battery, visits over age, and a cohort like the demo."""
 
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from icqf.data.battery import Battery
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.datasets.demo import demo_items
 from icqf.errors import InputError, did_you_mean, listed
+
+Array = NDArray[Any]
+HIGHEST = 100.0
+
+
+@dataclass(frozen=True, eq=False)
+class Synthetic:
+    """Synthetic answers, and the truth they were made from.
+
+    Attributes
+    ----------
+    answers : array (n, m)
+        Noisy answers between 0 and 100; NaN where missing.
+    scores : array (n, k)
+        True scores.
+    loadings : array (m, k)
+        True loadings.
+    clean : array (n, m)
+        Answers before noise.
+    confounds : array (n, 2) or None
+        Age (6 to 18) and sex (0 or 1), when asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from icqf.datasets import make_synthetic
+    >>> data = make_synthetic(noise=0, random_state=0)
+    >>> np.allclose(data.answers, np.clip(data.scores @ data.loadings.T, 0, 100))
+    True
+    """
+
+    answers: Array
+    scores: Array
+    loadings: Array
+    clean: Array
+    confounds: Array | None = None
+
+
+def make_synthetic(
+    n: int = 200,
+    m: int = 100,
+    k: int = 10,
+    *,
+    noise: float = 0.3,
+    missing: float = 0.0,
+    confounded: bool = False,
+    random_state: int = 0,
+) -> Synthetic:
+    """Make the paper's synthetic questionnaire.
+
+    Each factor is alone for about n/k participants and shared with the next for half as many; present
+    scores are U(0.5, 1), and one in ten is set to 0. Loadings are U(0, 100), and seven in ten are set to 0.
+    A share `noise` of the answers is moved by U(−100, 100), and everything is clipped to 0…100.
+
+    Parameters
+    ----------
+    n, m, k : int
+        Participants, items and factors.
+    noise : float
+        Share of answers with noise (the paper's δ).
+    missing : float
+        Share of answers to remove at random.
+    confounded : bool
+        Whether a third of the items also rise by up to 20 with age and a third by up to 20 with sex.
+    random_state : int
+
+    Examples
+    --------
+    >>> from icqf.datasets import make_synthetic
+    >>> data = make_synthetic(noise=0.1, random_state=0)
+    >>> data.answers.shape, data.scores.shape, data.loadings.shape
+    ((200, 100), (200, 10), (100, 10))
+    """
+    rng = np.random.default_rng(random_state)
+    present = np.zeros((n, k), dtype=bool)
+    edges = np.linspace(0, n, k + 1)
+    for r in range(k):
+        end = edges[r + 1] + (edges[r + 1] - edges[r]) / 2
+        present[round(edges[r]) : round(min(end, n)), r] = True
+    scores = present * rng.uniform(0.5, 1.0, (n, k)) * (rng.random((n, k)) < 0.9)
+    loadings = rng.uniform(0.0, HIGHEST, (m, k)) * (rng.random((m, k)) < 0.3)
+    clean = scores @ loadings.T
+    moved = rng.random((n, m)) < noise
+    shift = rng.uniform(-HIGHEST, HIGHEST, (n, m))
+    confounds = None
+    if confounded:
+        confounds = np.column_stack([rng.uniform(6, 18, n), rng.integers(0, 2, n)])
+        by_age = rng.uniform(0, 20, m) * (rng.random(m) < 1 / 3)
+        by_sex = rng.uniform(0, 20, m) * (rng.random(m) < 1 / 3)
+        clean = clean + np.outer((confounds[:, 0] - 6) / 12, by_age) + np.outer(confounds[:, 1], by_sex)
+    clean = np.clip(clean, 0.0, HIGHEST)
+    answers = np.clip(clean + moved * shift, 0.0, HIGHEST)
+    if missing:
+        answers[rng.random((n, m)) < missing] = np.nan
+    return Synthetic(answers, scores, loadings, clean, confounds)
+
+
+# A simulated battery: instruments whose factors are made of a few meta-factors, with the truth.
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedBattery:
+    """A simulated battery, and what it was made from.
+
+    Attributes
+    ----------
+    battery : Battery
+        Answers as they would be collected: whole numbers, and whole instruments missing.
+    meta_scores : DataFrame (n, K)
+        How much of each meta-factor a participant has.
+    factor_loadings : DataFrame (factors, K)
+        What each meta-factor adds to each instrument's factors; rows are (instrument, factor).
+    item_loadings : DataFrame (items, K)
+        What each meta-factor adds to each item, through the factors; rows are (instrument, item).
+
+    Examples
+    --------
+    >>> from icqf.datasets import make_battery
+    >>> made = make_battery(n=50, random_state=0)
+    >>> made.item_loadings.shape
+    (72, 3)
+    """
+
+    battery: Battery
+    meta_scores: pd.DataFrame
+    factor_loadings: pd.DataFrame
+    item_loadings: pd.DataFrame
+
+
+def make_battery(
+    n: int = 400,
+    *,
+    n_items: Sequence[int] = (12, 12, 12, 12, 12, 12),
+    n_factors: int = 3,
+    n_meta: int = 3,
+    absent: float = 0.4,
+    own: float = 0.3,
+    noise: float = 0.15,
+    highest: Sequence[int] = (2, 3, 4, 1),
+    random_state: int = 0,
+) -> SimulatedBattery:
+    """Simulate a battery with known meta-factors, in which many participants lack whole instruments.
+
+    Every meta-factor is present in half of the participants, with scores U(0.2, 1). Every factor of an
+    instrument follows one meta-factor (loading U(0.6, 0.9)) and, with a chance of one in five, a second one
+    (U(0.2, 0.4)); a part of its scores is its own. Every item follows one factor of its instrument (loading
+    U(0.5, 1) of its range) and, with a chance of one in five, another. The answers are rounded to whole
+    numbers after normal noise.
+
+    Parameters
+    ----------
+    n : int
+        Participants.
+    n_items : sequence of int
+        Items of each instrument.
+    n_factors, n_meta : int
+        Factors of each instrument, and meta-factors behind all of them.
+    absent : float
+        Share of participants who lack an instrument, drawn for each instrument anew. Participants who would
+        have none keep one.
+    own : float
+        Largest part of a factor's score that no meta-factor explains.
+    noise : float
+        Standard deviation of the noise, as a share of the item's range.
+    highest : sequence of int
+        Highest answers of the instruments, in turn; the lowest is 0.
+    random_state : int
+
+    Examples
+    --------
+    >>> from icqf.datasets import make_battery
+    >>> made = make_battery(n=100, n_items=(8, 9), n_factors=2, n_meta=2, random_state=0)
+    >>> [(name, each.n_items) for name, each in made.battery.instruments.items()]
+    [('A', 8), ('B', 9)]
+    """
+    if not 0 <= absent < 1:
+        raise InputError(f"absent must be a share from 0 to below 1, not {absent!r}.")
+    if not 1 <= len(n_items) <= 26:
+        raise InputError(f"n_items must name 1 to 26 instruments, not {len(n_items)}.")
+    rng = np.random.default_rng(random_state)
+    names = [chr(ord("A") + at) for at in range(len(n_items))]
+    metas = [f"meta{r}" for r in range(1, n_meta + 1)]
+    ids = pd.Index([f"P{i:05d}" for i in range(1, n + 1)], name="id")
+    U = rng.uniform(0.2, 1.0, (n, n_meta)) * (rng.random((n, n_meta)) < 0.5)
+    given = rng.random((n, len(names))) >= absent
+    given[np.flatnonzero(~given.any(axis=1)), rng.integers(0, len(names), (~given.any(axis=1)).sum())] = True
+    instruments, factor_tables, item_tables = {}, [], []
+    for at, (name, m) in enumerate(zip(names, n_items, strict=True)):
+        V = _loadings(rng, n_factors, n_meta, (0.6, 0.9), offset=at * n_factors)
+        W = np.clip(U @ V.T + own * rng.random((n, n_factors)) * (rng.random((n, n_factors)) < 0.5), 0, 1)
+        top = highest[at % len(highest)]
+        Q = top * _loadings(rng, m, n_factors, (0.5, 1.0))
+        answers = np.clip(np.rint(W @ Q.T + noise * top * rng.standard_normal((n, m))), 0, top)
+        items = tuple(Item(f"{name.lower()}{j:02d}", min=0.0, max=float(top)) for j in range(1, m + 1))
+        table = pd.DataFrame(answers, index=ids, columns=[item.name for item in items])[given[:, at]]
+        instruments[name] = Questionnaire(table, items, source=name)
+        factors = [f"factor{r}" for r in range(1, n_factors + 1)]
+        factor_tables.append(pd.DataFrame(V, index=_index(name, "factor", factors), columns=metas))
+        item_tables.append(
+            pd.DataFrame(Q @ V, index=_index(name, "item", list(table.columns)), columns=metas)
+        )
+    return SimulatedBattery(
+        Battery(instruments),
+        pd.DataFrame(U, index=ids, columns=metas),
+        pd.concat(factor_tables),
+        pd.concat(item_tables),
+    )
+
+
+def _loadings(
+    rng: np.random.Generator, rows: int, columns: int, main: tuple[float, float], *, offset: int = 0
+) -> np.ndarray:
+    """Loadings (rows, columns): each row on one column in turn, and one row in five on another as well."""
+    found = np.zeros((rows, columns))
+    own = (np.arange(rows) + offset) % columns
+    found[np.arange(rows), own] = rng.uniform(*main, rows)
+    crossing = np.flatnonzero(rng.random(rows) < 0.2) if columns > 1 else np.empty(0, dtype=int)
+    other = (own[crossing] + rng.integers(1, max(columns, 2), len(crossing))) % columns
+    found[crossing, other] = rng.uniform(0.2, 0.4, len(crossing))
+    return found
+
+
+def _index(instrument: str, kind: str, names: Sequence[str]) -> pd.MultiIndex:
+    return pd.MultiIndex.from_product([[instrument], list(names)], names=["instrument", kind])
+
+
+# Simulated visits of a study with loadings that change with age, and their truth.
+
+TOP = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Longitudinal:
+    """Simulated visits, and the truth they were made from.
+
+    Attributes
+    ----------
+    visits : DataFrame
+        Columns ``participant``, ``age`` (0, 1, …) and the items, answered 0 to 4; one row per visit.
+    scores : array (n, k)
+    loadings : array (items, k, bins)
+        True loadings at each age.
+    changing : bool array (items, k)
+        Which of them change.
+
+    Examples
+    --------
+    >>> from icqf.datasets import make_longitudinal
+    >>> data = make_longitudinal(n=50, n_items=6, n_bins=4, k=2, random_state=0)
+    >>> data.loadings.shape
+    (6, 2, 4)
+    """
+
+    visits: pd.DataFrame
+    scores: Array
+    loadings: Array
+    changing: Array
+
+
+def make_longitudinal(
+    n: int = 400,
+    n_items: int = 24,
+    n_bins: int = 6,
+    k: int = 3,
+    *,
+    seen: float = 0.5,
+    drift: float = 0.5,
+    noise: float = 0.7,
+    unanswered: float = 0.0,
+    random_state: int = 0,
+) -> Longitudinal:
+    """Make visits of participants with one score vector each, and loadings that slide from one age to the
+    next.
+
+    A score is 0 for four in ten and U(0, 1) for the others. An item belongs to one factor, and to a second
+    one with a chance of one in five; its loading is U(1.6, 4). A share `drift` of the items slides evenly
+    over the ages to loadings that are drawn anew (of the same or of another factor). Answers are rounded to
+    0…4 after normal noise.
+
+    Parameters
+    ----------
+    n, n_items, n_bins, k : int
+        Participants, items, ages and factors.
+    seen : float
+        Share of visits that take place; everybody has at least one.
+    drift : float
+        Share of items that change.
+    noise : float
+        Standard deviation of the noise.
+    unanswered : float
+        Share of answers left open at a visit.
+    random_state : int
+
+    Examples
+    --------
+    >>> from icqf.datasets import make_longitudinal
+    >>> make_longitudinal(n=50, n_items=6, n_bins=4, k=2, random_state=0).visits.columns[:3].tolist()
+    ['participant', 'age', 'q1']
+    """
+    rng = np.random.default_rng(random_state)
+    scores = rng.random((n, k)) * (rng.random((n, k)) < 0.6)
+    early, late = _drawn_loadings(n_items, k, rng), _drawn_loadings(n_items, k, rng)
+    moves = rng.permutation(n_items) < round(drift * n_items)
+    late = np.where(moves[:, None], late, early)
+    share = np.linspace(0, 1, n_bins)
+    loadings = early[:, :, None] * (1 - share) + late[:, :, None] * share
+    came = rng.random((n, n_bins)) < seen
+    came[~came.any(axis=1), 0] = True
+    who, when = np.nonzero(came)
+    clean = np.einsum("vk,vkj->vj", scores[who], loadings.transpose(2, 1, 0)[when])
+    answers = np.clip(np.rint(clean + rng.normal(0, noise, clean.shape)), 0, TOP) + 0.0  # no -0
+    answers[rng.random(answers.shape) < unanswered] = np.nan
+    width = len(str(n_items))
+    table = pd.DataFrame(answers, columns=[f"q{j + 1:0{width}d}" for j in range(n_items)])
+    table.insert(0, "participant", [f"P{i + 1:04d}" for i in who])
+    table.insert(1, "age", when)
+    return Longitudinal(table, scores, loadings, early != late)
+
+
+def _drawn_loadings(n_items: int, k: int, rng: np.random.Generator) -> Array:
+    belongs = np.arange(n_items)[:, None] % k == np.arange(k)
+    belongs |= rng.random((n_items, k)) < 0.2 if k > 1 else False
+    belongs = belongs[rng.permutation(n_items)]
+    return rng.uniform(1.6, TOP, (n_items, k)) * belongs
+
+
+# Two simulated studies of one questionnaire: a care-seeking and a community sample with known factors.
+#
+# The questionnaire (loadings, base levels, age and sex effects, item noise) is drawn once, from a seed of its
+# own, and is the same in both studies and for every ``random_state``; only the participants differ. Every
+# number is explained in ``docs/simulated-cohorts.md``. They were set by looking at marginals (means, zeros,
+# gaps, prevalences), never at what a factorization makes of the data.
 
 SYNDROMES = {
     "Worry": "Anxious/Depressed",
