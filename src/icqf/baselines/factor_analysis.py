@@ -31,38 +31,21 @@ LOWEST_UNIQUENESS = 0.005
 
 
 class Extraction(NamedTuple):
-    """Unrotated factors.
+    """Unrotated factors."""
 
-    Attributes
-    ----------
-    loadings : ndarray of shape (n_items, n_factors)
-        Principal axes, the strongest first; columns add up to at least 0.
-    uniquenesses : ndarray of shape (n_items,)
-        The share of each item's variance that no factor explains, at least 0.005.
-    n_iter : int
-    """
-
+    # (n_items, n_factors): principal axes, the strongest first; columns add up to at least 0
     loadings: Floats
+    # (n_items,): the share of each item's variance that no factor explains, at least 0.005
     uniquenesses: Floats
     n_iter: int
 
 
 class FitMeasures(NamedTuple):
-    """How well a factor model reproduces a correlation matrix.
+    """How well a factor model reproduces a correlation matrix."""
 
-    Attributes
-    ----------
-    chi2 : float
-        Bartlett-corrected likelihood-ratio statistic; NaN when it cannot be computed.
-    dof : int
-        Degrees of freedom; negative when the model has more parameters than there are correlations.
-    bic : float
-        ``chi2 - dof * log(n_participants)``; lower is better.
-    """
-
-    chi2: float
-    dof: int
-    bic: float
+    chi2: float  # Bartlett-corrected likelihood-ratio statistic; NaN when it cannot be computed
+    dof: int  # degrees of freedom; negative when the model has more parameters than there are correlations
+    bic: float  # ``chi2 - dof * log(n_participants)``; lower is better
 
 
 def extract(
@@ -73,32 +56,7 @@ def extract(
     tol: float = 1e-8,
     max_iter: int = 200,
 ) -> Extraction:
-    """Unrotated factors of a correlation matrix.
-
-    Parameters
-    ----------
-    correlation : array-like of shape (n_items, n_items)
-    n_factors : int
-    method : {"minres", "ml"}, default="minres"
-        "minres" minimises the sum of squared differences between the correlations and those the factors
-        imply, diagonal left out. "ml" maximises the normal likelihood.
-    tol : float, default=1e-8
-        Stop when no uniqueness has a (projected) slope above this.
-    max_iter : int, default=200
-
-    Returns
-    -------
-    Extraction
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> a = np.array([0.9, 0.8, 0.7, 0.6])
-    >>> R = np.outer(a, a)
-    >>> np.fill_diagonal(R, 1.0)
-    >>> extract(R, 1).loadings.round(4).ravel().tolist()
-    [0.9, 0.8, 0.7, 0.6]
-    """
+    """Unrotated factors of a correlation matrix."""
     R = np.asarray(correlation, dtype=np.float64)
     if not 1 <= n_factors <= len(R):
         raise InputError(f"n_factors is {n_factors}; with {len(R)} items it must be between 1 and {len(R)}.")
@@ -244,26 +202,7 @@ def degrees_of_freedom(n_items: int, n_factors: int) -> int:
 
 
 def fit_statistics(correlation: Floats, model: Floats, n_factors: int, n_participants: int) -> FitMeasures:
-    """Likelihood-ratio chi-square and BIC of a factor model.
-
-    Parameters
-    ----------
-    correlation : ndarray of shape (n_items, n_items)
-    model : ndarray of shape (n_items, n_items)
-        The correlations the factors imply; the diagonal is taken as 1.
-    n_factors, n_participants : int
-
-    Returns
-    -------
-    FitMeasures
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> R = np.full((4, 4), 0.25) + 0.75 * np.eye(4)
-    >>> fit_statistics(R, R, n_factors=1, n_participants=100).dof
-    2
-    """
+    """Likelihood-ratio chi-square and BIC of a factor model."""
     m = len(correlation)
     dof = degrees_of_freedom(m, n_factors)
     implied = model.copy()

@@ -115,14 +115,7 @@ _SMALL = 300  # items of which the whole matrix is decomposed faster than its la
 
 
 def unit_columns(X: Floats) -> Floats:
-    """Answers (n, m) as columns of mean 0 and length 1, missing answers at their item's mean.
-
-    Examples
-    --------
-    >>> Z = unit_columns(np.array([[1.0, 2.0, np.nan], [2.0, 4.0, 1.0], [3.0, 6.0, 2.0]]))
-    >>> (Z.T @ Z).round(3)[0].tolist()
-    [1.0, 1.0, 0.5]
-    """
+    """Answers (n, m) as columns of mean 0 and length 1, missing answers at their item's mean."""
     Z = X - np.nanmean(X, axis=0)
     Z[np.isnan(Z)] = 0.0
     return np.asarray(Z / np.linalg.norm(Z, axis=0))
@@ -143,15 +136,7 @@ def wide_eigenvalues(Z: Floats, kind: str, communalities: str) -> Floats:
 
 
 def one_factor(Z: Floats) -> Floats:
-    """Loadings (m,) of one factor by minimum residuals: the sum of squared residuals, diagonal left out.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(40, 1)) + 0.5 * rng.normal(size=(40, 60))
-    >>> bool((one_factor(unit_columns(X)) > 0.7).all())
-    True
-    """
+    """Loadings (m,) of one factor by minimum residuals: the sum of squared residuals, diagonal left out."""
     values, V = linalg.eigh(Z @ Z.T, subset_by_index=(len(Z) - 1,) * 2, check_finite=False)
     start = Z.T @ V[:, 0]  # the first principal component, of length sqrt(its eigenvalue)
     highest = np.sqrt(1.0 - LOWEST_UNIQUENESS)
@@ -809,13 +794,7 @@ def _common_part(R: Floats, k: int) -> float:
 
 
 def upper_hull(x: npt.ArrayLike, y: npt.ArrayLike) -> list[int]:
-    """Places of the points, x ascending, that are above all earlier ones and on the upper convex hull.
-
-    Examples
-    --------
-    >>> upper_hull([0, 1, 2, 3, 4], [0.0, 0.5, 0.4, 0.7, 0.75])
-    [0, 1, 3, 4]
-    """
+    """Places of the points, x ascending, that are above all earlier ones and on the upper convex hull."""
     across, up = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     found: list[int] = []
     for i in np.flatnonzero(~np.isnan(up)).tolist():
@@ -952,32 +931,7 @@ def _marginals(answers: Floats, size: int) -> Floats:
 
 
 def make_population(R: Floats, ordered: Floats, k: int, rng: np.random.Generator) -> Floats:
-    """Answers with given marginals and `k` factors whose correlations are as near to `R` as they come.
-
-    Parameters
-    ----------
-    R : ndarray of shape (n_items, n_items)
-        The correlations to reproduce.
-    ordered : ndarray of shape (size, n_items)
-        The answers that each item shall have, ascending.
-    k : int
-    rng : Generator
-
-    Returns
-    -------
-    ndarray of shape (size, n_items)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> R = np.full((6, 6), 0.3) + 0.7 * np.eye(6)
-    >>> ordered = np.repeat(np.repeat([0.0, 1.0, 2.0], [700, 200, 100])[:, None], 6, axis=1)
-    >>> made = make_population(R, ordered, 1, np.random.default_rng(0))
-    >>> np.bincount(made[:, 0].astype(int)).tolist()
-    [700, 200, 100]
-    >>> bool(abs(np.corrcoef(made.T)[np.triu_indices(6, 1)].mean() - 0.3) < 0.01)
-    True
-    """
+    """Answers with given marginals and `k` factors whose correlations are as near to `R` as they come."""
     size, m = ordered.shape
     shared, own = rng.standard_normal((size, k)), rng.standard_normal((size, m))
     below = np.tril_indices(m, -1)

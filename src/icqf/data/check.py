@@ -64,51 +64,18 @@ class SharedRange:
 
 @dataclass(frozen=True)
 class Overview:
-    """What will be analysed.
+    """What will be analysed."""
 
-    Parameters
-    ----------
-    source : str
-        The file.
-    items : tuple of str
-        The items, in their order.
-    ranges : tuple of SharedRange
-        Their ranges, and where each comes from.
-    reversed : tuple of (str, tuple of str)
-        Who reversed which items: "codebook", "hand" or "assistant".
-    left_out : tuple of LeftOut
-        The other columns, and why each is no item.
-    id : str
-        The column of participant ids; empty where participants are numbered.
-    n_rows, n_participants : int
-        Rows of the file, and participants who are fitted.
-    out : tuple of (int, str)
-        How many rows are not fitted, and why.
-
-    Examples
-    --------
-    >>> from icqf.data.check import Overview
-    >>> from icqf.datasets import load_demo
-    >>> print(Overview.of(load_demo()))
-    What will be analysed (demo_answers.csv):
-      Items         119: q001–q119
-      Ranges        0 to 2, declared
-      Reversed      q004, q006 by the codebook
-      Confounds     age, sex
-      Groups        family
-      Left out      because the codebook does not name them: 'site'
-      Participants  600 of 600 rows, with the ids in 'child_id'
-    """
-
-    source: str
-    items: tuple[str, ...]
-    ranges: tuple[SharedRange, ...]
+    source: str  # the file
+    items: tuple[str, ...]  # the items, in their order
+    ranges: tuple[SharedRange, ...]  # their ranges, and where each comes from
+    # who reversed which items: "codebook", "hand" or "assistant"
     reversed: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
-    id: str = ""
-    n_rows: int = 0
+    left_out: tuple[LeftOut, ...] = ()  # the other columns, and why each is not an item
+    id: str = ""  # the column of participant ids; empty where participants are numbered
+    n_rows: int = 0  # rows of the file, and participants who are fitted
     n_participants: int = 0
-    out: tuple[tuple[int, str], ...] = ()
+    out: tuple[tuple[int, str], ...] = ()  # how many rows are not fitted, and why
 
     @classmethod
     def of(cls, draft: Draft, *, n_rows: int | None = None) -> Overview:
@@ -219,13 +186,7 @@ _BY = {
 
 
 def width_sentence(spans: Sequence[float]) -> str:
-    """Return that ranges differ in width, where the widest is at least twice the narrowest; else nothing.
-
-    Examples
-    --------
-    >>> width_sentence([3, 1, 1]).partition(". ")[0]
-    'Answer ranges differ in width: 1 item of 3 points, 2 items of 1'
-    """
+    """Return that ranges differ in width, where the widest is at least twice the narrowest; else nothing."""
     spans = [span for span in spans if 0 < span <= WIDEST_RANGE]  # others are refused
     if not spans or max(spans) < WIDER * min(spans):
         return ""
@@ -239,26 +200,12 @@ def width_sentence(spans: Sequence[float]) -> str:
 
 
 def id_note(column: str) -> str:
-    """Return the note on the column of ids that was recognised.
-
-    Examples
-    --------
-    >>> id_note("pid")
-    "Column 'pid' holds the participant ids."
-    """
+    """Return the note on the column of ids that was recognised."""
     return f"Column {column!r} holds the participant ids."
 
 
 def unsaid(notes: Iterable[str], overview: Overview) -> list[str]:
-    """Return the notes that the overview does not say already.
-
-    Examples
-    --------
-    >>> from icqf.datasets import load_demo
-    >>> demo = load_demo()
-    >>> len(demo.notes), unsaid(demo.notes, Overview.of(demo))[-1]
-    (4, '9 was read as missing in 286 answers of 110 items.')
-    """
+    """Return the notes that the overview does not say already."""
     said = set(sentences(column for column in overview.not_used if column.reason != "words"))
     said.add(id_note(overview.id))
     return [note for note in notes if note not in said and not note.startswith((UNDECLARED, *REVERSED))]
@@ -428,13 +375,6 @@ def doubts_about(draft: Draft, values: np.ndarray | None = None) -> tuple[Findin
 
     `values` are the answers as numbers, where the caller has them already. The field `anonymous` of each
     finding says it without ids, for a report that may be shared.
-
-    Examples
-    --------
-    >>> from icqf.data.check import doubts_about
-    >>> from icqf.datasets import load_demo
-    >>> doubts_about(load_demo())
-    ()
     """
     if values is None:
         values = draft.answers.to_numpy(dtype=float, na_value=np.nan)
@@ -522,35 +462,6 @@ def check(
     against the others, empty, nearly empty and constant items, straight-liners, duplicated and missing
     ids, identical answer sheets, missing answers by item and participant, and confounds with gaps, stray
     text, or categories of few participants.
-
-    Parameters
-    ----------
-    draft : Draft or Questionnaire
-        What to look at. The answers of a questionnaire are known to be in their ranges.
-    faults : iterable of InputError
-        What was wrong with the table already when it was read.
-    smallest_category : int
-        Fewest participants in a category of a confound, as in `icqf.ICQF`.
-    missing_confounds : {"error", "mean"}
-        What a fit does about a missing confound, as in `icqf.ICQF`.
-    n_rows : int, optional
-        Rows of the file that was read; as many as there are participants by default.
-    keying : Keying, optional
-        What `find_reversed` found, where items were compared before.
-
-    Returns
-    -------
-    Findings
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from icqf.data.check import check
-    >>> from icqf.data.questionnaire import Draft, Item
-    >>> answers = pd.DataFrame({"q1": [0, 1, 2, 999], "q2": [1, 0, 2, 1]})
-    >>> found = check(Draft(answers, (Item("q1"), Item("q2"))))
-    >>> [finding.item for finding in found.of("suspicious-code")]
-    ['q1']
     """
     found = [Finding.of(fault) for fault in faults]
     numbers = _Numbers.of(draft, keying)

@@ -54,35 +54,6 @@ class ConfoundEncoder:
     A categorical confound (text, category, true/false, or numbers with two different values)
     becomes one 0/1 column per category. A continuous one is rescaled to [0, 1] and becomes two
     columns, x and 1 − x. A column of ones, the intercept, comes last.
-
-    Parameters
-    ----------
-    ranges : mapping, optional
-        Known (lowest, highest) of continuous confounds, such as ``{"age": (5, 21)}``. Others use
-        the range seen in `fit`.
-    intercept : bool
-    missing : {"error", "mean"}
-        What to do with a missing confound: refuse, or set it to the mean of the fitted sample
-        (the shares of the categories, for a categorical one).
-    smallest_category : int
-        Fewest members of a category. The loadings of a category are what its members answer, so with a
-        few members a model tells their own answers. Smaller ones are refused rather than pooled: only who
-        knows the categories can say which belong together, and a pooled one would change unseen what the
-        model means. For the same reason no single participant may make up most of a continuous confound's
-        spread, and the range seen in `fit` is rounded outward and its mean rounded, so that they are
-        nobody's own. 0 or 1 switches all of this off, for a model that is not shared.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> participants = pd.DataFrame({"age": [6, 11, 16], "sex": ["Female", "Male", "Female"]})
-    >>> encoder = ConfoundEncoder(ranges={"age": (6, 16)}, smallest_category=1).fit(participants)
-    >>> encoder.names
-    ('Old', 'Young', 'Female', 'Male', 'Intercept')
-    >>> encoder.transform(participants)
-    array([[0. , 1. , 1. , 0. , 1. ],
-           [0.5, 0.5, 0. , 1. , 1. ],
-           [1. , 0. , 1. , 0. , 1. ]])
     """
 
     def __init__(
@@ -225,16 +196,7 @@ class ConfoundEncoder:
         return np.concatenate(parts, axis=1)
 
     def outside(self, confounds: pd.DataFrame) -> Array:
-        """Which participants (n,) have a number outside the range of the fit, of which `transform` warns.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from icqf.data.confounds import ConfoundEncoder
-        >>> encoder = ConfoundEncoder().fit(pd.DataFrame({"age": [6.0, 12.0, 17.0]}))
-        >>> encoder.outside(pd.DataFrame({"age": [5.0, 6.5, None]}))
-        array([ True, False, False])
-        """
+        """Which participants (n,) have a number outside the range of the fit, of which `transform` warns."""
         found = np.zeros(len(confounds), dtype=bool)
         for column in self.columns:
             if column.categories is None:

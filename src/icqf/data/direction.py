@@ -33,24 +33,15 @@ _ROTATIONS = 50
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Standardized answers, 0 where missing, and what follows from them.
+    """Standardized answers, 0 where missing, and what follows from them."""
 
-    Parameters
-    ----------
-    Z : ndarray of shape (n_participants, n_items)
-        Answers with mean 0 and standard deviation 1 by item; 0 where missing, and for a constant item.
-    seen : ndarray of shape (n_participants, n_items)
-        1 where an answer was given, else 0.
-    R : ndarray of shape (n_items, n_items)
-        Correlations over the participants who answered both; 0 where these are too few.
-    n : float
-        Participants behind a typical correlation.
-    """
-
+    # (n_participants, n_items): answers with mean 0 and standard deviation 1 by item; 0 where missing, and
+    # for a constant item
     Z: Floats
-    seen: Floats
+    seen: Floats  # (n_participants, n_items): 1 where an answer was given, else 0
+    # (n_items, n_items): correlations over the participants who answered both; 0 where these are too few
     R: Floats
-    n: float
+    n: float  # participants behind a typical correlation
 
     @classmethod
     def of(cls, answers: Floats) -> Answers:
@@ -122,14 +113,6 @@ def correlation(x: Floats, y: Floats, weight: Floats) -> tuple[float, float]:
 
     The error is that of the infinitesimal jackknife, which needs no normal distribution: the root of the
     summed squares of what each participant adds to the correlation.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.arange(100.0) % 7
-    >>> r, error = correlation(x, -x, np.ones(100))
-    >>> round(r, 6), round(error, 6)
-    (-1.0, 0.0)
     """
     n = weight.sum()
     if n < FEWEST_TOGETHER:
@@ -148,12 +131,6 @@ def number_of_factors(roots: Floats, n: float) -> int:
     """Return how many eigenvalues, highest first, exceed those of chance by the empirical Kaiser criterion.
 
     At least 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> number_of_factors(np.array([2.5, 2.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5]), n=500)
-    2
     """
     m = len(roots)
     before = np.concatenate([[0.0], np.cumsum(roots)[:-1]])
@@ -243,40 +220,15 @@ def _alike(R: Floats, members: list[Indices], sign: Floats) -> list[tuple[int, i
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Items of one trait: those that agree with most, those against them, and whether the trait has two ends.
+    """Items of one trait: those that agree with most, those against them, and whether it has two ends."""
 
-    Parameters
-    ----------
-    most, against : ndarray of int
-        Positions of the items; `against` is never the larger.
-    two_ends : bool
-        Whether items of a single component, before groups were joined, were split about evenly.
-    """
-
-    most: Indices
+    most: Indices  # positions of the items; `against` is never the larger
     against: Indices
-    two_ends: bool
+    two_ends: bool  # whether items of a single component, before groups were joined, were split about evenly
 
 
 def groups_of(answers: Answers, sets: Iterable[Indices]) -> list[Group]:
-    """Group the items of each set by what they measure.
-
-    Parameters
-    ----------
-    answers : Answers
-    sets : iterable of ndarray of int
-        Items that may belong together, such as those of a subscale. Those that do not vary are left out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> trait = rng.normal(size=(300, 1))
-    >>> X = np.array([1, 1, -1, 1]) * trait + rng.normal(size=(300, 4))
-    >>> (group,) = groups_of(Answers.of(X), [np.arange(4)])
-    >>> group.most.tolist(), group.against.tolist()
-    ([0, 1, 3], [2])
-    """
+    """Group the items of each set by what they measure."""
     found = []
     for chosen in sets:
         items = chosen[answers.usable[chosen]]
@@ -297,13 +249,7 @@ def groups_of(answers: Answers, sets: Iterable[Indices]) -> list[Group]:
 
 
 def even_split(a: int, b: int) -> bool:
-    """Whether items are split so evenly, with several on each side, that neither side is the exception.
-
-    Examples
-    --------
-    >>> even_split(16, 4), even_split(3, 2), even_split(4, 3), even_split(1, 1)
-    (False, False, True, False)
-    """
+    """Whether items are split so evenly, with several on each side, that neither side is the exception."""
     small, large = sorted((int(a), int(b)))
     return small >= 3 and 2 * small > large
 
@@ -326,40 +272,18 @@ _SEED = 12
 
 @dataclass(frozen=True)
 class Suspect:
-    """An item that runs against the others of its group.
-
-    Parameters
-    ----------
-    item, wording : str
-        The item, and the question as participants read it.
-    correlation : float
-        With the mean of the items it runs against; negative.
-    low, high : float
-        A 95 % interval of the correlation.
-    against : tuple of str
-        The items it runs against, the most strongly opposed first.
-    scale : str
-        The subscale in which it was found; empty when items were compared without.
-    reversed : bool
-        Whether it is declared reversed already, so that it runs against the others in spite of that.
-    found_again : float
-        Share of resamples of the participants in which it was found again, groups and all.
-
-    Examples
-    --------
-    >>> from icqf.data.direction import Suspect
-    >>> Suspect("q4", "Makes friends easily", -0.6, -0.7, -0.5, ("q12", "q20")).strength
-    'correlation −0.60, 95 % interval −0.70 to −0.50, found again in 100 % of resamples'
-    """
+    """An item that runs against the others of its group."""
 
     item: str
-    wording: str
-    correlation: float
-    low: float
+    wording: str  # the question as participants read it
+    correlation: float  # with the mean of the items it runs against; negative
+    low: float  # 95 % interval of the correlation
     high: float
-    against: tuple[str, ...]
-    scale: str = ""
+    against: tuple[str, ...]  # the items it runs against, the most strongly opposed first
+    scale: str = ""  # the subscale in which it was found; empty when items were compared without
+    # whether it is declared reversed already, so that it runs against the others in spite of that
     reversed: bool = False
+    # share of resamples of the participants in which it was found again, groups and all
     found_again: float = 1.0
 
     @property
@@ -373,26 +297,11 @@ class Suspect:
 
 @dataclass(frozen=True)
 class Ends:
-    """Two sets of items that run against each other, neither of which is the exception.
+    """Two sets of items that run against each other, neither of which is the exception."""
 
-    Parameters
-    ----------
-    one, other : tuple of str
-        The items at each end.
-    correlation : float
-        Of the means of both; negative.
-
-    Examples
-    --------
-    >>> from icqf.data.direction import Ends
-    >>> print(Ends(("happy", "glad", "merry"), ("sad", "blue", "low"), -0.7).sentence)
-    3 items ('happy', 'glad', 'merry') and 3 others ('sad', 'blue', 'low') form two opposite ends (correlation
-    −0.70); the answers cannot tell which end is meant.
-    """
-
-    one: tuple[str, ...]
+    one: tuple[str, ...]  # the items at each end
     other: tuple[str, ...]
-    correlation: float
+    correlation: float  # of the means of both; negative
 
     @property
     def sentence(self) -> str:
@@ -408,28 +317,11 @@ class Ends:
 
 @dataclass(frozen=True)
 class Keying:
-    """What was found about the direction of items.
+    """What was found about the direction of items."""
 
-    Parameters
-    ----------
-    suspects : tuple of Suspect
-        Items that run against the others, in the order of the questionnaire.
-    ends : tuple of Ends
-        Traits with two ends, such as moods.
-    compared : bool
-        Whether items were compared at all; more than `MOST_ITEMS` are not.
-
-    Examples
-    --------
-    >>> from icqf.data.direction import find_reversed
-    >>> from icqf.datasets import load_demo
-    >>> find_reversed(load_demo()).looks_reversed
-    ()
-    """
-
-    suspects: tuple[Suspect, ...] = ()
-    ends: tuple[Ends, ...] = ()
-    compared: bool = True
+    suspects: tuple[Suspect, ...] = ()  # items that run against the others, in the order of the questionnaire
+    ends: tuple[Ends, ...] = ()  # traits with two ends, such as moods
+    compared: bool = True  # whether items were compared at all; more than `MOST_ITEMS` are not
 
     @property
     def looks_reversed(self) -> tuple[str, ...]:
@@ -448,31 +340,6 @@ def find_reversed(draft: Draft, *, resamples: int = RESAMPLES) -> Keying:
 
     Items are compared as their codebook keys them, so one that is declared reversed is found only when it
     still runs against the others.
-
-    Parameters
-    ----------
-    draft : Draft or Questionnaire
-        Answers and items. Where items name subscales, only items of one subscale are compared with each
-        other; those without one, or in a subscale of fewer than three items, form another set.
-    resamples : int
-        How often to draw participants again, to see whether the same items are found. Nothing is drawn when
-        nothing is found.
-
-    Returns
-    -------
-    Keying
-        Empty where there are more than 1 000 items, which are not compared.
-
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> from icqf.data.direction import find_reversed
-    >>> from icqf.data.questionnaire import Questionnaire
-    >>> from icqf.datasets import load_demo
-    >>> demo = load_demo()
-    >>> items = tuple(replace(item, reverse=False) for item in demo.items)
-    >>> find_reversed(Questionnaire(demo.answers, items)).looks_reversed
-    ('q004', 'q006')
     """
     items = draft.items
     if len(items) > MOST_ITEMS:
@@ -501,13 +368,7 @@ def find_reversed(draft: Draft, *, resamples: int = RESAMPLES) -> Keying:
 
 
 def signed(value: float) -> str:
-    """Write a correlation with two places and a minus sign.
-
-    Examples
-    --------
-    >>> signed(-0.5), signed(0.25)
-    ('−0.50', '0.25')
-    """
+    """Write a correlation with two places and a minus sign."""
     return f"{value:.2f}".replace("-", "−")
 
 
@@ -658,28 +519,11 @@ _LOOK_REVERSED = "look reversed but are used as they are"
 
 @dataclass(frozen=True)
 class Directions:
-    """Which items of a study are reversed and why, and which look reversed but are not.
+    """Which items of a study are reversed and why, and which look reversed but are not."""
 
-    Parameters
-    ----------
-    declared : tuple of str
-        Items that are reversed because the codebook or the user says so.
-    found : tuple of str
-        Items that are reversed because they run against the others.
-    unattended : tuple of str
-        Items that run against the others and are not reversed.
-
-    Examples
-    --------
-    >>> from icqf.data.direction import Directions
-    >>> from icqf.datasets import load_demo
-    >>> Directions.of(load_demo()).declared
-    ('q004', 'q006')
-    """
-
-    declared: tuple[str, ...] = ()
-    found: tuple[str, ...] = ()
-    unattended: tuple[str, ...] = ()
+    declared: tuple[str, ...] = ()  # items that are reversed because the codebook or the user says so
+    found: tuple[str, ...] = ()  # items that are reversed because they run against the others
+    unattended: tuple[str, ...] = ()  # items that run against the others and are not reversed
 
     @classmethod
     def of(cls, draft: Draft, keying: Keying | None = None) -> Directions:
@@ -738,17 +582,7 @@ class Directions:
 
 
 def with_reversed(draft: Draft, wanted: Sequence[str]) -> Draft:
-    """Reverse the items named by name or glob, and with ``"auto"`` those that then run against the others.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from icqf.data.direction import with_reversed
-    >>> from icqf.data.questionnaire import Questionnaire
-    >>> draft = with_reversed(Questionnaire.of(pd.DataFrame({"q1": [0, 2], "q2": [1, 0]})), ["q2"])
-    >>> draft.items[1].reverse, draft.notes
-    (True, ("Reversed at your request: 'q2'.",))
-    """
+    """Reverse the items named by name or glob, and with ``"auto"`` those that then run against the others."""
     named = [name for name in wanted if name != AUTO]
     if named:
         names = match_names(named, [item.name for item in draft.items], draft.source)
@@ -773,27 +607,12 @@ def with_reversed(draft: Draft, wanted: Sequence[str]) -> Draft:
 
 
 def remark_on(suspect: Suspect) -> str:
-    """Return what a codebook says beside an item that was found to run against the others.
-
-    Examples
-    --------
-    >>> from icqf.data.direction import Suspect
-    >>> print(remark_on(Suspect("q4", "", -0.6, -0.7, -0.5, ("q12", "q20"))))
-    Please confirm: runs against 'q12', 'q20' (correlation −0.60, 95 % interval −0.70 to −0.50, found again
-    in 100 % of resamples).
-    """
+    """Return what a codebook says beside an item that was found to run against the others."""
     return f"Please confirm: runs against {listed(suspect.against, most=3)} ({suspect.strength})."
 
 
 def remarks_on_ends(ends: Ends) -> dict[str, str]:
-    """Return what a codebook says beside the items of two opposite ends, by item.
-
-    Examples
-    --------
-    >>> from icqf.data.direction import Ends
-    >>> remarks_on_ends(Ends(("happy",), ("sad",), -0.7))["sad"]
-    "One of two opposite ends, against 'happy'; reverse one end if both are one scale."
-    """
+    """Return what a codebook says beside the items of two opposite ends, by item."""
     return {
         name: f"One of two opposite ends, against {listed(other, most=3)}; reverse one end if both are one "
         "scale."

@@ -57,13 +57,7 @@ def refuse_small_categories(
 
 
 def effective_numbers(codes: Array, weights: Array) -> Array:
-    """Members of each category by their weights: all if these are equal, one if one outweighs the others.
-
-    Examples
-    --------
-    >>> effective_numbers(np.array([0, 0, 1, 1]), np.array([2.0, 2.0, 1e6, 1.0])).round(2)
-    array([2., 1.])
-    """
+    """Members of each category by their weights: all if these are equal, one if one outweighs the others."""
     sums, squares = np.bincount(codes, weights), np.bincount(codes, weights**2)
     return np.divide(sums**2, squares, out=np.zeros(len(sums)), where=squares > 0).round(6)
 
@@ -79,14 +73,7 @@ def answer_counts(observed: Array, members: Array, weights: Array | None) -> Arr
 
 
 def few_cells(counts: Array, *, limit: int) -> Array:
-    """Which items (c, m) so few of a category answered, by their weights, that its loadings tell who did.
-
-    Examples
-    --------
-    >>> observed, members = np.array([[1, 1], [1, 1], [1, 0]]), np.ones((3, 1))
-    >>> few_cells(answer_counts(observed, members, None), limit=3)
-    array([[False,  True]])
-    """
+    """Which items (c, m) so few of a category answered, by their weights, that its loadings tell who did."""
     sums, squares = counts
     numbers = np.divide(sums**2, squares, out=np.zeros(sums.shape), where=squares > 0).round(6)
     few: Array = (numbers > 0) & (numbers < limit)
@@ -189,13 +176,7 @@ def refuse_lone_value(name: str, rows: Any, numbers: Array, weights: Array, *, l
 
 
 def _set_apart(numbers: Array, limit: int) -> Array:
-    """Which of the values (n,) are a group of fewer than `limit` beyond a gap wider than all others' range.
-
-    Examples
-    --------
-    >>> np.flatnonzero(_set_apart(np.array([6, 9, 12, 99, 98, 17.5]), 3))
-    array([3, 4])
-    """
+    """Which values (n,) are a group of fewer than `limit` beyond a gap wider than the range of all others."""
     ordered = np.sort(numbers)
     for few in range(1, min(limit, (len(ordered) + 1) // 2)):
         if ordered[-few] - ordered[-few - 1] > ordered[-few - 1] - ordered[0]:
@@ -210,11 +191,6 @@ def rounded(numbers: Array, low: float, high: float, mean: float) -> tuple[tuple
 
     The step is 1, 2 or 5 times a power of ten, about a tenth of the range, and coarser than whole numbers, so
     that a rounded end may be that of several values.
-
-    Examples
-    --------
-    >>> rounded(np.array([6.2, 9.5, 17.9]), 6.2, 17.9, 11.2)
-    ((6.0, 18.0), 11.2)
     """
     least = (high - low) / 15
     if (numbers == np.rint(numbers)).all():

@@ -26,28 +26,6 @@ def copied_sheets(values: Array, answered: Array) -> Array | None:
     A sheet counts as copied if it has at least ten answers, of which no single value makes up more than four
     fifths, and if, by the items' frequencies of answers, fewer than 0.01 participants would give it by
     chance. As answers go together, the logarithm of its probability counts half.
-
-    Parameters
-    ----------
-    values : array (n, m)
-        Answers.
-    answered : bool array (n, m)
-        Which of them were given.
-
-    Returns
-    -------
-    int array (n,) or None
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> answers = np.random.default_rng(0).integers(1, 6, (50, 30)).astype(float)
-    >>> everyone = np.concatenate([answers, answers[:2]])
-    >>> sheets = copied_sheets(everyone, np.ones(everyone.shape, bool))
-    >>> len(np.unique(sheets)), bool(sheets[50] == sheets[0])
-    (50, True)
-    >>> copied_sheets(answers, np.ones(answers.shape, bool)) is None
-    True
     """
     n, m = values.shape
     at = np.flatnonzero(answered.sum(axis=1) >= FEWEST_ANSWERS)
@@ -86,14 +64,7 @@ def _most_common(answers: Array) -> float:
 
 
 def together(groups: Array | None, sheets: Array | None) -> Array | None:
-    """The number of each participant's unit: those who share a group or a sheet are in one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> together(np.array([0, 0, 1, 2]), np.array([0, 1, 1, 2]))
-    array([0, 0, 0, 1])
-    """
+    """The number of each participant's unit: those who share a group or a sheet are in one."""
     if groups is None or sheets is None:
         return sheets if groups is None else groups
     n, first = len(groups), int(groups.max()) + 1

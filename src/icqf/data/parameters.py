@@ -124,13 +124,7 @@ Visit = Mapping[str, Any] | Sequence[Any] | str | None
 
 
 def visit_pairs(visit: Visit) -> tuple[tuple[str, str], ...]:
-    """Return the columns and values that tell a visit, from a mapping, a pair, or texts such as ``wave=1``.
-
-    Examples
-    --------
-    >>> visit_pairs({"wave": 1}), visit_pairs(("wave", "1")), visit_pairs(["wave=1", "arm=a"])
-    ((('wave', '1'),), (('wave', '1'),), (('wave', '1'), ('arm', 'a')))
-    """
+    """Return the columns and values that define a visit, from a mapping, a pair, or texts like ``wave=1``."""
     if visit is None:
         return ()
     if isinstance(visit, Mapping):
@@ -160,13 +154,7 @@ def _is_pair(part: Any) -> bool:
 
 
 def counts(value: Any) -> tuple[int, ...]:
-    """Return numbers of factors from ``"auto"``, ``8``, ``"2-16"`` or a list of these.
-
-    Examples
-    --------
-    >>> counts("auto"), counts(8), counts(["2-4", "8"])
-    ((), (8,), (2, 3, 4, 8))
-    """
+    """Return numbers of factors from ``"auto"``, ``8``, ``"2-16"`` or a list of these."""
     found: set[int] = set()
     parts = parts_of(value)
     if [str(part).strip().lower() for part in parts] == ["auto"]:
@@ -216,13 +204,7 @@ def _number(value: Any) -> float | None:
 
 
 def penalties(value: Any, name: str = "beta") -> tuple[float, ...]:
-    """Return the strengths of a penalty from ``"auto"`` (none), a number, a text or a list of these.
-
-    Examples
-    --------
-    >>> penalties("auto"), penalties(["0.5", 0.1])
-    ((), (0.1, 0.5))
-    """
+    """Return the strengths of a penalty from ``"auto"`` (none), a number, a text or a list of these."""
     found = set()
     if [str(part).strip().lower() for part in parts_of(value)] == ["auto"]:
         return ()
@@ -268,13 +250,7 @@ def ranges_of(value: Any) -> tuple[tuple[str, float, float], ...]:
 
 
 def bins_of(value: Any) -> tuple[Any, ...]:
-    """Return bins from ``"auto"``, a number, edges, or visits in their order.
-
-    Examples
-    --------
-    >>> bins_of("auto"), bins_of("6"), bins_of(["5", "10", "21"]), bins_of(["baseline", "year 1"])
-    ((), (6,), (5.0, 10.0, 21.0), ('baseline', 'year 1'))
-    """
+    """Return bins from ``"auto"``, a number, edges, or visits in their order."""
     parts = [str(part).strip() for part in (value if isinstance(value, (list, tuple)) else [value])]
     if [part.lower() for part in parts] == ["auto"]:
         return ()
@@ -290,27 +266,13 @@ def bins_of(value: Any) -> tuple[Any, ...]:
 
 
 def choices_of(name: str) -> tuple[Any, ...]:
-    """Return the values that a parameter may have.
-
-    Examples
-    --------
-    >>> choices_of("penalty")
-    ('l1', 'l2', 'l21')
-    """
+    """Return the values that a parameter may have."""
     kind = PARAMETERS[name]
     return tuple(kind.choices) if isinstance(kind, OneOf) else ()
 
 
 def check_parameter(name: str, value: Any, kinds: Mapping[str, Kind] = PARAMETERS) -> None:
-    """Refuse a value that the parameter of this name cannot have.
-
-    Examples
-    --------
-    >>> check_parameter("beta", -1)
-    Traceback (most recent call last):
-    ...
-    icqf.errors.InputError: beta must be a number of at least 0, not -1.
-    """
+    """Refuse a value that the parameter of this name cannot have."""
     complaint = kinds[name].complaint(value)
     if complaint:
         raise parameter_error(name, complaint, value=value)

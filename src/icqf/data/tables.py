@@ -20,17 +20,6 @@ def as_pandas(table: Any) -> Any:
     """A table or column of any kind as a pandas one; what is neither comes back as it is.
 
     Column by column, so that a polars table needs no pyarrow.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> as_pandas(pl.DataFrame({"q1": [0, None, 2], "sex": ["f", "m", None]}))
-        q1   sex
-    0  0.0     f
-    1  NaN     m
-    2  2.0  None
-    >>> as_pandas([1, 2])
-    [1, 2]
     """
     if isinstance(table, (pd.DataFrame, pd.Series)):
         return table
@@ -62,15 +51,7 @@ def like(table: Any, values: NDArray[Any], columns: list[str]) -> Any:
 
 
 def label_at(index: pd.Index[Any], place: Any) -> Any:
-    """The label of a row for a message: 3, not np.int64(3).
-
-    Examples
-    --------
-    >>> label_at(pd.Index([5, 3]), 1)
-    3
-    >>> label_at(pd.MultiIndex.from_product([["b.csv"], [5, 3]]), 1)
-    ('b.csv', 3)
-    """
+    """The label of a row for a message: 3, not np.int64(3)."""
     return index[[int(place)]].tolist()[0]
 
 
@@ -84,25 +65,6 @@ def refuse_other_rows(answers: Any, *, to: str = "answers", **beside: Any) -> No
 
     They are not brought into that order: labels that differ show that something went wrong before, and only
     who made the tables can say what. Arrays, lists and tables without labels go by position.
-
-    Parameters
-    ----------
-    answers : table, array or Questionnaire
-    to : str
-        What `answers` is called in the message.
-    **beside : table, column, array or None
-        What is given with the answers, under its name.
-
-    Examples
-    --------
-    >>> answers = pd.DataFrame({"q1": [0, 1], "q2": [2, 2]})
-    >>> refuse_other_rows(answers, groups=pd.Series(["a", "b"]), sample_weight=[1, 2])
-    >>> refuse_other_rows(answers, groups=pd.Series(["b", "a"], index=[1, 0]))
-    Traceback (most recent call last):
-    ...
-    icqf.errors.InputError: Row 1 of the answers is labelled 0, and row 1 of groups 1: the rows of both must \
-have the same labels in the same order. Use groups.loc[answers.index], or groups.to_numpy() if the rows \
-belong together as they stand.
     """
     if isinstance(answers, Draft):
         answers = answers.answers
@@ -144,28 +106,11 @@ class SomeAnswers:
 
 @dataclass(frozen=True, eq=False)
 class AnswersInParts:
-    """Answers that are read in parts, as often as they are needed.
+    """Answers that are read in parts, as often as they are needed."""
 
-    Parameters
-    ----------
-    parts : callable
-        Gives the parts from the first on, each time it is called.
-    stored : memmap, optional
-        The array itself, where the answers are one in a file.
-    missing : int, optional
-        The number that stands for a missing answer, which is read as NaN; no range may hold it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> parts = [SomeAnswers(np.array([[0, 1], [2, 2]])), SomeAnswers(np.array([[1, 0]]))]
-    >>> source = AnswersInParts(lambda: iter(parts))
-    >>> sum(len(part.answers) for part in source.parts())
-    3
-    """
-
-    parts: Callable[[], Iterator[SomeAnswers]]
-    stored: np.memmap[Any, Any] | None = None
+    parts: Callable[[], Iterator[SomeAnswers]]  # gives the parts from the first on, each time it is called
+    stored: np.memmap[Any, Any] | None = None  # the array itself, where the answers are one in a file
+    # the number that stands for a missing answer, which is read as NaN; no range may hold it
     missing: int | None = None
 
     @classmethod

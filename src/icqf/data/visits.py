@@ -33,31 +33,15 @@ BINNING = choices_of("binning")
 
 @dataclass(frozen=True, eq=False)
 class VisitTable:
-    """Answers by visit, as they were given.
+    """Answers by visit, as they were given."""
 
-    Attributes
-    ----------
-    answers : DataFrame (V, items)
-    participant : object array (V,)
-        Who came.
-    age : Series (V,)
-        When: an age, or the name or number of a visit.
-    confounds : DataFrame (V, c) or None
-    ranges : DataFrame (items, 2) or None
-        Where they are known already.
-    items, confound_items : tuple of Item
-        The codebook; empty where there is none.
-    participant_name, age_name : str
-        What the columns are called.
-    """
-
-    answers: pd.DataFrame
-    participant: Array
-    age: pd.Series
-    confounds: pd.DataFrame | None
-    ranges: pd.DataFrame | None
-    items: tuple[Item, ...]
-    participant_name: str
+    answers: pd.DataFrame  # (V, items)
+    participant: Array  # (V,): who came
+    age: pd.Series  # (V,): when: an age, or the name or number of a visit
+    confounds: pd.DataFrame | None  # (V, c)
+    ranges: pd.DataFrame | None  # (items, 2): where they are known already
+    items: tuple[Item, ...]  # the codebook; empty where there is none
+    participant_name: str  # what the columns are called
     age_name: str
     confound_items: tuple[Item, ...] = ()
 
@@ -156,23 +140,14 @@ def _more(count: int, what: str) -> str:
 
 @dataclass(frozen=True)
 class AgeBins:
-    """The bins that visits fall into.
-
-    Attributes
-    ----------
-    labels : tuple of str
-    places : tuple of float
-        Where each bin lies on the axis of age.
-    edges : tuple of float
-        T + 1 of them where bins are spans of age: a bin begins with its lower edge. Empty where each bin is
-        one visit.
-    visits : tuple of str
-        The values that are bins of their own, in order; empty where bins are spans of age.
-    """
+    """The bins that visits fall into."""
 
     labels: tuple[str, ...]
-    places: tuple[float, ...]
+    places: tuple[float, ...]  # where each bin lies on the axis of age
+    # T + 1 of them where bins are spans of age: a bin begins with its lower edge. Empty where each bin is one
+    # visit
     edges: tuple[float, ...] = ()
+    # the values that are bins of their own, in order; empty where bins are spans of age
     visits: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -210,31 +185,7 @@ def age_bins(
     participant: Array | None = None,
     fewest: int = FEWEST_IN_BIN,
 ) -> AgeBins:
-    """Choose bins, or take those that are given.
-
-    Parameters
-    ----------
-    age : Series (V,)
-    bins : "auto", int or sequence
-        "auto" makes a bin of each value where there are at most 12 different ones (waves, or months at which
-        everybody is seen), and otherwise spans of age with about as many visits each: one for each 100
-        visits, at least 2 and at most 8. A number asks for so many spans. A sequence of numbers are the
-        spans' edges; a sequence of texts are the visits in their order.
-    binning : {"quantile", "width"}
-        Spans with about as many visits each, or equally wide.
-    participant : array (V,), optional
-        With it, a bin with fewer than `fewest` participants is refused.
-    fewest : int
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from icqf.data.visits import age_bins
-    >>> age_bins(pd.Series([0, 6, 12, 6, 0], name="month")).labels
-    ('0', '6', '12')
-    >>> age_bins(pd.Series([5.0, 7.5, 9, 14, 16]), bins=[5, 10, 17]).labels
-    ('5–10', '10–17')
-    """
+    """Choose bins, or take those that are given."""
     if isinstance(bins, str):
         if bins != "auto":
             raise parameter_error("bins", f"={bins!r} is not known; give 'auto', a number, or edges.")

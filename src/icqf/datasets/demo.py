@@ -143,24 +143,6 @@ def simulate(random_state: int = 0, *, n_participants: int = 600) -> pd.DataFram
     Each child has eight bounded scores, which share a general tendency; each item follows its own syndrome,
     a few follow a second one; age and sex shift some syndromes; 3 % of the answers are missing, some of them
     coded 9.
-
-    Parameters
-    ----------
-    random_state : int
-        Seed; the same seed gives the same table.
-    n_participants : int
-        Number of children.
-
-    Returns
-    -------
-    DataFrame of shape (n_participants, 124)
-        ``child_id, age, sex, site, family`` and the items, as text cells.
-
-    Examples
-    --------
-    >>> from icqf.datasets.demo import simulate
-    >>> simulate(1, n_participants=5).shape
-    (5, 124)
     """
     rng = np.random.Generator(np.random.PCG64(random_state))
     items, scales = demo_items(), list(WORDINGS)

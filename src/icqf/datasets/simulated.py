@@ -463,32 +463,18 @@ POPULATIONS = {
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """What the answers were made from.
+    """What the answers were made from."""
 
-    Parameters
-    ----------
-    loadings : DataFrame of shape (119, 8)
-        Answer points that a score of 1 adds to each item; between 0 and 2.
-    scores : DataFrame of shape (n, 8)
-        Scores between 0 and 1, indexed by participant.
-    effects : DataFrame of shape (119, 5)
-        Answer points of ``intercept, old, young, male, female``. ``old`` runs from 0 at age 5 to 1 at age 21,
-        ``young`` is 1 minus it.
-    noise : Series of shape (119,)
-        Standard deviation of each item's noise, in answer points.
-    minor_loadings : DataFrame of shape (119, 50) or (119, 0)
-        Answer points that a minor score of 1 adds to each item, of both signs; no column where there are no
-        minor factors.
-    minor_scores : DataFrame of shape (n, 50) or (n, 0)
-        Standard normal scores on the minor factors, indexed by participant.
-    """
-
-    loadings: pd.DataFrame
-    scores: pd.DataFrame
+    loadings: pd.DataFrame  # (119, 8): answer points that a score of 1 adds to each item; between 0 and 2
+    scores: pd.DataFrame  # (n, 8): scores between 0 and 1, indexed by participant
+    # (119, 5): answer points of ``intercept, old, young, male, female``. ``old`` runs from 0 at age 5 to 1 at
+    # age 21, ``young`` is 1 minus it
     effects: pd.DataFrame
-    noise: pd.Series
+    noise: pd.Series  # (119,): standard deviation of each item's noise, in answer points
+    # (119, 50): answer points that a minor score of 1 adds to each item, of both signs; no column where there
+    # are no minor factors
     minor_loadings: pd.DataFrame
-    minor_scores: pd.DataFrame
+    minor_scores: pd.DataFrame  # (n, 50): standard normal scores on the minor factors, indexed by participant
 
     @property
     def n_major(self) -> int:

@@ -41,33 +41,8 @@ def hidden_fit(
     n_jobs: int | None = None,
     random_state: int = 0,
 ) -> HiddenFit | None:
-    """Predict answers that are hidden in ten folds, by fits with the model's number of factors and penalty.
-
-    Parameters
-    ----------
-    model : fitted ICQF
-    stated : StatedProblem
-        The data it was fitted to (`ICQF.state`).
-    groups : int array (n,), optional
-        Participants whose answers are hidden together (`icqf.resampling.units_of`).
-    n_jobs : int, optional
-        Processes; the result does not depend on it.
-    random_state : int
-        Seed of the folds.
-
-    Returns
-    -------
-    HiddenFit or None
-        None where participants or items are fewer than the folds.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from icqf import ICQF
-    >>> noise = np.random.default_rng(0).integers(0, 4, (100, 20))
-    >>> model = ICQF(1, item_range=(0, 3)).fit(noise)
-    >>> hidden_fit(model, model.state(noise)).no_better_than_means
-    True
+    """Predict answers hidden in ten folds by fits with the model's number of factors and penalty; None
+    where participants or items are fewer than the folds.
     """
     problem = stated.problem
     if min(problem.n, problem.m) < FOLDS:

@@ -33,21 +33,6 @@ def classified(scores: Sequence[Array], labels: Sequence[Array]) -> float:
 
     The scores are standardised by the training participants' mean and spread; a missing score counts as that
     mean. The strength of the ℓ2 penalty is the one with the largest area in the validation participants.
-
-    Parameters
-    ----------
-    scores : three arrays (n, k)
-        Of the training, validation and held-out participants.
-    labels : three arrays (n,)
-        1, 0, or NaN for participants whose label is not known, who are left out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> parts = [rng.normal(size=(n, 2)) for n in (200, 50, 50)]
-    >>> classified(parts, [(part[:, 0] > 0).astype(float) for part in parts])
-    1.0
     """
     from sklearn.metrics import roc_auc_score  # slow to import, and plots import this package
 

@@ -254,17 +254,6 @@ def grouped_order(
     """Order of the items by subscale, then by strongest factor; and where each subscale begins and ends.
 
     Subscales come in the order in which they first appear; without any, there are no groups.
-
-    Parameters
-    ----------
-    subscales : sequence of str (m,)
-    values : array (m, k), optional
-        Loadings; without them items keep their order within a subscale.
-
-    Examples
-    --------
-    >>> grouped_order(["Mood", "Sleep", "Mood"], np.array([[0.2], [0.5], [0.9]]))
-    ([2, 0, 1], [('Mood', 0, 2), ('Sleep', 2, 3)])
     """
     sizes = np.zeros((len(subscales), 1)) if values is None else np.abs(values)
     strongest, strength = sizes.argmax(axis=1), sizes.max(axis=1)

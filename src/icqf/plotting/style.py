@@ -46,14 +46,6 @@ def default_settings(changes: Mapping[str, Any] | None = None) -> Iterator[None]
 
     What is written to files then looks the same everywhere, and a ``matplotlibrc`` that came with somebody's
     data cannot start LaTeX. Plots that Python code asks for follow the settings of its own session.
-
-    Examples
-    --------
-    >>> import matplotlib as mpl
-    >>> from icqf.plotting.style import default_settings
-    >>> with mpl.rc_context({"font.size": 40}), default_settings({"lines.linewidth": 3}):
-    ...     mpl.rcParams["font.size"], mpl.rcParams["lines.linewidth"]
-    (10.0, 3.0)
     """
     with mpl.rc_context():
         mpl.rcdefaults()
@@ -103,13 +95,7 @@ def guides(ax: Axes, axis: str = "y") -> None:
 
 
 def readable_on(colour: Any) -> str:
-    """Black or white, whichever is read more easily on a colour.
-
-    Examples
-    --------
-    >>> readable_on("#0b3f7e"), readable_on("#f7fafd")
-    ('white', 'black')
-    """
+    """Black or white, whichever is read more easily on a colour."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     return "white" if 1.05 / (luminance + 0.05) >= (luminance + 0.05) / 0.05 else "black"
@@ -128,20 +114,7 @@ def map_for(low: float) -> Colormap:
 
 
 def factor_names(keys: Iterable[Any], names: Names) -> list[str]:
-    """Names to show for factors: those given, and "Factor 1" for "factor1" where none is.
-
-    Parameters
-    ----------
-    keys : iterable
-        The factors' own names, such as ``model.get_feature_names_out()``.
-    names : sequence, mapping or None
-        One name per factor, or names by the factors' own names.
-
-    Examples
-    --------
-    >>> factor_names(["factor1", "factor2"], {"factor2": "Temper"})
-    ['Factor 1', 'Temper']
-    """
+    """Names to show for factors: those given, and "Factor 1" for "factor1" where none is."""
     own = [str(key) for key in keys]
     shown = ["Factor " + key[6:] if key.startswith("factor") and key[6:].isdigit() else key for key in own]
     if names is None:
@@ -174,15 +147,6 @@ def item_label(name: str, wording: str = "", reverse: bool = False, *, most: int
     """What an item is called: its wording, or its name where there is none, and whether it was reversed.
 
     With `most`, a long wording is cut so that all of it has about so many characters.
-
-    Examples
-    --------
-    >>> item_label("q1", "Makes friends easily", True)
-    'Makes friends easily (reversed)'
-    >>> item_label("q2")
-    'q2'
-    >>> item_label("q1", "Makes friends easily", True, most=26)
-    'Makes friends… (reversed)'
     """
     end = " (reversed)" if reverse else ""
     text = wording or name

@@ -28,21 +28,13 @@ class Wording:
 
 @dataclass(frozen=True)
 class Order:
-    """Texts in the order that they are believed to have.
+    """Texts in the order that they are believed to have."""
 
-    Parameters
-    ----------
-    labels : tuple of (float, str)
-        A number for each answer, and the answer as it is written; also of answers that nobody gave.
-    missing : tuple of str
-        The texts that mean no answer.
-    reason : str
-        Why this order is believed, to follow "order from".
-    """
-
+    # a number for each answer, and the answer as it is written; also of answers that nobody
+    # gave
     labels: tuple[tuple[float, str], ...]
-    missing: tuple[str, ...]
-    reason: str
+    missing: tuple[str, ...]  # the texts that mean no answer
+    reason: str  # why this order is believed, to follow "order from"
 
     def __str__(self) -> str:
         """The answers, from the lowest to the highest."""
@@ -231,13 +223,7 @@ _UNIT = re.compile(r"(day|time|hour|week|month|year|minute|point|or|to|and|per|i
 
 
 def plain(text: object) -> str:
-    """Return a text without case, punctuation, apostrophes and needless spaces, for comparison.
-
-    Examples
-    --------
-    >>> plain("  Strongly   AGREE."), plain("Don't know")
-    ('strongly agree', 'dont know')
-    """
+    """Return a text without case, punctuation, apostrophes and needless spaces, for comparison."""
     folded = unicodedata.normalize("NFKC", str(text)).casefold()
     return " ".join(re.sub(r"[\W_]+", " ", re.sub(r"['’`´]", "", folded)).split())
 
@@ -246,15 +232,7 @@ SCALES = _scales(_TABLE)
 
 
 def means_no_answer(text: object) -> bool:
-    """Return whether a text says, as a whole, that there is no answer.
-
-    Examples
-    --------
-    >>> means_no_answer("Don't know / refused"), means_no_answer("-99 = Missing"), means_no_answer("No")
-    (True, True, False)
-    >>> means_no_answer("Missing school often"), means_no_answer("Don't know anybody I can trust")
-    (False, False)
-    """
+    """Return whether a text says, as a whole, that there is no answer."""
     forms = plain(text), plain(_DETAIL.sub(" ", str(text)))
     return any(_NO_ANSWER.fullmatch(form) is not None for form in forms)
 
@@ -263,18 +241,6 @@ def silent_values(labels: Mapping[float, str], known: Iterable[float | str] = ()
     """Return the labelled values that mean no answer: their labels say so, and they lie beyond the answers.
 
     Of two neighbouring values both are answers, whatever their labels: 0 = not done, 1 = done.
-
-    Parameters
-    ----------
-    labels : mapping of float to str
-        What each value means.
-    known : iterable
-        Missing codes that are declared already.
-
-    Examples
-    --------
-    >>> silent_values({0: "never", 1: "often", 9: "refused"})
-    [9]
     """
     codes = set(known)
     silent = {value for value, text in labels.items() if value not in codes and means_no_answer(text)}
@@ -287,28 +253,7 @@ def silent_values(labels: Mapping[float, str], known: Iterable[float | str] = ()
 
 
 def order_of(texts: Iterable[str]) -> Order | None:
-    """Return the order of answers in words, from numbers inside them or from a well-known wording.
-
-    Parameters
-    ----------
-    texts : iterable of str
-        The different answers to items that share them, no-answer texts included; plain numbers among them
-        stand for themselves.
-
-    Returns
-    -------
-    Order or None
-        None where the order is not known, or two answers would be the same one.
-
-    Examples
-    --------
-    >>> print(order_of(["yes", "no", "perhaps", "Prefer not to say"]))
-    no < perhaps < yes
-    >>> order_of(["3 - Often", "Never (0)"]).labels
-    ((0.0, 'Never (0)'), (3.0, '3 - Often'))
-    >>> order_of(["blue", "green"]) is None
-    True
-    """
+    """Return the order of answers in words, from numbers inside them or from a well-known wording."""
     return _order(tuple(dict.fromkeys(text.strip() for text in texts if text.strip())))
 
 
@@ -332,13 +277,7 @@ def _order(found: tuple[str, ...]) -> Order | None:
 
 
 def is_known(text: str) -> bool:
-    """Return whether a text is an answer of a well-known wording, such as "perhaps" or "Very often".
-
-    Examples
-    --------
-    >>> is_known("Perhaps"), is_known("refused")
-    (True, False)
-    """
+    """Return whether a text is an answer of a well-known wording, such as "perhaps" or "Very often"."""
     return any(form in _steps(scale) for scale in SCALES for form in _forms(text))
 
 

@@ -35,22 +35,6 @@ def sums_among(
     Reversed items may be among them: their weights are then negative and a constant is added. Only rows
     without gaps are looked at, as programs differ in what they make of gaps. A column is looked at only if it
     is wider than each of the items it may be a sum of, or holds fractions, as a mean does.
-
-    Parameters
-    ----------
-    columns : mapping of str to array (n,)
-        Numbers with NaN for gaps.
-    items : sequence of str
-        Those of the columns that may be added.
-    spreads : mapping of str to Spread, optional
-        The different numbers in each column, where they are counted already.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> a, b, c = rng.integers(0, 4, (3, 40)).astype(float)
-    >>> sums_among({"a": a, "b": b, "c": c, "total": a + b + 3 - c, "other": a * b}, ["a", "b", "c"])
-    {'total': ('a', 'b', 'c')}
     """
     known = {name: (spreads or {}).get(name) or Spread.of(values) for name, values in columns.items()}
     widths = {name: float(np.ptp(spread.values)) for name, spread in known.items()}
@@ -168,13 +152,7 @@ REASONS = {
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A column that is no item, and why: `reason` is one of `REASONS`, and `detail` may say more.
-
-    Examples
-    --------
-    >>> LeftOut("cesd", "sum", "of 20 columns").sentence
-    "Left out because they are sums or means of other columns: 'cesd' (of 20 columns)."
-    """
+    """A column that is no item, and why: `reason` is one of `REASONS`, and `detail` may say more."""
 
     name: str
     reason: str
@@ -195,14 +173,7 @@ class Columns:
 
 
 def sentences(left_out: Iterable[LeftOut], *, most: int = 5) -> list[str]:
-    """Return one sentence for each reason, in which all columns of that reason are named or counted.
-
-    Examples
-    --------
-    >>> sentences([LeftOut("age", "demographic"), LeftOut("note", "text"), LeftOut("sex", "demographic")])
-    ["Left out as demographic columns: 'age', 'sex'.", "Left out because they hold text rather \
-than numbers: 'note'."]
-    """
+    """Return one sentence for each reason, in which all columns of that reason are named or counted."""
     by_reason: dict[str, list[LeftOut]] = {}
     for column in left_out:
         by_reason.setdefault(column.reason, []).append(column)
@@ -237,40 +208,7 @@ def recognise(
     declared: Collection[str] = (),
     metadata: Collection[str] = (),
 ) -> Columns:
-    """Tell the items of a table from its other columns.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The table as it was read.
-    roles : mapping of str to str, optional
-        Columns that are used otherwise, and as what: "id", "confound", "group" or "weight".
-    ids : collection of str
-        Columns that by their names hold ids.
-    questions : collection of str, optional
-        The columns that the file itself says are questions; None when it does not say.
-    texts : mapping, optional
-        What the file says about columns: the wording first, then the labels of the answers.
-    declared : collection of str
-        Columns whose ranges the file declares: these may have many answers.
-    metadata : collection of str
-        Columns that are known to come from the survey program.
-
-    Returns
-    -------
-    Columns
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> frame = pd.DataFrame(rng.integers(1, 6, (50, 4)), columns=["q1", "q2", "q3", "sex_drive"])
-    >>> frame = frame.assign(age=rng.integers(18, 80, 50), total=frame.sum(axis=1), sex=[1, 2] * 25)
-    >>> found = recognise(frame)
-    >>> found.items
-    ('q1', 'q2', 'q3', 'sex_drive')
-    >>> [(column.name, column.reason) for column in found.left_out]
-    [('age', 'demographic'), ('total', 'sum'), ('sex', 'demographic')]
-    """
+    """Tell the items of a table from its other columns."""
     roles, texts = roles or {}, texts or {}
     names = [str(name) for name in frame.columns]
     reasons: dict[str, LeftOut] = {name: LeftOut(name, roles[name]) for name in names if name in roles}

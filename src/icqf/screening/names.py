@@ -58,26 +58,12 @@ _SEXES = ({"male", "female"}, {"man", "woman"}, {"men", "women"}, {"boy", "girl"
 
 
 def words_of(name: str) -> list[str]:
-    """Return the words of a name, in lower case.
-
-    Examples
-    --------
-    >>> words_of("AgeInYears"), words_of("sex_drive"), words_of("HH_INCOME.2")
-    (['age', 'in', 'years'], ['sex', 'drive'], ['hh', 'income', '2'])
-    """
+    """Return the words of a name, in lower case."""
     return [word.lower() for word in _WORD.findall(name)]
 
 
 def named_kind(name: str, texts: Sequence[str] = ()) -> str | None:
-    """Return what a column is by its name, or by its wording and labels; None when these do not say.
-
-    Examples
-    --------
-    >>> named_kind("age_years"), named_kind("age_worry"), named_kind("Gender"), named_kind("sex1")
-    ('demographic', None, 'demographic sex', None)
-    >>> named_kind("v12", ["", "Male", "Female"]), named_kind("startDate"), named_kind("q3")
-    ('demographic sex', 'date', None)
-    """
+    """Return what a column is by its name, or by its wording and labels; None when these do not say."""
     wording, labels = (texts[0] if texts else ""), {text.strip().lower() for text in texts[1:]}
     if any(sexes <= labels for sexes in _SEXES):
         return "demographic sex"
@@ -90,33 +76,13 @@ def named_kind(name: str, texts: Sequence[str] = ()) -> str | None:
 
 
 def is_total(name: str) -> bool:
-    """Return whether a name says that a column is a total, a mean or another score.
-
-    Examples
-    --------
-    >>> is_total("phq9_total"), is_total("totally_lost"), is_total("score1")
-    (True, False, False)
-    """
+    """Return whether a name says that a column is a total, a mean or another score."""
     words = words_of(name)
     return any(word in _TOTALS for word in words) and not (words and words[-1].isdigit())
 
 
 def redcap_columns(values: Mapping[str, NDArray[np.float64]], names: Sequence[str]) -> set[str]:
-    """Return the columns that REDCap adds to an export: the state of each form (0, 1 or 2), and visits.
-
-    Parameters
-    ----------
-    values : mapping of str to array
-        The different numbers in each column.
-    names : sequence of str
-        All columns.
-
-    Examples
-    --------
-    >>> seen = {"q1": np.array([0.0, 3]), "mood_complete": np.array([0.0, 2])}
-    >>> redcap_columns(seen, ["record_id", *seen]), redcap_columns(seen, list(seen))
-    ({'mood_complete'}, set())
-    """
+    """Return the columns that REDCap adds to an export: the state of each form (0, 1 or 2), and visits."""
     own = {name for name in names if name.startswith("redcap_")}
     if not own and "record_id" not in names:
         return set()
@@ -129,24 +95,12 @@ def redcap_columns(values: Mapping[str, NDArray[np.float64]], names: Sequence[st
 
 
 def stem(name: str) -> str:
-    """Return how an item's name begins, before the number that tells it from others.
-
-    Examples
-    --------
-    >>> stem("phq9_12"), stem("F1A"), stem("cbcl_q01_p"), stem("sleep"), stem("7")
-    ('phq9', 'F', 'cbcl_q', 'sleep', '')
-    """
+    """Return how an item's name begins, before the number that tells it from others."""
     return re.sub(r"[\W_]*\d+[\W_]?[^\W\d_]{0,2}$", "", name)
 
 
 def folded(names: Iterable[str], *, most: int = 12) -> str:
-    """Return names for a sentence, with those that are numbered through as one.
-
-    Examples
-    --------
-    >>> folded(["A1", "A2", "A3", "O1", "sleep", "q08", "q09", "q10"])
-    'A1–A3, O1, sleep, q08–q10'
-    """
+    """Return names for a sentence, with those that are numbered through as one."""
     runs: list[list[str]] = []
     for name in names:
         if runs and _follows(runs[-1][-1], name):

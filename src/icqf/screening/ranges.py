@@ -32,14 +32,7 @@ class Spread:
 
     @classmethod
     def of(cls, answers: Array) -> Spread:
-        """Count the finite answers among these.
-
-        Examples
-        --------
-        >>> spread = Spread.of(np.array([2.0, 0, 2, np.nan]))
-        >>> spread.values, spread.counts
-        (array([0., 2.]), array([1., 2.]))
-        """
+        """Count the finite answers among these."""
         answers = np.ascontiguousarray(answers)
         low, high = np.fmin.reduce(answers, initial=np.nan), np.fmax.reduce(answers, initial=np.nan)
         if high - low < _FEW and low == np.rint(low):  # not where an end is infinite or nothing was answered
@@ -107,13 +100,6 @@ def codes_apart(values: np.ndarray) -> list[float]:
 
     A code stands apart when more than one step separates it from them, or a quarter of their range where they
     are many.
-
-    Examples
-    --------
-    >>> codes_apart(np.array([0, 1, 2, 1, 9, 0]))
-    [9.0]
-    >>> codes_apart(np.array([7, 8, 9, 10]))
-    []
     """
     present = np.unique(values[np.isfinite(values)])
     if not USUAL_CODES.intersection(present.tolist()):
@@ -147,13 +133,7 @@ def missing_code_remedy(value: float | str, otherwise: str = "") -> Advice:
 
 
 def number(value: object) -> str:
-    """Write a number without a needless ``.0``; anything else as it is.
-
-    Examples
-    --------
-    >>> number(9.0), number(0.5)
-    ('9', '0.5')
-    """
+    """Write a number without a needless ``.0``; anything else as it is."""
     if isinstance(value, (int, float, np.number)):
         whole = float(value).is_integer() and abs(float(value)) < 1e15  # longer ones are not written out
         return str(int(value)) if whole else f"{float(value)!r}"
@@ -197,30 +177,11 @@ class Stray:
 
 @dataclass(frozen=True)
 class Families:
-    """The families of items without a declared range.
+    """The families of items without a declared range."""
 
-    Parameters
-    ----------
-    families : tuple of Family
-        Every such item is in one of them.
-    strays : tuple of Stray
-        Values that no family has.
-    doubtful : tuple of Stray
-        Values just beyond their item's family that almost nobody gave: the range of that item alone.
-
-    Examples
-    --------
-    >>> from icqf.screening.ranges import families_of
-    >>> columns = {"q1": [1, 2, 6, 3], "q2": [4, 44, 5, 6], "m1": [0, 1, 0, 1], "m2": [0, 0, 1, 1]}
-    >>> found = families_of({name: Spread.of(np.array(a, float)) for name, a in columns.items()})
-    >>> [(family.items, family.low, family.high) for family in found.families]
-    [(('q1', 'q2'), 1.0, 6.0), (('m1', 'm2'), 0.0, 1.0)]
-    >>> [(stray.item, stray.value) for stray in found.strays]
-    [('q2', 44.0)]
-    """
-
-    families: tuple[Family, ...] = ()
-    strays: tuple[Stray, ...] = ()
+    families: tuple[Family, ...] = ()  # every such item is in one of them
+    strays: tuple[Stray, ...] = ()  # values that no family has
+    # values just beyond their item's family that almost nobody gave: the range of that item alone
     doubtful: tuple[Stray, ...] = ()
 
     @cached_property
@@ -518,27 +479,14 @@ FROM_ONE = ((1.0, 5.0), (1.0, 7.0))
 
 @dataclass(frozen=True)
 class EndCode:
-    """A value that looks like "no answer".
-
-    Parameters
-    ----------
-    value : float
-    count : int
-        How often it was given.
-    low, high : float
-        The scale without it.
-    items : tuple of str
-        Items to which it was given.
-    family : tuple of str
-        All items on that scale.
-    """
+    """A value that looks like "no answer"."""
 
     value: float
-    count: int
-    low: float
+    count: int  # how often it was given
+    low: float  # the scale without it
     high: float
-    items: tuple[str, ...]
-    family: tuple[str, ...]
+    items: tuple[str, ...]  # items to which it was given
+    family: tuple[str, ...]  # all items on that scale
 
     @property
     def sentence(self) -> str:
@@ -555,29 +503,7 @@ class EndCode:
 
 
 def end_codes(values: Array, names: Sequence[str], families: Iterable[Family]) -> Iterator[EndCode]:
-    """Find the lowest or highest values of families of items that look like "no answer".
-
-    Parameters
-    ----------
-    values : array (n, m)
-        Answers, NaN where there is none.
-    names : sequence of str
-        The items.
-    families : iterable of Family
-        Items without a declared range, which share their answer values.
-
-    Examples
-    --------
-    >>> from icqf.screening.ranges import Family
-    >>> rng = np.random.default_rng(0)
-    >>> trait = rng.normal(size=(400, 1))
-    >>> answers = np.clip(np.rint(3 + trait + 0.8 * rng.normal(size=(400, 10))), 1, 5)
-    >>> answers[rng.random(answers.shape) < 0.01] = 0
-    >>> names = [f"q{j}" for j in range(10)]
-    >>> (found,) = end_codes(answers, names, [Family(tuple(names), 0, 5)])
-    >>> found.value, found.low, found.high
-    (0.0, 1.0, 5.0)
-    """
+    """Find the lowest or highest values of families of items that look like "no answer"."""
     place = {name: j for j, name in enumerate(names)}
     for family in families:
         columns = [place[name] for name in family.items if name in place]
