@@ -16,11 +16,12 @@ from sklearn.model_selection import cross_validate
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from icqf import ICQF, ICQFCV, fitted
+from icqf import ICQF, ICQFCV
 from icqf.baselines import L1NMF
 from icqf.data.validate import EmptyRowsWarning, RangeWarning
 from icqf.datasets import make_synthetic
 from icqf.errors import InputError
+from icqf.models import base
 
 IDS = pd.Index([f"P{i:03d}" for i in range(80)], name="id")
 
@@ -68,9 +69,9 @@ def test_stating_and_solving_change_nothing_in_the_model(answers, people):
     assert vars(model) == before
     fitted = precise().fit(answers, confounds=people)
     kept = model.keep(stated, found)
-    assert kept is model and kept.objective_ == fitted.objective_
-    np.testing.assert_array_equal(kept.components_, fitted.components_)
-    np.testing.assert_array_equal(kept.confound_components_, fitted.confound_components_)
+    assert kept is model and kept.objective_ == base.objective_
+    np.testing.assert_array_equal(kept.components_, base.components_)
+    np.testing.assert_array_equal(kept.confound_components_, base.confound_components_)
     assert list(kept.feature_names_in_) == list(stated.items) == list(answers)
 
 
@@ -184,8 +185,8 @@ def test_fit_transform_gives_the_scores_of_transform(data, people, options, gaps
         weights[[2, 40]] = 0
     model = ICQF(4, item_range=(0, 100), max_iter=3000, **options)
     solved = []
-    solve = fitted.solve_scores_inside
-    monkeypatch.setattr(fitted, "solve_scores_inside", lambda *a, **o: solved.append(1) or solve(*a, **o))
+    solve = base.solve_scores_inside
+    monkeypatch.setattr(base, "solve_scores_inside", lambda *a, **o: solved.append(1) or solve(*a, **o))
     together = model.fit_transform(table, confounds=people, sample_weight=weights)
     assert len(solved) == (weighted == "weights of 0")  # those take no part in the fit
     np.testing.assert_array_equal(together, model.transform(table, confounds=people))

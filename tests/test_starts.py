@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from icqf import ICQF
-from icqf import started as started_module
+from icqf.models import multistart
 from icqf.models.multistart import doubtful_factors
 from icqf.report.compose import start_words
 from icqf.report.quality import fit_section
@@ -58,7 +58,7 @@ def test_where_starts_disagree_there_are_eight(blocks):
 def test_the_same_bytes_whatever_runs_together(blocks, monkeypatch):
     models = []
     for scores in (1, 500, 10**9):
-        monkeypatch.setattr(started_module, "_SCORES_AT_A_TIME", scores)
+        monkeypatch.setattr(multistart, "_SCORES_AT_A_TIME", scores)
         models.append(fitted(blocks, 3))
     for other in models[1:]:
         assert other.components_.tobytes() == models[0].components_.tobytes()

@@ -14,11 +14,12 @@ import pandas as pd
 import pyarrow.dataset as ds
 import pytest
 
-from icqf import ICQF, ICQFCV, streamed
+from icqf import ICQF, ICQFCV
 from icqf.data.tables import AnswersInParts
 from icqf.data.validate import EmptyRowsWarning, RangeWarning
 from icqf.errors import InputError
 from icqf.io.readers.streams import open_stream
+from icqf.models import sources
 from icqf.models.sources import StoredAnswers
 
 ITEMS = [f"q{j:02}" for j in range(12)]
@@ -127,8 +128,8 @@ def test_a_full_disk_is_said_to_be_full_and_a_lost_file_is_not(parquet, monkeypa
         ICQF(3, **MODEL).fit(AnswersInParts(lost))
     if os.path.exists("/dev/full"):
         with open("/dev/full", "wb", buffering=0) as file, pytest.raises(InputError, match="No space left"):
-            streamed._keep(file, np.zeros((4, 4), dtype=np.int8), "/tmp/x")
-    monkeypatch.setattr(streamed, "_keep", full)
+            sources._keep(file, np.zeros((4, 4), dtype=np.int8), "/tmp/x")
+    monkeypatch.setattr(sources, "_keep", full)
     with pytest.raises(InputError, match="full"):
         ICQF(3, **MODEL).fit(parquet, confounds=["age", "sex"])
     gc.collect()
