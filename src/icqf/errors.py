@@ -16,26 +16,11 @@ _MARKED = re.compile(r"\{(\w*)(=?)\}")
 
 @dataclass(frozen=True)
 class Setting:
-    """A parameter that a remedy names, and the value to give it; as a text, in the words of Python.
+    """A parameter that a remedy names, and the value to give it; as a text, in the words of Python."""
 
-    Parameters
-    ----------
-    name : str
-        Its name in Python.
-    value
-        The value to give it.
-    assigned : bool
-        Whether it is to be given a value, rather than just named.
-
-    Examples
-    --------
-    >>> print(Setting("max_iter"), Setting("missing_codes", [9.0], assigned=True))
-    max_iter missing_codes=[9]
-    """
-
-    name: str
-    value: Any = None
-    assigned: bool = False
+    name: str  # its name in Python
+    value: Any = None  # the value to give it
+    assigned: bool = False  # whether it is to be given a value, rather than just named
 
     def __str__(self) -> str:
         return f"{self.name}={_in_python(self.value)}" if self.assigned else self.name
@@ -53,24 +38,6 @@ class Advice(str):
     """A remedy with the settings it names marked, so that each front end writes them in its own words.
 
     As a string it reads in the words of Python.
-
-    Parameters
-    ----------
-    template : str
-        The sentence. ``{max_iter}`` names a setting; ``{force=}`` gives it its value in `values`; ``{}`` is
-        the next of `texts`, which is inserted as it is.
-    *texts : str
-        Texts to insert, such as names from a file.
-    **values
-        The values of settings.
-
-    Examples
-    --------
-    >>> advice = Advice("If {} marks a missing answer, add {missing_codes=}.", "9", missing_codes=[9.0])
-    >>> print(advice)
-    If 9 marks a missing answer, add missing_codes=[9].
-    >>> advice.written(lambda setting: f"<{setting.name}>")
-    'If 9 marks a missing answer, add <missing_codes>.'
     """
 
     parts: tuple[str | Setting, ...]
@@ -95,14 +62,7 @@ class Advice(str):
 
 
 def sentence(said: Any, write: Callable[[Setting], str] = str) -> str:
-    """Return what an error, a warning or a finding says, with its remedy's settings as `write` gives them.
-
-    Examples
-    --------
-    >>> fault = InputError("It did not settle.", remedy=Advice("Raise {max_iter}."))
-    >>> sentence(fault), sentence(fault, lambda setting: "--max-iter")
-    ('It did not settle. Raise max_iter.', 'It did not settle. Raise --max-iter.')
-    """
+    """Return what an error, a warning or a finding says, with its remedy's settings as `write` gives them."""
     remedy = getattr(said, "remedy", "")
     if not isinstance(remedy, Advice):
         return readable(str(getattr(said, "sentence", said)))
@@ -158,39 +118,19 @@ class InputWarning(Worded, UserWarning):
 
 
 def did_you_mean(name: str, choices: Iterable[object]) -> str:
-    """Return ``" Did you mean 'age'?"`` for the nearest choice, or an empty string.
-
-    Examples
-    --------
-    >>> did_you_mean("agee", ["sex", "age"])
-    " Did you mean 'age'?"
-    >>> did_you_mean("income", ["sex", "age"])
-    ''
-    """
+    """Return ``" Did you mean 'age'?"`` for the nearest choice, or an empty string."""
     lower = {str(choice).lower(): str(choice) for choice in choices}
     near = get_close_matches(name.lower(), lower, n=1, cutoff=0.6)
     return f" Did you mean {lower[near[0]]!r}?" if near else ""
 
 
 def counted(n: int, what: str) -> str:
-    """Return a number with its noun.
-
-    Examples
-    --------
-    >>> counted(1, "item"), counted(2, "item")
-    ('1 item', '2 items')
-    """
+    """Return a number with its noun."""
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def shown_share(share: float) -> str:
-    """A share as a percentage with one digit.
-
-    Examples
-    --------
-    >>> shown_share(0.1234), shown_share(-1e-17)
-    ('12.3%', '0.0%')
-    """
+    """A share as a percentage with one digit."""
     return f"{round(share, 3) + 0.0:.1%}"  # no "-0.0%"
 
 
@@ -198,13 +138,6 @@ def shown_p(p: float, level: float = 0.05, *, equals: str = "") -> str:
     """A p-value to three decimals, or to as many as show on which side of the level it lies.
 
     What is printed is then what is judged: 0.0504, which is above 0.05, does not read 0.050.
-
-    Examples
-    --------
-    >>> shown_p(0.0421), shown_p(0.0504), shown_p(0.05), shown_p(0.0496), shown_p(0.0002)
-    ('0.042', '0.0504', '0.050', '0.0496', '< 0.001')
-    >>> f"p {shown_p(0.0421, equals='= ')}", f"p {shown_p(0.0002, equals='= ')}"
-    ('p = 0.042', 'p < 0.001')
     """
     if p < 0.001:
         return "< 0.001"
@@ -215,13 +148,7 @@ def shown_p(p: float, level: float = 0.05, *, equals: str = "") -> str:
 
 
 def short(name: str, *, most: int = 48) -> str:
-    """Return a name that is a whole question with its middle left out, as its end tells it from others.
-
-    Examples
-    --------
-    >>> short("q1"), short("In the last two weeks, how often were you bothered by [Little interest]")
-    ('q1', 'In the last two weeks…hered by [Little interest]')
-    """
+    """Return a name that is a whole question with its middle left out, as its end tells it from others."""
     head = most // 2 - 3
     return name if len(name) <= most else f"{name[:head]}…{name[head + 1 - most :]}"
 
@@ -230,11 +157,6 @@ def readable(text: str) -> str:
     """A sentence in which words that nobody would read lack their middle, as does the whole where it is long.
 
     Names and values come from files, where they may be of any length.
-
-    Examples
-    --------
-    >>> len(readable("The column " + "x" * 10**6 + " is empty.")) < 200
-    True
     """
     if len(text) <= LONGEST_WORD:
         return text
@@ -243,13 +165,7 @@ def readable(text: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """A text cut at the end of a word, with an ellipsis where it was cut.
-
-    Examples
-    --------
-    >>> shortened("Lies awake thinking about tomorrow", 20)
-    'Lies awake thinking…'
-    """
+    """A text cut at the end of a word, with an ellipsis where it was cut."""
     if len(text) <= most:
         return text
     cut = text[: most - 1]
@@ -257,24 +173,12 @@ def shortened(text: str, most: int) -> str:
 
 
 def listed(names: Iterable[object], *, most: int = 5) -> str:
-    """Join names for a sentence, cutting a long list short.
-
-    Examples
-    --------
-    >>> listed(["q1", "q2", "q3"], most=2)
-    "'q1', 'q2' and 1 more"
-    """
+    """Join names for a sentence, cutting a long list short."""
     texts = [repr(short(str(name))) for name in names]
     rest = len(texts) - most
     return ", ".join(texts[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def concerns_users(category: type[Warning]) -> bool:
-    """Return whether a warning is about a study's data rather than about code.
-
-    Examples
-    --------
-    >>> concerns_users(UserWarning), concerns_users(DeprecationWarning)
-    (True, False)
-    """
+    """Return whether a warning is about a study's data rather than about code."""
     return issubclass(category, UserWarning) and not issubclass(category, DeprecationWarning)

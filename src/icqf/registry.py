@@ -15,26 +15,7 @@ if TYPE_CHECKING:
 
 
 class Registry:
-    """Things of one kind by name, each imported when it is used.
-
-    Parameters
-    ----------
-    group : str
-        The entry points by which an installed package adds its own, such as ``"icqf.engines"``.
-    own : mapping of str
-        Where ours are: ``"module:attribute"`` by name. They come first; none can be replaced from outside.
-    what : str
-        What an entry is, with its article, such as ``"a click command"``.
-    kind : str
-        Where the class is that an entry is an instance of, as in `own`.
-
-    Examples
-    --------
-    >>> from icqf.registry import Registry
-    >>> rounding = Registry("icqf.rounding", {"down": "math:floor"}, "a function", "collections.abc:Callable")
-    >>> rounding.load("down")(2.7), "up" in rounding, list(rounding)
-    (2, False, ['down'])
-    """
+    """Things of one kind by name, each imported when it is used."""
 
     def __init__(self, group: str, own: Mapping[str, str], what: str, kind: str) -> None:
         self.group, self.own, self.what, self.kind = group, dict(own), what, kind

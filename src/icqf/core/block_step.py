@@ -175,25 +175,7 @@ def extrapolated(W: Array, previous: Array, momentum: float, top: float | None, 
 def block_step(
     block: Block, y: Array, multipliers: Multipliers | None, loadings: Loadings, terms: Terms
 ) -> tuple[Array, Multipliers | None, Sums]:
-    """Move the scores of a block, and add up what the loadings need. Nothing that is given changes.
-
-    Parameters
-    ----------
-    block : Block
-    y : array (k, B)
-        The scores to start from.
-    multipliers : Multipliers or None
-        None while the bound on reconstructed answers is not looked at.
-    loadings : Loadings
-    terms : Terms
-
-    Returns
-    -------
-    W : array (k, B)
-    multipliers : Multipliers or None
-        With the participants who press at `y`; their values change by `updated_multipliers`.
-    sums : Sums
-    """
+    """Move the scores of a block, and add up what the loadings need. Nothing that is given changes."""
     if block.O is None and multipliers is None:
         return _complete_step(block, y, loadings, terms)
     k, Q = loadings.k, loadings.Q

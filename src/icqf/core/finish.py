@@ -134,13 +134,7 @@ def _bits(tol: float) -> int:
 
 
 def rounded(values: Array, bits: int = LOADING_BITS, how: np.ufunc = np.rint) -> Array:
-    """Numbers with so many bits each.
-
-    Examples
-    --------
-    >>> rounded(np.array([1.0, 1 / 3]), bits=4)
-    array([1.    , 0.34375])
-    """
+    """Numbers with so many bits each."""
     mantissa, exponent = np.frexp(values)
     result: Array = np.ldexp(how(np.ldexp(mantissa, bits)), exponent - bits)
     return result

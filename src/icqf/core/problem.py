@@ -24,20 +24,12 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Scaling:
-    """What the units of a problem's items are: its own ones times `scale`.
+    """What the units of a problem's items are: its own ones times `scale`."""
 
-    Attributes
-    ----------
-    scale : array (m,)
-    span, bounds
-        Those of the problem in the items' own units.
-    learned : bool
-        Whether the scale was learned from the answers, rather than from what is known about the items.
-    """
-
-    scale: Array
-    span: Array
+    scale: Array  # (m,)
+    span: Array  # those of the problem in the items' own units
     bounds: Bounds
+    # whether the scale was learned from the answers, rather than from what is known about the items
     learned: bool
 
 
@@ -47,30 +39,18 @@ class Problem:
 
     Answers, loadings, `span` and `bounds` are in the units that items are counted in (see `scaled`).
     Problems that share their observations and differ in penalty or bounds share the decoded table.
-
-    Parameters
-    ----------
-    observations : Observations
-    span : array (m,)
-        Highest minus lowest answer of each item.
-    bounds : Bounds
-    penalty : Penalty
-        Of the scores, and of the loadings unless `loading_penalty` is given.
-    partitions : tuple of tuples
-        Confound columns that add up to one for everybody (Old and Young, Female and Male).
-    intercept : int or None
-        The position of the column of ones in the design.
-    scaling : Scaling or None
-        How the items' own units became those of the problem; None where they are the same.
     """
 
     observations: Observations
-    span: Array
+    span: Array  # (m,), highest minus lowest answer of each item
     bounds: Bounds = field(default_factory=Bounds)
+    # of the scores, and of the loadings unless `loading_penalty` is given
     penalty: Penalty = field(default_factory=L1)
     loading_penalty: Penalty | None = None
+    # confound columns that add up to one for everybody (Old and Young, Female and Male)
     partitions: tuple[tuple[int, ...], ...] = ()
-    intercept: int | None = None
+    intercept: int | None = None  # the position of the column of ones in the design
+    # how the items' own units became those of the problem; None where they are the same
     scaling: Scaling | None = None
 
     @property

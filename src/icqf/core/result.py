@@ -104,20 +104,13 @@ class Trace:
 
 @dataclass(frozen=True)
 class Fit:
-    """How well the solution describes the observed answers (weighted sums over participants).
+    """How well the solution describes the observed answers (weighted sums over participants)."""
 
-    Attributes
-    ----------
-    sse, sst : array (m,)
-        Squared error of each item, and its sum of squares around the item's mean.
-    explained : array (K, m)
-        What each factor and confound column adds to the sum of products of an item's answers and their
-        reconstruction, both around their means. Divided by `sst` these are shares, and they add up to the
-        explained share of the item's variance.
-    """
-
-    sse: Array
+    sse: Array  # (m,), squared error of each item, and its sum of squares around the item's mean
     sst: Array
+    # (K, m), what each factor and confound column adds to the sum of products of an item's answers and
+    # their reconstruction, both around their means. Divided by `sst` these are shares, and they add up
+    # to the explained share of the item's variance
     explained: Array
 
 

@@ -26,21 +26,7 @@ _quiet = np.errstate(all="ignore")  # singular systems are looked for and dealt 
 def solve_rows(
     H: Array, p: Array, loadings: Array, room: Array, top: float | None, start: Array | None = None
 ) -> Array:
-    """min ½wᵀHw − pᵀw  over  0 ≤ w ≤ top,  loadingsᵀ w ≤ room.
-
-    Parameters
-    ----------
-    H : array (k, k, s)
-    p : array (k, s)
-    loadings : array (k, m)
-    room : array (s, m), not negative
-    start : array (k, s), optional
-        A guess: where it is 0 or `top`, the solution is tried there first.
-
-    Returns
-    -------
-    w : array (k, s)
-    """
+    """min ½wᵀHw − pᵀw  over  0 ≤ w ≤ top,  loadingsᵀ w ≤ room."""
     k, s = p.shape
     size = np.maximum(np.einsum("rri->i", H) / k, 1e-12)
     width = np.maximum(room.max(), 1e-12)
@@ -61,11 +47,6 @@ def correct_guess(H: Array, p: Array, loadings: Array, room: Array, top: float, 
     with it: a score outside its box is put to its bound, a bound or item whose multiplier has the wrong
     sign is let go, or the item most above its room becomes active. When nothing is wrong, the optimality
     conditions hold. (Correcting everything at once takes more rounds and can go round in circles.)
-
-    Returns
-    -------
-    unsettled : array of int
-        The rows that did not get there; their w means nothing.
     """
     k, left = len(p), np.arange(p.shape[1])
     side: Array = (w >= top).astype(np.int8) - (w <= 0)  # −1 at 0, 1 at the top, 0 between

@@ -24,28 +24,14 @@ _TOGETHER = 8  # blocks whose findings are added before those of others, however
 
 @dataclass(frozen=True)
 class Held:
-    """What is kept of the participants of one block from one pass to the next.
+    """What is kept of the participants of one block from one pass to the next."""
 
-    Attributes
-    ----------
-    first : int
-        The place of the first of them among all participants of the study.
-    left : tuple of arrays (B, some)
-        Left singular vectors of the answers, from which starts are made.
-    scores, previous : arrays (k, B)
-        Scores now, and before the last step.
-    multipliers : Multipliers or None
-        Of those who press against the range.
-    exact : array (k, B) or None
-        The scores with which a fit ends, in double precision.
-    """
-
-    first: int = 0
-    left: tuple[Array, ...] = ()
-    scores: Array | None = None
+    first: int = 0  # the place of the first of them among all participants of the study
+    left: tuple[Array, ...] = ()  # left singular vectors of the answers, from which starts are made
+    scores: Array | None = None  # (k, B), scores now, and before the last step
     previous: Array | None = None
-    multipliers: Multipliers | None = None
-    exact: Array | None = None
+    multipliers: Multipliers | None = None  # of those who press against the range
+    exact: Array | None = None  # (k, B), the scores with which a fit ends, in double precision
 
     @property
     def current(self) -> Array:

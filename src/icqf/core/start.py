@@ -232,10 +232,6 @@ class Starts:
 
     Where items come several times, they are starts of the pooled problem, alike wherever an item comes: in a
     table that is mostly empty, singular vectors would tell the repeats apart rather than the factors.
-
-    Examples
-    --------
-    A start for eight factors: ``Starts(problem).make("nndsvd", 8)``.
     """
 
     def __init__(self, problem: Problem) -> None:

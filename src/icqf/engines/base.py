@@ -64,24 +64,12 @@ class IterationProgress:
 
 @dataclass(frozen=True, eq=False)
 class Judge:
-    """What the fits of one fold are judged by.
+    """What the fits of one fold are judged by."""
 
-    Attributes
-    ----------
-    hidden : bool array (n, m)
-        Where answers were hidden.
-    answers : array (n, m)
-        All answers; those that are not hidden do not count.
-    scale : array (m,)
-        Errors are those of ``scale * answer``.
-    top, units, low : array (m,)
-        A prediction p is ``units * min(p, top) + low``.
-    """
-
-    hidden: Array
-    answers: Array
-    scale: Array
-    top: Array
+    hidden: Array  # (n, m), where answers were hidden
+    answers: Array  # (n, m), all answers; those that are not hidden do not count
+    scale: Array  # (m,), errors are those of ``scale * answer``
+    top: Array  # (m,), a prediction p is ``units * min(p, top) + low``
     units: Array
     low: Array
 

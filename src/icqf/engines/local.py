@@ -20,12 +20,6 @@ class Local(Engine):
 
     Every thread works on blocks of its own with a BLAS of one thread. How many there are does not change a
     digit of the result.
-
-    Examples
-    --------
-    >>> from icqf import ICQF
-    >>> ICQF(1, item_range=(0, 2), engine="local").fit([[0, 1], [2, 2], [0, 0]]).converged_
-    True
     """
 
     @contextmanager

@@ -53,17 +53,7 @@ def searched(
     tol: float,
     max_iter: int,
 ) -> list[Judged]:
-    """Fit every fold with every number of factors and every penalty, each penalty from where the last ended.
-
-    Parameters
-    ----------
-    problems : sequence of Problem
-        Of each fold, what its fits may see.
-    judges : sequence of Judge
-        Of each fold.
-    ks, betas
-        Numbers of factors, and penalties from weak to strong.
-    """
+    """Fit every fold with every number of factors and penalty, each penalty from where the last ended."""
     found: list[Judged] = []
     starts = _Starts(problems, max(ks), device)
     judging = _Judging(judges, device)

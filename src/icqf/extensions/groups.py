@@ -37,33 +37,18 @@ _DIGITS = 12
 
 @dataclass(frozen=True, eq=False)
 class Contrasts:
-    """Fits of groups beside fits of shuffled groups.
+    """Fits of groups beside fits of shuffled groups."""
 
-    Attributes
-    ----------
-    sizes : int array (G,)
-    loadings : array (G, K, m)
-        Of each group, matched with the common factors, in the items' own units; confounds last.
-    levels : array (G, m)
-        What the common model leaves of the answers of each group on average.
-    errors : array (G, k, m)
-        Standard errors of the loadings, by resampling each group.
-    fresh : array (G, k)
-        Correlation of each common factor with its counterpart where a group is fitted afresh.
-    apart : tuple of array (k,), (m,), (m,)
-        How far factors, items and levels of the groups are apart: sums of squares between groups.
-    shuffled : tuple of array (P, k), (P, m), (P, m)
-        The same of shuffled groups.
-    n_resamples : int
-    """
-
-    sizes: Array
+    sizes: Array  # (G,)
+    # (G, K, m), of each group, matched with the common factors, in the items' own units; confounds last
     loadings: Array
-    levels: Array
-    errors: Array
+    levels: Array  # (G, m), what the common model leaves of the answers of each group on average
+    errors: Array  # (G, k, m), standard errors of the loadings, by resampling each group
+    # (G, k), correlation of each common factor with its counterpart where a group is fitted afresh
     fresh: Array
+    # how far factors, items and levels of the groups are apart: sums of squares between groups
     apart: tuple[Array, ...]
-    shuffled: tuple[Array, ...]
+    shuffled: tuple[Array, ...]  # the same of shuffled groups
     n_resamples: int
 
     def p_factors(self) -> Array:
@@ -111,23 +96,7 @@ def contrasts(
     checkpoint: Any = None,
     callback: Callable[[Progress], object] | None = None,
 ) -> Contrasts:
-    """Fit groups, resamples of them and shuffled groups, all from the common fit on.
-
-    Parameters
-    ----------
-    problem : Problem
-        Everybody.
-    common : Factors
-        The fit to everybody, in the problem's units.
-    left : array (n, m)
-        What it leaves of the answers, in the items' own units; NaN where there is none.
-    codes : int array (n,)
-        The group of each participant.
-    n_permutations, n_resamples : int
-    seed : int
-    n_jobs, checkpoint, callback
-        As in `icqf.jobs.parallel.run_all`.
-    """
+    """Fit groups, resamples of them and shuffled groups, all from the common fit on."""
     start, number = settled(problem, common), int(codes.max()) + 1
     k = len(common.scores)
     jobs: dict[str, tuple[Any, ...]] = {}

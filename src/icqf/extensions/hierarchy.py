@@ -185,33 +185,16 @@ def _fitted(flat: ICQF | ICQFCV | None, battery: Battery, seed: int) -> ICQF:
 
 @dataclass(frozen=True, eq=False)
 class FoldPlan:
-    """What all folds share: the stated problems, who is in which, and the settings of the fits.
-
-    Attributes
-    ----------
-    battery : Battery
-    stated : dict of str to StatedProblem
-        Of each instrument.
-    flat : StatedProblem
-        Of all items.
-    models : dict of str to ICQF
-        Of each instrument.
-    meta, flat_model : ICQF
-        Of the instruments' scores, and of all items.
-    rows : dict of str to int array
-        Where each instrument's participants stand among those of the flat problem.
-    columns : dict of str to slice
-        Where each instrument's items stand among all.
-    """
+    """What all folds share: the stated problems, who is in which, and the settings of the fits."""
 
     battery: Battery
-    stated: dict[str, StatedProblem]
-    flat: StatedProblem
-    models: dict[str, ICQF]
-    meta: ICQF
+    stated: dict[str, StatedProblem]  # of each instrument
+    flat: StatedProblem  # of all items
+    models: dict[str, ICQF]  # of each instrument
+    meta: ICQF  # of the instruments' scores, and of all items
     flat_model: ICQF
-    rows: dict[str, Array]
-    columns: dict[str, slice]
+    rows: dict[str, Array]  # where each instrument's participants stand among those of the flat problem
+    columns: dict[str, slice]  # where each instrument's items stand among all
 
     @classmethod
     def of(cls, model: MetaICQF, battery: Battery, flat_model: ICQF) -> FoldPlan:
@@ -257,20 +240,10 @@ class FoldPlan:
 
 @dataclass(frozen=True, eq=False)
 class FoldFit:
-    """What a fold's fits say: by instrument, own scores and those that the meta-factors give, with loadings.
+    """The fits of a fold: by instrument, its own scores, those from the meta-factors, and loadings."""
 
-    Attributes
-    ----------
-    held : dict of str to HeldOut
-        What the fits of each instrument saw.
-    alone, two_stages : dict of str to Factors
-        Scores of the first stage, and of the second, with the loadings of the first.
-    flat_held : HeldOut
-    flat : Factors
-    """
-
-    held: dict[str, HeldOut]
-    alone: dict[str, Factors]
+    held: dict[str, HeldOut]  # what the fits of each instrument saw
+    alone: dict[str, Factors]  # scores of the first stage, and of the second, with the loadings of the first
     two_stages: dict[str, Factors]
     flat_held: HeldOut
     flat: Factors

@@ -277,13 +277,7 @@ class FittedMeta(TransformerMixin, BaseEstimator):
 
 
 def factor_name(instrument: str, factor: str) -> str:
-    """How a factor of an instrument is called as an item of the second stage.
-
-    Examples
-    --------
-    >>> factor_name("CES-D", "factor1")
-    'CES-D: factor1'
-    """
+    """How a factor of an instrument is called as an item of the second stage."""
     return f"{instrument}: {factor}"
 
 

@@ -219,13 +219,6 @@ def needed_for(n: Any, share: Any, chance: float) -> float:
 
     More participants never hurt, so the shares are first made not to fall; between two sizes the number of
     participants is interpolated on its logarithm and rounded up to tens.
-
-    Examples
-    --------
-    >>> needed_for([50, 100, 200], [0.2, 0.6, 1.0], 0.8)
-    150.0
-    >>> needed_for([50, 100], [0.2, 0.6], 0.8)
-    nan
     """
     size = np.asarray(n, dtype=float)
     rising = IsotonicRegression(increasing=True).fit_transform(np.log(size), np.asarray(share, dtype=float))

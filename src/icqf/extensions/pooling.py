@@ -282,14 +282,7 @@ def _agreement(loadings: Array, weights: Array) -> tuple[Array, Array]:
 
 
 def _trimmed_mean(values: Array, weights: Array) -> Array:
-    """Weighted mean (k, m) over sites of values (sites, k, m), without the ends of every loading's values.
-
-    Examples
-    --------
-    >>> values = np.array([0.0, 1.0, 1.0, 1.0, 9.0]).reshape(5, 1, 1)
-    >>> _trimmed_mean(values, np.ones((5, 1))).round(2)
-    array([[1.5]])
-    """
+    """Weighted mean (k, m) over sites of values (sites, k, m), without the ends of every loading's values."""
     order = np.argsort(values, axis=0, kind="stable")
     values = np.take_along_axis(values, order, axis=0)
     shares = np.take_along_axis(np.broadcast_to(weights[:, :, None], values.shape), order, axis=0)

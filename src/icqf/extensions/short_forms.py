@@ -78,17 +78,10 @@ class Recovery(Protocol):
 
 @dataclass(frozen=True)
 class FormPath:
-    """The best form found of each length.
+    """The best form found of each length."""
 
-    Attributes
-    ----------
-    forms : tuple of tuple of int
-        Places of the items of each form, in the order in which they came in.
-    accuracy : tuple of float
-        Mean correlation of each form's scores with those of the full form, among those who chose it.
-    """
-
-    forms: tuple[tuple[int, ...], ...]
+    forms: tuple[tuple[int, ...], ...]  # places of the items of each form, in the order in which they came in
+    # mean correlation of each form's scores with those of the full form, among those who chose it
     accuracy: tuple[float, ...]
 
 
@@ -166,14 +159,7 @@ def search_forms(
 
 
 def correlation_by_row(a: Array, b: Array) -> Array:
-    """Pearson correlation (k,) of each row of a with the same row of b; 0 where either is constant.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> correlation_by_row(np.array([[0.0, 1, 2], [1, 1, 1]]), np.array([[0.0, 2, 4], [0, 1, 0]]))
-    array([1., 0.])
-    """
+    """Pearson correlation (k,) of each row of a with the same row of b; 0 where either is constant."""
     a, b = a - a.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True)
     length = np.sqrt(np.einsum("rn,rn->r", a, a) * np.einsum("rn,rn->r", b, b))
     some = length > 1e-12 * a.shape[1]
@@ -287,23 +273,12 @@ _SWEEPS = 4
 
 @dataclass(frozen=True, eq=False)
 class ModelRecovery:
-    """How well forms of a model's items recover its scores of some participants.
-
-    Attributes
-    ----------
-    model : fitted ICQF
-    problem : Problem
-        The participants who answered anything.
-    answered : bool array (n,)
-        Who of the table that is.
-    wanted : array (k, n)
-        Their scores from all items.
-    """
+    """How well forms of a model's items recover its scores of some participants."""
 
     model: FittedModel
-    problem: Problem
-    answered: Array
-    wanted: Array
+    problem: Problem  # the participants who answered anything
+    answered: Array  # (n,), who of the table that is
+    wanted: Array  # (k, n), their scores from all items
 
     @classmethod
     def of(cls, model: FittedModel, X: Any, *, confounds: Any = None) -> ModelRecovery:
@@ -427,18 +402,7 @@ class AskedItems:
 
 
 def divided(recovery: Any, groups: Any, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Places of those who choose the items, and of those who are held out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from icqf import ICQF
-    >>> from icqf.datasets import load_demo
-    >>> demo = load_demo().select(["q00*"])
-    >>> parts = divided(ModelRecovery.of(ICQF(1).fit(demo), demo), None, np.random.default_rng(0))
-    >>> [len(part) for part in parts]
-    [400, 200]
-    """
+    """Places of those who choose the items, and of those who are held out."""
     n = recovery.n
     if n < FEWEST:
         raise InputError(
@@ -464,23 +428,7 @@ def divided(recovery: Any, groups: Any, rng: np.random.Generator) -> tuple[Array
 def top_loading(
     shares: Array, length: int, keep: Sequence[int] = (), drop: Iterable[int] = ()
 ) -> tuple[int, ...]:
-    """The items that are picked without a search: each factor's largest loadings, the factors in turn.
-
-    Parameters
-    ----------
-    shares : array (k, m)
-        Loadings as shares of the items' ranges.
-    length : int
-        How many to pick; the kept items come first.
-    keep, drop
-        Places of items that must and must not be among them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> top_loading(np.array([[0.9, 0.8, 0.1, 0.0], [0.0, 0.2, 0.5, 0.7]]), 3)
-    (0, 3, 1)
-    """
+    """The items that are picked without a search: each factor's largest loadings, the factors in turn."""
     ranked = [iter(order.tolist()) for order in np.argsort(-shares, axis=1, kind="stable")]
     chosen, out = list(keep), {*drop, *keep}
     while len(chosen) < length:

@@ -28,18 +28,6 @@ def drawn_from(
 
     An item's answer is that of a participant for whom the model expects about the same answer to it, each
     item of another one, so that all that goes together in the answers goes by the factors and confounds.
-
-    Parameters
-    ----------
-    model : fitted ICQF
-    problem : Problem
-        Real participants.
-    scores : array (k, n of the problem)
-        Theirs.
-    n : int
-        How many to simulate.
-    gaps : bool
-        Whether answers are missing as often as those to the same item.
     """
     own = problem.unscaled()
     expected = scores.T @ model.components_ + own.design.T @ model.confound_components_
@@ -54,17 +42,7 @@ def drawn_from(
 
 
 def like_others(answers: Array, expected: Array, wanted: Array, rng: np.random.Generator) -> Array:
-    """Answers (n, m), each that of a participant of whom about the same is expected; NaN where none answered.
-
-    Parameters
-    ----------
-    answers : array (participants, m)
-        Real answers, counted from 0; a negative number or NaN is missing.
-    expected : array (participants, m)
-        What a model expects of the same.
-    wanted : array (n, m)
-        What it expects of those whose answers are wanted.
-    """
+    """Answers (n, m), each of a participant with about the same expected answer; NaN where none answered."""
     n, m = wanted.shape
     found = np.full((n, m), np.nan)
     for item in range(m):
@@ -121,17 +99,6 @@ def score_covariance(model: FittedModel) -> Array:
 
     A factor r explains Σ_i (x_ij − x̄_j)(w_ir − w̄_r) q_jr of an item j, which divided by q_jr n is the
     covariance of answers and scores, and so, but for the errors, Σ_s q_js cov(w_s, w_r).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from icqf import ICQF
-    >>> from icqf.datasets import load_demo
-    >>> demo = load_demo()
-    >>> model = ICQF(3, beta=0.1).fit(demo)
-    >>> true = np.cov(model.transform(demo).T)
-    >>> bool(np.abs(score_covariance(model) - true).max() < 0.02)
-    True
     """
     scale, k = model.item_scale_, len(model.components_)
     Q, n = model.components_ * scale, model.n_participants_

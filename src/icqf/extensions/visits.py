@@ -148,29 +148,15 @@ HEAVIEST = 4.0  # what non-response may make of a participant's weight
 
 @dataclass(frozen=True, eq=False)
 class Arranged:
-    """One row of answers for each participant and bin, participants in the order in which they first come.
+    """One row of answers for each participant and bin, participants in the order in which they first come."""
 
-    Attributes
-    ----------
-    names : Index (n,)
-        The participants.
-    participant, bin : int array (V,)
-    answers : array (V, items)
-        In the items' own units.
-    items : list of str
-    first : int array (n,)
-        The row of the table in which each participant first comes.
-    combined : int
-        Rows of the table that share their participant and bin with another one.
-    """
-
-    names: pd.Index
-    participant: Array
+    names: pd.Index  # (n,), the participants
+    participant: Array  # (V,)
     bin: Array
-    answers: Array
+    answers: Array  # (V, items), in the items' own units
     items: list[str]
-    first: Array
-    combined: int
+    first: Array  # (n,), the row of the table in which each participant first comes
+    combined: int  # rows of the table that share their participant and bin with another one
 
     @property
     def n_given(self) -> Array:
@@ -253,14 +239,7 @@ def column_names(items: list[str], bins: AgeBins) -> list[str]:
 
 
 def gap_table(arranged: Arranged, bins: AgeBins) -> pd.DataFrame:
-    """What is missing in each bin, and why.
-
-    Returns
-    -------
-    DataFrame
-        By bin: participants ``seen`` and ``not_seen`` (gaps by design), answers ``asked`` for at the visits
-        that took place, ``given``, and ``unanswered`` (gaps by non-response).
-    """
+    """What is missing in each bin, and why."""
     seen = np.bincount(arranged.bin, minlength=len(bins))
     answered = np.bincount(arranged.bin, weights=arranged.n_given, minlength=len(bins)).astype(int)
     asked = seen * len(arranged.items)
@@ -276,26 +255,13 @@ def gap_table(arranged: Arranged, bins: AgeBins) -> pd.DataFrame:
 
 @dataclass(frozen=True, eq=False)
 class VisitStatement:
-    """The problem of a longitudinal fit, with what was learned about the table on the way there.
+    """The problem of a longitudinal fit, with what was learned about the table on the way there."""
 
-    Attributes
-    ----------
-    stated : StatedProblem
-        As of a fit to the (bin, item) columns; its participants are those of `names`.
-    bins : AgeBins
-    items : tuple of str
-    names : Index (n,)
-        All participants of the table.
-    gaps : DataFrame
-        See `gap_table`.
-    codebook : StoredCodebook
-    """
-
-    stated: StatedProblem
+    stated: StatedProblem  # as of a fit to the (bin, item) columns; its participants are those of `names`
     bins: AgeBins
     items: tuple[str, ...]
-    names: pd.Index
-    gaps: pd.DataFrame
+    names: pd.Index  # (n,), all participants of the table
+    gaps: pd.DataFrame  # see `gap_table`
     codebook: StoredCodebook
 
     @property

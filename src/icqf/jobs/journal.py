@@ -23,18 +23,6 @@ class Journal:
     A line that was cut off by a crash is dropped when the journal is opened again; a line that was changed is
     known by its checksum and refused. A journal that is removed while work goes on is written again. It is
     not continued with other data or settings, nor by another version of icqf, whose results may differ.
-
-    Parameters
-    ----------
-    path : path
-        Where it is kept; it is made if it is not there.
-    identity : str
-        Fingerprint of the data and settings that all records share.
-
-    Attributes
-    ----------
-    records : list of dict
-        What was finished before.
     """
 
     def __init__(self, path: str | os.PathLike[str], identity: str) -> None:

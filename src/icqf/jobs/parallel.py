@@ -188,15 +188,7 @@ def _workers_watch() -> dict[str, Any]:
 
 
 def pieces(things: Sequence[T], n_jobs: int | None) -> list[list[T]]:
-    """Cut a list into a few pieces per process, which end at about the same time; one for one process.
-
-    Examples
-    --------
-    >>> pieces(range(5), 1)
-    [[0, 1, 2, 3, 4]]
-    >>> pieces(range(10), 2)[:2]
-    [[0, 1], [2, 3]]
-    """
+    """Cut a list into a few pieces per process, which end at about the same time; one for one process."""
     jobs = effective_n_jobs(n_jobs)
     number = min(len(things), _PIECES_PER_JOB * jobs) if jobs > 1 else 1
     size, longer = divmod(len(things), number)

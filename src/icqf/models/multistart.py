@@ -119,15 +119,7 @@ def starts_table(starts: tuple[StartResult, ...], factors: Any) -> pd.DataFrame:
 
 
 def doubtful_factors(starts: pd.DataFrame) -> list[str]:
-    """Factors without a counterpart in a fit from another start that describes the answers as well.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> found = {"start": ["nndsvd", "random"], "objective": [100.0, 100.05], "n_iter": 9, "converged": True}
-    >>> doubtful_factors(pd.DataFrame({**found, "factor1": [1.0, 0.99], "factor2": [1.0, 0.3]}))
-    ['factor2']
-    """
+    """Factors without a counterpart in a fit from another start that describes the answers as well."""
     close = starts[starts["objective"] <= starts["objective"].min() * (1 + AS_WELL)]
     return [str(name) for name in starts.columns[len(COLUMNS) :] if (close[name] < COUNTERPART).any()]
 

@@ -26,24 +26,12 @@ _SUGGESTED = 36
 
 
 def default_names(k: int) -> list[str]:
-    """The names of factors that were given none.
-
-    Examples
-    --------
-    >>> default_names(2)
-    ['factor1', 'factor2']
-    """
+    """The names of factors that were given none."""
     return [f"factor{r}" for r in range(1, k + 1)]
 
 
 def top_places(shares: Any) -> list[int]:
-    """Places of a factor's top items: at most ten, each moved by a twentieth of its range or more.
-
-    Examples
-    --------
-    >>> top_places([0.2, 0.0, 0.7])
-    [2, 0]
-    """
+    """Places of a factor's top items: at most ten, each moved by a twentieth of its range or more."""
     values = np.asarray(shares, dtype=float)
     return [int(j) for j in (-values).argsort(kind="stable")[:N_TOP] if values[j] >= WORTH_SHOWING]
 
@@ -51,23 +39,7 @@ def top_places(shares: Any) -> list[int]:
 def checked_names(
     own: Sequence[str], names: Sequence[str] | Mapping[str, str], *, taken: Iterable[str] = ()
 ) -> list[str]:
-    """One name for each factor, refused where it could not stand over a column of scores.
-
-    Parameters
-    ----------
-    own : sequence of str
-        The names that the factors have now.
-    names : sequence or mapping
-        One name per factor in their order, or new names by those they have or by their numbers (factor2); an
-        empty name keeps the old one.
-    taken : iterable of str
-        Names of other columns.
-
-    Examples
-    --------
-    >>> checked_names(["factor1", "factor2"], {"factor2": "Temper"})
-    ['factor1', 'Temper']
-    """
+    """One name for each factor, refused where it could not stand over a column of scores."""
     if isinstance(names, Mapping):
         keys = default_names(len(own))
         strange = [str(name) for name in names if str(name) not in (*own, *keys)]
@@ -110,25 +82,7 @@ def checked_names(
 def refuse_swapped(
     names: Sequence[str], known: Sequence[Sequence[str]], top_items: Sequence[Sequence[str]]
 ) -> None:
-    """Refuse a name in a place where another factor has the content that goes by it.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The names given, one per factor in their order.
-    known : sequence of sequence of str
-        What each factor goes by: the name it has, and the one that its items suggest.
-    top_items : sequence of sequence of str
-        The top items of each factor.
-
-    Examples
-    --------
-    >>> refuse_swapped(["Temper", "Worry"], [["Worry"], ["Temper"]], [["q1", "q2"], ["q5", "q7"]])
-    Traceback (most recent call last):
-    ...
-    icqf.errors.InputError: The name 'Temper' was given to factor 1, whose top items are 'q1', 'q2'; it goes
-    with factor 2 ('q5', 'q7'). Names hold to a factor's content, so give them in this model's order.
-    """
+    """Refuse a name in a place where another factor has the content that goes by it."""
     owners: dict[str, set[int]] = {}
     for at, others in enumerate(known):
         for name in others:
@@ -169,32 +123,13 @@ class Theme:
 
 
 def own_items(shares: Any) -> np.ndarray:
-    """Which items are a factor's own (m, k): those that it moves by a tenth of their range, and most of all.
-
-    Examples
-    --------
-    >>> own_items([[0.8, 0.2], [0.05, 0.0]]).tolist()
-    [[True, False], [False, False]]
-    """
+    """Which items are a factor's own (m, k): it moves them by a tenth of their range, and most of all."""
     values = np.asarray(shares, dtype=float)
     return np.asarray(is_loaded(values) & (values == values.max(axis=1, keepdims=True)))
 
 
 def themes(shares: Any, subscales: Sequence[str]) -> list[Theme]:
-    """The theme of every factor.
-
-    Parameters
-    ----------
-    shares : array (m, k)
-        Loadings as shares of each item's range.
-    subscales : sequence of str
-        Subscale of each item; empty for none.
-
-    Examples
-    --------
-    >>> themes([[0.8, 0], [0.6, 0.1], [0, 0.7]], ["Worry", "Worry", "Temper"])[0].words
-    'Worry (2 of its 2 items)'
-    """
+    """The theme of every factor."""
     own = own_items(shares)
     sizes = Counter(scale for scale in subscales if scale)
     found = []
@@ -215,28 +150,7 @@ def themes(shares: Any, subscales: Sequence[str]) -> list[Theme]:
 
 
 def suggested_names(shares: pd.DataFrame, items: Iterable[Item]) -> list[str]:
-    """What each factor might be called: its subscale, or the wording of its strongest item.
-
-    Parameters
-    ----------
-    shares : DataFrame (m, k)
-        Loadings as shares of each item's range, indexed by item.
-    items : iterable of Item
-        Their wordings and subscales, as far as they are known.
-
-    Returns
-    -------
-    list of str
-        One per factor, all different.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from icqf.data.questionnaire import Item
-    >>> items = [Item("q1", wording="Lies awake", subscale="Worry"), Item("q2", wording="Shouts")]
-    >>> suggested_names(pd.DataFrame({"factor1": [0.8, 0.1], "factor2": [0.0, 0.7]}, ["q1", "q2"]), items)
-    ['Worry', 'Shouts']
-    """
+    """What each factor might be called: its subscale, or the wording of its strongest item."""
     known = {item.name: item for item in items}
     rows = [known.get(str(name)) for name in shares.index]
     found = themes(shares, ["" if item is None else item.subscale for item in rows])
@@ -253,13 +167,7 @@ def suggested_names(shares: pd.DataFrame, items: Iterable[Item]) -> list[str]:
 
 
 def shown_names(own: Sequence[str], suggested: Sequence[str]) -> list[str]:
-    """What factors are called in a report: their names, else a number with what their items suggest.
-
-    Examples
-    --------
-    >>> shown_names(["Low mood", "factor2"], ["Worry", "Temper"])
-    ['Low mood', 'Factor 2 (Temper)']
-    """
+    """What factors are called in a report: their names, else a number with what their items suggest."""
     numbered = zip(own, default_names(len(own)), suggested, strict=True)
     return [
         f"Factor {r} ({said})" if name == key else name for r, (name, key, said) in enumerate(numbered, 1)

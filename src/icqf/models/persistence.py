@@ -68,13 +68,7 @@ def description(model: FittedModel, names: list[str]) -> StoredModel:
 
 
 def significant(values: Any, digits: int = _DIGITS) -> np.ndarray:
-    """Numbers with so many significant digits.
-
-    Examples
-    --------
-    >>> significant([1234.5, -0.00012345, 0.0])
-    array([ 1.23e+03, -1.23e-04,  0.00e+00])
-    """
+    """Numbers with so many significant digits."""
     values = np.asarray(values, dtype=float)
     plain = [float(f"{each:.{digits - 1}e}") for each in values.ravel()]
     return np.array(plain, dtype=float).reshape(values.shape)

@@ -48,22 +48,6 @@ def recurrence(
     Unlike `bootstrap`, which follows one solution as the sample moves, every resample is fitted afresh, from
     two starts of its own, of which the better objective counts: what is found again here was found without
     knowing of the model. As in the search, the bound on reconstructed answers is left to clipping.
-
-    Parameters
-    ----------
-    problem : Problem
-        What the models were fitted to.
-    models : sequence of (float, array (k, m))
-        Each model's penalty and loadings.
-    n_resamples : int
-        How often participants are drawn; the same draws serve all models.
-    groups : int array (n,), optional
-        Families or sites: whole groups are drawn.
-
-    Returns
-    -------
-    list of array (n_resamples, k)
-        Correlation of each factor's loadings with those of its counterpart, one array per model.
     """
     draws = [drawn_counts(problem.n, groups, rng) for _ in range(n_resamples)]
     engine = engine_of(engine).for_many(problem.without_reconstruction_bound())

@@ -54,37 +54,22 @@ SMALL_TABLE = 5000  # answers; up to here double precision costs no time
 
 @dataclass(frozen=True, eq=False)
 class StatedProblem:
-    """The problem of a fit, with the names, ranges and confounds of its table.
+    """The problem of a fit, with the names, ranges and confounds of its table."""
 
-    Attributes
-    ----------
-    problem : Problem
-        The answers of the participants who take part, counted from each item's lowest one, in the units that
-        items are counted in.
-    kept : bool array (n,)
-        Which participants of the table take part: those who answered anything and have a weight above 0.
-    answered : bool array (n,)
-        Which participants answered anything.
-    items : tuple of str
-    named : bool
-        Whether the items' names are the table's own.
-    ranges : array (m, 2)
-        Lowest and highest answer of each item.
-    encoder : ConfoundEncoder
-    given : array or None
-        The answers that take part, in their own units, when their range was not declared.
-    codebook : StoredCodebook
-        The items of a questionnaire, and the name of its ids.
-    """
-
+    # the answers of the participants who take part, counted from each item's lowest one, in the units
+    # that items are counted in
     problem: Problem
+    # (n,), which participants of the table take part: those who answered anything and have a weight
+    # above 0
     kept: Array
-    answered: Array
+    answered: Array  # (n,), which participants answered anything
     items: tuple[str, ...]
-    named: bool
-    ranges: Array
+    named: bool  # whether the items' names are the table's own
+    ranges: Array  # (m, 2), lowest and highest answer of each item
     encoder: ConfoundEncoder
+    # the answers that take part, in their own units, when their range was not declared
     given: Array | None = None
+    # the items of a questionnaire, and the name of its ids
     codebook: StoredCodebook = field(default_factory=StoredCodebook)
 
 
@@ -110,38 +95,20 @@ class Source(ABC):
     """Where the answers of a fit are, and what is different about answers that are there.
 
     `state` asks for it in the order of the methods. A table in memory is a source with one part.
-
-    Attributes
-    ----------
-    items : list of str
-    rows : sequence (n,) or mapping
-        How participants are called in messages, by their places; it may know those alone who answered
-        nothing.
-    named : bool
-        Whether the items' names are the table's own.
-    size : float
-        Answers, missing ones included.
-    repeats : int
-        How often the items come in the columns of the problem.
-    confounds, sample_weight
-        As they were given, or as the answers bring them.
-    codebook : StoredCodebook
-    observations : Observations
-        Of the participants who take part, after `observe`.
-    given : array or None
-        Their answers in their own units, where ranges are not declared.
     """
 
     items: list[str]
+    # (n,), how participants are called in messages, by their places; it may know those alone who
+    # answered nothing
     rows: Sequence[Any] | Mapping[int, object]
-    size: float
-    observations: Observations
-    named: bool = False
-    repeats: int = 1
-    confounds: Any = None
+    size: float  # answers, missing ones included
+    observations: Observations  # of the participants who take part, after `observe`
+    named: bool = False  # whether the items' names are the table's own
+    repeats: int = 1  # how often the items come in the columns of the problem
+    confounds: Any = None  # as they were given, or as the answers bring them
     sample_weight: Any = None
     codebook: StoredCodebook = StoredCodebook()
-    given: Array | None = None
+    given: Array | None = None  # their answers in their own units, where ranges are not declared
 
     @abstractmethod
     def look(self, model: ICQF) -> tuple[Any, Array, Any]:

@@ -19,36 +19,22 @@ LOADED = 0.1
 
 
 def is_loaded(shares: np.ndarray) -> np.ndarray:
-    """Whether loadings, as shares of the item's range, count as more than a trace: a tenth or more.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> is_loaded(np.array([0.09, 0.1, 0.5]))
-    array([False,  True,  True])
-    """
+    """Whether loadings, as shares of the item's range, count as more than a trace: a tenth or more."""
     return np.asarray(shares) >= LOADED
 
 
 @dataclass(frozen=True, eq=False)
 class FitStatistics:
-    """Sums over the participants of a fit.
+    """Sums over the participants of a fit."""
 
-    Attributes
-    ----------
-    sse, sst : array (m,)
-        Squared error of each item, and its sum of squares around the item's mean; 0 where it does not vary.
-    explained : array (k + c, m)
-        What each factor and confound column explains of `sst`; the columns of one item add up to what the
-        whole model explains of it.
-    missing : array (m,)
-        How many answers each item lacks.
-    """
-
+    # (m,), squared error of each item, and its sum of squares around the item's mean; 0 where it does
+    # not vary
     sse: np.ndarray
     sst: np.ndarray
+    # (k + c, m), what each factor and confound column explains of `sst`; the columns of one item add up
+    # to what the whole model explains of it
     explained: np.ndarray
-    missing: np.ndarray
+    missing: np.ndarray  # (m,), how many answers each item lacks
 
 
 @dataclass(frozen=True, eq=False)

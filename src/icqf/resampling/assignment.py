@@ -24,14 +24,7 @@ BANDS = 4  # of a continuous confound
 
 
 def bands(values: Array) -> Array:
-    """Band (0, 1, …) of each value, with about as many participants in each; missing values have their own.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> bands(np.array([5.0, 7, 9, 11, 13, 15, 17, np.nan]))
-    array([0, 0, 1, 1, 2, 3, 3, 4])
-    """
+    """Band (0, 1, …) of each value, about equally many participants each; missing values have their own."""
     edges = np.nanquantile(values, np.linspace(0, 1, BANDS + 1)[1:-1])
     return np.where(np.isnan(values), BANDS, np.searchsorted(edges, values))
 
@@ -79,28 +72,6 @@ def deal_in_proportion(counts: Array, shares: Sequence[float], rng: np.random.Ge
 
     Iterative stratification (Sechidis, Tsoumakas and Vlahavas 2011): the rarest kind first, each unit to the
     part that lacks most of it.
-
-    Parameters
-    ----------
-    counts : int array (units, 1 + kinds)
-        How many participants each unit has, and how many of each kind.
-    shares : sequence of float
-        Sizes of the parts; they add up to 1.
-    rng : Generator
-
-    Returns
-    -------
-    int array (units,)
-        The part of each unit.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> cases = np.array([1, 0, 0, 0, 0] * 20)
-    >>> counts = np.column_stack([np.ones(100), cases])
-    >>> parts = deal_in_proportion(counts, (0.8, 0.2), np.random.default_rng(0))
-    >>> np.bincount(parts), np.bincount(parts[cases == 1])
-    (array([80, 20]), array([16,  4]))
     """
     sizes, kinds = counts[:, 0], counts[:, 1:].astype(float)
     share = np.asarray(shares, dtype=float)
@@ -143,15 +114,6 @@ def units_of(problem: Problem, groups: Any, kept: Array) -> Array | None:
 
     A unit is a group, such as a family, and whoever gave exactly the same answers as one of its members: an
     entry that is there several times is one participant. None where everybody is a unit.
-
-    Parameters
-    ----------
-    problem : Problem
-        The answers of the rows that are kept.
-    groups : array (n_rows,) or None
-        A label for each row of answers.
-    kept : bool array (n_rows,)
-        Which rows are kept.
     """
     observations, sheets = problem.observations, None
     if type(observations) is Observations and observations.here:  # visits of one participant may be alike
@@ -160,14 +122,7 @@ def units_of(problem: Problem, groups: Any, kept: Array) -> Array | None:
 
 
 def group_codes(groups: Any, kept: Array) -> Array | None:
-    """The number of each kept row's group, from one label for each row of answers; None where there are none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> group_codes(["a", "b", "a"], np.array([True, True, True]))
-    array([0, 1, 0])
-    """
+    """The number of each kept row's group, from one label per row of answers; None without groups."""
     if groups is None:
         return None
     labels = np.asarray(as_pandas(groups))

@@ -25,17 +25,10 @@ Z = 1.96
 
 @dataclass(frozen=True, eq=False)
 class Resamples:
-    """Loadings of the matching factors (and confounds) of every resample.
+    """Loadings of the matching factors (and confounds) of every resample."""
 
-    Attributes
-    ----------
-    loadings : array (B, K, m)
-    agreement : array (B, k)
-        Correlation of each factor's loadings with the model's.
-    """
-
-    loadings: Array
-    agreement: Array
+    loadings: Array  # (B, K, m)
+    agreement: Array  # (B, k), correlation of each factor's loadings with the model's
 
     def interval(self, estimate: Array, top: Array | None) -> tuple[Array, Array]:
         """95 % interval of every loading (K, m): 1.96 bootstrap standard errors each way, inside the bounds.
@@ -49,21 +42,7 @@ class Resamples:
         return np.maximum(estimate - half, 0.0), high if top is None else np.minimum(high, top)
 
     def factors(self, tops: Sequence[Sequence[int]], span: Array) -> pd.DataFrame:
-        """How far each factor is found again.
-
-        Parameters
-        ----------
-        tops : sequence of k sequences of int
-            Each factor's top items in the model, by their place.
-        span : array (m,)
-            Width of each item's answer range; a resample's top items are those with the largest share of it.
-
-        Returns
-        -------
-        DataFrame (k, 4)
-            ``agreement`` (mean correlation of loadings with the model's), ``low`` (its fifth percentile),
-            ``n_top``, and ``top_kept`` (how many top items are among as many of a resample on average).
-        """
+        """How far each factor is found again."""
         ranked = np.argsort(-self.loadings / span, axis=2, kind="stable")
         kept = [
             float(np.isin(ranked[:, r, : len(top)], top).sum(axis=1).mean()) for r, top in enumerate(tops)
@@ -95,22 +74,6 @@ def bootstrap(
     starts from the model's scores and loadings and from the multipliers of the bounds that press there, so
     that a few iterations are enough. It therefore tells how the solution moves with the sample, not whether
     another solution altogether would be found from another start.
-
-    Parameters
-    ----------
-    problem : Problem
-        What the model was fitted to.
-    scores : array (k, n)
-    loadings : array (K, m)
-        The fitted solution in the items' own units, confounds last.
-    n_resamples : int
-    groups : int array (n,), optional
-        Families or sites: whole groups are drawn.
-    n_jobs : int, optional
-        Processes; the result does not depend on it.
-    engine : str or Engine
-        Where the fits run, as for `ICQF`; one that solves many at once is given all of them.
-    rng : Generator
     """
     loadings = problem.scaled_loadings(loadings)
     engine = engine_of(engine).for_many(problem)

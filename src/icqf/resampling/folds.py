@@ -17,22 +17,11 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Folds:
-    """A cut of the table into blocks, each dealt to a fold.
+    """A cut of the table into blocks, each dealt to a fold."""
 
-    Attributes
-    ----------
-    row_block : int array (n,)
-        The block of rows each participant belongs to.
-    col_block : int array (m,)
-        The block of columns each item belongs to.
-    fold_of : int array (row_blocks, col_blocks)
-        The fold each block is dealt to.
-    n_splits : int
-    """
-
-    row_block: Array
-    col_block: Array
-    fold_of: Array
+    row_block: Array  # (n,), the block of rows each participant belongs to
+    col_block: Array  # (m,), the block of columns each item belongs to
+    fold_of: Array  # (row_blocks, col_blocks), the fold each block is dealt to
     n_splits: int
 
     def mask(self, fold: int, problem: Problem | None = None) -> Array:
@@ -59,27 +48,6 @@ def make_folds(
     Neighbouring blocks go to different folds, so that every fold hides about the same share of
     each participant's answers and of each item's. Participants of one stratum spread evenly over
     the blocks of rows; those of one group stay in the same block.
-
-    Parameters
-    ----------
-    n, m : int
-        Participants and items.
-    n_splits : int
-        Number of folds.
-    row_blocks, col_blocks : int, optional
-        Number of blocks each way; as many as folds, or as many as there are rows or columns.
-    strata : array (n,), optional
-        Labels to spread evenly.
-    groups : array (n,), optional
-        Labels never to split, such as family or site.
-    rng : Generator
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> folds = make_folds(200, 100, rng=np.random.default_rng(0))
-    >>> sum(folds.mask(fold).sum() for fold in range(10))
-    np.int64(20000)
     """
     units = n if groups is None else len(np.unique(groups))
     row_blocks = min(units, n_splits if row_blocks is None else row_blocks)

@@ -38,20 +38,6 @@ def stability_curve(
     Each half is fitted from each of two starts (non-negative SVD, rotated SVD); the factors of the two
     halves are matched, and the mean Pearson correlation of their loadings is the agreement of that division
     and start.
-
-    Parameters
-    ----------
-    problem : Problem
-    candidates : sequence of (int, float)
-        Numbers of factors and penalties.
-    halves : sequence of int array (n,)
-        The divisions: the half (0 or 1) of each participant, as `icqf.resampling.folds.halves_of` makes them.
-
-    Returns
-    -------
-    DataFrame
-        n_components, beta, agreement (mean), low and high (the 10th and 90th percentile), and the mean
-        of each start.
     """
     engine = engine_of(engine).for_many(problem.without_reconstruction_bound())
     together = engine.batches

@@ -27,21 +27,11 @@ _ROWS = 2048  # participants whose answers are predicted at once
 
 @dataclass(frozen=True, eq=False)
 class HiddenError:
-    """Squared error on hidden answers, added up by item.
+    """Squared error on hidden answers, added up by item."""
 
-    Attributes
-    ----------
-    squares : array (m,)
-        Σ_i ω_i (x_ij − prediction_ij)² over the hidden answers, in the problem's units.
-    weights : array (m,)
-        Σ_i ω_i over the same.
-    count : int
-        Hidden answers.
-    """
-
-    squares: Array
-    weights: Array
-    count: int
+    squares: Array  # (m,), Σ_i ω_i (x_ij − prediction_ij)² over the hidden answers, in the problem's units
+    weights: Array  # (m,), Σ_i ω_i over the same
+    count: int  # hidden answers
 
     @property
     def mean(self) -> float:
@@ -52,24 +42,9 @@ class HiddenError:
 class HeldOut:
     """A problem with some answers hidden: what a fit may see, and how it is judged on what it may not.
 
-    Parameters
-    ----------
-    problem : Problem
-    mask : bool array (n, m)
-        Answers to hide.
-    given : array (n, m), optional
-        The answers in their own units, where their range is not declared: a hidden answer must not tell
-        the range either.
-
-    Attributes
-    ----------
-    mask
-        As given.
-    visible : Problem
-        Without the hidden answers. The bound on reconstructed answers is left to the clipping of
-        predictions: the errors of all candidates move alike by it, and fits cost several times less.
-    starts : Starts
-        Of `visible`.
+    `given` (n, m) are the answers in their own units where their range is not declared, as a hidden answer
+    must not tell the range either. In `visible`, the bound on reconstructed answers is left to the clipping
+    of predictions: the errors of all candidates move alike by it, and fits cost several times less.
     """
 
     def __init__(self, problem: Problem, mask: Array, *, given: Array | None = None) -> None:
@@ -182,21 +157,10 @@ def _in_visible_range(problem: Problem, given: Array) -> tuple[Problem, float]:
 
 @dataclass(frozen=True, eq=False)
 class HiddenFit:
-    """How well hidden answers are predicted, beside the item's mean of the answers that were seen.
+    """How well hidden answers are predicted, beside the item's mean of the answers that were seen."""
 
-    Attributes
-    ----------
-    sse, sst : array (n_splits, m)
-        Squared error of the model's predictions and of the mean's, over the hidden answers of each fold.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> fit = HiddenFit(np.array([[0.9], [1.2], [1.0]]), np.ones((3, 1)))
-    >>> round(fit.overall, 2), fit.no_better_than_means
-    (-0.03, True)
-    """
-
+    # (n_splits, m), squared error of the model's predictions and of the mean's, over the hidden answers
+    # of each fold
     sse: Array
     sst: Array
 

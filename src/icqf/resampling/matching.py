@@ -22,13 +22,6 @@ def correlations(a: Array, b: Array, *, centred: bool = True) -> Array:
     """Pearson correlation of every row of `a` with every row of `b`; 0 where a row is constant.
 
     Not centred, it is Tucker's congruence (the cosine), and 0 where a row is zero.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> correlations(np.array([[0.0, 1, 2], [1, 1, 1]]), np.array([[2.0, 1, 0]]))
-    array([[-1.],
-           [ 0.]])
     """
     return np.clip(_directions(a, centred) @ _directions(b, centred).T, -1, 1)
 

@@ -19,13 +19,7 @@ HIGHEST = 0.99  # mean agreement beyond which a curve cannot tell more
 
 @dataclass(frozen=True)
 class ChanceCurve:
-    """Chance of replication by mean agreement over resamples: a logistic curve in Fisher's z of it.
-
-    Examples
-    --------
-    >>> float(ChanceCurve(0.0, 1.0)(0.0))
-    0.5
-    """
+    """Chance of replication by mean agreement over resamples: a logistic curve in Fisher's z of it."""
 
     intercept: float
     slope: float
@@ -47,29 +41,12 @@ CURVE = ChanceCurve(-3.28, 3.41)
 
 
 def chance_of(agreement: Array) -> Array:
-    """Chance (k,) that an independent study of the same size finds each factor, from its agreement (B, k).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> chance_of(np.array([[0.95, 0.4], [0.9, 0.6]])).round(1)
-    array([0.9, 0.2])
-    """
+    """Chance (k,) that an independent study of the same size finds each factor, from its agreement (B, k)."""
     return CURVE(np.mean(agreement, axis=0))
 
 
 def chance_in_words(chance: float) -> str:
-    """Say a chance in words that follow the name of a factor.
-
-    Examples
-    --------
-    >>> chance_in_words(0.88)
-    'would be found again in about 9 of 10 studies like this one'
-    >>> chance_in_words(0.3)
-    'would be found again in about 3 of 10 studies like this one'
-    >>> chance_in_words(0.02)
-    'would hardly be found again in another study like this one'
-    """
+    """Say a chance in words that follow the name of a factor."""
     tenths = round(10 * chance)
     if tenths == 0:
         return "would hardly be found again in another study like this one"
@@ -79,27 +56,7 @@ def chance_in_words(chance: float) -> str:
 
 
 def replication_table(agreement: Array, names: Iterable[str]) -> pd.DataFrame:
-    """Return agreement over resamples with its 90 % interval, and the chance of replication, by factor.
-
-    Parameters
-    ----------
-    agreement : array (B, k)
-        Correlation of each factor's loadings with those of its counterpart in every resample.
-    names : iterable of str
-        Names of the factors.
-
-    Returns
-    -------
-    DataFrame of shape (k, 6)
-        ``agreement`` (mean), ``low`` and ``high`` (5th and 95th percentile), ``found`` (share of resamples
-        with a correlation of at least 0.8), ``chance``, and ``fragile`` (whether it is below one half).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> replication_table(np.array([[0.9, 0.2], [0.9, 0.4]]), ["a", "b"])["fragile"].to_dict()
-    {'a': False, 'b': True}
-    """
+    """Return agreement over resamples with its 90 % interval, and the chance of replication, by factor."""
     low, high = np.quantile(agreement, [0.05, 0.95], axis=0)
     found = (np.asarray(agreement) >= FOUND).mean(axis=0)
     numbers = np.column_stack([np.mean(agreement, axis=0), low, high, found])

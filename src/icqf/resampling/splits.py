@@ -25,21 +25,12 @@ FEWEST = 5  # participants in a training set
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """One division of the participants, as positions.
+    """One division of the participants, as positions."""
 
-    Attributes
-    ----------
-    held_out : int array
-        A fifth of all participants; what is reported is measured on them.
-    validation : int array
-        A fifth of the others (the development set), for tuning.
-    training : mapping of float to int array
-        For each share of the development set, the participants to fit to. Smaller ones are parts of larger
-        ones; the share 1 is the whole development set, validation included.
-    """
-
-    held_out: Array
-    validation: Array
+    held_out: Array  # a fifth of all participants; what is reported is measured on them
+    validation: Array  # a fifth of the others (the development set), for tuning
+    # for each share of the development set, the participants to fit to. Smaller ones are parts of
+    # larger ones; the share 1 is the whole development set, validation included
     training: Mapping[float, Array]
 
 

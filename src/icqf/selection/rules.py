@@ -19,23 +19,16 @@ _RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class SelectionRule:
-    """A rule that chooses the number of factors.
+    """A rule that chooses the number of factors."""
 
-    Attributes
-    ----------
-    description : str
-        What the chosen number does, to follow "the number of factors that": messages, reports and the Methods
-        text use it.
-    number : callable
-        Called with the errors of all candidates, their numbers of factors, the error that still counts as
-        close to the lowest, and what the rule looks at beside them (of each candidate; None where it looks at
-        nothing); returns a number of factors.
-    looks_at : tuple of str, optional
-        The table ("stability" or "replicable") and its column that the rule needs beside the errors.
-    """
-
+    # what the chosen number does, to follow "the number of factors that": messages, reports and the
+    # Methods text use it
     description: str
+    # called with the errors of all candidates, their numbers of factors, the error that still counts as
+    # close to the lowest, and what the rule looks at beside them (of each candidate; None where it
+    # looks at nothing); returns a number of factors
     number: Callable[[np.ndarray, np.ndarray, float, np.ndarray | None], int]
+    # the table ("stability" or "replicable") and its column that the rule needs beside the errors
     looks_at: tuple[str, str] | None = None
 
 
@@ -140,15 +133,9 @@ def choose(
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """How often each candidate would be chosen if the folds were drawn again.
+    """How often each candidate would be chosen if the folds were drawn again."""
 
-    Attributes
-    ----------
-    shares : DataFrame
-        Columns n_components, beta and share, most frequent first.
-    """
-
-    shares: pd.DataFrame
+    shares: pd.DataFrame  # columns n_components, beta and share, most frequent first
 
     def by_k(self) -> pd.Series:
         """Share of each number of factors, whatever its penalty, most frequent first."""

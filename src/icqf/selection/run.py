@@ -38,23 +38,7 @@ def replicable_curve(
     engine: str | Engine = "local",
     rng: np.random.Generator,
 ) -> pd.DataFrame:
-    """Fit each (k, beta) to all participants and to resamples, and say what a second study would find.
-
-    Parameters
-    ----------
-    problem : Problem
-    candidates : sequence of (int, float)
-        Numbers of factors and penalties.
-    n_resamples : int
-        How often participants are drawn.
-    groups : int array (n,), optional
-        Families or sites, which are drawn whole.
-
-    Returns
-    -------
-    DataFrame
-        As `replicable_table`, with ``beta``.
-    """
+    """Fit each (k, beta) to all participants and to resamples, and say what a second study would find."""
     fits = best_fits(problem, candidates, engine=engine)
     models = [(beta, loadings[:k]) for (k, beta), loadings in zip(candidates, fits, strict=True)]
     found = recurrence(
@@ -68,30 +52,7 @@ def replicable_curve(
 def replicable_table(
     ks: Sequence[int], agreement: Sequence[Array], *, curve: ChanceCurve = CURVE
 ) -> pd.DataFrame:
-    """What resamples say about each number of factors.
-
-    Parameters
-    ----------
-    ks : sequence of int
-        Numbers of factors.
-    agreement : sequence of array (B, k)
-        Correlation of each factor with its counterpart in every resample, for each number of factors.
-    curve : ChanceCurve
-        From agreement to the chance of being found again.
-
-    Returns
-    -------
-    DataFrame
-        ``n_components``, ``agreement`` (mean), ``weakest`` (of the factor with the lowest mean), ``found``
-        (factors expected to be found again), ``gain`` (those less COST for each factor).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> table = replicable_table([1, 2], [np.full((20, 1), 0.95), np.full((20, 2), 0.1)])
-    >>> (table["gain"] > 0).tolist()
-    [True, False]
-    """
+    """What resamples say about each number of factors."""
     rows = []
     for k, values in zip(ks, agreement, strict=True):
         by_factor = np.mean(values, axis=0)

@@ -30,14 +30,6 @@ class Growth:
     The first factor is that of NNDSVD. Further on, the strongest non-negative pattern of the residuals is
     added, and all factors settle for a few iterations. What is found for k factors does not depend on
     which other numbers are asked for.
-
-    Examples
-    --------
-    >>> from icqf import ICQF
-    >>> from icqf.datasets import make_synthetic
-    >>> problem = ICQF(1, item_range=(0, 100)).state(make_synthetic(random_state=0).answers).problem
-    >>> Growth(problem, tol=5e-3).start(3).scores.shape
-    (3, 200)
     """
 
     def __init__(self, problem: Problem, *, tol: float) -> None:
@@ -97,37 +89,22 @@ def _row_sums(residuals: list[Array], u: Array) -> Array:
 
 @dataclass(frozen=True)
 class Trial:
-    """One fit with some answers hidden.
+    """One fit with some answers hidden."""
 
-    Attributes
-    ----------
-    repeat, fold, n_components, beta
-        What was fitted.
-    error : float
-        Mean squared error of the hidden answers.
-    n_hidden : int
-        Hidden answers.
-    weight : float
-        Sum of their participants' weights, by which folds are pooled; without weights, their number.
-    n_iter : int
-        Iterations of the fit.
-    seconds : float
-        The fit's equal share of the time of its batch: the fits of one number of factors in one task, with
-        their starts and without their judging.
-    squares : str
-        Squared error of the hidden answers by item, packed to be small in a journal (`unpacked_squares`);
-        empty where the engine judges the fits itself.
-    """
-
-    repeat: int
+    repeat: int  # what was fitted
     fold: int
     n_components: int
     beta: float
-    error: float
-    n_hidden: int
+    error: float  # mean squared error of the hidden answers
+    n_hidden: int  # hidden answers
+    # sum of their participants' weights, by which folds are pooled; without weights, their number
     weight: float
-    n_iter: int
+    n_iter: int  # iterations of the fit
+    # the fit's equal share of the time of its batch: the fits of one number of factors in one task,
+    # with their starts and without their judging
     seconds: float
+    # squared error of the hidden answers by item, packed to be small in a journal (`unpacked_squares`);
+    # empty where the engine judges the fits itself
     squares: str = ""
 
 
@@ -140,13 +117,7 @@ def packed_squares(squares: Array) -> str:
 
 
 def unpacked_squares(text: str) -> Array:
-    """The numbers (m,) of a text that `packed_squares` made.
-
-    Examples
-    --------
-    >>> unpacked_squares(packed_squares(np.array([0.5, 2.0]))).tolist()
-    [0.5, 2.0]
-    """
+    """The numbers (m,) of a text that `packed_squares` made."""
     return np.frombuffer(b64decode(text), "<f4").astype(float)
 
 
@@ -324,15 +295,7 @@ _WORK = "search"
 
 
 class SearchJournal:
-    """The trials of one search in a journal, which other searches and other work may share.
-
-    Parameters
-    ----------
-    checkpoint : path or WorkJournal
-        Where it is kept, or the journal that is open already.
-    identity : str
-        Fingerprint of the search's plan; a journal of other searches alone is refused.
-    """
+    """The trials of one search in a journal, which other searches and other work may share."""
 
     def __init__(self, checkpoint: str | os.PathLike[str] | WorkJournal, identity: str) -> None:
         journal = checkpoint if isinstance(checkpoint, WorkJournal) else WorkJournal(checkpoint)
