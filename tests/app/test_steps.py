@@ -158,7 +158,7 @@ def test_confounds_come_from_a_table_of_participants_and_settings_are_forgotten(
         ({"n_components": "many"}, "Number of factors must be &#39;auto&#39;"),
         ({"beta": "-1"}, "Penalty β must be a number of at least 0"),
         ({"n_splits": "1"}, "Folds must be a whole number of at least 2"),
-        ({"rule": "best"}, "Rule of the choice=&#39;best&#39; is not known"),
+        ({"rule": "best"}, "Selection rule=&#39;best&#39; is not known"),
         ({"tol": "x"}, "Tolerance must be a number"),
     ],
 )

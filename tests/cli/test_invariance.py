@@ -98,7 +98,10 @@ def test_too_few_permutations(run, results, files, tmp_path):
         "3",
     )
     result = run(*words, "--out", tmp_path / "groups")
-    assert result.exit_code == 2 and "'--permutations': 3 is not in the range" in result.stderr
+    assert (
+        result.exit_code == 2
+        and "--permutations must be a whole number of at least 19, not 3." in result.stderr
+    )
 
 
 @pytest.mark.parametrize(("option", "value"), [("--jobs", "0"), ("--seed", "-1")])

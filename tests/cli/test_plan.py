@@ -39,8 +39,8 @@ def test_from_a_pilot(run, files, tmp_path):
     ("words", "said"),
     [
         (["--sizes", "3"], "--sizes holds 3; give numbers of participants between 20 and"),
-        (["--repeats", "0"], "'--repeats': 0 is not in the range"),
-        (["--sizes", "many"], "'many' is not a valid integer"),
+        (["--repeats", "0"], "--repeats must be a whole number of at least 1, not 0."),
+        (["--sizes", "many"], "--sizes must be a whole number of at least 1, not 'many'."),
         (["--confounds", "age"], "--confounds is for the answers of a pilot study and has no effect on a"),
         (["--seed", "-1"], "--seed must be a whole number of at least 0, not -1."),
     ],

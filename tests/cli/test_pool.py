@@ -125,7 +125,7 @@ def test_one_model_the_same_model_and_other_places_are_refused(hospitals, run, t
         ((a, a, "--out", tmp_path / "x.icqf"), "this is the same model as"),
         ((a, b, "--out", tmp_path / "x.csv"), "name a model file, such as x.icqf"),
         ((a, b, "--out", a, "--force"), "one of the files that are read"),
-        ((), "Missing argument"),
+        ((), "No model files are named."),
     ):
         done = run("pool", *words)
         assert done.exit_code == 2 and said in done.stderr, done.stderr

@@ -120,7 +120,7 @@ def test_results_are_not_replaced_unasked(run, short, results, files):
     [
         (["--max-items", "0"], "--max-items must be a whole number of at least 1, not 0."),
         (["--max-items", "30"], "--max-items is 30, and there are 12 items to choose from; give at most 12."),
-        (["--accuracy", "2", "--max-items", "3"], "--accuracy must be a number of at most 1, not 2.0."),
+        (["--accuracy", "2", "--max-items", "3"], "--accuracy must be a number of at most 1, not 2."),
         (["--drop", "*"], "All items are to be dropped, so none is left to ask; drop fewer."),
         (["--keep", "mood"], "No item is named or matches 'mood'."),
         (["--keep", "q01", "--drop", "q0*", "--max-items", "2"], "'q01' is to be kept and to be dropped"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from icqf.cli.support.job import job, job_options, typed
-from icqf.cli.support.many import ManyCommand, ManyOption
+from icqf.cli.support.options import ManyCommand, ManyOption
 from icqf.cli.support.terminal import echo
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from icqf.data.parameters import FACTORIZATIONS
 from icqf.data.study import Study
 from icqf.datasets import make_cohort
 from icqf.evaluation.methods import (
-    FACTORIZATIONS,
     FactorAnalysisMethod,
     Fitted,
     ICQFMethod,

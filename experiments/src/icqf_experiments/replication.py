@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from icqf.data.parameters import FACTORIZATIONS
 from icqf.data.study import Study
 from icqf.evaluation.comparisons import replication
-from icqf.evaluation.methods import FACTORIZATIONS
 from icqf.plotting import by_method
 from icqf.report.renderers.markdown import markdown_table, safe
 from icqf.workflow.evaluation import Design

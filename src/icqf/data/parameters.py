@@ -29,6 +29,11 @@ ENGINES = Registry(
     "icqf.engines.base:Engine",
 )
 MOST_FACTORS = 1000
+# Defaults that the help of the command line shows.
+SAMPLE_SIZES = (50, 75, 100, 150, 200, 300, 400, 600, 800, 1200, 1600)  # of studies that are simulated
+TRAINING_SHARES = (0.8, 0.6, 0.4, 0.2)  # training sets, as shares of the development set
+FACTORIZATIONS = ("icqf", "l1-nmf", "fa-promax")
+PREDICTORS = (*FACTORIZATIONS, "subscales", "items")
 BETAS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 
 
@@ -192,6 +197,12 @@ def texts(value: Any) -> tuple[str, ...]:
 def path_of(value: Any) -> Path:
     """Return a path from its text."""
     return value if isinstance(value, Path) else Path(one_text(value))
+
+
+def number_or_path(value: Any) -> float | Path:
+    """Return a number, or the path of a file that holds more."""
+    number = _number(value)
+    return path_of(value) if number is None else number
 
 
 def _number(value: Any) -> float | None:

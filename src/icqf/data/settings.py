@@ -7,47 +7,48 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
 import tomli_w
 
-from icqf.data.parameters import PARAMETERS, Kind, check_parameter, parameter_error, parts_of
-from icqf.errors import InputError, did_you_mean
+from icqf.data.parameters import PARAMETERS, Kind, check_parameter, parameter_error, parts_of, path_of
+from icqf.errors import Advice, InputError, did_you_mean
 
 
 @dataclass(frozen=True)
 class Option:
     """What an option is: on a command line, in a TOML file, in the app's form and in Python.
 
-    Parameters
-    ----------
-    help : str
-        What it means, in one sentence.
-    kind : Number, OneOf or Flag, optional
-        What its value may be; None is as for the models' parameter of this name.
-    take : callable, optional
-        How a value that is more than that is taken; its error says what is wanted.
-    metavar : str
-        What a value is called in the help.
-    usual : str
-        What the default does, where the default itself does not tell.
-    label : str
-        What forms call it.
+    `kind` says what its value may be (None: as the models' parameter of this name), each of them where there
+    may be `many`; `take` converts what is more than that, and its error says what is wanted. `usual` is what
+    the default does, where the default itself does not tell; `missing` is said where an option without a
+    default is not given. Texts of a `file` are paths; values that are `whole` may hold commas; an `argument`
+    is typed without its name.
     """
 
-    help: str
+    help: str = ""
     kind: Kind | None = None
     take: Callable[[Any], Any] | None = None
     metavar: str = ""
     usual: str = ""
     label: str = ""
+    missing: str = ""
+    many: bool = False
+    file: bool = False
+    whole: bool = False
+    argument: bool = False
 
 
 def option(default: Any, help: str, **more: Any) -> Any:
     """Declare an option: the field of a record, with its default and what is said about it."""
     return field(default=default, metadata={"option": Option(help, **more)})
+
+
+def file(default: Any, help: str, **more: Any) -> Any:
+    """Declare an option that is a file."""
+    return option(default, help, take=path_of, file=True, **more)
 
 
 def options_in(kind: type[Settings]) -> dict[str, Option]:
@@ -57,7 +58,7 @@ def options_in(kind: type[Settings]) -> dict[str, Option]:
 
 @dataclass(frozen=True)
 class Settings:
-    """A frozen record whose fields are options, made from plain values and written as TOML."""
+    """The settings of a command: one record for the command line, TOML, the app's forms and Python."""
 
     @classmethod
     def of(cls, values: Mapping[str, Any], *, folder: Path | None = None, where: str = "") -> Self:
@@ -83,8 +84,10 @@ class Settings:
             except InputError as error:
                 raise (error.at(where) if where else error) from None
             plain[name] = folder / taken if isinstance(taken, Path) and folder is not None else taken
-        if "answers" in known and "answers" not in plain:
-            raise InputError("No file of answers is named.")
+        for each in fields(cls):
+            if each.default is MISSING and each.name not in plain:
+                remedy = "" if known[each.name].argument else Advice(f"Add {{{each.name}}}.")
+                raise InputError(known[each.name].missing, code="not-given", remedy=remedy, name=each.name)
         return cls(**plain)
 
     def to_dict(self, *, folder: Path | None = None) -> dict[str, Any]:
@@ -93,7 +96,7 @@ class Settings:
         for name in options_in(type(self)):
             value = getattr(self, name)
             if isinstance(value, Path):
-                value = str(value) if folder is None else _relative(value, folder)
+                value = _written(value, folder)
             elif name == "confound_ranges":
                 value = {name: [low, high] for name, low, high in value}
             elif name == "visit":
@@ -101,7 +104,7 @@ class Settings:
             elif name in ("n_components", "beta", "smoothness") and not value:
                 value = "auto"
             elif isinstance(value, tuple):
-                value = list(value)
+                value = [_written(each, folder) if isinstance(each, Path) else each for each in value]
             if value is not None and value not in ([], {}):
                 plain[name] = value
         return plain
@@ -110,25 +113,57 @@ class Settings:
         """Return the options as the text of a TOML file; paths are written relative to `folder`."""
         return tomli_w.dumps(self.to_dict(folder=folder))
 
+    def shareable(self) -> dict[str, Any]:
+        """Return the options with the names of files instead of their places, which tell who works where."""
+        shared = self.to_dict()
+        for name, declared in options_in(type(self)).items():
+            if declared.file and isinstance(shared.get(name), str):
+                shared[name] = Path(shared[name]).name
+            elif declared.file and name in shared and declared.many:
+                shared[name] = [Path(each).name for each in shared[name]]
+        return shared
+
+
+def number_in(text: str) -> int | float | str:
+    """The number that a text from a command line or a form holds; the text itself where it holds none."""
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return text
+
 
 def _taken(name: str, value: Any, declared: Option) -> Any:
     """Return an option's value in its own type."""
+    try:
+        if declared.many:
+            parts = tuple(_one(name, each, declared) for each in parts_of(value))
+            if not parts:
+                raise ValueError("one value or several")
+            return parts
+        return _one(name, value, declared)
+    except InputError:
+        raise
+    except (TypeError, ValueError) as error:
+        shown = ", ".join(map(repr, parts_of(value)))
+        raise parameter_error(name, f" must be {error}, not {shown}.", value=value) from None
+
+
+def _one(name: str, value: Any, declared: Option) -> Any:
+    """Return one value in its own type; the error says what is wanted."""
     if declared.take is not None:
-        try:
-            return declared.take(value)
-        except InputError:
-            raise
-        except (TypeError, ValueError) as error:
-            wanted = str(error)
-    elif name == "jobs" and value == 0:
-        wanted = "a number of processes, or -1 for all processors"
-    elif name == "bootstrap" and value == 1:
-        wanted = "at least 2 resamples, or 0 for none"
-    else:
-        check_parameter(name, value, {name: declared.kind or PARAMETERS[name]})
-        return value
-    shown = ", ".join(map(repr, parts_of(value)))
-    raise parameter_error(name, f" must be {wanted}, not {shown}.", value=value)
+        return declared.take(value)
+    if name == "jobs" and value == 0:
+        raise ValueError("a number of processes, or -1 for all processors")
+    if name == "bootstrap" and value == 1:
+        raise ValueError("at least 2 resamples, or 0 for none")
+    check_parameter(name, value, {name: declared.kind or PARAMETERS[name]})
+    return value
+
+
+def _written(path: Path, folder: Path | None) -> str:
+    return str(path) if folder is None else _relative(path, folder)
 
 
 def _relative(path: Path, folder: Path) -> str:

@@ -12,12 +12,11 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from icqf.data.parameters import FACTORIZATIONS, TRAINING_SHARES
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError, listed
 from icqf.evaluation.methods import (
-    FACTORIZATIONS,
     METHODS,
-    SIZES,
     Callback,
     Method,
     failures,
@@ -196,7 +195,7 @@ def stability(
     *,
     labels: pd.DataFrame | None = None,
     methods: Sequence[str | Method] = FACTORIZATIONS,
-    sizes: Sequence[float] = SIZES,
+    sizes: Sequence[float] = TRAINING_SHARES,
     n_splits: int = 30,
     random_state: int = 0,
     truth: pd.DataFrame | None = None,
@@ -443,7 +442,7 @@ def diagnostic_auc(
     labels: pd.DataFrame,
     *,
     methods: Sequence[str | Method] = tuple(METHODS),
-    sizes: Sequence[float] = SIZES,
+    sizes: Sequence[float] = TRAINING_SHARES,
     n_splits: int = 30,
     random_state: int = 0,
     n_jobs: int | None = None,

@@ -319,7 +319,6 @@ METHODS: dict[str, Method] = {
     "subscales": SubscaleMethod(),
     "items": ItemsMethod(),
 }
-FACTORIZATIONS = ("icqf", "l1-nmf", "fa-promax")
 
 
 def resolve(methods: Sequence[str | Method]) -> tuple[Method, ...]:
@@ -360,7 +359,6 @@ def trained(method: Method, training: Questionnaire, *, random_state: int) -> Fi
 
 Callback = Callable[[Progress], object]
 FEWEST_CASES = 10
-SIZES = (0.8, 0.6, 0.4, 0.2)  # training sets, as shares of the development set
 
 
 @dataclass(frozen=True, eq=False)

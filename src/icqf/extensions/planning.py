@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from icqf.core.problem import Problem
-from icqf.data.parameters import check_parameter, parameter_error
+from icqf.data.parameters import SAMPLE_SIZES, check_parameter, parameter_error
 from icqf.errors import counted
 from icqf.extensions.simulation import drawer_of, drawn_from
 from icqf.jobs.parallel import Progress, run_all
@@ -25,7 +25,6 @@ from icqf.resampling.matching import aligned, correlations
 from icqf.resampling.replication import FOUND
 
 Array = NDArray[Any]
-SIZES = (50, 75, 100, 150, 200, 300, 400, 600, 800, 1200, 1600)
 FEWEST = 20  # participants of a simulated study
 MOST = 100_000
 CHANCES = (0.8, 0.9)
@@ -129,7 +128,7 @@ def plan(
     X: Any = None,
     *,
     confounds: Any = None,
-    sizes: Sequence[int] = SIZES,
+    sizes: Sequence[int] = SAMPLE_SIZES,
     n_repeats: int = 20,
     n_jobs: int | None = None,
     checkpoint: Any = None,

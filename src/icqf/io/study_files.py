@@ -7,10 +7,14 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Any
 
-from icqf.data.parameters import codes_of, one_text, path_of, texts, visit_pairs
-from icqf.data.settings import Settings, option
+from icqf.data.parameters import codes_of, one_text, texts, visit_pairs
+from icqf.data.settings import Settings, file, option
 
 FILES = ("answers", "codebook", "dictionary", "participants")
+NO_ANSWERS = "No file of answers is named."
+DICTIONARY = "REDCap data dictionary (CSV) or BIDS sidecar (JSON)."
+VISIT = "Visit to keep of a file with several rows per participant, such as wave=1; may be repeated."
+VISIT_LABEL = "Visit to keep, where a participant has several rows"
 _NAMES = ("confounds", "items", "subscales", "reverse")
 
 
@@ -57,24 +61,31 @@ class StudyFiles(Settings):
     ('answers.csv', ('age', 'sex'), (('wave', '1'),))
     """
 
-    answers: Path = option(MISSING, "The table of answers.", take=path_of)
-    codebook: Path | None = option(None, "Codebook of the items: CSV, Excel or TOML.", take=path_of)
-    dictionary: Path | None = option(
-        None, "REDCap data dictionary (CSV) or BIDS sidecar (JSON).", take=path_of
-    )
-    participants: Path | None = option(
-        None,
-        "Table with confounds, groups or weights by participant id, where ANSWERS lacks them.",
-        take=path_of,
+    answers: Path = file(MISSING, "The table of answers.", argument=True, missing=NO_ANSWERS)
+    codebook: Path | None = file(None, "Codebook of the items: CSV, Excel or TOML.")
+    dictionary: Path | None = file(None, DICTIONARY)
+    participants: Path | None = file(
+        None, "Table with confounds, groups or weights by participant id, where ANSWERS lacks them."
     )
     id: str | None = option(
-        None, "Column of participant ids.", take=one_text, metavar="COLUMN", usual="recognised by name"
+        None,
+        "Column of participant ids.",
+        take=one_text,
+        metavar="COLUMN",
+        usual="recognised by name",
+        label="Participant ids",
     )
     confounds: tuple[str, ...] = option((), "Columns such as age and sex.", take=texts, metavar="COLUMN")
     groups: str | None = option(
-        None, "Column of families or sites, which folds never split.", take=one_text, metavar="COLUMN"
+        None,
+        "Column of families or sites, which folds never split.",
+        take=one_text,
+        metavar="COLUMN",
+        label="Families or sites, kept together",
     )
-    weights: str | None = option(None, "Column of survey weights.", take=one_text, metavar="COLUMN")
+    weights: str | None = option(
+        None, "Column of survey weights.", take=one_text, metavar="COLUMN", label="Survey weights"
+    )
     items: tuple[str, ...] = option((), "Items to keep, by name or pattern such as 'q0*'.", take=texts)
     subscales: tuple[str, ...] = option((), "Items to keep, by the codebook's subscale.", take=texts)
     missing_codes: tuple[float | str, ...] = option(
@@ -87,10 +98,7 @@ class StudyFiles(Settings):
         metavar="ITEM",
     )
     visit: tuple[tuple[str, str], ...] = option(
-        (),
-        "Visit to keep of a file with several rows per participant, such as wave=1; may be repeated.",
-        take=visit_pairs,
-        metavar="COLUMN=VALUE",
+        (), VISIT, take=visit_pairs, metavar="COLUMN=VALUE", label=VISIT_LABEL
     )
 
     def __post_init__(self) -> None:

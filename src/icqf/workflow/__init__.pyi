@@ -26,7 +26,16 @@ from .modelled import ModelledAnswers as ModelledAnswers
 from .modelled import read_for_model as read_for_model
 from .naming import Rewritten as Rewritten
 from .naming import rewrite_results as rewrite_results
+from .options import DiagnosisOptions as DiagnosisOptions
+from .options import InvarianceOptions as InvarianceOptions
 from .options import LongitudinalOptions as LongitudinalOptions
+from .options import MetaOptions as MetaOptions
+from .options import ModelledOptions as ModelledOptions
+from .options import PlanOptions as PlanOptions
+from .options import PoolOptions as PoolOptions
+from .options import ScoreOptions as ScoreOptions
+from .options import ShortFormOptions as ShortFormOptions
+from .options import StabilityOptions as StabilityOptions
 from .options import StudyOptions as StudyOptions
 from .planning import pilot_of as pilot_of
 from .planning import write_plan as write_plan

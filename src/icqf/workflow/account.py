@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from icqf.io.provenance import fingerprints_of, versions
-from icqf.io.study_files import FILES
 from icqf.workflow.fit import StudyFit
 from icqf.workflow.options import StudyOptions
 
@@ -62,7 +61,7 @@ def run_account(
         "started": started.isoformat(timespec="seconds"),
         "seconds": round(seconds, 3),
         "seed": options.seed,
-        "options": shareable_options(options),
+        "options": options.shareable(),
         "inputs": fingerprints_of(files),
     }
 
@@ -70,13 +69,6 @@ def run_account(
 def anonymous(said: Iterable[Warning]) -> list[str]:
     """Return what was warned of, without the ids and values of participants."""
     return [getattr(each, "fields", {}).get("anonymous", str(each)) for each in said]
-
-
-def shareable_options(options: StudyOptions) -> dict[str, Any]:
-    """The options, with the names of files instead of their places, which tell who works where."""
-    return options.to_dict() | {
-        name: path.name for name in FILES if (path := getattr(options, name)) is not None
-    }
 
 
 def _rows_of_everyone(fit: StudyFit) -> dict[str, Any]:

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from icqf.data.confounds import ConfoundEncoder
-from icqf.data.parameters import BETAS
+from icqf.data.parameters import BETAS, TRAINING_SHARES
 from icqf.data.study import Study
-from icqf.evaluation.methods import FACTORS, METHODS, SIZES, FactorAnalysisMethod, ICQFMethod, Method
+from icqf.evaluation.methods import FACTORS, METHODS, FactorAnalysisMethod, ICQFMethod, Method
 from icqf.jobs.parallel import Progress
 from icqf.workflow.account import run_account
 from icqf.workflow.folders import shared_folder
-from icqf.workflow.options import StudyOptions
+from icqf.workflow.options import StabilityOptions
 
 QUICK_PARTICIPANTS = 400
 
@@ -57,7 +57,7 @@ class Design:
 
     out: Path
     n_splits: int = 30
-    sizes: tuple[float, ...] = SIZES
+    sizes: tuple[float, ...] = TRAINING_SHARES
     n_components: tuple[int, ...] | Literal["auto"] = FACTORS
     betas: tuple[float, ...] = BETAS
     rule: str = "min"
@@ -119,24 +119,11 @@ Experiment = Callable[[Sequence[Study], Design], Path]
 
 
 def evaluate_study(
-    experiment: Experiment, study: Study, options: StudyOptions, *, tool: str, out: Path, **design: Any
+    experiment: Experiment, study: Study, options: StabilityOptions, *, tool: str, out: Path, **design: Any
 ) -> Path:
-    """Run an experiment on a study and return the page that it writes.
+    """Run an experiment, such as `stability_experiment`, on a study, and return the page that it writes.
 
-    Parameters
-    ----------
-    experiment : callable
-        `icqf.workflow.stability.stability_experiment`, or another of its kind.
-    study : Study
-        What was read.
-    options : StudyOptions
-        Candidates, rule, folds and parameters of ICQF and ℓ1-NMF; seed and processes.
-    tool : str
-        The command whose results these are.
-    out : Path
-        Folder for tables, figures, the page and the journal.
-    **design
-        Other fields of `Design`.
+    `tool` is the command whose results these are, `design` further fields of `Design`.
     """
     parameters = options.model_parameters
     # Once, of everybody: in a part of the study a category may well have few members.
@@ -146,6 +133,9 @@ def evaluate_study(
         out,
         n_components=options.n_components or "auto",
         betas=options.beta or BETAS,
+        n_splits=options.splits,
+        sizes=options.sizes,
+        names=options.methods,
         rule=options.rule,
         n_folds=options.n_splits,
         n_repeats=options.n_repeats,

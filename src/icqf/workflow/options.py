@@ -5,27 +5,40 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from icqf.data.parameters import (
     BETAS,
+    FACTORIZATIONS,
+    PARAMETERS,
+    PREDICTORS,
+    SAMPLE_SIZES,
+    TRAINING_SHARES,
     Flag,
     Number,
     OneOf,
     bins_of,
+    codes_of,
     counts,
+    number_or_path,
     one_text,
+    parts_of,
     penalties,
     ranges_of,
     starts,
     texts,
+    visit_pairs,
 )
-from icqf.data.settings import option
+from icqf.data.settings import Settings, file, number_in, option, options_in
 from icqf.errors import InputError, short
 from icqf.io.formats import WRITABLE
-from icqf.io.study_files import FILES, StudyFiles
+from icqf.io.study_files import DICTIONARY, NO_ANSWERS, VISIT, VISIT_LABEL, StudyFiles
+
+SEED = "Seed of all random numbers."
+JOBS = "Processes; -1 uses all processors."
+_ABOUT_JOBS = {"kind": Number(least=-1, whole=True), "label": "Processes"}
 
 
 @dataclass(frozen=True)
@@ -68,7 +81,7 @@ missing_codes, reverse, visit
     )
     beta: tuple[float, ...] = option(
         (),
-        "Penalty; several are compared. If none is given, more follow while the strongest is best.",
+        "Penalty; several are compared. On auto, stronger penalties are tried until none improves.",
         take=penalties,
         metavar="NUMBER",
         usual=" ".join(f"{beta:g}" for beta in BETAS),
@@ -88,7 +101,7 @@ missing_codes, reverse, visit
         metavar="NUMBER",
         usual="auto",
     )
-    rule: str = option("min", "How cross-validation chooses.", label="Rule of the choice")
+    rule: str = option("min", "How cross-validation chooses.", label="Selection rule")
     n_splits: int = option(10, "Number of folds of cross-validation.", label="Folds")
     n_repeats: int = option(1, "Number of repeats, each with new folds.", label="Repeats")
     thorough: bool = option(
@@ -102,7 +115,7 @@ missing_codes, reverse, visit
         kind=OneOf(("range", "variance", "none")),  # TOML has no None
         label="Weight of items",
     )
-    intercept: bool = option(True, "Column of ones beside the confounds.", label="Intercept")
+    intercept: bool = option(True, "Include an intercept.", label="Intercept")
     missing_confounds: str = option(
         "error", "Refuse a missing confound, or use the sample mean.", label="Missing confounds"
     )
@@ -115,10 +128,8 @@ missing_codes, reverse, visit
     penalty: str = option("l1", "Kind of penalty.", label="Kind of penalty")
     tol: float = option(1e-3, "Tolerance at which a fit counts as settled.", label="Tolerance")
     max_iter: int = option(500, "Maximum number of iterations.", label="Iterations")
-    seed: int = option(0, "Seed of all random numbers.", label="Seed")
-    jobs: int = option(
-        1, "Processes; -1 uses all processors.", kind=Number(least=-1, whole=True), label="Processes"
-    )
+    seed: int = option(0, SEED, label="Seed")
+    jobs: int = option(1, JOBS, **_ABOUT_JOBS)
     engine: str = option(
         "local", "Where the iterations run: this machine's processors, a Dask cluster, or a GPU."
     )
@@ -145,7 +156,7 @@ missing_codes, reverse, visit
         kind=Flag(),
         label="All rules",
     )
-    names: tuple[str, ...] = option((), "Names of the factors, in their order.", take=texts)
+    names: tuple[str, ...] = option((), "Names of the factors, in their order.", take=texts, whole=True)
     bootstrap: int = option(
         100,
         "Resamples behind the report's intervals.",
@@ -240,6 +251,281 @@ class LongitudinalOptions(StudyOptions):
         return super().searches or len(self.smoothness) != 1
 
 
+@dataclass(frozen=True)
+class MetaOptions(StudyOptions):
+    """The options of ``icqf meta``: those of `StudyOptions`, for all instruments of a battery.
+
+    Examples
+    --------
+    >>> from icqf.workflow import MetaOptions
+    >>> MetaOptions.of({"answers": "study", "n_meta": 3, "compare": False}).n_meta
+    (3,)
+    """
+
+    compare: bool = option(
+        True, "Predict hidden answers by two stages and by one flat factorization of all items.", kind=Flag()
+    )
+
+
+@dataclass(frozen=True)
+class PlanOptions(StudyOptions):
+    """The options of ``icqf plan``: a model file, or a pilot study with its options, and what to simulate.
+
+    Examples
+    --------
+    >>> from icqf.workflow import PlanOptions
+    >>> PlanOptions.of({"answers": "results/model.icqf", "sizes": [200, 400]}).from_model
+    True
+    """
+
+    sizes: tuple[int, ...] = option(
+        SAMPLE_SIZES, "Numbers of participants to try.", kind=Number(least=1, whole=True), many=True
+    )
+    repeats: int = option(20, "Simulated studies of each size.", kind=Number(least=1, whole=True))
+
+    OF_PLANNING: ClassVar[tuple[str, ...]] = ("answers", "sizes", "repeats", "seed", "jobs")
+
+    @property
+    def from_model(self) -> bool:
+        """Whether studies are simulated from a model file rather than from a pilot's answers."""
+        return self.answers.suffix.lower() == ".icqf"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of `icqf.extensions.plan`, other than model and answers."""
+        return {
+            "sizes": self.sizes,
+            "n_repeats": self.repeats,
+            "random_state": self.seed,
+            "n_jobs": self.jobs,
+        }
+
+    def shareable(self) -> dict[str, Any]:
+        shared = super().shareable()
+        return {name: shared[name] for name in self.OF_PLANNING} if self.from_model else shared
+
+
+@dataclass(frozen=True)
+class StabilityOptions(StudyOptions):
+    """The options of ``icqf stability``: a study, and how it is divided again and again.
+
+    Examples
+    --------
+    >>> from icqf.workflow import StabilityOptions
+    >>> StabilityOptions.of({"answers": "answers.csv", "methods": "icqf", "sizes": 0.5}).sizes
+    (0.5,)
+    """
+
+    labels: tuple[str, ...] = option(
+        (),
+        "Columns of diagnoses (1 and 0) to keep in proportion in all parts.",
+        take=texts,
+        metavar="COLUMN",
+    )
+    methods: tuple[str, ...] = option(
+        FACTORIZATIONS,
+        f"Methods to compare: {', '.join(FACTORIZATIONS)}.",
+        kind=OneOf(FACTORIZATIONS),
+        many=True,
+    )
+    n_components: tuple[int, ...] = option(
+        (),
+        "Numbers of factors to choose from, such as 2-16; one fixes it. By default those around the "
+        "number that parallel analysis suggests.",
+        take=counts,
+        metavar="K",
+        usual="auto",
+    )
+    beta: tuple[float, ...] = option(
+        (),
+        "Penalties to choose from.",
+        take=penalties,
+        metavar="NUMBER",
+        usual=" ".join(f"{beta:g}" for beta in BETAS),
+    )
+    sizes: tuple[float, ...] = option(
+        TRAINING_SHARES,
+        "Training sets, as shares of the development set.",
+        kind=Number(above=0, most=0.8),
+        many=True,
+        metavar="SHARE",
+    )
+    splits: int = option(
+        3,
+        "How often the study is divided: a few for a first look; a paper wants 30.",
+        kind=Number(least=1, whole=True),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiagnosisOptions(StabilityOptions):
+    """The options of ``icqf diagnosis``: those of `StabilityOptions`, and the diagnoses to predict.
+
+    Examples
+    --------
+    >>> from icqf.workflow import DiagnosisOptions
+    >>> DiagnosisOptions.of({"answers": "answers.csv", "labels": ["adhd"]}).methods
+    ('icqf', 'l1-nmf', 'fa-promax', 'subscales', 'items')
+    """
+
+    labels: tuple[str, ...] = option(
+        MISSING,
+        "Columns of diagnoses, coded 1 and 0; empty where not known.",
+        take=texts,
+        metavar="COLUMN",
+        missing="No column of diagnoses is named.",
+    )
+    methods: tuple[str, ...] = option(
+        PREDICTORS, f"Methods to compare: {', '.join(PREDICTORS)}.", kind=OneOf(PREDICTORS), many=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelledOptions(Settings):
+    """A model file, a file of answers to its items, and how that file is read.
+
+    Examples
+    --------
+    >>> from icqf.workflow import ModelledOptions
+    >>> options = ModelledOptions.of({"model": "model.icqf", "answers": "new.csv", "missing_codes": [99]})
+    >>> options.reading["missing_codes"]
+    (99.0,)
+    """
+
+    model: Path = file(MISSING, "The model file.", argument=True, missing="No model file is named.")
+    answers: Path = file(MISSING, "The table of answers.", argument=True, missing=NO_ANSWERS)
+    codebook: Path | None = file(None, "Directions, missing codes and labels, instead of the model file's.")
+    dictionary: Path | None = file(None, DICTIONARY)
+    id: str | None = option(
+        None,
+        "Column of participant ids.",
+        take=one_text,
+        metavar="COLUMN",
+        usual="that of the fit",
+        label="Column of participant ids",
+    )
+    missing_codes: tuple[float | str, ...] = option(
+        (),
+        "Further values that mean no answer.",
+        take=codes_of,
+        metavar="VALUE",
+        label="Further values that mean no answer",
+    )
+    visit: tuple[tuple[str, str], ...] = option(
+        (), VISIT, take=visit_pairs, metavar="COLUMN=VALUE", label=VISIT_LABEL
+    )
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The parameters of `icqf.workflow.read_for_model`."""
+        return {each.name: getattr(self, each.name) for each in fields(ModelledOptions)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions(ModelledOptions):
+    """The options of ``icqf score``.
+
+    Examples
+    --------
+    >>> from icqf.workflow import ScoreOptions
+    >>> ScoreOptions.of({"model": "model.icqf", "answers": "new.csv", "format": "parquet"}).format
+    'parquet'
+    """
+
+    format: str | None = option(None, "", kind=OneOf(WRITABLE), usual="by the ending of --out")
+    participants: Path | None = file(None, "Table of a battery's confounds by participant id.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class InvarianceOptions(ModelledOptions):
+    """The options of ``icqf invariance``.
+
+    Examples
+    --------
+    >>> from icqf.workflow import InvarianceOptions
+    >>> options = InvarianceOptions.of({"model": "model.icqf", "answers": "new.csv", "by": "sex"})
+    >>> options.parameters
+    {'n_permutations': 199, 'n_resamples': 100, 'random_state': 0, 'n_jobs': 1}
+    """
+
+    by: str = option(
+        MISSING,
+        "Column that says who belongs to which group.",
+        take=one_text,
+        metavar="COLUMN",
+        missing="No column of groups is named.",
+    )
+    permutations: int = option(
+        199, "How often groups are shuffled for the test.", kind=PARAMETERS["n_permutations"]
+    )
+    bootstrap: int = option(
+        100, "Resamples of each group behind the intervals.", kind=PARAMETERS["n_resamples"]
+    )
+    seed: int = option(0, SEED)
+    jobs: int = option(1, JOBS, **_ABOUT_JOBS)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of `icqf.extensions.invariance`, other than model, answers and groups."""
+        return {
+            "n_permutations": self.permutations,
+            "n_resamples": self.bootstrap,
+            "random_state": self.seed,
+            "n_jobs": self.jobs,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShortFormOptions(ModelledOptions):
+    """The options of ``icqf shortform``.
+
+    Examples
+    --------
+    >>> from icqf.workflow import ShortFormOptions
+    >>> files = {"model": "model.icqf", "answers": "new.csv"}
+    >>> ShortFormOptions.of({**files, "max_items": 20, "keep": ["q01", "q02"]}).keep
+    ('q01', 'q02')
+    """
+
+    max_items: int | None = option(
+        None, "Length of the form.", usual="20, or half of the items if fewer than 40"
+    )
+    accuracy: float | None = option(None, "Mean correlation with the full form that is enough.")
+    keep: tuple[str, ...] = option(
+        (), "Items that must be asked, by name or pattern.", take=texts, metavar="ITEM"
+    )
+    drop: tuple[str, ...] = option((), "Items that must not be asked.", take=texts, metavar="ITEM")
+    minutes: float | Path | None = option(
+        None,
+        "Minutes an item takes, or a table: item, minutes.",
+        take=number_or_path,
+        metavar="NUMBER|FILE",
+        file=True,
+    )
+    max_minutes: float | None = option(None, "Most minutes of the form.")
+    groups: str | None = option(
+        None, "Column of families or sites, which are held out whole.", take=one_text, metavar="COLUMN"
+    )
+    title: str = option("Questionnaire", "Heading of the page to fill in.", take=one_text)
+    seed: int = option(0, "Seed of who is held out.")
+
+
+@dataclass(frozen=True)
+class PoolOptions(Settings):
+    """The options of ``icqf pool``: the model files of the sites.
+
+    Examples
+    --------
+    >>> from icqf.workflow import PoolOptions
+    >>> len(PoolOptions.of({"models": ["a.icqf", "b.icqf"]}).models)
+    2
+    """
+
+    models: tuple[Path, ...] = file(
+        MISSING, "The model files.", argument=True, many=True, missing="No model files are named."
+    )
+
+
 Options = TypeVar("Options", bound=StudyOptions)
 
 
@@ -253,7 +539,7 @@ def as_options(
     return kind.of({**known, **{name: value for name, value in more.items() if value is not None}})
 
 
-def read_config(path: str | os.PathLike[str], kind: type[StudyOptions] | None = None) -> dict[str, Any]:
+def read_config(path: str | os.PathLike[str], kind: type[Settings] = StudyOptions) -> dict[str, Any]:
     """Read the options in a TOML file, its relative paths counted from the folder the file is in.
 
     `kind` is that of the command; its options are those that the file may hold.
@@ -267,17 +553,27 @@ def read_config(path: str | os.PathLike[str], kind: type[StudyOptions] | None = 
         raise InputError(f"{path.name}: this is not valid TOML ({error}).") from None
     except RecursionError:
         raise InputError(f"{path.name}: this is not valid TOML (nested too deeply).") from None
-    for name in FILES:
-        if isinstance(values.get(name), str):
-            try:
-                place = os.path.normpath(path.parent / Path(values[name]).expanduser())
-            except RuntimeError:
-                place = ""
-            if not place or "\0" in place:
-                raise InputError(
-                    f"{path.name}: {name} is {short(values[name])!r}, which is not a path on this "
-                    "computer. Write the path of the file."
-                )
-            values[name] = place
-    (kind or StudyOptions).of({"answers": "-", **values}, where=path.name)
+    known = options_in(kind)
+    for name, value in values.items():
+        if name in known and known[name].file:
+            parts = [_place(path, name, each) for each in parts_of(value)]
+            values[name] = parts if isinstance(value, list) else parts[0]
+    given = {each.name: "-" for each in fields(kind) if each.default is MISSING}
+    kind.of({**given, **values}, where=path.name)
     return values
+
+
+def _place(config: Path, name: str, text: Any) -> Any:
+    """A path in a TOML file, counted from the folder that the file is in; a number stays one."""
+    if not isinstance(text, str) or (name == "minutes" and not isinstance(number_in(text), str)):
+        return text
+    try:
+        place = os.path.normpath(config.parent / Path(text).expanduser())
+    except RuntimeError:
+        place = ""
+    if not place or "\0" in place:
+        raise InputError(
+            f"{config.name}: {name} is {short(text)!r}, which is not a path on this computer. Write the "
+            "path of the file."
+        )
+    return place

@@ -13,19 +13,23 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from icqf.data.battery import Battery
+from icqf.data.parameters import parameter_error
 from icqf.data.questionnaire import Item
 from icqf.errors import InputError
 from icqf.extensions.short_forms import ShortForm, shortform
 from icqf.io.codebook import format_codebook
+from icqf.io.modelfile import is_battery_model
 from icqf.io.readers.files import read_table
 from icqf.io.write import write_table
 from icqf.jobs.parallel import Progress
 from icqf.plotting import accuracy_curve
 from icqf.plotting.style import default_settings
 from icqf.report import scoring_page
+from icqf.workflow.battery_scores import read_for_battery
 from icqf.workflow.folders import tool_account, write_folder
-from icqf.workflow.modelled import ModelledAnswers
+from icqf.workflow.modelled import ModelledAnswers, read_for_model
 from icqf.workflow.named import DECIMALS
+from icqf.workflow.options import ShortFormOptions
 
 
 def shorten_study(
@@ -140,20 +144,29 @@ def items_of(form: ShortForm, read: ModelledAnswers) -> list[Item]:
     return [known.get(name, Item(name)) for name in form.items]
 
 
-def minutes_of(text: str) -> float | dict[str, float]:
-    """Return minutes for each item from a number, or from a table with the columns ``item`` and ``minutes``.
+def read_for_form(options: ShortFormOptions) -> ModelledAnswers:
+    """Read the model of a questionnaire or of a battery, and the answers to its items."""
+    if not is_battery_model(options.model):
+        return read_for_model(groups=options.groups, **options.reading)
+    if options.groups is not None:
+        raise parameter_error("groups", " is not for batteries: participants are held out one by one.")
+    return read_for_battery(**options.reading)
 
-    Examples
-    --------
-    >>> from icqf.workflow.short_forms import minutes_of
-    >>> minutes_of("0.2")
-    0.2
-    """
-    try:
-        return float(text)
-    except ValueError:
-        pass
-    table = read_table(text, text=["item"])
+
+def parameters_of(options: ShortFormOptions) -> dict[str, Any]:
+    """The parameters of `icqf.extensions.shortform`, minutes read from their table where there is one."""
+    names = ("max_items", "accuracy", "keep", "drop", "max_minutes")
+    minutes = minutes_in(options.minutes) if isinstance(options.minutes, Path) else options.minutes
+    return {
+        **{name: getattr(options, name) for name in names},
+        "minutes": minutes,
+        "random_state": options.seed,
+    }
+
+
+def minutes_in(path: Path) -> dict[str, float]:
+    """Return the minutes of each item from a table with the columns ``item`` and ``minutes``."""
+    table = read_table(path, text=["item"])
     absent = [name for name in ("item", "minutes") if name not in table.frame.columns]
     if absent:
         raise InputError(
@@ -164,6 +177,6 @@ def minutes_of(text: str) -> float | dict[str, float]:
     if numbers.isna().any():
         at = int(numbers.isna().to_numpy().argmax())
         raise InputError(
-            f"{table.source}: the minutes of the item {str(table.frame['item'].iloc[at])!r} are no number."
+            f"{table.source}: the minutes of the item {str(table.frame['item'].iloc[at])!r} are not a number."
         )
     return dict(zip(table.frame["item"].astype(str), numbers.astype(float), strict=True))

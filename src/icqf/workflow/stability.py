@@ -10,9 +10,9 @@ from typing import Any
 
 import pandas as pd
 
+from icqf.data.parameters import FACTORIZATIONS
 from icqf.data.study import Study
 from icqf.evaluation.comparisons import Stability, bands, stability
-from icqf.evaluation.methods import FACTORIZATIONS
 from icqf.plotting import by_sample_size
 from icqf.workflow.evaluation import Design
 from icqf.workflow.result_pages import (

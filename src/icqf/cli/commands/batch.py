@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from icqf.cli.support.job import end_dry_run, job, job_options
-from icqf.cli.support.many import ManyCommand
-from icqf.cli.support.options import options_of, study_options
+from icqf.cli.support.options import ManyCommand, options_of, settings
 from icqf.cli.support.terminal import echo
 from icqf.cli.support.wording import worded
+from icqf.workflow.options import StudyOptions
 
 SOME_FAILED = 1
 
@@ -27,7 +27,7 @@ Examples:
   icqf batch study/ --confounds age sex --jobs 2 --out results
   icqf batch wide.csv --codebook items.csv --out results""",
 )
-@study_options("columns", "candidates", "model", "format", "report", without=("names",))
+@settings(StudyOptions, "columns", "candidates", "model", "format", "report", without=("names",))
 @job_options("results")
 @click.pass_context
 def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bool, **_: Any) -> None:
@@ -42,7 +42,7 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
     from icqf.workflow.batch import run_batch, would_fit
     from icqf.workflow.places import refuse_shared
 
-    options = options_of(ctx)
+    options = options_of(ctx, StudyOptions)
     if dry_run:
         for name, study in would_fit(options).items():
             echo(f"{name}: {worded(study) if isinstance(study, Exception) else study.overview}")

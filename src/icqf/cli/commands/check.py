@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from icqf.cli.support.many import ManyCommand
-from icqf.cli.support.options import options_of, study_options
+from icqf.cli.support.options import ManyCommand, options_of, settings
 from icqf.cli.support.terminal import echo, write_data
 from icqf.cli.support.wording import typed_names, worded
+from icqf.workflow.options import StudyOptions
 
 _MOST_TYPED = 120  # characters of an option that anybody types
 
@@ -24,7 +24,7 @@ Examples:
   icqf check answers.csv --codebook items.csv --confounds age sex
   icqf check answers.sav --json > findings.json""",
 )
-@study_options("columns")
+@settings(StudyOptions, "columns")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @click.pass_context
 def command(ctx: click.Context, as_json: bool, **_: Any) -> None:
@@ -35,7 +35,7 @@ def command(ctx: click.Context, as_json: bool, **_: Any) -> None:
     """
     from icqf.workflow.check import check_study
 
-    findings = check_study(options_of(ctx))
+    findings = check_study(options_of(ctx, StudyOptions))
     if as_json:
         write_data(findings.to_json() + "\n")
     else:

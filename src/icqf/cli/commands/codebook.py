@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from icqf.cli.support.job import say
-from icqf.cli.support.options import FILE, visit_option
+from icqf.cli.support.options import FILE, option_of
 from icqf.cli.support.terminal import echo, write_data
 
 
@@ -28,7 +28,7 @@ Examples:
     "--format", "form", type=click.Choice(["csv", "toml"]), help="[default: by the ending of --out, or csv]"
 )
 @click.option("--suggest", is_flag=True, help="Declare reversed the items that run against the others.")
-@visit_option
+@option_of("visit")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 def command(
     answers: Path,

@@ -6,8 +6,10 @@ from typing import Any
 
 import click
 
-from icqf.cli.support.evaluate import evaluate, evaluation_options
-from icqf.cli.support.many import ManyCommand
+from icqf.cli.commands.stability import evaluate
+from icqf.cli.support.job import job_options
+from icqf.cli.support.options import ManyCommand, options_of, settings
+from icqf.workflow.options import DiagnosisOptions
 
 
 @click.command(
@@ -19,12 +21,10 @@ from icqf.cli.support.many import ManyCommand
 Example:
   icqf diagnosis answers.csv --codebook items.csv --confounds age sex --labels adhd depression""",
 )
-@evaluation_options(
-    ["icqf", "l1-nmf", "fa-promax", "subscales", "items"],
-    out="diagnosis",
-    labels="Columns of diagnoses, coded 1 and 0; empty where not known.",
-)
-def command(ctx: click.Context, **given: Any) -> None:
+@settings(DiagnosisOptions, "columns", "model")
+@job_options("diagnosis")
+@click.pass_context
+def command(ctx: click.Context, **_: Any) -> None:
     """Measure how well scores of several methods predict diagnoses in held-out participants of ANSWERS.
 
     Factors are learned from the training participants alone. Fits are kept in the folder, which
@@ -32,6 +32,4 @@ def command(ctx: click.Context, **given: Any) -> None:
     """
     from icqf.workflow.diagnosis import diagnosis
 
-    if not given["labels"]:
-        raise click.UsageError("Name at least one column of diagnoses with --labels.", ctx)
-    evaluate(ctx, diagnosis, given)
+    evaluate(ctx, diagnosis, options_of(ctx, DiagnosisOptions))

@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from icqf.cli.support.job import announce, job, job_options, only_show, say
-from icqf.cli.support.many import ManyCommand
-from icqf.cli.support.options import options_of, study_options
+from icqf.cli.support.options import ManyCommand, options_of, settings
 from icqf.cli.support.terminal import echo
 from icqf.cli.support.text import choice_text, model_text, no_structure, rules_text
+from icqf.workflow.options import StudyOptions
 
 
 @click.command(
@@ -25,18 +25,12 @@ Examples:
   icqf fit answers.sav --n-components 8 --beta 0.5 --out results
   icqf fit --config results/config.toml --out again""",
 )
-@study_options("columns", "candidates", "model", "engine", "average", "format", "report", "rules")
+@settings(StudyOptions, "columns", "candidates", "model", "engine", "average", "format", "report", "rules")
 @job_options("results")
 @click.option("--top", type=click.IntRange(1), default=5, help="Items shown for each factor.")
 @click.pass_context
 def command(
-    ctx: click.Context,
-    out: Path,
-    force: bool,
-    top: int,
-    dry_run: bool,
-    quiet: bool,
-    **_: Any,
+    ctx: click.Context, out: Path, force: bool, top: int, dry_run: bool, quiet: bool, **_: Any
 ) -> None:
     """Factorize ANSWERS and write scores, loadings, the model and where all of it comes from.
 
@@ -47,7 +41,7 @@ def command(
     from icqf.workflow.read import read_study
     from icqf.workflow.results import write_results
 
-    options = options_of(ctx)
+    options = options_of(ctx, StudyOptions)
     if dry_run:
         only_show(read_study(options))
         return

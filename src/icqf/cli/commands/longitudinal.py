@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from icqf.cli.support.job import job, job_options, say, show_notes
-from icqf.cli.support.many import ManyCommand
-from icqf.cli.support.options import options_of, study_options
+from icqf.cli.support.options import ManyCommand, options_of, settings
 from icqf.cli.support.terminal import echo
 from icqf.workflow.options import LongitudinalOptions
 
@@ -27,10 +26,10 @@ Examples:
   icqf longitudinal visits.csv --age month --n-components 3 --beta 0.1 --smoothness 10
   icqf longitudinal visits.csv --age age --bins 5 8 11 14 18""",
 )
-@study_options(
+@settings(
+    LongitudinalOptions,
     *("columns", "candidates", "model", "visits", "format", "report"),
     without=NOT_FOR_VISITS,
-    kind=LongitudinalOptions,
 )
 @job_options("results")
 @click.pass_context

@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from icqf.cli.support.job import end_dry_run, job, job_options, say
-from icqf.cli.support.many import ManyCommand
-from icqf.cli.support.options import options_of, study_options
+from icqf.cli.support.options import ManyCommand, options_of, settings
 from icqf.cli.support.terminal import echo
 from icqf.cli.support.text import meta_text
 from icqf.cli.support.wording import worded
+from icqf.workflow.options import MetaOptions
 
 
 @click.command(
@@ -27,24 +27,12 @@ Examples:
   icqf meta wide.csv --codebook items.csv --out results
   icqf score results/meta.icqf new-study/ --out scores.csv""",
 )
-@study_options("columns", "candidates", "model", "meta", "format")
-@click.option(
-    "--compare/--no-compare",
-    default=True,
-    help="Predict hidden answers by two stages and by one flat factorization of all items.",
-)
+@settings(MetaOptions, "columns", "candidates", "model", "meta", "format")
 @job_options("results")
 @click.option("--top", type=click.IntRange(1), default=3, help="Items shown for each meta-factor.")
 @click.pass_context
 def command(
-    ctx: click.Context,
-    compare: bool,
-    out: Path,
-    force: bool,
-    top: int,
-    dry_run: bool,
-    quiet: bool,
-    **_: Any,
+    ctx: click.Context, out: Path, force: bool, top: int, dry_run: bool, quiet: bool, **_: Any
 ) -> None:
     """Factorize each questionnaire in ANSWERS, and then the scores of all of them.
 
@@ -56,7 +44,7 @@ def command(
     from icqf.workflow.meta import files_of, fit_battery, read_battery, write_meta
     from icqf.workflow.places import refuse_existing
 
-    options = options_of(ctx)
+    options = options_of(ctx, MetaOptions)
     studies = read_battery(options)
     if not dry_run:
         refuse_existing(out, "meta", force=force, inputs=(*files_of(studies), ctx.params["config"]))
@@ -70,7 +58,8 @@ def command(
         end_dry_run()
         return
     with job(ctx, out) as meter:
-        fit = fit_battery(options, studies=studies, compare=compare, checkpoint=meter.journal, callback=meter)
+        how: dict[str, Any] = {"compare": options.compare, "checkpoint": meter.journal, "callback": meter}
+        fit = fit_battery(options, studies=studies, **how)
         names = write_meta(fit, out, force=force)
     if quiet:
         return

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from icqf.cli.support.options import FILE
+from icqf.cli.support.options import FILE, refuse_typed
 from icqf.cli.support.terminal import echo
 
 
@@ -56,10 +56,8 @@ def command(
     if figure is None:
         echo("\n".join(figures_of(results)))
         return
-    given = click.core.ParameterSource.COMMANDLINE
-    for option in ("items", "factor"):
-        if figure != "top-items" and ctx.get_parameter_source(option) is given:
-            raise click.UsageError(f"--{option} is for the figure top-items, and changes nothing here.", ctx)
+    if figure != "top-items":
+        refuse_typed(ctx, ("items", "factor"), "is for the figure top-items, and changes nothing here.")
     place = Path(f"{figure}.pdf") if out is None else out
     done = plot_results(
         results, figure, place, columns=columns, items=items, factor=factor, dpi=dpi, force=force

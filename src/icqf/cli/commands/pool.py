@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from icqf.cli.support.job import job_options, say
-from icqf.cli.support.options import FILE
+from icqf.cli.support.options import ManyCommand, options_of, settings
 from icqf.cli.support.terminal import echo
+from icqf.workflow.options import PoolOptions
 
 
 @click.command(
     "pool",
     short_help="One model from the models of several hospitals.",
+    cls=ManyCommand,
     context_settings={"show_default": True},
     epilog="""\b
 Examples:
@@ -21,13 +24,14 @@ Examples:
   icqf pool a.icqf b.icqf c.icqf --out pooled.icqf
   icqf score pooled.icqf new.csv --out scores.csv""",
 )
-@click.argument("models", type=FILE, nargs=-1, required=True)
+@settings(PoolOptions)
 @job_options(
     "pooled.icqf",
     out_help="Model file; table and page go beside it.",
     without=["resume", "dry_run", "progress"],
 )
-def command(models: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
+@click.pass_context
+def command(ctx: click.Context, out: Path, force: bool, quiet: bool, **_: Any) -> None:
     """Pool MODELS that several sites fitted to their own participants with the same settings.
 
     Factors are matched and loadings averaged, weighted by participants. The page says how well the sites
@@ -35,7 +39,9 @@ def command(models: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> No
     """
     from icqf.workflow.pool import lead, pool_models, refuse_pooled, shown_factors, write_pooled
 
-    refuse_pooled(out, force=force, inputs=models)
+    models = options_of(ctx, PoolOptions).models
+    config = () if ctx.params["config"] is None else (ctx.params["config"],)
+    refuse_pooled(out, force=force, inputs=(*models, *config))
     found = pool_models(models)
     written = write_pooled(found, out, force=force, inputs=models)
     if quiet:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from icqf.cli.support.many import ManyCommand, NamesOption
-from icqf.cli.support.options import FILE
+from icqf.cli.support.options import FILE, ManyCommand, NamesOption
 from icqf.cli.support.terminal import echo
 
 

@@ -9,10 +9,9 @@ from typing import Any
 import click
 
 from icqf.cli.support.job import say
-from icqf.cli.support.many import ManyCommand
-from icqf.cli.support.options import FILE, modelled_options, modelled_options_of
+from icqf.cli.support.options import FILE, ManyCommand, options_of, settings
 from icqf.cli.support.terminal import echo, write_data
-from icqf.io.formats import WRITABLE
+from icqf.workflow.options import ScoreOptions
 
 _AT_A_TIME = 2**20
 
@@ -28,22 +27,12 @@ Examples:
   icqf score results/model.icqf new.sav > scores.csv
   icqf score results/model.icqf cohort.parquet --out scores.parquet""",
 )
-@modelled_options
+@settings(ScoreOptions)
 @click.option("--out", type=FILE, help="Table to write.  [default: CSV on standard output]")
-@click.option("--format", "form", type=click.Choice(WRITABLE), help="[default: by the ending of --out]")
-@click.option("--participants", type=FILE, help="Table of a battery's confounds by participant id.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors, and scores without --out.")
 @click.pass_context
-def command(
-    ctx: click.Context,
-    out: Path | None,
-    form: str | None,
-    participants: Path | None,
-    force: bool,
-    quiet: bool,
-    **_: Any,
-) -> None:
+def command(ctx: click.Context, out: Path | None, force: bool, quiet: bool, **_: Any) -> None:
     """Score the participants in ANSWERS with a fitted MODEL.
 
     The table needs the model's items and confounds, under the same names. Ranges, directions and missing
@@ -62,22 +51,26 @@ def command(
     from icqf.workflow.places import refuse_table
     from icqf.workflow.score import ScoresWritten, write_scores
 
+    options = options_of(ctx, ScoreOptions)
+    form, config = options.format, ctx.params["config"]
+
     def begin() -> None:
         if out is not None:
-            files = (*(asked[name] for name in ("model", "answers", "codebook", "dictionary")), participants)
-            refuse_table(out, force=force, format=form, inputs=files)
+            files = (options.model, options.answers, options.codebook, options.dictionary)
+            refuse_table(out, force=force, format=form, inputs=(*files, options.participants, config))
 
-    asked = modelled_options_of(ctx)
     with TemporaryFile() as spool:
-        if is_battery_model(asked["model"]):
-            scored = score_battery(**asked, participants=participants, begin=begin)
+        if is_battery_model(options.model):
+            scored = score_battery(**options.reading, participants=options.participants, begin=begin)
             done = ScoresWritten(len(scored.scores), scored.n_silent, scored.notes)
             if out is None:
                 spool.write(csv_text(scored.scores, decimals=DECIMALS).encode())
             else:
                 write_table(scored.scores, out, format=form, decimals=DECIMALS)
         else:
-            done = write_scores(**asked, out=spool if out is None else out, format=form, begin=begin)
+            done = write_scores(
+                **options.reading, out=spool if out is None else out, format=form, begin=begin
+            )
         say(done.notes, quiet=quiet)
         if out is None:
             spool.seek(0)

@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from icqf.cli.support.job import announce, job, job_options, only_show
-from icqf.cli.support.many import ManyCommand
-from icqf.cli.support.options import options_of, study_options
+from icqf.cli.support.options import ManyCommand, options_of, settings
 from icqf.cli.support.terminal import echo
 from icqf.cli.support.text import choice_text, no_structure, rules_text
+from icqf.workflow.options import StudyOptions
 
 
 @click.command(
@@ -25,7 +25,7 @@ Examples:
   icqf select answers.csv --codebook items.csv --n-components 2-16 --jobs 4 --out cv.csv --resume
   icqf select answers.csv --codebook items.csv --all-rules --out cv.csv""",
 )
-@study_options("columns", "candidates", "model", "engine", "rules")
+@settings(StudyOptions, "columns", "candidates", "model", "engine", "rules")
 @job_options(
     None,
     out_help="Table of all fits, .csv, .sav, .parquet or .xlsx.",
@@ -46,7 +46,7 @@ def command(ctx: click.Context, out: Path | None, force: bool, dry_run: bool, qu
     from icqf.workflow.read import read_study
     from icqf.workflow.rules import rules_of_study, write_rules
 
-    options = options_of(ctx)
+    options = options_of(ctx, StudyOptions)
     if dry_run:
         only_show(read_study(options))
         return

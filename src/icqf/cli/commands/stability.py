@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from icqf.cli.support.evaluate import evaluate, evaluation_options
-from icqf.cli.support.many import ManyCommand
+from icqf.cli.support.job import announce, job, job_options, only_show, typed
+from icqf.cli.support.options import ManyCommand, options_of, settings
+from icqf.cli.support.terminal import echo
+from icqf.workflow.options import StabilityOptions
+
+if TYPE_CHECKING:
+    from icqf.workflow.evaluation import Experiment
 
 
 @click.command(
@@ -20,12 +25,10 @@ Examples:
   icqf stability answers.csv --codebook items.csv --confounds age sex --jobs 4
   icqf stability answers.csv --codebook items.csv --methods icqf --n-components 8 --beta 0.5""",
 )
-@evaluation_options(
-    ["icqf", "l1-nmf", "fa-promax"],
-    out="stability",
-    labels="Columns of diagnoses (1 and 0) to keep in proportion in all parts.",
-)
-def command(ctx: click.Context, **given: Any) -> None:
+@settings(StabilityOptions, "columns", "model")
+@job_options("stability")
+@click.pass_context
+def command(ctx: click.Context, **_: Any) -> None:
     """Compare the factors from parts of ANSWERS with those from its whole development set (80 %).
 
     Every method chooses its number of factors each time. Fits are kept in the folder, which
@@ -33,4 +36,29 @@ def command(ctx: click.Context, **given: Any) -> None:
     """
     from icqf.workflow.stability import stability_experiment
 
-    evaluate(ctx, stability_experiment, given)
+    evaluate(ctx, stability_experiment, options_of(ctx, StabilityOptions))
+
+
+def evaluate(ctx: click.Context, experiment: Experiment, options: StabilityOptions) -> None:
+    """Read the study, run an experiment on it, and print its page."""
+    from icqf.workflow.evaluation import evaluate_study
+    from icqf.workflow.places import exists, refuse_shared
+    from icqf.workflow.read import read_study
+
+    given, tool = ctx.params, str(ctx.info_name)
+    out, quiet = given["out"], given["quiet"]
+    study = read_study(options, labels=options.labels)
+    if given["dry_run"]:
+        only_show(study)
+        return
+    refuse_shared(out, tool, inputs=(*study.files, given["config"]))
+    page = out / f"{tool}.md"
+    if page.exists() and not given["force"]:
+        raise exists(page)
+    with job(ctx, out, what="Experiment", journal=False, folder=True) as meter:
+        announce(study, quiet=quiet)
+        about: dict[str, Any] = {"tool": tool, "out": out, "command": typed(ctx)}
+        page = evaluate_study(experiment, study, options, callback=meter, **about)
+    if not quiet:
+        echo(page.read_text(encoding="utf-8"))
+        echo(f"Written to {out}: {page.name}, tables and figures.", err=True)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from icqf.cli.support.many import RAW
-from icqf.cli.support.options import FILE
+from icqf.cli.support.options import FILE, RAW
 from icqf.cli.support.progress import Meter, refuse_progress
 from icqf.cli.support.terminal import echo, stopped
 from icqf.cli.support.wording import worded

@@ -1,21 +1,69 @@
-"""Options that several commands share, and how they become one `StudyOptions`."""
+"""Options of the command line: made from the records in `icqf.workflow.options`, and read back into one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import fields
+import re
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 import click
 
-from icqf.cli.support.many import ManyOption, NamesOption
-from icqf.data.parameters import ENGINES, PARAMETERS, Flag, Number, OneOf
-from icqf.data.settings import options_in
-from icqf.io.study_files import FILES
+from icqf.data.parameters import PARAMETERS, Flag, Number, OneOf
+from icqf.data.settings import Option, Settings, number_in, options_in
+from icqf.errors import InputError
+from icqf.registry import Registry
 from icqf.workflow.options import StudyOptions, read_config
 
+RAW = "icqf.arguments"
 Command = TypeVar("Command", bound=Callable[..., Any])
+Kind = TypeVar("Kind", bound=Settings)
+_NEGATIVE = re.compile(r"-\.?\d")
+
+
+class ManyOption(click.Option):
+    """An option that takes all words up to the next option; commas separate as well."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{**kwargs, "multiple": True})
+
+    def make_metavar(self, ctx: click.Context) -> str:
+        """Show that several values may follow."""
+        return f"{self.metavar or 'NAME'}..."
+
+
+class NamesOption(ManyOption):
+    """A `ManyOption` whose values are free text, in which a comma is part of the name."""
+
+
+class ManyCommand(click.Command):
+    """A command that understands `ManyOption`, and remembers its arguments as they were typed."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Repeat the option's name before each of its values, which is what click understands."""
+        ctx.meta[RAW] = list(args)
+        names = {name for option in self.params if isinstance(option, ManyOption) for name in option.opts}
+        whole = {name for option in self.params if isinstance(option, NamesOption) for name in option.opts}
+        try:
+            return super().parse_args(ctx, repeated(args, names, whole))
+        except click.MissingParameter as error:
+            if isinstance(error.param, click.Argument):
+                raise _not_given(ctx, error.format_message()) from None
+            raise
+
+
+def _not_given(ctx: click.Context, message: str) -> click.UsageError:
+    """Say that a file is not named, and which option may have taken it."""
+    many = [option for option in ctx.command.params if isinstance(option, ManyOption)]
+    names = {name for option in many for name in option.opts}
+    used = ""
+    for word in ctx.meta.get(RAW, []):
+        if word.split("=")[0] in names:
+            used = word.split("=")[0]
+        elif used and Path(word).is_file():
+            break
+    hint = f" ({used} takes all words up to the next option: put the file first.)" if used else ""
+    return click.UsageError(f"{message}{hint}", ctx)
 
 
 class _File(click.Path):
@@ -30,13 +78,11 @@ class _File(click.Path):
 FILE = _File(path_type=Path)
 
 
-class _Engine(click.Choice):
-    """One of our engines; what other packages add is looked up only where none of ours is named."""
+class _Choice(click.Choice):
+    """One of a few values, as the help shows them; the record of options refuses any other."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value in self.choices:
-            return value
-        return click.Choice(tuple(ENGINES)).convert(value, param, ctx)
+        return value
 
 
 _GROUPS = {
@@ -62,106 +108,144 @@ _config = click.option(
 )
 
 
-def option_of(name: str, kind: type[StudyOptions] = StudyOptions) -> Callable[[Command], Command]:
-    """Return an option of the command line as the record of all options declares it."""
-    declared = options_in(kind)[name]
-    default, limits = getattr(kind, name), declared.kind or PARAMETERS.get(name)
-    typed = "--" + name.replace("_", "-")
-    usual = f"  [default: {declared.usual}]" if declared.usual else ""
-    more: dict[str, Any] = {"help": declared.help + usual}
-    if declared.metavar:
-        more["metavar"] = declared.metavar
-    if declared.take is not None:
-        if name in FILES:
-            more["type"] = FILE
-        elif name == "visit":
-            more["multiple"] = True
-        elif default == ():
-            more["cls"] = NamesOption if name == "names" else ManyOption
-        return click.option(typed, **more, **({"default": default} if default else {}))
-    if isinstance(limits, Flag) and default:
-        return click.option(f"{typed}/--no-{typed.removeprefix('--')}", default=True, **more)
-    if isinstance(limits, Flag):
-        return click.option(typed, is_flag=True, **more)
-    if isinstance(limits, OneOf):
-        own = _Engine(tuple(ENGINES.own)) if name == "engine" else None
-        more["type"] = own or click.Choice(tuple(limits.choices))
-    elif isinstance(limits, Number):
-        more["type"] = int if limits.whole else float
-    return click.option(typed, default=default, **more)
-
-
-visit_option = option_of("visit")
-
-_modelled = [
-    click.argument("model", type=FILE),
-    click.argument("answers", type=FILE),
-    click.option("--codebook", type=FILE, help="Directions, missing codes and labels, not the model file's."),
-    click.option("--dictionary", type=FILE, help="REDCap data dictionary (CSV) or BIDS sidecar (JSON)."),
-    click.option("--id", metavar="COLUMN", help="Column of participant ids.  [default: that of the fit]"),
-    click.option(
-        "--missing-codes", cls=ManyOption, metavar="VALUE", help="Further values that mean no answer."
-    ),
-    visit_option,
-]
-
-
-def modelled_options(command: Command) -> Command:
-    """Add a model, a file of answers to its items, and how that file is read."""
-    for add in reversed(_modelled):
-        command = add(command)
-    return command
-
-
-def modelled_options_of(ctx: click.Context) -> dict[str, Any]:
-    """Return the parameters of `icqf.workflow.modelled.read_for_model` that were typed."""
-    names = ("model", "answers", "codebook", "dictionary", "id", "missing_codes", "visit")
-    given = {name: ctx.params[name] for name in names}
-    taken = StudyOptions.of({name: given[name] for name in ("answers", "missing_codes", "visit")})
-    return {**given, "missing_codes": taken.missing_codes, "visit": taken.visit}
-
-
-def study_options(
-    *groups: str, without: Collection[str] = (), kind: type[StudyOptions] = StudyOptions
+def settings(
+    kind: type[Settings], *groups: str, without: Collection[str] = ()
 ) -> Callable[[Command], Command]:
-    """Add a file of answers and groups of options to a command: "columns", "candidates", "model", ….
+    """Add the options of a record to a command, and a TOML file that holds them.
 
-    Those named in `without` have no meaning for the command, whose options are of this `kind`.
+    Of the many options of a study those in `groups` are added ("columns", "candidates", "model", …), then
+    those that the record declares itself; those named in `without` have no meaning for the command.
     """
-    names = [name for group in groups for name in _GROUPS[group] if name not in without]
+    declared, usual = options_in(kind), options_in(StudyOptions)
+    names = [name for group in groups for name in _GROUPS[group]]
+    own = [name for name, each in declared.items() if each is not usual.get(name) or not groups]
+    names += [name for name in own if name not in names and not declared[name].argument]
+    names += [] if "config" in names else ["config"]
+    arguments = [name for name, each in declared.items() if each.argument]
 
     def decorate(command: Command) -> Command:
-        for name in reversed(names):
+        for name in reversed([name for name in names if name not in without]):
             command = (_config if name == "config" else option_of(name, kind))(command)
-        return click.argument("answers", type=FILE, required=False)(command)
+        for name in reversed(arguments):
+            nargs = -1 if declared[name].many else 1
+            command = click.argument(name, type=FILE, required=False, nargs=nargs)(command)
+        return command
 
     return decorate
 
 
-Options = TypeVar("Options", bound=StudyOptions)
+def option_of(name: str, kind: type[Settings] = StudyOptions) -> Callable[[Command], Command]:
+    """Return an option of the command line as a record of options declares it."""
+    declared, default = options_in(kind)[name], getattr(kind, name, None)
+    limits, typed = _limits(name, declared), "--" + name.replace("_", "-")
+    usual = f"  [default: {declared.usual}]" if declared.usual else "  [required]" * bool(declared.missing)
+    more: dict[str, Any] = {"help": (declared.help + usual).strip()}
+    if declared.metavar:
+        more["metavar"] = declared.metavar
+    if isinstance(limits, Flag) and default:
+        return click.option(f"{typed}/--no-{typed.removeprefix('--')}", default=True, **more)
+    if isinstance(limits, Flag):
+        return click.option(typed, is_flag=True, **more)
+    if declared.file and not declared.metavar:
+        more["type"] = FILE
+    elif name == "visit":
+        more["multiple"] = True
+    elif isinstance(default, tuple):
+        more |= {"cls": NamesOption if declared.whole else ManyOption, "type": click.UNPROCESSED}
+        more |= {} if isinstance(limits, OneOf) or declared.metavar or not limits else {"metavar": "NUMBER"}
+    elif isinstance(limits, OneOf):
+        choices = limits.choices
+        more["type"] = _Choice(tuple(choices.own if isinstance(choices, Registry) else choices))
+    elif isinstance(limits, Number):
+        more = {"type": click.UNPROCESSED, "metavar": "INTEGER" if limits.whole else "FLOAT"} | more
+    return click.option(typed, **more, **({"default": default} if default not in (None, ()) else {}))
 
 
-@overload
-def options_of(ctx: click.Context) -> StudyOptions: ...
+def _limits(name: str, declared: Option) -> Any:
+    return None if declared.take is not None else declared.kind or PARAMETERS[name]
 
 
-@overload
-def options_of(ctx: click.Context, kind: type[Options]) -> Options: ...
-
-
-def options_of(ctx: click.Context, kind: type[StudyOptions] = StudyOptions) -> StudyOptions:
+def options_of(ctx: click.Context, kind: type[Kind]) -> Kind:
     """Return the options of a command: what was typed, then the TOML file, then the defaults."""
-    known = {field.name for field in fields(kind)}
-    typed = {
-        name: value
-        for name, value in ctx.params.items()
-        if name in known and ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-    }
+    values: dict[str, Any] = {}
     config = ctx.params.get("config")
-    values = {**({} if config is None else read_config(config, kind)), **typed}
-    if "answers" not in values:
-        many = [option for option in ctx.command.params if isinstance(option, ManyOption)]
-        used = [option.opts[0] for option in many if ctx.params.get(option.name or "")]
-        hint = f" ({used[-1]} takes all words up to the next option: put the file first.)" if used else ""
-        raise click.UsageError(f"No file of answers is named.{hint}", ctx)
-    return kind.of(values)
+    if config is not None:
+        values |= read_config(config, kind)
+    for name, declared in options_in(kind).items():
+        value = ctx.params.get(name)
+        if is_typed(ctx, name) and value not in (None, ()):
+            number = isinstance(_limits(name, declared), Number)
+            values[name] = _numbers(value) if number else value
+    try:
+        return kind.of(values)
+    except InputError as error:
+        if error.code == "not-given" and not error.remedy:
+            raise _not_given(ctx, error.message) from None
+        raise
+
+
+def _numbers(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_numbers, value))
+    return number_in(value) if isinstance(value, str) else value
+
+
+def is_typed(ctx: click.Context, name: str) -> bool:
+    """Whether an option was given on the command line."""
+    return ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+
+
+def refuse_typed(ctx: click.Context, names: Iterable[str], why: str) -> None:
+    """Refuse options that were typed but have no effect here; the sentence goes on with `why`."""
+    for name in names:
+        if is_typed(ctx, name):
+            raise click.UsageError(f"--{name.replace('_', '-')} {why}", ctx)
+
+
+def repeated(args: Iterable[str], names: set[str], whole: Iterable[str] = ()) -> list[str]:
+    """Return the arguments with ``--name a b`` as ``--name=a --name=b``.
+
+    Values of the options in `whole` are not divided at commas.
+
+    Examples
+    --------
+    >>> repeated(["x.csv", "--codes", "-9", "99", "--out", "r"], {"--codes"})
+    ['x.csv', '--codes=-9', '--codes=99', '--out', 'r']
+    >>> repeated(["--codes=1,2"], {"--codes"})
+    ['--codes=1', '--codes=2']
+    >>> repeated(["--names", "Anger, blame", "Worry"], {"--names"}, {"--names"})
+    ['--names=Anger, blame', '--names=Worry']
+    """
+    plain: list[str] = []
+    current = None
+    found = True
+    words = list(args)
+    for position, word in enumerate(words):
+        if word == "--":
+            _require_value(current, found)
+            return [*plain, *words[position:]]
+        name, sign, value = word.partition("=")
+        if name in names:
+            _require_value(current, found)
+            current, found = (None, True) if sign else (name, False)
+            if sign:
+                plain += [word] if name in whole else _each(name, value)
+        elif current is not None and (not word.startswith("-") or _NEGATIVE.match(word)):
+            plain += [f"{current}={word}"] if current in whole else _each(current, word)
+            found = True
+        else:
+            _require_value(current, found)
+            current, found = None, True
+            plain.append(word)
+    _require_value(current, found)
+    return plain
+
+
+def _require_value(option: str | None, found: bool) -> None:
+    """Refuse an option without a value here: click would take the next option as its value."""
+    if option is not None and not found:
+        raise click.BadOptionUsage(option, f"Option '{option}' requires an argument.")
+
+
+def _each(name: str, value: str) -> list[str]:
+    return [f"{name}={part.strip()}" for part in value.split(",") if part.strip()]
