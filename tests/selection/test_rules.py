@@ -1,7 +1,5 @@
 """From errors to a choice: the rules on tables made by hand, and how sure the choice is."""
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +10,6 @@ from icqf.errors import InputError
 from icqf.selection.rules import (
     Choice,
     _pick,
-    _standard_error,
     best_by_k,
     best_row,
     choose,
@@ -178,7 +175,9 @@ def test_a_resample_that_draws_every_fold_once_is_the_choice_itself(folds, n_ks,
     agreement = stability.set_index("n_components")["agreement"].reindex(ks).to_numpy()
     mean = hidden @ errors / hidden.sum()
     agreement = agreement if rule == "stable" else None
-    at = _pick(mean, partial(_standard_error, errors), ks, rule, agreement, within)
+    of_best = errors[:, mean.argmin()]
+    spread = of_best.std(ddof=1) / np.sqrt(len(errors)) if len(errors) > 1 else 0.0
+    at = _pick(mean, spread, ks, rule, agreement, within)
     assert (ks[at], betas[at]) == expected
 
 
@@ -227,3 +226,20 @@ def test_the_choice_in_words():
     choice = Choice(pd.DataFrame(rows, columns=["n_components", "beta", "share"]))
     assert str(choice) == "k = 8 in 74%, 7 in 21%, 9 in 5%"  # what rounds to nothing is left out
     assert choice.by_k().to_dict() == pytest.approx({8: 0.74, 7: 0.21, 9: 0.047, 3: 0.003})
+
+
+@pytest.mark.parametrize("rule", ["min", "one_se"])
+def test_folds_are_drawn_as_one_by_one(rule):
+    rng = np.random.default_rng(7)
+    found = results({(k, 0.1): 1 + 0.1 * rng.random(6) for k in (1, 2, 3)}, hidden=[3, 5, 1, 4, 9, 2])
+    wide = found.pivot_table(index="fold", columns="n_components", values="error").to_numpy()
+    hidden = found.groupby("fold")["weight"].first().to_numpy(float)
+    again, picks = np.random.default_rng(1), []
+    for _ in range(2000):
+        drawn = again.integers(0, 6, 6)
+        mean = np.average(wide[drawn], axis=0, weights=hidden[drawn])
+        best = mean.argmin()
+        close = mean[best] + (wide[drawn, best].std(ddof=1) / np.sqrt(6) if rule == "one_se" else 0)
+        picks.append(1 + int(np.flatnonzero(mean <= close)[0]))
+    shares = resampled_choice(found, rule, rng=np.random.default_rng(1)).by_k()
+    assert shares.to_dict() == {k: picks.count(k) / 2000 for k in (1, 2, 3) if k in picks}

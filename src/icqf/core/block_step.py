@@ -159,16 +159,20 @@ class Sums(Adding):
     @property
     def curvature(self) -> Array:
         """How much a loading of each row weighs in the sums (K,)."""
-        diagonal = np.diag(self.S)
-        if diagonal.any() or self.active is None:
+        diagonal = self.S.diagonal()
+        if self.active is None or diagonal.any():
             return diagonal
         return np.diag(unpack(self.active.mean(axis=1), len(diagonal)))
 
 
 def extrapolated(W: Array, previous: Array, momentum: float, top: float | None, still: Array) -> Array:
     """W + momentum (W − previous) inside the box; the participants `still` stay where they are."""
-    y = into_box(W + np.asarray(momentum, W.dtype) * (W - previous), top)
-    y[:, still] = W[:, still]
+    y = W - previous
+    y *= momentum
+    y += W
+    into_box(y, top)
+    if len(still):
+        y[:, still] = W[:, still]
     return y
 
 
@@ -198,7 +202,8 @@ def block_step(
         target = loadings.gram @ y
         target += (D @ loadings.columns).T
         _sweep(after[:k], target, loadings, terms)
-    after[:k, pressing] = y[:, pressing]
+    if len(pressing):
+        after[:k, pressing] = y[:, pressing]
     weighted = _weighted(after, block.weights)
     if len(pressing):
         weighted = weighted.copy()

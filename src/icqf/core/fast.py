@@ -24,6 +24,7 @@ from icqf.core.pace import (
     MOMENTUM_CAP,
     balance,
     next_momentum,
+    of_numbers,
     share_with_intercept,
     turns_back,
 )
@@ -31,6 +32,7 @@ from icqf.core.problem import Array, Problem, Terms
 from icqf.core.result import Factors, Move, Trace
 from icqf.core.rows import Held, InTurn, Pass, Rescale, Rows
 
+_next_momentum = of_numbers(next_momentum)
 PRESS_BELOW = 0.03  # the bounds on reconstructed answers wait until the loadings move less than this
 
 
@@ -147,9 +149,9 @@ class FastIteration:
         return Q
 
     def _set_momentum(self, y: Array, Q: Array, curvature: Array, objective: float) -> None:
-        rose, turned = objective > self._objective, turns_back(curvature, y, Q, self.Q)
+        rose, turned = objective > self._objective, bool(turns_back(curvature, y, Q, self.Q))
         self._objective = objective
-        self._momentum, self._t, self._cap = map(float, next_momentum(rose, turned, self._t, self._cap))
+        self._momentum, self._t, self._cap = _next_momentum(rose, turned, self._t, self._cap)
 
     def _balance(self, sums: Sums) -> None:
         s = balance(self.problem, sums.mass, sums.peak, self.Q[: self.k])

@@ -254,15 +254,15 @@ class Problem:
         return self.penalty if self.loading_penalty is None else self.loading_penalty
 
     def units(self, peaks: Array, Q: Array) -> tuple[Array, Array]:
-        """What a step of a score (k,) and of a loading (K, m) is measured by.
+        """What a step of a score (k,) and of a loading, (m,) or (K, 1), is measured by.
 
         The bound of the scores and the width of the item's range; without bounds, where the scale of a
         factor is free, its highest score (`peaks`) and its highest loading.
         """
         scores = np.maximum(peaks, 1e-12) if self.bounds.score is None else np.ones(len(peaks))
         if self.bounds.loading is not None:
-            return scores, np.broadcast_to(self.span, Q.shape)
-        return scores, np.broadcast_to(np.maximum(Q.max(axis=1, keepdims=True), 1e-12), Q.shape)
+            return scores, self.span
+        return scores, np.maximum(Q.max(axis=1, keepdims=True), 1e-12)
 
     @property
     def terms(self) -> Terms:

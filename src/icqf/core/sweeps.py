@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 from array_api_compat import array_namespace
 
 TINY = 1e-12
@@ -36,6 +37,8 @@ def cd_sweeps(x: Any, G: Any, P: Any, hi: Any, *, sweeps: int, xp: Any = None) -
     """
     xp = xp or array_namespace(x, G, P)
     zero, top = _limits(x, hi, xp)
+    if isinstance(x, np.ndarray) and x.ndim == 2:
+        return _cd_sweeps_here(x, G, P, zero, top, sweeps)
     eye = _eye(G, xp)
     diagonal = _diagonal(G, xp)[..., None]
     diagonal = xp.where(diagonal > TINY, diagonal, xp.ones_like(diagonal))
@@ -45,6 +48,23 @@ def cd_sweeps(x: Any, G: Any, P: Any, hi: Any, *, sweeps: int, xp: Any = None) -
     for _ in range(sweeps):
         for r, (G_r, P_r) in enumerate(rows):
             x[..., r, :] = xp.minimum(xp.maximum(P_r - (G_r @ x)[..., 0, :], zero), top)
+    return x
+
+
+def _cd_sweeps_here(x: Any, G: Any, P: Any, zero: Any, top: Any, sweeps: int) -> Any:
+    """The same for one problem in NumPy: rows are short, and new arrays would take longer than arithmetic."""
+    diagonal = G.diagonal()[:, None]
+    diagonal = np.where(diagonal > TINY, diagonal, 1).astype(x.dtype, copy=False)
+    G, P = (G / diagonal).astype(x.dtype, copy=False), P / diagonal
+    G.flat[:: len(G) + 1] = 0
+    best = np.empty(x.shape[1], dtype=x.dtype)
+    rows = list(zip(G, P, x, strict=True))
+    for _ in range(sweeps):
+        for G_r, P_r, x_r in rows:
+            G_r.dot(x, out=best)
+            np.subtract(P_r, best, out=best)
+            np.maximum(best, zero, out=best)
+            np.minimum(best, top, out=x_r)
     return x
 
 

@@ -74,20 +74,38 @@ class HeldOut:
     @property
     def weight(self) -> float:
         """Σ ω_i over the hidden answers."""
-        rows, weights = self._cells[0], self._problem.weights
-        return float(len(rows)) if weights is None else float(weights[rows].sum())
+        each, _ = self._weights
+        return float(len(self._cells[0])) if each is None else float(each.sum())
 
     def error(self, factors: Factors) -> HiddenError:
         """Of predictions [W, C]Q, clipped to the range."""
         A, Q = self.visible.with_confounds(factors.scores), factors.loadings
+        predicted = np.empty(len(self._cells[0]), dtype=A.dtype)
+        for first, part, within in self._places:
+            predicted[part] = (A[:, first : first + _ROWS].T @ Q).take(within)
+        return self._error(np.minimum(predicted, self._top, out=predicted), A.dtype)
+
+    @cached_property
+    def _places(self) -> list[tuple[int, slice, Array]]:
+        """Of some participants at a time: the first, their hidden answers, and where those are in a table."""
         rows, items, _ = self._cells
-        predicted = np.empty(len(rows), dtype=A.dtype)
+        places = []
         for first in range(0, self.visible.n, _ROWS):
             part = slice(*np.searchsorted(rows, (first, first + _ROWS)))
-            R = A[:, first : first + _ROWS].T @ Q
-            predicted[part] = R[rows[part] - first, items[part]]
-        top = self.visible.span.astype(A.dtype)[items]
-        return self._error(np.minimum(predicted, top), A.dtype)
+            places.append((first, part, (rows[part] - first) * self.visible.m + items[part]))
+        return places
+
+    @cached_property
+    def _top(self) -> Array:
+        """The highest answer to the item of each hidden answer."""
+        return self.visible.span.astype(self.visible.dtype)[self._cells[1]]
+
+    @cached_property
+    def _weights(self) -> tuple[Array | None, Array]:
+        """ω of each hidden answer, None where all are one, and the sum of an item's (m,)."""
+        rows, items, _ = self._cells
+        each = None if self._problem.weights is None else self._problem.weights[rows]
+        return each, np.bincount(items, weights=each, minlength=self.visible.m)
 
     def judge(self) -> Judge:
         """What an engine needs to know to work out errors itself."""
@@ -106,21 +124,16 @@ class HeldOut:
         return self._error(item_means(self.visible)[self._cells[1]], np.float64)
 
     def _error(self, predicted: Array, dtype: Any) -> HiddenError:
-        rows, items, answers = self._cells
+        _, items, answers = self._cells
         if self._units is not None:
             predicted = predicted * self._units.astype(dtype)[items]
         if self._low is not None:
             predicted = predicted + self._low.astype(dtype)[items]
-        squares, weights = (answers - predicted) ** 2, self._problem.weights
-        if weights is not None:
-            weights = weights[rows]
-            squares = squares * weights
-        m = self.visible.m
-        return HiddenError(
-            np.bincount(items, weights=squares, minlength=m),
-            np.bincount(items, weights=weights, minlength=m),
-            len(items),
-        )
+        each, weights = self._weights
+        squares = (answers - predicted) ** 2
+        if each is not None:
+            squares = squares * each
+        return HiddenError(np.bincount(items, weights=squares, minlength=self.visible.m), weights, len(items))
 
 
 def _in_visible_range(problem: Problem, given: Array) -> tuple[Problem, float]:

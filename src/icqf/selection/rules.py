@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -33,7 +32,7 @@ class SelectionRule:
 
 
 def _lowest(errors: np.ndarray, ks: np.ndarray, close: float, merit: np.ndarray | None) -> int:
-    return int(ks[np.argmin(errors)])
+    return int(ks[errors.argmin()])
 
 
 def _fewest(errors: np.ndarray, ks: np.ndarray, close: float, merit: np.ndarray | None) -> int:
@@ -127,7 +126,8 @@ def choose(
     """
     ks, spread = table["n_components"].to_numpy(), table["standard_error"].to_numpy()
     merit = _merit(rule, ks, stability, replicable)
-    at = _pick(table["error"].to_numpy(), lambda best: spread[best], ks, rule, merit, within)
+    errors = table["error"].to_numpy()
+    at = _pick(errors, spread[errors.argmin()], ks, rule, merit, within)
     return int(ks[at]), float(table["beta"].iloc[at])
 
 
@@ -190,22 +190,19 @@ def resampled_choice(
     ks = wide.columns.get_level_values("n_components").to_numpy()
     betas = wide.columns.get_level_values("beta").to_numpy()
     merit = _merit(rule, ks, stability, replicable)
-    picks = np.empty(_RESAMPLES, dtype=np.intp)
-    for at in range(_RESAMPLES):
-        drawn = rng.integers(0, len(errors), len(errors))
-        weights = hidden[drawn]
-        mean = weights @ errors[drawn] / weights.sum()
-        spread = partial(_standard_error, errors[drawn])
-        picks[at] = _pick(mean, spread, ks, rule, merit, within)
+    drawn = rng.integers(0, len(errors), (_RESAMPLES, len(errors)))
+    counts = np.zeros(drawn.shape)
+    np.add.at(counts, (np.arange(_RESAMPLES)[:, None], drawn), hidden[drawn])
+    means = counts @ errors / counts.sum(axis=1, keepdims=True)
+    of_best = errors[drawn, means.argmin(axis=1)[:, None]]
+    spreads = of_best.std(axis=1, ddof=1) / np.sqrt(len(errors)) if len(errors) > 1 else np.zeros(_RESAMPLES)
+    picks = [
+        _pick(mean, spread, ks, rule, merit, within) for mean, spread in zip(means, spreads, strict=True)
+    ]
     share = np.bincount(picks, minlength=len(ks)) / _RESAMPLES
     shares = pd.DataFrame({"n_components": ks, "beta": betas, "share": share})
     shares = shares[shares["share"] > 0].sort_values("share", ascending=False, kind="stable")
     return Choice(shares.reset_index(drop=True))
-
-
-def _standard_error(errors: np.ndarray, at: int) -> float:
-    """Of a candidate's mean over folds, `errors` being (folds, candidates)."""
-    return float(errors[:, at].std(ddof=1) / np.sqrt(len(errors))) if len(errors) > 1 else 0.0
 
 
 def _merit(
@@ -224,14 +221,14 @@ def _merit(
 
 def _pick(
     errors: np.ndarray,
-    standard_error: Callable[[int], float],
+    spread: float,
     ks: np.ndarray,
     rule: Rule,
     merit: np.ndarray | None,
     within: float | None,
 ) -> int:
-    """The candidate a rule picks, from the errors of all (ks sorted); see `choose`."""
-    best = int(np.argmin(errors))
-    close = errors[best] * (1 + within) if within is not None else errors[best] + standard_error(best)
-    same_k = np.flatnonzero(ks == RULES[rule].number(errors, ks, close, merit))
-    return int(same_k[np.argmin(errors[same_k])])
+    """The candidate a rule picks, from the errors of all (ks sorted); `spread` is that of the lowest."""
+    lowest = errors.min()
+    close = lowest * (1 + within) if within is not None else lowest + spread
+    same_k = (ks == RULES[rule].number(errors, ks, close, merit)).nonzero()[0]
+    return int(same_k[errors[same_k].argmin()])
