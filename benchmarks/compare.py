@@ -2,8 +2,9 @@
 
 OLD and NEW are folders (checkouts) or git revisions. For each case both versions are loaded, each in a
 process of its own on one thread, and take turns, so that both meet the same machine. Processor time is
-counted, as a busy machine changes it least, and the shortest of each counts. The cases use only public names that old and new versions have in common. Exits with 1 when NEW
-takes more than 1.05 times as long in any case.
+counted, as a busy machine changes it least, and the shortest of each counts. The cases use only public names
+that old and new versions have in common. Exits with 1 when NEW takes more than 1.05 times as long in any
+case.
 """
 
 from __future__ import annotations
