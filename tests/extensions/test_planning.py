@@ -12,7 +12,7 @@ from icqf.datasets import load_demo, make_cohort, make_synthetic
 from icqf.extensions import plan
 from icqf.extensions.planning import SamplePlan, needed_for
 from icqf.extensions.simulation import drawer_of, drawn_from, score_covariance
-from icqf.models.statement import state_others
+from icqf.models.statement import NewAnswers, state
 
 QUICK = {"sizes": (40, 120), "n_repeats": 6}
 
@@ -102,7 +102,7 @@ def test_the_covariance_of_scores_is_worked_out_from_the_model_alone():
 @pytest.mark.parametrize("kind", ["model", "pilot"])
 def test_simulated_answers_look_like_the_real_ones(model, demo, kind):
     rng = np.random.default_rng(0)
-    real, _ = state_others(model, demo, None)
+    real = state(model, NewAnswers(model, demo, None)).problem
     if kind == "model":
         made = drawer_of(model)(rng, 3000)
     else:

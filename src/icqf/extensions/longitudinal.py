@@ -24,18 +24,17 @@ from icqf.data.confounds import ConfoundEncoder
 from icqf.data.disclosure import SMALLEST_CATEGORY
 from icqf.data.parameters import check_parameter, check_parameters, parameter_error
 from icqf.data.questionnaire import StoredCodebook
-from icqf.data.validate import check_ranges, warn_of_empty_rows
-from icqf.data.visits import AgeBins, VisitTable
+from icqf.data.visits import AgeBins
 from icqf.engines.base import Callback
-from icqf.errors import InputError, counted, did_you_mean, listed
+from icqf.errors import InputError, listed
 from icqf.extensions.age_change import AgeChanges, age_changes, course_table, interval_table
 from icqf.extensions.smoothness import smoothed
-from icqf.extensions.visits import Visits, VisitStatement, arrange, column_names, visits_observed
+from icqf.extensions.visits import NewVisits, Visits, VisitStatement, column_names
 from icqf.io.modelfile import StoredModel, damage_refused, read_model, write_model
 from icqf.jobs.parallel import Progress, run_all
 from icqf.models.icqf import ICQF, warned_if_empty
 from icqf.models.persistence import described, rebuild, refuse_other_words
-from icqf.models.statement import Learned, problem_of, state
+from icqf.models.statement import state
 from icqf.resampling import tolerances
 from icqf.resampling.folds import folds_of
 from icqf.selection.rules import choose, error_table
@@ -415,31 +414,12 @@ smallest_category, random_state, callback
         ['factor1']
         """
         check_is_fitted(self, "model_")
-        table = VisitTable.of(X, participant=self.participant, age=self.age, confounds=self.confounds)
-        absent = [item for item in self.items_ if item not in table.answers.columns]
-        if absent:
-            raise InputError(
-                f"The table lacks {counted(len(absent), 'item')} of the model ({listed(absent)})."
-                f"{did_you_mean(absent[0], map(str, table.answers.columns))}",
-                code="missing-items",
-                remedy="Give every item a column; leave it empty where it was not asked.",
-            )
-        table = replace(table, answers=table.answers[self.items_])
-        arranged = arrange(self, table, self.bins_, within_bin=self.within_bin)
-        ranges, answered = self.item_range_.to_numpy(), arranged.answered
-        check_ranges(arranged.answers, ranges, self.items_, arranged.names[arranged.participant])
-        if not answered.all():
-            warn_of_empty_rows(list(arranged.names), answered, consequence="their scores are NaN")
-        encoder, inner = self.model_.confound_encoder_, self.model_
-        design = encoder.transform(table.confounds_of(arranged.first), n_rows=len(arranged.names))
-        scores = np.full((len(arranged.names), len(inner.components_)), np.nan)
-        if answered.any():
-            learned = Learned(ranges, encoder, inner.dtype_)
-            visits = visits_observed(arranged, learned, design, None, len(self.bins_))
-            problem = problem_of(inner, visits, inner.item_range_.to_numpy(), encoder)
-            problem = problem if (inner.item_scale_ == 1).all() else problem.scaled(inner.item_scale_)
-            scores[answered] = inner.solve_scores(problem).T
-        return pd.DataFrame(scores, index=arranged.names, columns=self.get_feature_names_out())
+        inner, visits = self.model_, NewVisits(self, X)
+        stated = state(inner, visits)
+        scores = np.full((len(stated.kept), len(inner.components_)), np.nan)
+        if stated.kept.any():
+            scores[stated.kept] = inner.solve_scores(stated.problem).T
+        return pd.DataFrame(scores, index=visits.arranged.names, columns=self.get_feature_names_out())
 
     def courses(self, X: Any = None, *, n_resamples: int = 100, n_jobs: int | None = None) -> pd.DataFrame:
         """Each loading's course over age, one row per item, factor and bin.

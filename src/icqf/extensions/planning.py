@@ -20,7 +20,7 @@ from icqf.extensions.simulation import drawer_of, drawn_from
 from icqf.jobs.parallel import Progress, run_all
 from icqf.models.base import FittedModel
 from icqf.models.stability import best_fits
-from icqf.models.statement import state_others
+from icqf.models.statement import NewAnswers, state
 from icqf.resampling.matching import aligned, correlations
 from icqf.resampling.replication import FOUND
 
@@ -185,7 +185,7 @@ def plan(
     wanted = _sizes(sizes, len(model.components_))
     pilot = None
     if X is not None:
-        problem, _ = state_others(model, X, confounds)
+        problem = state(model, NewAnswers(model, X, confounds)).problem
         pilot = (problem, model.solve_scores(problem))
     seed = int(check_random_state(random_state).randint(2**31 - 1))
     jobs = {

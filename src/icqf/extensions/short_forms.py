@@ -25,7 +25,7 @@ from icqf.extensions.simulation import drawn_from, like_others
 from icqf.jobs.parallel import Progress
 from icqf.models.base import FittedModel
 from icqf.models.icqf import ICQF
-from icqf.models.statement import state_others
+from icqf.models.statement import NewAnswers, state
 from icqf.resampling.assignment import deal_evenly, deal_groups, strata_of
 
 Array = NDArray[Any]
@@ -283,7 +283,8 @@ class ModelRecovery:
     @classmethod
     def of(cls, model: FittedModel, X: Any, *, confounds: Any = None) -> ModelRecovery:
         """Of the participants of a table."""
-        problem, answered = state_others(model, X, confounds)
+        stated = state(model, NewAnswers(model, X, confounds))
+        problem, answered = stated.problem, stated.kept
         if not answered.any():
             raise InputError(
                 "Nobody answered any of the model's items, so no form of them can be tried.",
@@ -605,7 +606,7 @@ class MetaRecovery:
         }
         joined = np.concatenate([part.wanted for part in parts.values()]).T
         table = pd.DataFrame(joined, columns=list(self.model.meta_.item_range_.index))
-        problem, _ = state_others(self.model.meta_, table, chosen)
+        problem = state(self.model.meta_, NewAnswers(self.model.meta_, table, chosen)).problem
         return SimulatedBatteryRecovery(
             self.model, parts, problem, self.model.meta_.solve_scores(problem), tuple(self.places)
         )
@@ -616,7 +617,7 @@ class MetaRecovery:
         model = self.model.instruments_[name]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            real, _ = state_others(model, self.battery.instruments[name], None)
+            real = state(model, NewAnswers(model, self.battery.instruments[name], None)).problem
         own = real.unscaled()
         known = model.solve_scores(real).T @ model.components_ + own.design.T @ model.confound_components_
         design = model.confound_encoder_.transform(confounds, n_rows=len(scores))

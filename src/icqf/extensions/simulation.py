@@ -13,7 +13,7 @@ from scipy import stats
 
 from icqf.core.problem import Observations, Problem
 from icqf.models.base import FittedModel
-from icqf.models.statement import state_others
+from icqf.models.statement import NewAnswers, state
 
 Array = NDArray[Any]
 _LEAST_REACH = 5  # participants on either side whose answers may be taken
@@ -89,7 +89,7 @@ def drawer_of(model: FittedModel) -> Callable[[np.random.Generator, int], Proble
         answers[rng.random(answers.shape) < gaps] = np.nan
         table = pd.DataFrame(answers, columns=[str(name) for name in model.item_range_.index])
         named = hasattr(model, "feature_names_in_")
-        return state_others(model, table if named else answers, confounds)[0]
+        return state(model, NewAnswers(model, table if named else answers, confounds)).problem
 
     return draw
 

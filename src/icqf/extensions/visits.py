@@ -25,14 +25,14 @@ from icqf.data.visits import (
     age_bins,
     numbers_of,
 )
-from icqf.errors import Advice, InputError, InputWarning, counted, listed
+from icqf.errors import Advice, InputError, InputWarning, counted, did_you_mean, listed
 from icqf.extensions.smoothness import smoothed
 from icqf.models.statement import CellCounts, Learned, Source, StatedProblem
 from icqf.screening.ranges import number
 
 if TYPE_CHECKING:
     from icqf.extensions.longitudinal import LongitudinalICQF
-    from icqf.models.icqf import ICQF
+    from icqf.models.base import FittedModel
 
 
 _BLOCK_ROWS = 2048
@@ -279,20 +279,17 @@ class Visits(Source):
         table = VisitTable.of(X, participant=model.participant, age=model.age, confounds=model.confounds)
         self._model, self._table = model, table
 
-    def look(self, model: ICQF) -> tuple[Any, Array, Any]:
+    def look(self, model: FittedModel) -> tuple[Any, Array, Any]:
         own, table = self._model, self._table
         again = len(set(table.participant)) < len(table.participant)
-        self.bins = age_bins(
+        bins = age_bins(
             table.age,
             own.bins,
             binning=own.binning,
             participant=table.participant if again else None,  # if nobody came twice, that is said first
             fewest=max(FEWEST_IN_BIN, int(own.smallest_category)),
         )
-        self.repeats = len(self.bins)
-        self.arranged = arranged = arrange(own, table, self.bins, within_bin=own.within_bin)
-        self.items, self.rows, self.size = arranged.items, list(arranged.names), arranged.answers.size
-        self.confounds = table.confounds_of(arranged.first)
+        arranged = self._arrange(table, bins)
         _refuse_unlinked(arranged, self.bins)
         if len(self.items) < FEWEST_ITEMS:
             raise InputError(
@@ -304,18 +301,36 @@ class Visits(Source):
         self.given = arranged.answers if declared is None else None
         return declared, arranged.answers, None
 
+    def _arrange(self, table: VisitTable, bins: AgeBins) -> Arranged:
+        self.bins, self.repeats = bins, len(bins)
+        self.arranged = arranged = arrange(self._model, table, bins, within_bin=self._model.within_bin)
+        self.items, self.rows, self.size = arranged.items, list(arranged.names), arranged.answers.size
+        self.confounds = table.confounds_of(arranged.first)
+        return arranged
+
     def check(self, ranges: Array) -> Array:
         arranged = self.arranged
         check_ranges(arranged.answers, ranges, self.items, arranged.names[arranged.participant])
-        if arranged.combined:
+        if arranged.combined and self.learned is None:
             _warn_of_combined(arranged, self._model.within_bin)
         return arranged.answered
 
     def observe(self, learned: Learned, design: Array, weights: Array | None, kept: Array) -> None:
-        if self._model.weigh_nonresponse:
-            weights = _made_up(self.arranged)
-        self.given = None if self.given is None else self.given[self.arranged.filled]
-        self.observations = visits_observed(self.arranged, learned, design, weights, len(self.bins))
+        arranged = self.arranged
+        if self._model.weigh_nonresponse and self.learned is None:
+            weights = _nonresponse_weights(arranged)
+        filled, answered = arranged.filled, arranged.answered
+        self.given = None if self.given is None else self.given[filled]
+        place = np.cumsum(answered) - 1
+        self.observations = VisitObservations(
+            working_matrix(arranged.answers, learned.ranges, learned.dtype)[filled],
+            np.ascontiguousarray(design[answered].T),
+            None if weights is None else weights[answered],
+            dtype=learned.dtype,
+            participant=place[arranged.participant[filled]],
+            bin=arranged.bin[filled],
+            bins=len(self.bins),
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -359,21 +374,28 @@ class Visits(Source):
         return VisitStatement(stated, self.bins, tuple(self.items), arranged.names, gaps, codebook)
 
 
-def visits_observed(
-    arranged: Arranged, learned: Learned, design: Array, weights: Array | None, n_bins: int
-) -> VisitObservations:
-    """The visits with answers, of the participants who have any."""
-    filled, answered = arranged.filled, arranged.answered
-    place = np.cumsum(answered) - 1
-    return VisitObservations(
-        working_matrix(arranged.answers, learned.ranges, learned.dtype)[filled],
-        np.ascontiguousarray(design[answered].T),
-        None if weights is None else weights[answered],
-        dtype=learned.dtype,
-        participant=place[arranged.participant[filled]],
-        bin=arranged.bin[filled],
-        bins=n_bins,
-    )
+class NewVisits(Visits):
+    """Visits that a fitted model scores: bins, items, ranges and confounds are those of the model."""
+
+    def __init__(self, model: LongitudinalICQF, X: Any) -> None:
+        super().__init__(model, X)
+        inner = model.model_
+        self.learned = Learned(
+            model.item_range_.to_numpy(), inner.confound_encoder_, inner.dtype_, inner.item_scale_
+        )
+
+    def look(self, model: FittedModel) -> tuple[Any, Array, Any]:
+        items, columns = self._model.items_, self._table.answers.columns
+        absent = [item for item in items if item not in columns]
+        if absent:
+            raise InputError(
+                f"The table lacks {counted(len(absent), 'item')} of the model ({listed(absent)})."
+                f"{did_you_mean(absent[0], map(str, columns))}",
+                code="missing-items",
+                remedy="Give every item a column; leave it empty where it was not asked.",
+            )
+        table = replace(self._table, answers=self._table.answers[items])
+        return None, self._arrange(table, self._model.bins_).answers, None
 
 
 def _refuse_unlinked(arranged: Arranged, bins: AgeBins) -> None:
@@ -409,7 +431,7 @@ def _warn_of_combined(arranged: Arranged, within_bin: str) -> None:
     )
 
 
-def _made_up(arranged: Arranged) -> Array:
+def _nonresponse_weights(arranged: Arranged) -> Array:
     """Weights (n,): what each participant was asked over what they answered, at the visits that took place.
 
     Whoever leaves questions open at a visit then counts as much as who answers them all; a visit that did not

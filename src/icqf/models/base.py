@@ -23,7 +23,7 @@ from icqf.data.tables import AnswersInParts, as_pandas, is_dask_array, like, ref
 from icqf.data.validate import weights_of
 from icqf.errors import InputError
 from icqf.models.names import checked_names
-from icqf.models.statement import state_others
+from icqf.models.statement import NewAnswers, state
 from icqf.models.summary import FitStatistics, Summary
 
 if TYPE_CHECKING:
@@ -36,7 +36,12 @@ class FittedModel(TransformerMixin, BaseEstimator):
     """The side of `ICQF` that is used after `fit`; see there for settings and attributes."""
 
     beta: float
+    item_range: Any
     item_weight: Any
+    confound_ranges: Mapping[str, tuple[float, float]] | None
+    missing_confounds: Literal["error", "mean"]
+    smallest_category: int
+    dtype: Any
     penalty: Literal["l1", "l2", "l21"]
     intercept: bool
     score_max: float | None
@@ -94,10 +99,10 @@ class FittedModel(TransformerMixin, BaseEstimator):
         source, confounds = in_parts(X, confounds)
         if source is not None:
             return self._transform_in_parts(source, confounds)
-        problem, filled = state_others(self, X, confounds)
-        scores = np.full((len(filled), len(self.components_)), np.nan)
-        if filled.any():
-            scores[filled] = self.solve_scores(problem).T
+        stated = state(self, NewAnswers(self, X, confounds))
+        scores = np.full((len(stated.kept), len(self.components_)), np.nan)
+        if stated.kept.any():
+            scores[stated.kept] = self.solve_scores(stated.problem).T
         return scores
 
     def _transform_in_parts(self, source: AnswersInParts, confounds: Any) -> Array:
@@ -175,7 +180,8 @@ class FittedModel(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         refuse_other_rows(X, sample_weight=sample_weight)
-        problem, filled = state_others(self, X, confounds)
+        stated = state(self, NewAnswers(self, X, confounds))
+        problem, filled = stated.problem, stated.kept
         if not filled.any():
             raise InputError("Nobody in this table answered anything, so there is nothing to score.")
         weights = None if sample_weight is None else weights_of(sample_weight, filled)

@@ -53,7 +53,6 @@ from icqf.models.statement import (
 if TYPE_CHECKING:
     from icqf.engines.dask import Dask
     from icqf.models.base import FittedModel
-    from icqf.models.icqf import ICQF
 
 
 _SUFFIX = ".answers"
@@ -168,7 +167,7 @@ class InParts(Source):
         self._sources: list[str] = []
         self._weights: list[Array] = []
 
-    def look(self, model: ICQF) -> tuple[Any, Array, Any]:
+    def look(self, model: FittedModel) -> tuple[Any, Array, Any]:
         self._model = model
         first = next(self._source.parts()).answers
         if isinstance(first, Questionnaire):
@@ -431,7 +430,7 @@ class OnCluster(Source):
         self.rows = range(self._spans[-1].stop)
         self.size = len(self.rows) * m
 
-    def look(self, model: ICQF) -> tuple[Any, Array, Any]:
+    def look(self, model: FittedModel) -> tuple[Any, Array, Any]:
         import dask
 
         looks = [dask.delayed(looked_at)(part) for part in self._parts]

@@ -46,7 +46,6 @@ from icqf.data.validate import (
 
 if TYPE_CHECKING:
     from icqf.models.base import FittedModel
-    from icqf.models.icqf import ICQF
 
 Array = NDArray[Any]
 SMALL_TABLE = 5000  # answers; up to here double precision costs no time
@@ -75,11 +74,12 @@ class StatedProblem:
 
 @dataclass(frozen=True)
 class Learned:
-    """What makes observations of answers: the items' ranges (m, 2), the encoder of confounds, the dtype."""
+    """What a fit learns about a table before it solves anything, and what scoring others takes from it."""
 
-    ranges: Array
+    ranges: Array  # (m, 2)
     encoder: ConfoundEncoder
     dtype: np.dtype[Any]
+    scale: Array | None = None  # of the columns; None while it is still to be found
 
 
 @dataclass(frozen=True)
@@ -109,9 +109,10 @@ class Source(ABC):
     sample_weight: Any = None
     codebook: StoredCodebook = StoredCodebook()
     given: Array | None = None  # their answers in their own units, where ranges are not declared
+    learned: Learned | None = None  # by an earlier fit, whose model scores these answers
 
     @abstractmethod
-    def look(self, model: ICQF) -> tuple[Any, Array, Any]:
+    def look(self, model: FittedModel) -> tuple[Any, Array, Any]:
         """Learn the items' names; the declared ranges, answers that ranges are found in, and their rows."""
 
     @abstractmethod
@@ -155,37 +156,41 @@ class Source(ABC):
         return self.observations
 
 
-def state(model: ICQF, source: Source) -> StatedProblem:
-    """The problem that the settings of `model` make of these answers; see `ICQF.state`."""
+def state(model: FittedModel, source: Source) -> StatedProblem:
+    """The problem that the settings of `model` make of these answers; see `ICQF.state`.
+
+    A source that brings what an earlier fit learned is stated with that: so others are scored.
+    """
     declared, answers, labels = source.look(model)
-    ranges = item_ranges(declared, source.items, answers, labels)
+    known = source.learned
+    ranges = item_ranges(declared, source.items, answers, labels) if known is None else known.ranges
     answered = source.check(ranges)
     weights = weights_of(source.sample_weight, answered[:, None])
     kept = answered if weights is None else answered & (weights > 0)
-    encoder = ConfoundEncoder(
-        ranges=model.confound_ranges,
-        intercept=model.intercept,
-        missing=model.missing_confounds,
-        smallest_category=model.smallest_category,
-    ).fit(source.confounds, weights=answered if weights is None else answered * weights)
+    learned = known or _learned(model, source, ranges, answered if weights is None else answered * weights)
+    encoder = learned.encoder
     design = encoder.transform(source.confounds, n_rows=len(answered))
     if not answered.all():
-        warn_of_empty_rows(source.rows, answered, consequence="kept out of the fit")
-    dtype = np.dtype("float64" if source.size <= SMALL_TABLE else "float32")
-    if model.dtype != "auto":
-        dtype = np.dtype(model.dtype)
-    source.observe(Learned(ranges, encoder, dtype), design, weights, kept)
-    check_items(source.found, source.items)
-    emptied = _without_few_answers(source, encoder, n=int(kept.sum()), weighted=weights is not None)
-    if emptied is not None:
-        kept = kept.copy()
-        kept[np.flatnonzero(kept)[emptied]] = False
+        consequence = "kept out of the fit" if known is None else "their scores are NaN"
+        warn_of_empty_rows(source.rows, answered, consequence=consequence)
+    source.observe(learned, design, weights, kept)
     ranges = np.tile(ranges, (source.repeats, 1))
-    item_weight = item_weights(model.item_weight, source.items)
-    if isinstance(item_weight, np.ndarray):
-        item_weight = np.tile(item_weight, source.repeats)
+    if known is None:
+        check_items(source.found, source.items)
+        emptied = _without_few_answers(source, encoder, n=int(kept.sum()), weighted=weights is not None)
+        if emptied is not None:
+            kept = kept.copy()
+            kept[np.flatnonzero(kept)[emptied]] = False
+    problem = problem_of(model, source.observed(), ranges, encoder)
+    if learned.scale is None:
+        item_weight = item_weights(model.item_weight, source.items)
+        if isinstance(item_weight, np.ndarray):
+            item_weight = np.tile(item_weight, source.repeats)
+        problem = weighed(problem, item_weight)
+    elif (learned.scale != 1).any():
+        problem = problem.scaled(learned.scale)
     return StatedProblem(
-        weighed(problem_of(model, source.observed(), ranges, encoder), item_weight),
+        problem,
         kept,
         answered,
         source.columns,
@@ -195,6 +200,18 @@ def state(model: ICQF, source: Source) -> StatedProblem:
         source.given,
         source.codebook,
     )
+
+
+def _learned(model: FittedModel, source: Source, ranges: Array, weights: Array) -> Learned:
+    """What a fit learns from answers of these ranges, given by participants with these weights (n,)."""
+    encoder = ConfoundEncoder(
+        ranges=model.confound_ranges,
+        intercept=model.intercept,
+        missing=model.missing_confounds,
+        smallest_category=model.smallest_category,
+    ).fit(source.confounds, weights=weights)
+    dtype = np.dtype("float64" if source.size <= SMALL_TABLE else "float32")
+    return Learned(ranges, encoder, dtype if model.dtype == "auto" else np.dtype(model.dtype))
 
 
 def _without_few_answers(source: Source, encoder: ConfoundEncoder, *, n: int, weighted: bool) -> Array | None:
@@ -259,7 +276,7 @@ class Memory(Source):
             warn_of_repeated_ids(X)
         self._X, self.confounds, self.sample_weight, self._known = unpacked(X, confounds, sample_weight)
 
-    def look(self, model: ICQF) -> tuple[Any, Array, Any]:
+    def look(self, model: FittedModel) -> tuple[Any, Array, Any]:
         table = numeric_table(self._X)
         self._answers, self.items, self.named = named_answers(model, table)
         self.rows, self.size = row_names(table, len(self._answers)), self._answers.size
@@ -286,6 +303,22 @@ class Memory(Source):
         return emptied
 
 
+class NewAnswers(Memory):
+    """A table in memory that a fitted model scores: items, ranges and confounds are those of the model."""
+
+    def __init__(self, model: FittedModel, X: Any, confounds: Any) -> None:
+        self._X, self.confounds, _, self._known = unpacked(X, confounds)
+        self.learned = Learned(
+            model.item_range_.to_numpy(), model.confound_encoder_, model.dtype_, model.item_scale_
+        )
+
+    def look(self, model: FittedModel) -> tuple[Any, Array, Any]:
+        table = numeric_table(self._X)
+        self._answers, self.items = seen_items(model, table), list(model.item_range_.index)
+        self.rows, self.size = row_names(table, len(self._answers)), self._answers.size
+        return None, self._answers, self.rows
+
+
 def observations_of(
     answers: Array, learned: Learned, design: Array, weights: Array | None, kept: Array
 ) -> Observations:
@@ -295,27 +328,6 @@ def observations_of(
         work, design = work[kept], design[kept]
         weights = None if weights is None else weights[kept]
     return observed(work, design, weights, learned.dtype)
-
-
-def state_others(model: FittedModel, X: Any, confounds: Any) -> tuple[Problem, Array]:
-    """The problem of new participants for a fitted model, and which of them (n,) answered anything."""
-    X, confounds, _, known = unpacked(X, confounds)
-    table = numeric_table(X)
-    answers = seen_items(model, table)
-    rows, ranges = row_names(table, len(answers)), model.item_range_.to_numpy()
-    if known is None or not np.array_equal(known, ranges):
-        check_ranges(answers, ranges, list(model.item_range_.index), rows)
-    work = working_matrix(answers, ranges, model.dtype_)
-    refuse_other_rows(X, confounds=confounds)
-    design = model.confound_encoder_.transform(confounds, n_rows=len(answers))
-    answered = observed_rows(answers)
-    if not answered.all():
-        warn_of_empty_rows(rows, answered, consequence="their scores are NaN")
-        work, design = work[answered], design[answered]
-    observations = observed(work, design, None, model.dtype_)
-    problem = problem_of(model, observations, ranges, model.confound_encoder_)
-    scale = model.item_scale_
-    return problem if (scale == 1).all() else problem.scaled(scale), answered
 
 
 def observed(work: Array, design: Array, weights: Array | None, dtype: np.dtype[Any]) -> Observations:
