@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from python_multipart.exceptions import FormParserError
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
@@ -26,6 +26,7 @@ from icqf.app.process import status
 from icqf.app.runs import Run, Runs
 from icqf.data.settings import options_in
 from icqf.errors import InputError, Setting, sentence
+from icqf.report.templating import environment
 from icqf.workflow.options import StudyOptions
 
 STEPS = {"check": "Check", "fit": "Fit", "results": "Results", "score": "Score", "compare": "Compare"}
@@ -214,13 +215,7 @@ def _when(text: str) -> str:
 
 
 def _templates() -> Environment:
-    found = Environment(
-        loader=PackageLoader("icqf.app"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
+    found = environment("icqf.app")
     more: Mapping[str, Any] = {"size": _size, "when": _when, "status_words": STATUS.get}
     found.filters.update(more)
     return found

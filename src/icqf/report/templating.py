@@ -7,10 +7,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 
-def environment(**options: Any) -> Environment:
-    """Return what renders the package's templates: everything is escaped, and nothing may be undefined."""
+def environment(package: str = "icqf.report", **options: Any) -> Environment:
+    """Return what renders a package's templates: everything is escaped, and nothing may be undefined."""
     return Environment(
-        loader=PackageLoader("icqf.report"),
+        loader=PackageLoader(package),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
