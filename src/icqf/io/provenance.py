@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from icqf import __version__
-from icqf.io.readers.arrow_streams import files_in
+from icqf.io.readers.streams import files_in
 
 PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "joblib")
 

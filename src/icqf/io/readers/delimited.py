@@ -16,12 +16,12 @@ import numpy as np
 import pandas as pd
 
 from icqf.errors import InputError
-from icqf.io.readers.lines import is_even, records
 from icqf.io.readers.platforms import header_notes, with_wordings, without_further_headers
 from icqf.io.readers.tables import Table, check_header, recognised_id, refuse_second_header, without_unnamed
 
 DELIMITERS = ",;\t|"
 SAMPLE = 2**20  # bytes that show how a text is laid out
+_BYTES_AT_A_TIME = 2**22
 ALSO_MISSING = (".", "#NULL!")
 FOREIGN = {
     b"PK\x03\x04": "an Excel workbook (.xlsx)",
@@ -35,17 +35,6 @@ def read_delimited(path: Path, *, text: Iterable[str] = (), literal: bool = Fals
     """Read a delimited text file; columns in `text` and recognised id columns stay text.
 
     Only empty cells are missing in a `literal` reading; otherwise NA, NULL and the like are as well.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "answers.csv")
-    ...     _ = file.write_text("id;q1;q2\\n007;1;2\\n008;0;\\n")
-    ...     read_delimited(file).frame
-        id  q1   q2
-    0  007   1  2.0
-    1  008   0  NaN
     """
     data, encoding = _as_utf8(path.read_bytes(), path.name)
     sample = data[:SAMPLE].decode("utf-8", errors="ignore")
@@ -82,17 +71,9 @@ def read_delimited(path: Path, *, text: Iterable[str] = (), literal: bool = Fals
 
 @dataclass(frozen=True)
 class TextLayout:
-    """How a delimited text is cut into cells and how its cells are read, as its first rows show it.
+    """How a delimited text is cut into cells, and what `pandas.read_csv` is told, as its first rows show it.
 
-    Parameters
-    ----------
-    delimiter : str
-    header : tuple of str
-        The names in row 1, without blanks around them.
-    id : str or None
-        The column that by its name holds ids.
-    options : mapping
-        What `pandas.read_csv` is told.
+    The names in row 1 are without blanks around them; `id` is the column that by its name holds ids.
     """
 
     delimiter: str
@@ -135,13 +116,7 @@ def parse(data: bytes, options: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def find_delimiter(sample: str, source: str = "") -> str:
-    """Return the delimiter that cuts the first rows into the most columns of equal number.
-
-    Examples
-    --------
-    >>> find_delimiter("id;a,b;q1\\n1;2,5;0\\n")
-    ';'
-    """
+    """Return the delimiter that cuts the first rows into the most columns of equal number."""
     lines = _skip_blank(sample)[:60]
     if len(lines) > 1 and not sample.endswith("\n"):
         lines = lines[:-1]
@@ -272,3 +247,58 @@ def _parser_words(message: str) -> str:
         place = f" in row {int(row[1]) + 1}" if row else ""
         return f"a quotation mark{place} is opened and never closed."
     return f"the text cannot be read as a table ({message.strip().rstrip('.')})."
+
+
+def is_even(data: bytes, delimiter: str, width: int) -> bool:
+    """Whether every line is a record of `width` unquoted cells: true of most files, and quickly seen."""
+    if width < 2 or b'"' in data or b"\n" not in data or lone_returns(data):
+        return False
+    cells = np.frombuffer(data, dtype=np.uint8)
+    n_cuts = n_breaks = 0
+    for start in range(0, len(cells), _BYTES_AT_A_TIME):
+        part = cells[start : start + _BYTES_AT_A_TIME]
+        cuts, breaks = np.flatnonzero(part == ord(delimiter)), np.flatnonzero(part == ord("\n"))
+        before = n_cuts + np.searchsorted(cuts, breaks)
+        if not np.array_equal(before, (width - 1) * np.arange(n_breaks + 1, n_breaks + len(breaks) + 1)):
+            return False
+        n_cuts, n_breaks = n_cuts + len(cuts), n_breaks + len(breaks)
+    return n_cuts == (width - 1) * (n_breaks + (not data.endswith(b"\n")))
+
+
+def lone_returns(data: bytes) -> bool:
+    """Whether a carriage return stands without a line feed, as old programs end lines."""
+    return b"\r" in data and data.count(b"\r") != data.count(b"\r\n")
+
+
+def records(data: bytes, delimiter: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return for each record the line it starts in and its number of cells; blank lines are no records."""
+    cells = np.frombuffer(data, dtype=np.uint8)
+    if b"\n" not in data:
+        cells = np.where(cells == 13, np.uint8(10), cells)
+    breaks, cuts = cells == 10, cells == ord(delimiter)
+    all_breaks = np.flatnonzero(breaks)
+    if b'"' in data:
+        outside = np.bitwise_xor.accumulate((cells == 34).view(np.uint8)) == 0
+        breaks, cuts = breaks & outside, cuts & outside
+    ends = np.flatnonzero(breaks)
+    ends = np.append(ends, len(cells)) if not len(ends) or ends[-1] != len(cells) - 1 else ends
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    lengths = ends - starts
+    lengths -= (cells[np.maximum(ends - 1, 0)] == 13) & (lengths > 0)
+    widths = np.add.reduceat(cuts, starts, dtype=np.int64) + 1
+    lines = np.searchsorted(all_breaks, starts) + 1
+    filled = lengths > 0
+    for i in np.flatnonzero((widths == 1) & filled & (lengths < 200)):
+        filled[i] = bool(data[starts[i] : ends[i]].strip())
+    return lines[filled], widths[filled]
+
+
+def end_of_records(data: bytes) -> int:
+    """Where the last whole record of a text ends, which may be cut off after it; 0 if none does.
+
+    A line break between quotation marks is part of a cell.
+    """
+    end = data.rfind(b"\n") + 1
+    while end and data.count(b'"', 0, end) % 2:
+        end = data.rfind(b"\n", 0, data.rfind(b'"', 0, end)) + 1
+    return end

@@ -1,22 +1,28 @@
-"""Excel workbooks: one sheet is read, and failed formulas are counted."""
+"""Excel workbooks: one sheet is read, failed formulas are counted, and what would take all memory is refused.
+
+How far the sheets reach is found before room is made for every cell up to there.
+"""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from icqf.errors import InputError, counted, listed
-from icqf.io.readers.extents import refuse_far_cells
 from icqf.io.readers.platforms import further_headers, header_notes, question_texts, with_wordings
 from icqf.io.readers.tables import (
     Table,
     check_header,
     guarded,
+    largest_file,
     recognised_id,
     refuse_second_header,
     require_package,
@@ -24,6 +30,38 @@ from icqf.io.readers.tables import (
 )
 
 CODEBOOK = "codebook"
+Array = NDArray[Any]
+_AT_A_TIME = 2**20
+_LONGEST_TEXT = 2**18  # bytes; 32 767 characters, some of them written out as &#x2014;
+_MOST_TEXT = 2**26  # bytes of all cells, or
+_TEXT_OF_A_CELL = 32  # for each cell that is there, where that is more
+_MOST_TEXTS = 10**7
+_OVERLAP = 200  # what is cut off at the end of a piece is whole in the next
+_TAG = re.compile(rb"<(?:\w+:)?(?:row|c)\b([^<>]*)(?<!/)>")  # a cell without content takes no room
+_PLACE = re.compile(rb"""\br\s*=\s*["']([A-Za-z]{0,3})(\d{1,7})["']""")
+_MARKUP = re.compile(rb"<[^<>]*>?")
+_END_OF_TEXT = re.compile(rb"</(?:\w+:)?si\s*>")
+_IS_SHARED = re.compile(rb"""\bt\s*=\s*["']s["']""")
+_REFERENCE = re.compile(rb"<(?:\w+:)?c\b([^<>]*)>\s*<(?:\w+:)?v[^<>]*>\s*(\d{1,9})\s*<")
+_SMALL_PARTS = re.compile(r"(styles|workbook|\[Content_Types\])\.xml$|\.rels$", re.IGNORECASE)
+_ROOM = 20  # cells up to the last one, for each cell that is there
+_SMALL = 10**6
+_OTHERS = (".ods", ".xls", ".xlsb")
+_MEMORY = 2**29  # enough for some ten million cells
+_LOOK = """
+import sys
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]),) * 2)
+except (ImportError, ValueError, OSError):
+    pass
+from python_calamine import CalamineWorkbook
+book = CalamineWorkbook.from_path(sys.argv[1])
+for name in book.sheet_names:
+    sheet = book.get_sheet_by_name(name)
+    cells = sum(cell != "" for row in sheet.iter_rows() for cell in row) if sheet.height else 0
+    print(sheet.total_height, sheet.total_width, cells, flush=True)
+"""
 
 
 def read_excel(path: Path, *, codebook: bool = False) -> Table:
@@ -87,3 +125,128 @@ def _error_cells(path: Path) -> int:
                         whole, _, rest = (rest + part).rpartition(b">")
                         found += len(re.findall(rb"<c\s[^>]*\bt=[\"']e[\"']", whole + b">"))
     return found
+
+
+def refuse_far_cells(path: Path) -> None:
+    """Refuse a workbook with a cell far away from the others, or that unpacks to too much.
+
+    Such a cell holds a blank most of the time, and takes the memory of all cells up to it.
+    """
+    if zipfile.is_zipfile(path):
+        _refuse_by_tags(path)
+    if path.suffix.lower() in _OTHERS:
+        _refuse_by_reading(path)
+
+
+def _refuse_by_tags(path: Path) -> None:
+    """What a workbook of zipped text (.xlsx, .xlsm) says of its own cells; of others, only their sizes."""
+    left = largest_file()
+    with zipfile.ZipFile(path) as book:
+        shared = _shared_texts(book, path)
+        for entry in book.infolist():
+            sheet = "/worksheets/" in f"/{entry.filename}"
+            rows = columns = cells = text = stretch = size = 0
+            tail = b""
+            with book.open(entry) as stream:
+                while piece := stream.read(_AT_A_TIME):
+                    left, size = left - len(piece), size + len(piece)
+                    if left < 0 or (size > _MOST_TEXT and _SMALL_PARTS.search(entry.filename)):
+                        raise InputError(f"{path.name}: the workbook unpacks to more than is read here.")
+                    if sheet:
+                        for attributes in _TAG.findall(tail + piece):
+                            cells += 1
+                            for letters, digits in _PLACE.findall(attributes):
+                                rows, columns = max(rows, int(digits)), max(columns, _number(letters))
+                        text += _text_in(tail + piece, shared) + len(_MARKUP.sub(b"", piece))
+                        stretch = _refuse_stretch(path, piece, stretch)
+                        tail = piece[-_OVERLAP:]
+            _refuse(path, rows, columns, cells)
+            if text > max(_MOST_TEXT, _TEXT_OF_A_CELL * cells):
+                raise InputError(
+                    f"{path.name}: the cells of a sheet hold about {text // 10**6} million characters of "
+                    "text, more than is read here. Delete columns of long texts, or save the answers as .csv."
+                )
+
+
+def _shared_texts(book: zipfile.ZipFile, path: Path) -> Array:
+    """Bytes of each text that cells of the workbook refer to by its number."""
+    found, number = [np.zeros(0, dtype=np.int64)], 0
+    for entry in book.infolist():
+        if not entry.filename.lower().endswith("sharedstrings.xml"):
+            continue
+        rest, stretch = b"", 0
+        with book.open(entry) as stream:
+            while piece := stream.read(_AT_A_TIME):
+                stretch = _refuse_stretch(path, piece, stretch)
+                *texts, rest = _END_OF_TEXT.split(rest + piece)
+                found.append(np.array([len(_MARKUP.sub(b"", text)) for text in texts], dtype=np.int64))
+                number += len(texts)
+                if len(rest) > _LONGEST_TEXT or found[-1].max(initial=0) > _LONGEST_TEXT:
+                    raise _long_text(path)
+                if number > _MOST_TEXTS:
+                    raise InputError(f"{path.name}: the workbook unpacks to more than is read here.")
+    return np.concatenate(found)
+
+
+def _text_in(piece: bytes, shared: Array) -> int:
+    """Bytes of the shared texts that cells refer to; an unusual reference may be to the longest."""
+    numbers = [
+        int(number) for attributes, number in _REFERENCE.findall(piece) if _IS_SHARED.search(attributes)
+    ]
+    known = np.array([number for number in numbers if number < len(shared)], dtype=np.int64)
+    others = len(_IS_SHARED.findall(piece)) - len(numbers)
+    return int(shared[known].sum()) + max(0, others) * int(shared.max(initial=0))
+
+
+def _refuse_stretch(path: Path, piece: bytes, before: int) -> int:
+    """Refuse a text without an end, `before` being the bytes since the last tag began; return those now."""
+    marks = np.flatnonzero(np.frombuffer(piece, dtype=np.uint8) == ord("<"))
+    if not len(marks):
+        longest = now = before + len(piece)
+    else:
+        longest = max(before + int(marks[0]), int(np.diff(marks).max(initial=0)))
+        now = len(piece) - int(marks[-1])
+    if max(longest, now) > _LONGEST_TEXT:
+        raise _long_text(path)
+    return now
+
+
+def _long_text(path: Path) -> InputError:
+    return InputError(
+        f"{path.name}: a cell holds a text that is longer than any spreadsheet program writes (32 767 "
+        "characters). Delete it, and save the workbook again."
+    )
+
+
+def _refuse(path: Path, rows: int, columns: int, cells: int) -> None:
+    if rows * columns > max(_SMALL, _ROOM * cells):
+        raise InputError(
+            f"{path.name}: a sheet reaches to row {rows} and column {columns}, but only about "
+            f"{cells} cells hold anything. Delete what is far from the table, and save it again."
+        )
+
+
+def _refuse_by_reading(path: Path) -> None:
+    """What a parser finds, in a process of its own that may take only so much memory."""
+    done = subprocess.run(
+        [sys.executable, "-c", _LOOK, str(path), str(_MEMORY)], check=False, capture_output=True, text=True
+    )
+    lines = done.stdout.splitlines()
+    # Killed, out of memory, or beyond the parser's own limit.
+    if done.returncode < 0 or "MemoryError" in done.stderr or "limit exceeded" in done.stderr:
+        raise InputError(
+            f"{path.name}: a sheet of the workbook reaches so far that it takes more than "
+            f"{_MEMORY / 2**30:g} GB of memory to read. Delete what is far from the table, or save it as "
+            ".csv."
+        )
+    for line in lines:  # one for each sheet; a file that cannot be read is for the reader to refuse
+        rows, columns, cells = map(int, line.split())
+        _refuse(path, rows, columns, cells)
+
+
+def _number(letters: bytes) -> int:
+    """The number of a column, from its letters: 1 of A, 16384 of XFD."""
+    number = 0
+    for letter in letters.upper():
+        number = 26 * number + letter - ord("A") + 1
+    return number

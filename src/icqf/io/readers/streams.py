@@ -2,21 +2,561 @@
 
 from __future__ import annotations
 
+import codecs
+import json
+import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
-from icqf.errors import InputError
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from icqf.errors import InputError, listed, shortened
 from icqf.io.formats import ARROW, PARQUET, TEXT
-from icqf.io.readers.arrow_streams import numbered_by_pandas, of_dataset, open_arrow
-from icqf.io.readers.batches import Batch
+from icqf.io.readers.delimited import (
+    SAMPLE,
+    TextLayout,
+    end_of_records,
+    is_even,
+    layout_of,
+    lone_returns,
+    parse,
+    read_delimited,
+    records,
+)
 from icqf.io.readers.files import read_table
-from icqf.io.readers.tables import Table, require_content
-from icqf.io.readers.text_streams import open_text
+from icqf.io.readers.platforms import recognised_export, without_further_headers
+from icqf.io.readers.tables import (
+    Table,
+    check_header,
+    guarded,
+    recognised_id,
+    refuse_second_header,
+    require_content,
+    require_file,
+    require_package,
+)
+from icqf.screening.ranges import number
 
 BATCH_ROWS = 32768
+_AHEAD = 2  # batches that are unpacked before they are asked for
+_LONGEST = 60  # characters of a cell that are shown
+_WHAT = {"parquet": "a Parquet file", "ipc": "an Arrow file"}
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Consecutive rows of a table, and where each stands in its file, counted as a spreadsheet does.
+
+    Cells are as they stand in a pandas table or an Arrow record batch, missing-answer codes included.
+    """
+
+    source: str
+    rows: np.ndarray
+    content: Any
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The cells as pandas has them, numbered from 0."""
+        if isinstance(self.content, pd.DataFrame):
+            return self.content
+        return guarded(partial(arrow_frame, self.content), Path(self.source), "a table")
+
+    def table(self) -> Table:
+        """These rows as the readers of whole files give them."""
+        return Table(
+            self.frame, self.source, self.rows, id=recognised_id(self.frame.columns), notes=self.notes
+        )
+
+    def matrix(
+        self, names: Sequence[str], *, dtype: npt.DTypeLike = np.float64, missing: float = np.nan
+    ) -> np.ndarray:
+        """Return columns of numbers as an array (n, m), one participant after the other.
+
+        The type, such as int8, must hold every number exactly; `missing` stands for an empty cell, and no
+        cell may hold it.
+        """
+        kind = np.dtype(dtype)
+        columns = np.empty((len(names), len(self)), dtype=kind)
+        for j, name in enumerate(names):
+            columns[j] = self._numbers(name, kind, missing)
+        return np.ascontiguousarray(columns.T)  # at once: thrice as fast as column by column
+
+    def _numbers(self, name: str, dtype: np.dtype[Any], missing: float) -> np.ndarray:
+        if isinstance(self.content, pd.DataFrame):
+            column = self.content[name]
+            if pd.api.types.is_numeric_dtype(column.dtype):  # true and false are 1 and 0
+                values = column.to_numpy(dtype=float, na_value=np.nan)
+                return self._exact(name, values, dtype, missing)
+        else:
+            import pyarrow as pa
+            import pyarrow.compute as pc
+
+            cells = self.content.column(name)
+            if pa.types.is_integer(cells.type) and cells.type.to_pandas_dtype() == dtype:
+                filled = pc.fill_null(cells, pa.scalar(missing, cells.type)).to_numpy(zero_copy_only=False)
+                if np.count_nonzero(filled == dtype.type(missing)) == cells.null_count:
+                    return np.asarray(filled)
+            if pa.types.is_null(cells.type):
+                return np.full(len(self), missing, dtype=dtype)
+            numeric = pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal
+            if any(each(cells.type) for each in numeric):
+                values = pc.cast(cells, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+                return self._exact(name, values, dtype, missing)
+        present = [cell for cell in self.frame[name] if not (pd.api.types.is_scalar(cell) and pd.isna(cell))]
+        if not present:
+            return np.full(len(self), missing, dtype=dtype)
+        cell = next((cell for cell in present if not _is_number(cell)), present[0])
+        shown = shortened(repr(cell), _LONGEST)
+        raise InputError(
+            f"{self.source}: the column {name!r} holds {shown}, which is no number.",
+            code="text-cells",
+            remedy="Code its answers as numbers, or leave the column out.",
+            column=name,
+        )
+
+    def _exact(self, name: str, values: np.ndarray, dtype: np.dtype[Any], missing: float) -> np.ndarray:
+        """The values in the type asked for; refuse one that the type does not hold, or that means missing."""
+        gaps = np.isnan(values)
+        with np.errstate(invalid="ignore"):
+            cast = np.where(gaps, missing, values).astype(dtype)
+        odd = np.flatnonzero(~gaps & ((cast != values) | (values == missing)))
+        if odd.size:
+            raise InputError(
+                f"{self.source}: the column {name!r} holds {number(values[odd[0]])} in row "
+                f"{self.rows[odd[0]]}, which is no whole number between {np.iinfo(dtype).min + 1} and "
+                f"{np.iinfo(dtype).max}."
+                if dtype.kind in "iu"
+                else f"{self.source}: the column {name!r} holds {number(values[odd[0]])} in row "
+                f"{self.rows[odd[0]]}, which {dtype} does not hold.",
+                code="does-not-fit",
+                column=name,
+                row=int(self.rows[odd[0]]),
+            )
+        return cast
+
+
+def _is_number(cell: object) -> bool:
+    try:
+        return math.isfinite(float(cell))  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def arrow_frame(batch: Any) -> pd.DataFrame:
+    """Return an Arrow record batch as pandas has it, numbered from 0, with names that are text."""
+    import pyarrow as pa
+
+    table = pa.Table.from_batches([batch])
+    try:
+        frame: pd.DataFrame = table.to_pandas()
+    except (TypeError, NotImplementedError):  # what pandas noted of the columns is not of these columns
+        frame = table.to_pandas(ignore_metadata=True)
+    return frame.reset_index(drop=True).set_axis(table.column_names, axis=1)
+
+
+# --- Parquet and Arrow --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ArrowStream:
+    """A table in Parquet or Arrow files, or in an Arrow dataset (without files), that is never held whole."""
+
+    source: str
+    names: tuple[str, ...]
+    n_rows: int
+    batch_rows: int
+    files: tuple[Path, ...] = ()
+    dataset: Any = field(default=None, repr=False)
+    folder: Path | None = None
+
+    whole = False
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
+        """Read the table from its beginning; only the columns named, in that order, or all."""
+        names = list(self.names if columns is None else columns)
+        dataset = self.dataset if self.dataset is not None else open_dataset(self.files, self.folder)
+        schema = _without_index(dataset.schema)
+        for fragment, source, what in _fragments(dataset, self.source, self.folder):
+            row = 1
+            reader = guarded(partial(_reader, fragment, schema, names, self.batch_rows), source, what)
+            while (piece := guarded(partial(next, reader, None), source, what)) is not None:
+                yield Batch(str(source), np.arange(row, row + len(piece)), piece)
+                row += len(piece)
+
+
+def open_arrow(path: Path, batch_rows: int) -> ArrowStream:
+    """Open a Parquet or Arrow file, or a folder of Parquet files with the same columns."""
+    require_package("pyarrow", "pyarrow", path)
+    path = path.absolute()  # datasets name their files as they were given
+    if path.is_dir():
+        files = files_in(path)
+    else:
+        require_content(path)
+        files = (path,)
+    folder = path if path.is_dir() else None
+    dataset = open_dataset(files, folder)
+    return _described(dataset, path.name, batch_rows, files, folder)
+
+
+def numbered_by_pandas(path: Path) -> bool:
+    """Whether a Parquet file has a named index that pandas keeps as a rule (1, 2, 3, …) and not as cells."""
+    require_package("pyarrow", "pyarrow", path)
+    require_content(path)
+    if path.suffix.lower() not in PARQUET:
+        return False
+    import pyarrow.parquet as pq
+
+    schema = guarded(lambda: pq.read_schema(path), path, _WHAT["parquet"])
+    index = _known_by_pandas(schema).get("index_columns", [])
+    return any(isinstance(each, dict) and each.get("name") for each in index)
+
+
+def of_dataset(dataset: Any, batch_rows: int) -> ArrowStream:
+    """Open an Arrow dataset that is there already."""
+    return _described(dataset, "the dataset", batch_rows, (), None, given=dataset)
+
+
+def _described(
+    dataset: Any,
+    source: str,
+    batch_rows: int,
+    files: tuple[Path, ...],
+    folder: Path | None,
+    given: Any = None,
+) -> ArrowStream:
+    n_rows = sum(
+        int(guarded(fragment.count_rows, place, what))
+        for fragment, place, what in _fragments(dataset, source, folder)
+    )
+    names = tuple(_without_index(dataset.schema).names)
+    check_header(list(names), source)
+    return ArrowStream(source, names, n_rows, batch_rows, files, given, folder)
+
+
+def open_dataset(files: Sequence[Path], folder: Path | None) -> Any:
+    """Open files with the same columns as one dataset; the folders' names (``site=A``) may tell more."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    kind = "parquet" if files[0].suffix.lower() in PARQUET else "ipc"
+    options: dict[str, Any] = {"format": kind}
+    if folder is not None:
+        options |= {"partitioning": "hive", "partition_base_dir": str(folder)}
+    paths = [str(file) for file in files]
+    whole = guarded(lambda: ds.dataset(paths, **options), files[0], _WHAT[kind])
+    if folder is None:
+        return whole
+    schemas = {}
+    for fragment, place, what in _fragments(whole, folder.name, folder):
+        schemas[place] = guarded(partial(getattr, fragment, "physical_schema"), place, what)
+    _refuse_different(schemas, folder)
+    told = [pa.field(name, whole.schema.field(name).type) for name in _told_by_folders(whole, schemas)]
+    try:
+        schema = pa.unify_schemas([*schemas.values(), pa.schema(told)], promote_options="permissive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        raise _different_types(schemas, folder) from None
+    return ds.dataset(paths, schema=schema, **options)
+
+
+def files_in(folder: Path) -> tuple[Path, ...]:
+    """The Parquet files of a folder and of the folders in it, in the order of their names."""
+    inside = [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+        and path.suffix.lower() in PARQUET
+        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    ]
+    if not inside:
+        there = sorted(path.name for path in folder.iterdir())
+        holds = f"it holds {listed(there)}" if there else "it is empty"
+        raise InputError(
+            f"{folder.name}: the folder holds no Parquet file; {holds}.",
+            code="no-parquet",
+            remedy="Name a file, or a folder of Parquet files with the same columns.",
+        )
+    for path in inside:
+        require_content(path)
+    return tuple(inside)
+
+
+def _fragments(dataset: Any, source: str, folder: Path | None) -> Iterator[tuple[Any, Path, str]]:
+    """The parts of a dataset, each with its name for messages and with what it is, in words."""
+    for fragment in dataset.get_fragments():
+        path = Path(getattr(fragment, "path", "") or source)
+        place = Path(path.name) if folder is None else Path(folder.name, path.relative_to(folder))
+        ending = path.suffix.lower()
+        what = _WHAT["parquet"] if ending in PARQUET else _WHAT["ipc"] if ending in ARROW else "a dataset"
+        yield fragment, place, what
+
+
+def _reader(fragment: Any, schema: Any, names: Sequence[str], batch_rows: int) -> Iterator[Any]:
+    import pyarrow.dataset as ds
+
+    options: dict[str, Any] = {"schema": schema, "columns": list(names), "batch_size": batch_rows}
+    if not isinstance(fragment, ds.ParquetFileFragment):
+        return _even(fragment.to_batches(batch_readahead=_AHEAD, **options), batch_rows)
+    # Unbuffered, a file with one large row group would be held whole.
+    options["fragment_scan_options"] = ds.ParquetFragmentScanOptions(
+        use_buffered_stream=True, pre_buffer=False
+    )
+    parts = (part.to_batches(batch_readahead=_AHEAD, **options) for part in _parts(fragment, batch_rows))
+    return _even(chain.from_iterable(parts), batch_rows)
+
+
+def _parts(fragment: Any, batch_rows: int) -> Iterator[Any]:
+    """Some row groups of a Parquet file at a time: Arrow unpacks up to 1 GB of what is not yet asked for."""
+    waiting: list[int] = []
+    rows = 0
+    for group in fragment.row_groups:
+        waiting.append(group.id)
+        rows += group.num_rows
+        if rows >= batch_rows:
+            yield fragment.subset(row_group_ids=waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield fragment.subset(row_group_ids=waiting)
+
+
+def _even(batches: Iterator[Any], batch_rows: int) -> Iterator[Any]:
+    """Put small batches together; many files have row groups of a few hundred rows."""
+    import pyarrow as pa
+
+    waiting: list[Any] = []
+    for batch in batches:
+        waiting.append(batch)
+        if 2 * sum(map(len, waiting)) > batch_rows:
+            yield _joined(waiting, pa)
+            waiting = []
+    if sum(map(len, waiting)):
+        yield _joined(waiting, pa)
+
+
+def _joined(batches: list[Any], pa: Any) -> Any:
+    for batch in batches:
+        for column in batch.columns:
+            if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+                column.validate(full=True)  # damaged text is only found when it is looked at
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def _without_index(schema: Any) -> Any:
+    """The schema with the index that pandas kept: first if it has a name, and left out if it has none."""
+    known = _known_by_pandas(schema)
+    index = [name for name in known.get("index_columns", []) if isinstance(name, str)]
+    unnamed = [name for name in index if name.startswith("__index_level_")]
+    named = [name for name in index if name not in unnamed and name in schema.names]
+    if not index:
+        return schema.remove_metadata() if not known else _with_known(schema, known)
+    import pyarrow as pa
+
+    order = [*named, *(name for name in schema.names if name not in index)]
+    kept = pa.schema([schema.field(name) for name in order], metadata=schema.metadata)
+    return _with_known(kept, known)
+
+
+def _known_by_pandas(schema: Any) -> dict[str, Any]:
+    """What pandas noted of the columns; nothing where the note is damaged, as cells are read without it."""
+    try:
+        found = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+    except (ValueError, RecursionError):
+        return {}
+    sound = isinstance(found, dict) and isinstance(found.get("index_columns", []), list)
+    return found if sound else {}
+
+
+def _with_known(schema: Any, known: dict[str, Any]) -> Any:
+    return schema.with_metadata({b"pandas": json.dumps({**known, "index_columns": []}).encode()})
+
+
+def _refuse_different(schemas: dict[Path, Any], folder: Path) -> None:
+    """Refuse a folder whose files are not parts of one table."""
+    first, *others = schemas
+    for place in others:
+        for one, other in ((first, place), (place, first)):
+            absent = [name for name in schemas[one].names if name not in schemas[other].names]
+            if absent:
+                more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
+                raise InputError(
+                    f"{folder.name}: the files are not parts of one table: {one.name} has the column "
+                    f"{absent[0]!r}{more}, {other.name} has not.",
+                    code="different-columns",
+                    remedy="Give all files of the folder the same columns, or move those that do not belong "
+                    "to it.",
+                    column=absent[0],
+                )
+
+
+def _told_by_folders(dataset: Any, schemas: dict[Path, Any]) -> list[str]:
+    there = {name for schema in schemas.values() for name in schema.names}
+    return [name for name in dataset.schema.names if name not in there]
+
+
+def _different_types(schemas: dict[Path, Any], folder: Path) -> InputError:
+    import pyarrow as pa
+
+    first, *others = schemas
+    for place in others:
+        for name in schemas[first].names:
+            fields = [pa.schema([schemas[each].field(name)]) for each in (first, place)]
+            try:
+                pa.unify_schemas(fields, promote_options="permissive")
+            except (pa.ArrowInvalid, pa.ArrowTypeError):
+                one, other = (str(each.field(name).type) for each in fields)
+                return InputError(
+                    f"{folder.name}: the column {name!r} is of the type {one} in {first.name}, but {other} "
+                    f"in {place.name}.",
+                    code="different-types",
+                    remedy="Write all files of the folder with the same types.",
+                    column=name,
+                )
+    return InputError(f"{folder.name}: the files have columns of different types.", code="different-types")
+
+
+# --- delimited text -----------------------------------------------------------------------------------------
+
+
+class _NotPlain(Exception):
+    """A text that only the reader of whole files understands, or refuses with the right words."""
+
+
+@dataclass(frozen=True, eq=False)
+class TextStream:
+    """A delimited text that is read batch by batch, with the same cells as `read_delimited` gives.
+
+    Every batch must be UTF-8 with as many cells in each row as the header has. From the first batch on that
+    is not, the file is read whole, as other encodings and damaged rows can only be told from all of it.
+    """
+
+    source: str
+    names: tuple[str, ...]
+    batch_rows: int
+    path: Path
+    text: tuple[str, ...]
+
+    n_rows = None
+    whole = False
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
+        """Read the text from its beginning; only the columns named, in that order, or all."""
+        done = 0
+        try:
+            for batch in self._plain_batches(columns):
+                yield batch
+                done += len(batch)
+        except _NotPlain:
+            require_file(self.path)
+            table = read_delimited(self.path, text=self.text)
+            for start in range(done, len(table.frame), self.batch_rows):
+                part = slice(start, start + self.batch_rows)
+                frame = table.frame.iloc[part].reset_index(drop=True)
+                frame = frame if columns is None else frame[list(columns)]
+                yield Batch(self.source, table.rows[part], frame, table.notes)
+
+    def _plain_batches(self, columns: Sequence[str] | None) -> Iterator[Batch]:
+        with self.path.open("rb") as file:
+            start = file.read(SAMPLE)
+            marked = start.startswith(codecs.BOM_UTF8)
+            file.seek(len(codecs.BOM_UTF8) if marked else 0)
+            start = start.removeprefix(codecs.BOM_UTF8)
+            notes = ("The text was read as utf-8-sig.",) if marked else ()
+            layout = layout_of(start.decode("utf-8", errors="ignore"), self.source, text=self.text)
+            size = self.batch_rows * max(len(start) // max(start.count(b"\n"), 1), 1)
+            line, rest = 1, b""
+            while data := file.read(size):
+                data = rest + data
+                cut = end_of_records(data)
+                rest = data[cut:]
+                if len(rest) > max(8 * size, 2**24):  # a quotation mark that is never closed
+                    raise _NotPlain
+                if cut:
+                    yield from self._batch(data[:cut], layout, columns, line, notes)
+                    line += data.count(b"\n", 0, cut)
+            if rest:
+                yield from self._batch(rest, layout, columns, line, notes)
+            elif line <= 2:  # nothing but a header
+                raise _NotPlain
+
+    def _batch(
+        self,
+        piece: bytes,
+        layout: TextLayout,
+        columns: Sequence[str] | None,
+        line: int,
+        notes: tuple[str, ...],
+    ) -> Iterator[Batch]:
+        frame, rows = _cells(piece, layout, columns, line, self.source)
+        if len(frame):
+            yield Batch(self.source, rows, frame, notes)
+
+
+def open_text(path: Path, batch_rows: int, text: Sequence[str]) -> TextStream | None:
+    """Open a delimited text of which the beginning is plain; None where it must be read whole."""
+    with path.open("rb") as file:
+        start = file.read(SAMPLE)
+    start = start.removeprefix(codecs.BOM_UTF8)
+    sample = start.decode("utf-8", errors="ignore")
+    if b"\0" in start[:4096] or start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return None
+    if not sample.strip() or b"\n" not in start or lone_returns(start):
+        return None
+    layout = layout_of(sample, path.name, text=text)
+    if not all(layout.header) or without_further_headers(start, sample, layout.delimiter)[2]:
+        return None
+    top = pd.DataFrame(columns=list(layout.header), dtype=object)
+    if (
+        recognised_export(Table(top, path.name, np.arange(0))).metadata
+        or layout.header[0].lower() == "timestamp"
+    ):
+        return None
+    return TextStream(path.name, layout.header, batch_rows, path, tuple(text))
+
+
+def _cells(
+    piece: bytes, layout: TextLayout, columns: Sequence[str] | None, line: int, source: str
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """Parse whole records, of which the first stands in `line`, and is the header if that is line 1."""
+    width, header = len(layout.header), line == 1
+    lines = None
+    if not is_even(piece, layout.delimiter, width):
+        if lone_returns(piece) or not piece.strip():
+            raise _NotPlain
+        lines, widths = records(piece, layout.delimiter)
+        if (widths != width).any():
+            raise _NotPlain
+    try:
+        if not piece.isascii():
+            piece.decode("utf-8")
+        names = list(layout.header if columns is None else columns)
+        places = [layout.header.index(name) for name in names]
+        options = {**layout.options, "header": 0 if header else None}
+        frame = parse(piece, options if columns is None else {**options, "usecols": places})
+    except (UnicodeDecodeError, pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError):
+        raise _NotPlain from None
+    if columns is not None:
+        frame = frame[places]
+    frame = frame.set_axis(names, axis=1)
+    rows = np.arange(line + header, line + header + len(frame))
+    if lines is not None:
+        if len(lines) != len(frame) + header:
+            raise _NotPlain
+        rows = lines[int(header) :] + line - 1
+    refuse_second_header(frame, rows, source)
+    return frame, rows
+
+
+# --- any table ----------------------------------------------------------------------------------------------
 
 
 class Stream(Protocol):
@@ -45,15 +585,7 @@ class Stream(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class WholeStream:
-    """A table of a format that cannot be read in parts, or that is in memory already, handed on in batches.
-
-    Examples
-    --------
-    >>> from icqf.datasets import demo_paths
-    >>> stream = WholeStream(read_table(demo_paths().answers), batch_rows=250)
-    >>> [len(batch) for batch in stream.batches()]
-    [250, 250, 100]
-    """
+    """A table of a format that cannot be read in parts, or that is in memory, handed on in batches."""
 
     table: Table
     batch_rows: int = BATCH_ROWS
@@ -62,17 +594,14 @@ class WholeStream:
 
     @property
     def source(self) -> str:
-        """Name of the file."""
         return self.table.source
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns."""
         return tuple(map(str, self.table.frame.columns))
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
         return len(self.table.frame)
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
