@@ -39,7 +39,8 @@ def test_the_figure_says_what_the_groups_are(run, results, files, tmp_path, monk
 
 def test_what_is_written(groups):
     out, result = groups
-    names = ["factors.csv", "groups.md", "groups.png", "items.csv", "loadings.csv", "provenance.json"]
+    names = ["factors.csv", "groups.html", "groups.md", "groups.png", "items.csv"]
+    names += ["loadings.csv", "provenance.json"]
     assert sorted(path.name for path in out.iterdir()) == names
     factors = pd.read_csv(out / "factors.csv")
     assert set(factors["verdict"]) <= {"same", "similar", "different"} and len(factors) == 2

@@ -43,7 +43,7 @@ def test_everything_is_written_and_said(fitted, visits):
     assert names == [
         *("config.toml", "confound_loadings.csv", "factor1.png", "factor2.png", "factor_changes.csv"),
         *("gaps.csv", "item_changes.csv", "loadings.csv", "model.icqf", "provenance.json", "report.html"),
-        "scores.csv",
+        *("report.md", "scores.csv"),
     ]
     frame = pd.read_csv(visits)
     open_answers = int(frame.iloc[:, 2:].isna().sum().sum())

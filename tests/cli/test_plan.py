@@ -12,12 +12,12 @@ def test_from_a_model(run, results, tmp_path):
     out = tmp_path / "plan"
     result = run("plan", results / "model.icqf", *FEW, "--out", out)
     assert result.exit_code == 0, result.stderr
-    names = ["curve.csv", "factors.csv", "plan.md", "plan.png", "provenance.json"]
+    names = ["curve.csv", "factors.csv", "plan.html", "plan.md", "plan.png", "provenance.json"]
     assert sorted(path.name for path in out.iterdir()) == names
     assert pd.read_csv(out / "curve.csv")["n"].tolist() == [40, 80]
     assert pd.read_csv(out / "factors.csv")["factor"].tolist() == ["factor1", "factor2", "mean", "every"]
     page = (out / "plan.md").read_text()
-    assert page.startswith("# How many participants?") and "holds nobody's scores" in page
+    assert page.startswith("# How many participants?") and "holds no scores" in page
     account = json.loads((out / "provenance.json").read_text())
     assert account["result"]["sentence"] in result.stdout and "lower limits" in result.stdout
     assert account["options"]["sizes"] == [40, 80]

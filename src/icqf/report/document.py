@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from icqf import __version__
 from icqf.errors import InputError
 from icqf.report.blocks import Picture, Prose, Section, walk
 from icqf.report.renderers import html, json, latex, markdown, terminal, word
@@ -76,6 +77,12 @@ class Document:
     def as_word(self) -> bytes:
         """The page as the content of a Word file; needs python-docx."""
         return word.render(self)
+
+
+def made_by(command: str = "") -> str:
+    """The last line of a page: what wrote it."""
+    program = f"icqf {__version__}"
+    return f"Made by {command} with {program}." if command else f"Made with {program}."
 
 
 FORMATS: dict[str, Callable[[Document], str | bytes]] = {

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from icqf import __version__
 from icqf.data.battery import Battery
 from icqf.errors import counted, shown_share
 from icqf.extensions.hierarchy import ALL, ALONE, FLAT, TWO_STAGES, HierarchyComparison
@@ -15,7 +14,7 @@ from icqf.extensions.meta import MetaICQF
 from icqf.plotting.comparison import three_levels
 from icqf.plotting.style import default_settings
 from icqf.report.blocks import Grid, Picture, Section
-from icqf.report.document import Document
+from icqf.report.document import Document, made_by
 
 _TOP, _OF_EACH = 9, 3  # items shown, and most of one instrument
 _LEAST = 0.1
@@ -81,7 +80,7 @@ def meta_page(
         sections.append(Section("Does the hierarchy pay?", _judged(comparisons)))
     sections.append(Section("How this was done", _methods(model)))
     name = title or "a battery"
-    return Document(f"Meta-factors of {name}", lead, sections, footer=f"Made with icqf {__version__}.")
+    return Document(f"Meta-factors of {name}", lead, sections, footer=made_by())
 
 
 def _factors(model: MetaICQF) -> Grid:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from icqf import __version__
 from icqf.data.study import Study
 from icqf.errors import Advice, InputError, counted, shown_share
 from icqf.io.study_files import FILES
@@ -24,7 +23,7 @@ from icqf.jobs.parallel import Progress
 from icqf.plotting.comparison import battery_overview
 from icqf.plotting.style import default_settings
 from icqf.report.blocks import Grid, Picture, Section
-from icqf.report.document import Document, write_document
+from icqf.report.document import Document, made_by, write_document
 from icqf.workflow.account import run_account
 from icqf.workflow.battery import InstrumentFile, find_instruments, folder_name
 from icqf.workflow.contents import ACCOUNT
@@ -319,7 +318,7 @@ def summary_page(
     ]
     if failures:
         lead.append(f"{counted(len(failures), 'instrument')} could not be fitted; the reasons stand below.")
-    return Document(f"Battery {title}", lead, sections, footer=f"Made with icqf {__version__}.")
+    return Document(f"Battery {title}", lead, sections, footer=made_by())
 
 
 def _reason(error: Exception) -> str:

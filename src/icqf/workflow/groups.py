@@ -10,14 +10,14 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from icqf import __version__
 from icqf.errors import InputError, counted, shown_p
 from icqf.extensions.groups import ALIKE, ALPHA, Invariance, invariance
 from icqf.io.write import write_table
 from icqf.jobs.parallel import Progress
 from icqf.plotting import group_loadings
 from icqf.plotting.style import default_settings, factor_names
-from icqf.report.renderers.markdown import markdown_table, safe
+from icqf.report.blocks import Block, Bullets, Grid, Picture, Prose, Section, Span
+from icqf.report.document import Document, made_by, write_document
 from icqf.workflow.folders import tool_account, write_folder
 from icqf.workflow.modelled import ModelledAnswers
 from icqf.workflow.named import DECIMALS
@@ -94,21 +94,14 @@ def write_groups(
     ...     read = read_for_model(f"{folder}/model.icqf", demo_paths().answers, beside=["sex"])
     ...     found = compare_groups(read, "sex", n_permutations=19, n_resamples=5)
     ...     write_groups(found, f"{folder}/groups", read=read, options={"by": "sex"})
-    ['factors.csv', 'groups.md', 'groups.png', 'items.csv', 'loadings.csv', 'provenance.json']
+    ['factors.csv', 'groups.html', 'groups.md', 'groups.png', 'items.csv', 'loadings.csv', 'provenance.json']
     """
     wordings = {item.name: item.wording for item in read.questionnaire.items}
 
     def write(place: Path) -> None:
         for name in ("factors", "items", "loadings"):
             write_table(getattr(found, name), place / f"{name}.csv", decimals=DECIMALS)
-        with default_settings():
-            figure = Figure(figsize=(8.2, 1.4 + 0.36 * min(_SHOWN, len(found.items))), layout="constrained")
-            group_loadings(
-                *(found.loadings, found.items),
-                most=_SHOWN, wordings=wordings, by=found.by, ax=figure.add_subplot(),
-            )  # fmt: skip
-            figure.savefig(place / "groups.png", dpi=150)
-        (place / "groups.md").write_text(page(found, wordings, command), encoding="utf-8")
+        write_document(place / "groups.html", groups_page(found, wordings, command))
 
     account = tool_account(
         files=read.files,
@@ -120,10 +113,21 @@ def write_groups(
     return write_folder(Path(folder), "invariance", write, account, force=force, inputs=read.files)
 
 
-def page(found: Invariance, wordings: Mapping[str, str], command: str = "") -> str:
-    """Return the page of a comparison in Markdown."""
+def groups_page(found: Invariance, wordings: Mapping[str, str], command: str = "") -> Document:
+    """The page of a comparison of groups."""
     shown = dict(zip(found.factors.index, factor_names(found.factors.index, None), strict=True))
-    made = f"Made by `{command}` with icqf {__version__}. " if command else ""
+    groups = ", ".join(f"{name} ({n})" for name, n in found.sizes.items())
+    lead = [
+        f"Groups: {groups}. {found.n_permutations} permutations, {found.n_resamples} resamples.",
+        *found.sentences,
+    ]
+    sections = [_factors_section(found, shown), _items_section(found, shown, wordings)]
+    return Document(
+        f"Are the factors the same? Groups of {found.by}", lead, sections, footer=made_by(command)
+    )
+
+
+def _factors_section(found: Invariance, shown: Mapping[Any, str]) -> Section:
     rows = [
         [
             shown[name],
@@ -134,39 +138,53 @@ def page(found: Invariance, wordings: Mapping[str, str], command: str = "") -> s
         ]
         for name, row in found.factors.iterrows()
     ]
-    groups = ", ".join(f"{name} ({n})" for name, n in found.sizes.items())
-    parts = [
-        f"# Are the factors the same? Groups of {safe(found.by)}",
-        f"{made}Groups: {safe(groups)}. {found.n_permutations} permutations, {found.n_resamples} resamples.",
-        *(safe(sentence) for sentence in found.sentences),
-        "## Factors",
-        markdown_table(["factor", "verdict", "p", "congruence", "found in every group"], rows),
-        "**different**: the groups' loadings differ by more than those of shuffled groups (p of at most "
-        "0.05, allowing for the number of factors). **same**: they do not, and their congruence is at least "
-        f"{ALIKE:g}. **similar**: they do not, but their congruence is lower, so that a difference may have "
-        "gone unseen. *Found in every group* is the lowest correlation with the common factor where a group "
-        "is fitted on its own.",
-        "## Items",
-        "![The loadings that differ most](groups.png)",
-    ]
+    legend = Bullets(
+        [
+            Prose([
+                Span("different", "strong"), ": the groups' loadings differ by more than those of shuffled "
+                "groups (p of at most 0.05, allowing for the number of factors).",
+            ]),
+            Prose([Span("same", "strong"), f": they do not, and their congruence is at least {ALIKE:g}."]),
+            Prose([
+                Span("similar", "strong"), ": they do not, but their congruence is lower, so a difference "
+                "may have gone unseen.",
+            ]),
+            Prose([
+                Span("found in every group", "strong"), ": the lowest correlation with the common factor "
+                "where a group is fitted on its own.",
+            ]),
+        ]
+    )  # fmt: skip
+    head = ["factor", "verdict", "p", "congruence", "found in every group"]
+    return Section("Factors", [Grid("Each factor in the groups", head, rows), legend])
+
+
+def _items_section(found: Invariance, shown: Mapping[Any, str], wordings: Mapping[str, str]) -> Section:
+    parts: list[Block] = [Picture("groups", _figure(found, wordings), "The loadings that differ most")]
     for what, title in (("", "load differently"), ("level_", "are answered higher or lower at equal scores")):
         part = found.items[found.items[f"{what}flagged"]].sort_values(f"{what}p")
         if part.empty:
             parts.append(f"No items {title} (false discovery rate of 5 %).")
             continue
-        parts.append(f"{counted(len(part), 'item')} that {title} (false discovery rate of 5 %):")
-        parts.append(
-            markdown_table(
-                ["item", "", "factor", "difference in points", "q"],
-                [
-                    [str(name), wordings.get(str(name), ""), "" if what else shown[row["factor"]],
-                     f"{row[f'{what}difference']:.2f}", shown_p(row[f"{what}q"], ALPHA)]
-                    for name, row in part.iterrows()
-                ],
-            )
-        )  # fmt: skip
+        rows = [
+            [str(name), wordings.get(str(name), ""), "" if what else shown[row["factor"]],
+             f"{row[f'{what}difference']:.2f}", shown_p(row[f"{what}q"], ALPHA)]
+            for name, row in part.iterrows()
+        ]  # fmt: skip
+        caption = f"{counted(len(part), 'item')} that {title} (false discovery rate of 5 %)"
+        parts.append(Grid(caption, ["item", "", "factor", "difference in points", "q"], rows))
     parts.append(
-        "Loadings of each group are compared on the common factor's scale. `loadings.csv` holds all of them "
-        "with their 95 % intervals, `items.csv` every item's tests."
+        "Loadings of each group are compared on the common factor's scale. All of them, with their 95 % "
+        "intervals, are in loadings.csv, and every item's tests in items.csv."
     )
-    return "\n\n".join(parts) + "\n"
+    return Section("Items", parts)
+
+
+def _figure(found: Invariance, wordings: Mapping[str, str]) -> Figure:
+    with default_settings():
+        figure = Figure(figsize=(8.2, 1.4 + 0.36 * min(_SHOWN, len(found.items))), layout="constrained")
+        group_loadings(
+            *(found.loadings, found.items),
+            most=_SHOWN, wordings=wordings, by=found.by, ax=figure.add_subplot(),
+        )  # fmt: skip
+    return figure

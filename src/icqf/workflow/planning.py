@@ -11,7 +11,6 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from icqf import __version__
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.study import Study
 from icqf.extensions.planning import SamplePlan
@@ -19,7 +18,8 @@ from icqf.io.write import write_table
 from icqf.models.icqf import ICQF
 from icqf.plotting import found_again
 from icqf.plotting.style import default_settings, factor_names
-from icqf.report.renderers.markdown import markdown_table, safe
+from icqf.report.blocks import Block, Grid, Picture, Section
+from icqf.report.document import Document, made_by, write_document
 from icqf.resampling.replication import FOUND
 from icqf.workflow.fit import fit_study
 from icqf.workflow.folders import tool_account, write_folder
@@ -79,17 +79,13 @@ def write_plan(
     >>> found = plan(model, sizes=(50, 200), n_repeats=10)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_plan(found, f"{folder}/plan", files=(), options={})
-    ['curve.csv', 'factors.csv', 'plan.md', 'plan.png', 'provenance.json']
+    ['curve.csv', 'factors.csv', 'plan.html', 'plan.md', 'plan.png', 'provenance.json']
     """
 
     def write(place: Path) -> None:
         write_table(found.curve, place / "curve.csv", decimals=DECIMALS)
         write_table(found.factors, place / "factors.csv", decimals=DECIMALS)
-        with default_settings():
-            figure = Figure(figsize=(7.0, 4.4), layout="constrained")
-            found_again(found.curve, ax=figure.add_subplot())
-            figure.savefig(place / "plan.png", dpi=150)
-        (place / "plan.md").write_text(plan_page(found, command), encoding="utf-8")
+        write_document(place / "plan.html", plan_page(found, command))
 
     account = tool_account(
         files=files,
@@ -100,8 +96,8 @@ def write_plan(
     return write_folder(Path(folder), "plan", write, account, force=force, inputs=files)
 
 
-def plan_page(found: SamplePlan, command: str = "") -> str:
-    """Return the page of a plan in Markdown."""
+def plan_page(found: SamplePlan, command: str = "") -> Document:
+    """The page of a plan."""
     names = [name for name in found.factors.index if name not in ("mean", "every")]
     shown = dict(zip(names, factor_names(names, None), strict=True))
     shown |= {"mean": "80 or 90 % of the factors", "every": "all factors in one study"}
@@ -116,17 +112,21 @@ def plan_page(found: SamplePlan, command: str = "") -> str:
     drawn = (
         "Scores and errors are those of the pilot's participants."
         if found.from_scores
-        else "The model file holds nobody's scores; their spread and correlations were worked out from it."
+        else "The model file holds no scores; their spread and correlations were derived from the model."
     )
-    made = f"Made by `{command}` with icqf {__version__}. " if command else ""
-    parts = [
-        "# How many participants?",
-        f"{made}{safe(drawn)}",
-        safe(found.sentence),
-        "![The chance that factors are found again](plan.png)",
-        markdown_table(["participants for", "80 %", "90 %"], rows),
+    with default_settings():
+        figure = Figure(figsize=(7.0, 4.4), layout="constrained")
+        found_again(found.curve, ax=figure.add_subplot())
+    parts: list[Block] = [
+        Picture("plan", figure, "The chance that factors are found again"),
+        Grid("Participants needed for a chance of 80 and 90 %", ["participants for", "80 %", "90 %"], rows),
         f"A factor is found again when the loadings of its counterpart correlate at least {FOUND:g} with its "
         "own.",
-        safe(found.caution),
+        found.caution,
     ]
-    return "\n\n".join(parts) + "\n"
+    return Document(
+        "How many participants?",
+        [drawn, found.sentence],
+        [Section("Participants needed", parts)],
+        footer=made_by(command),
+    )

@@ -11,14 +11,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from icqf import __version__
 from icqf.errors import InputError, counted, shown_share
 from icqf.extensions.pooling import COUNTERPART, TRIMMED, Pooled, alike, pool
 from icqf.io.write import write_table
 from icqf.models.icqf import ICQF
 from icqf.plotting.style import correlation_cells, factor_names
 from icqf.report.blocks import Grid, Picture, Section
-from icqf.report.document import Document, write_document
+from icqf.report.document import Document, made_by, write_document
 from icqf.resampling.replication import FOUND
 from icqf.workflow.named import DECIMALS
 from icqf.workflow.places import refuse_file
@@ -205,7 +204,7 @@ def pooled_page(found: Pooled, path: Path) -> Document:
             ),
             Section("How it was made", _method(found)),
         ],
-        footer=f"Made by icqf pool, icqf {__version__}.",
+        footer=made_by("icqf pool"),
     )  # fmt: skip
 
 

@@ -1,42 +1,30 @@
-"""The page and the figures about a longitudinal model."""
+"""The page about a longitudinal model."""
 
 from __future__ import annotations
 
-import base64
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from matplotlib.figure import Figure
 
 from icqf.errors import counted
 from icqf.plotting.loadings import loading_courses
 from icqf.plotting.style import default_settings
+from icqf.report.blocks import Block, Bullets, Grid, Picture, Section
+from icqf.report.document import Document, made_by
 
 FOCUSED = 0.6  # of a factor's squared loadings in one bin
+_GAPS = {
+    "bin": "Bin",
+    "seen": "Seen",
+    "not_seen": "Not seen",
+    "asked": "Answers asked for",
+    "unanswered": "Left open",
+}
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from icqf.workflow.visits import VisitsFit
-
-
-@default_settings()
-def visit_figures(fit: VisitsFit, place: Path) -> dict[str, Path]:
-    """Draw a figure for each factor into `place`; the files by factor."""
-    pictures = {}
-    for factor in map(str, fit.model.get_feature_names_out()):
-        ax = loading_courses(
-            fit.courses,
-            factor,
-            ranges=fit.model.item_range_,
-            items=fit.study.questionnaire.item_table(),
-            changes=None if fit.changes is None else fit.changes.items,
-            names=fit.options.names or None,
-            age=fit.model.age,
-        )
-        pictures[factor] = place / f"{factor}.png"
-        ax.figure.savefig(pictures[factor], dpi=130, bbox_inches="tight")  # type: ignore[union-attr]
-    return pictures
 
 
 def gap_sentence(gaps: pd.DataFrame) -> str:
@@ -86,27 +74,64 @@ def focus_sentences(fit: VisitsFit) -> list[str]:
     return said
 
 
-def visit_page(fit: VisitsFit, pictures: dict[str, Path]) -> str:
+def visit_page(fit: VisitsFit) -> Document:
     """The page: what was analysed, what is missing and why, and each factor's course over age."""
-    environment = Environment(
-        loader=PackageLoader("icqf.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    gaps = fit.model.gaps_.reset_index()
+    rows = [[str(row[name]) for name in _GAPS] for row in gaps.to_dict("records")]
+    seen = Grid(
+        "Who was seen when: gaps by design or drop-out (not seen) and gaps by non-response (seen, left open)",
+        list(_GAPS.values()),
+        rows,
     )
+    sections = [
+        Section(
+            "Visits and answers",
+            [
+                seen,
+                " ".join([choice_sentence(fit), *focus_sentences(fit)]),
+                "Every participant has one score per factor, from 0 to 1, for all visits together. A loading "
+                "is what a factor adds to an item's answer at an age, on the item's own range.",
+            ],
+        ),
+        *_changes_section(fit),
+        _courses_section(fit),
+    ]
+    notes = [*fit.study.questionnaire.notes, *(str(each) for each in fit.warnings)]
+    if notes:
+        sections.append(Section("Notes", [Bullets(notes)]))
+    title = f"{fit.study.title or 'Visits'}: loadings over {fit.model.age}"
+    return Document(title, [gap_sentence(fit.model.gaps_)], sections, footer=made_by("icqf longitudinal"))
+
+
+def _changes_section(fit: VisitsFit) -> list[Section]:
+    if fit.changes is None:
+        return []
+    method = (
+        f"Each participant's visits were shuffled over the ages seen {fit.changes.n_permutations} times. q "
+        "is the p-value corrected for the number of factors (Benjamini–Hochberg), and a change counts where "
+        "q is at most 0.05; the same holds for items. Where all loadings of a factor rise or fall in "
+        "proportion, "
+        "it may be the participants who have more or less of it: answers cannot tell the two apart."
+    )
+    return [Section("Do the loadings change with age?", [method, Bullets(str(fit.changes).splitlines())])]
+
+
+@default_settings()
+def _courses_section(fit: VisitsFit) -> Section:
     band = "Bands are 95 % intervals from resampled participants." if "low" in fit.courses else ""
     star = "Items with a star change with age by themselves." if fit.changes is not None else ""
-    return environment.get_template("visits.html").render(
-        title=f"{fit.study.title or 'Visits'}: loadings over {fit.model.age}",
-        gaps_said=gap_sentence(fit.model.gaps_),
-        gaps=fit.model.gaps_.reset_index().to_dict("records"),
-        choice_said=" ".join([choice_sentence(fit), *focus_sentences(fit)]),
-        changes=[] if fit.changes is None else str(fit.changes).splitlines(),
-        n_permutations=0 if fit.changes is None else fit.changes.n_permutations,
-        figures_said=" ".join(part for part in (band, star) if part),
-        figures=[
-            {
-                "alt": f"Loadings of the strongest items of {factor} over {fit.model.age}",
-                "png": base64.b64encode(path.read_bytes()).decode(),
-            }
-            for factor, path in pictures.items()
-        ],
-        notes=[*fit.study.questionnaire.notes, *(str(each) for each in fit.warnings)],
-    )
+    legend = " ".join(part for part in (band, star) if part)
+    parts: list[Block] = [legend] if legend else []
+    for factor in map(str, fit.model.get_feature_names_out()):
+        ax = loading_courses(
+            fit.courses,
+            factor,
+            ranges=fit.model.item_range_,
+            items=fit.study.questionnaire.item_table(),
+            changes=None if fit.changes is None else fit.changes.items,
+            names=fit.options.names or None,
+            age=fit.model.age,
+        )
+        caption = f"Loadings of the strongest items of {factor} over {fit.model.age}"
+        parts.append(Picture(factor, cast(Figure, ax.figure), caption))
+    return Section("Loadings over age", parts)

@@ -25,13 +25,14 @@ from icqf.io.readers.tables import Table, require_column
 from icqf.io.readers.visits import visit_columns
 from icqf.io.study_files import StudyFiles
 from icqf.io.write import write_table
+from icqf.report.document import write_document
 from icqf.workflow.account import anonymous, run_account
 from icqf.workflow.fit import said
 from icqf.workflow.folders import write_folder
 from icqf.workflow.named import DECIMALS
 from icqf.workflow.options import LongitudinalOptions, as_options
 from icqf.workflow.read import study_of
-from icqf.workflow.visit_page import visit_figures, visit_page
+from icqf.workflow.visit_page import visit_page
 
 ROW = "row of the file"
 Told = Callable[[Any], object]
@@ -275,8 +276,7 @@ def write_visits(fit: VisitsFit, folder: str | os.PathLike[str], *, force: bool 
         options = fit.options.to_toml(folder=Path(folder))
         (place / "config.toml").write_text(head + options, encoding="utf-8")
         if fit.options.report:
-            pictures = visit_figures(fit, place)
-            (place / "report.html").write_text(visit_page(fit, pictures), encoding="utf-8")
+            write_document(place / "report.html", visit_page(fit))
 
     return write_folder(
         *(Path(folder), "longitudinal", write),
