@@ -10,7 +10,7 @@ from icqf.data.questionnaire import Draft, Item, Questionnaire, range_faults
 from icqf.datasets import load_demo
 from icqf.errors import InputError
 from icqf.screening.names import folded, stem
-from icqf.screening.ranges import Spread, families_of
+from icqf.screening.ranges import ValueCounts, families_of
 
 
 def drawn(n, low, high, names, seed=0, levels=None):
@@ -24,7 +24,7 @@ def drawn(n, low, high, names, seed=0, levels=None):
 
 
 def families(table):
-    return families_of({name: Spread.of(table[name].to_numpy(float)) for name in table})
+    return families_of({name: ValueCounts.of(table[name].to_numpy(float)) for name in table})
 
 
 def ranges(table):

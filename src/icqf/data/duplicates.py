@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from icqf.screening.ranges import Spread
+from icqf.screening.ranges import ValueCounts
 
 Array = NDArray[Any]
 FEWEST_ANSWERS = 10
@@ -42,7 +42,7 @@ def copied_sheets(values: Array, answered: Array) -> Array | None:
     )
     bits = np.zeros(len(sheets))
     for j in range(m):
-        given = Spread.of(np.where(answered[:, j], values[:, j].astype(float), np.nan))
+        given = ValueCounts.of(np.where(answered[:, j], values[:, j].astype(float), np.nan))
         shares = dict(zip(given.values.tolist(), (given.counts / given.n).tolist(), strict=True))
         bits -= np.log2([shares.get(value, 1.0) for value in sheets[:, j].tolist()])
     alike = np.array([_most_common(sheet[np.isfinite(sheet)]) for sheet in sheets])

@@ -22,7 +22,7 @@ from icqf.io.atomic import write_bytes
 from icqf.io.entries import COLUMNS, entries_of, item_of
 from icqf.io.readers.tables import Table, item_columns, require_file
 from icqf.io.write import harmless
-from icqf.screening.ranges import USUAL_CODES, EndCode, Families, Spread, end_codes, families_of, number
+from icqf.screening.ranges import USUAL_CODES, EndCode, Families, ValueCounts, end_codes, families_of, number
 
 
 def read_codebook(path: str | os.PathLike[str]) -> tuple[Item, ...]:
@@ -143,11 +143,11 @@ def codebook_from(table: Table) -> tuple[Item, ...]:
     """
     described = table.described
     names = item_columns(table).items
-    spreads: dict[str, Spread] = {}
+    spreads: dict[str, ValueCounts] = {}
     for name in names:
         item = described.get(name, Item(name))
         if not item.declared:
-            spread = Spread.of(_numbers(table.frame[name]))
+            spread = ValueCounts.of(_numbers(table.frame[name]))
             spreads[name] = spread.without(code for code in item.missing_codes if not isinstance(code, str))
     families = families_of(spreads, fewest=0)  # a guess that will be looked at
     silent = _end_codes(table, list(spreads), families)

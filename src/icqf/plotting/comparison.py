@@ -21,6 +21,7 @@ from icqf.plotting.style import (
     bare,
     correlation_cells,
     factor_names,
+    finished,
     guides,
     ink,
     muted,
@@ -77,14 +78,9 @@ def by_sample_size(table: pd.DataFrame, value: str, *, label: str = "", ax: Axes
     ax.set_xticks(sizes)
     if max(sizes) <= 1:
         ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-        ax.set_xlabel("share of the sample")
-    else:
-        ax.set_xlabel("participants")
-    ax.set_ylabel(label or value)
-    bare(ax)
-    guides(ax)
-    ax.legend(frameon=False, fontsize=8, loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2)
-    return ax
+    across = "share of the sample" if max(sizes) <= 1 else "participants"
+    legend = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3, "borderaxespad": 0.2}
+    return finished(ax, across, label or value, legend=legend)
 
 
 def by_method(table: pd.DataFrame, value: str, *, label: str = "", ax: Axes | None = None) -> Axes:
@@ -117,10 +113,7 @@ def by_method(table: pd.DataFrame, value: str, *, label: str = "", ax: Axes | No
         ax.hlines(values.mean(), at - 0.3, at + 0.3, color=ink(), linewidth=1.5)
     ax.set_xticks(range(len(methods)), methods)
     ax.set_xlim(-0.6, len(methods) - 0.4)
-    ax.set_ylabel(label or value)
-    bare(ax)
-    guides(ax)
-    return ax
+    return finished(ax, "", label or value)
 
 
 def factor_match(

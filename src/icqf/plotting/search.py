@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
-from matplotlib.ticker import MaxNLocator, NullFormatter, PercentFormatter
+from matplotlib.ticker import NullFormatter, PercentFormatter
 
 from icqf.errors import InputError, counted
 from icqf.plotting.style import (
@@ -15,9 +15,8 @@ from icqf.plotting.style import (
     SERIES,
     Names,
     axes_or_new,
-    bare,
     factor_names,
-    guides,
+    finished,
     ink,
     muted,
     palette,
@@ -26,6 +25,8 @@ from icqf.plotting.style import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_ERRORS = ("number of factors", "squared error of hidden answers")
 
 
 def cv_curve(
@@ -75,13 +76,7 @@ def cv_curve(
         if chosen is not None and beta == chosen[1]:
             here = rows["n_components"].to_numpy() == chosen[0]
             _ring(ax, x[here], rows["error"].to_numpy()[here], int(chosen[0]))
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_xlabel("number of factors")
-    ax.set_ylabel("squared error of hidden answers")
-    bare(ax)
-    guides(ax)
-    ax.legend(frameon=False, fontsize=8)
-    return ax
+    return finished(ax, *_ERRORS, whole=True, legend={})
 
 
 def _best_curve(errors: pd.DataFrame, chosen: tuple[int, float] | None, ax: Axes) -> Axes:
@@ -105,13 +100,7 @@ def _best_curve(errors: pd.DataFrame, chosen: tuple[int, float] | None, ax: Axes
         here = x == chosen[0]
         _ring(ax, x[here], y[here], int(chosen[0]))
     ax.margins(y=0.16)
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_xlabel("number of factors")
-    ax.set_ylabel("squared error of hidden answers")
-    bare(ax)
-    guides(ax)
-    ax.legend(frameon=False, fontsize=7)
-    return ax
+    return finished(ax, *_ERRORS, whole=True, legend={"fontsize": 7})
 
 
 def _ring(ax: Axes, x: Any, y: Any, k: int) -> None:
@@ -172,17 +161,10 @@ def error_and_stability(
     right.set_ylim(min(0.0, float(stability["low"].min())), 1.02)
     right.set_ylabel("agreement of loadings")
     right.spines["top"].set_visible(False)
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_xlabel("number of factors")
-    ax.set_ylabel("squared error of hidden answers")
-    bare(ax)
-    guides(ax)
     both = zip(ax.get_legend_handles_labels(), right.get_legend_handles_labels(), strict=True)
     handles, labels = (mine + other for mine, other in both)
-    ax.legend(
-        handles, labels, frameon=False, fontsize=8, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1)
-    )
-    return ax
+    above = {"ncols": 3, "loc": "lower center", "bbox_to_anchor": (0.5, 1)}
+    return finished(ax, *_ERRORS, whole=True, legend={"handles": handles, "labels": labels, **above})
 
 
 def scree(
@@ -228,13 +210,7 @@ def scree(
             f" {counted(kept, 'factor')} {stand} out", (kept + 0.5, 0.72),
             xycoords=("data", "axes fraction"), color=ink(), fontsize=8,
         )  # fmt: skip
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_xlabel("factor")
-    ax.set_ylabel("eigenvalue")
-    bare(ax)
-    guides(ax)
-    ax.legend(frameon=False, fontsize=8, loc="upper right")
-    return ax
+    return finished(ax, "factor", "eigenvalue", whole=True, legend={"loc": "upper right"})
 
 
 def count_curve(
@@ -287,13 +263,8 @@ def count_curve(
     if title:
         found = "" if chosen is None else f": {counted(chosen, 'factor')}"
         ax.set_title(title + found, loc="left")
-    ax.set_xlabel("number of factors")
-    ax.set_ylabel(label if better is None else f"{label} ({better} is better)")
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    bare(ax)
-    guides(ax)
-    ax.legend(frameon=False, fontsize=8)
-    return ax
+    up = label if better is None else f"{label} ({better} is better)"
+    return finished(ax, "number of factors", up, whole=True, legend={})
 
 
 def convergence(trace: pd.DataFrame, *, tol: float | None = None, ax: Axes | None = None) -> Axes:
@@ -330,12 +301,7 @@ def convergence(trace: pd.DataFrame, *, tol: float | None = None, ax: Axes | Non
             xycoords=("axes fraction", "data"), ha="left", va="bottom", fontsize=7, color=ink(),
         )  # fmt: skip
     ax.set_yscale("log")
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_xlabel("iteration")
-    ax.set_ylabel("largest move of a loading\n(share of the answer range)")
-    bare(ax)
-    guides(ax)
-    return ax
+    return finished(ax, "iteration", "largest move of a loading\n(share of the answer range)", whole=True)
 
 
 # How likely factors are found again, by the number of participants.
@@ -381,12 +347,8 @@ def found_again(curve: pd.DataFrame, *, names: Names = None, ax: Axes | None = N
     ax.tick_params(axis="x", which="minor", length=0)
     ax.set_ylim(-0.02, 1.03)
     ax.yaxis.set_major_formatter(PercentFormatter(1.0))
-    ax.set_xlabel("participants")
-    ax.set_ylabel("simulated studies that find it again")
-    bare(ax)
-    guides(ax)
-    ax.legend(frameon=False, fontsize=8, loc="lower right", ncols=2 if len(factors) > 6 else 1)
-    return ax
+    legend = {"loc": "lower right", "ncols": 2 if len(factors) > 6 else 1}
+    return finished(ax, "participants", "simulated studies that find it again", legend=legend)
 
 
 # How much of the full form's scores a short form recovers.
@@ -430,10 +392,5 @@ def accuracy_curve(curve: pd.DataFrame, *, names: Names = None, ax: Axes | None 
     ax.plot(length, curve["top_loading"], "--", color=CHOSEN, linewidth=1.6, label="largest loadings, mean")
     ax.plot(length, curve["accuracy"], color=ink(), linewidth=2.4, marker="o", markersize=3.5, label="mean")
     ax.set_ylim(min(0.0, float(curve[[*factors, *_COLUMNS[1:]]].min().min())), 1.0)
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_xlabel("items asked")
-    ax.set_ylabel("correlation with the full form")
-    bare(ax)
-    guides(ax)
-    ax.legend(frameon=False, fontsize=8, ncols=2 if len(factors) > 6 else 1, loc="lower right")
-    return ax
+    legend = {"loc": "lower right", "ncols": 2 if len(factors) > 6 else 1}
+    return finished(ax, "items asked", "correlation with the full form", whole=True, legend=legend)

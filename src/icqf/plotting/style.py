@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from icqf.errors import InputError, did_you_mean, shortened
 
@@ -92,6 +93,21 @@ def guides(ax: Axes, axis: str = "y") -> None:
     """Faint lines behind the data."""
     ax.grid(axis=axis, color=faint(), linewidth=0.6, alpha=0.6)  # type: ignore[arg-type]
     ax.set_axisbelow(True)
+
+
+def finished(
+    ax: Axes, across: str, up: str, *, whole: bool = False, legend: dict[str, Any] | None = None
+) -> Axes:
+    """The Axes of curves with both axes labelled, whole numbers across, faint guides and a small legend."""
+    if whole:
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_xlabel(across)
+    ax.set_ylabel(up)
+    bare(ax)
+    guides(ax)
+    if legend is not None:
+        ax.legend(**{"frameon": False, "fontsize": 8, **legend})
+    return ax
 
 
 def readable_on(colour: Any) -> str:

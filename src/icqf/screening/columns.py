@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from icqf.errors import counted, listed, short
 from icqf.screening.names import is_total, named_kind, redcap_columns, stem
-from icqf.screening.ranges import Families, Spread, families_of
+from icqf.screening.ranges import Families, ValueCounts, families_of
 
 # Total and subscale scores: columns that are sums or means of other columns.
 
@@ -28,7 +28,7 @@ ROUNDED = 0.006  # how far a mean may be off that was written with two decimals
 
 
 def sums_among(
-    columns: Mapping[str, Array], items: Sequence[str], spreads: Mapping[str, Spread] | None = None
+    columns: Mapping[str, Array], items: Sequence[str], spreads: Mapping[str, ValueCounts] | None = None
 ) -> dict[str, tuple[str, ...]]:
     """Return the columns that are sums, differences or means of at least two items, and these items.
 
@@ -36,7 +36,7 @@ def sums_among(
     without gaps are looked at, as programs differ in what they make of gaps. A column is looked at only if it
     is wider than each of the items it may be a sum of, or holds fractions, as a mean does.
     """
-    known = {name: (spreads or {}).get(name) or Spread.of(values) for name, values in columns.items()}
+    known = {name: (spreads or {}).get(name) or ValueCounts.of(values) for name, values in columns.items()}
     widths = {name: float(np.ptp(spread.values)) for name, spread in known.items()}
     fractions = {
         name: bool((spread.values != np.rint(spread.values)).any()) for name, spread in known.items()
@@ -193,7 +193,7 @@ def sentences(left_out: Iterable[LeftOut], *, most: int = 5) -> list[str]:
 class _Content:
     """A column as it may be answered: its numbers, or a reason why it cannot be."""
 
-    spread: Spread | None = None
+    spread: ValueCounts | None = None
     values: Array | None = field(default=None, repr=False)
     reason: str = ""
 
@@ -276,7 +276,7 @@ def _numeric(values: Array, *, many: bool) -> _Content:
         if not known.size:
             return _Content(reason="other scale")
         low, high = known.min(), known.max()
-    spread = Spread.of(values)
+    spread = ValueCounts.of(values)
     different = len(spread.values)
     if different == 1 and np.isfinite(values).sum() >= FEWEST_ROWS:
         return _Content(spread, values, "constant")

@@ -7,6 +7,7 @@ far outside its family (44 among 1-6) is not an answer and sets no range."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,14 +25,14 @@ _FEW = 32  # values from lowest to highest that are counted one by one, which is
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
+class ValueCounts:
     """The different answers to an item, in order, and how often each was given."""
 
     values: Array
     counts: Array
 
     @classmethod
-    def of(cls, answers: Array) -> Spread:
+    def of(cls, answers: Array) -> ValueCounts:
         """Count the finite answers among these."""
         answers = np.ascontiguousarray(answers)
         low, high = np.fmin.reduce(answers, initial=np.nan), np.fmax.reduce(answers, initial=np.nan)
@@ -56,10 +57,10 @@ class Spread:
         """Lowest and highest answer; infinite when there is none."""
         return (float(self.values[0]), float(self.values[-1])) if self.values.size else (np.inf, -np.inf)
 
-    def without(self, values: Iterable[float]) -> Spread:
+    def without(self, values: Iterable[float]) -> ValueCounts:
         """Return the same without some values."""
         keep = ~np.isin(self.values, list(values))
-        return Spread(self.values[keep], self.counts[keep])
+        return ValueCounts(self.values[keep], self.counts[keep])
 
     def count(self, value: float) -> float:
         """How often a value was given."""
@@ -147,11 +148,17 @@ def is_number(value: object) -> bool:
 
 # Answer ranges that nobody declared.
 
+# Thresholds, in the order of use.
 FEWEST_PARTICIPANTS = 30  # below, a digit that stands apart may be an answer that few gave
+OFTEN = (3, 0.01)  # answers, and share of an item's: given as often as both, a value is on the item's scale
+SLIPS = (1, 0.005)  # answers, and share of an item's: more than both beyond a scale make another scale
+RARELY = 0.002  # of the answers at an end: an answer beyond it that is rarer is not an option of many
+FEWEST_COMPARED = 3  # items, and values of each, to compare their ends
+MOST_DOUBTFUL = 2  # answers that only one item has at an end
 MISSED_BY_CHANCE = 1e-3  # the least probability at which items are believed to have missed an extreme
-RARELY = 0.002  # of the answers at an end: an answer beyond it that is given more rarely is no option of many
+FEWEST_NEAR = 10  # answers near an end that tell how ready participants are to go beyond it
+PART_OF_RANGE = 0.5  # of a range's width, which another one must exceed to be taken for its part
 UNDECLARED = "No range is declared for"
-_ALIKE = 0.5  # of a range's width, which another one must exceed to be taken for its part
 
 
 @dataclass(frozen=True)
@@ -194,10 +201,9 @@ class Families:
         """The ranges that were taken from the answers, and for which items."""
         count = sum(len(family.items) for family in self.families)
         parts = [f"{family.low:g} to {family.high:g} for {folded(family.items)}" for family in self.families]
-        which = "; ".join(parts)
         return (
             f"{UNDECLARED} {counted(count, 'item')}: the lowest and highest answer found among "
-            f"items that share their answer values are taken, {which}."
+            f"items that share their answer values are taken, {'; '.join(parts)}."
         )
 
 
@@ -206,18 +212,18 @@ class _Scale:
     """Items that are believed to share a scale, while families are being found; changed in place."""
 
     names: list[str]
-    spreads: dict[str, Spread] = field(repr=False)
+    counts: dict[str, ValueCounts] = field(repr=False)
     low: float = np.inf
     high: float = -np.inf
 
     def __post_init__(self) -> None:
-        for spread in self.spreads.values():
-            low, high = spread.ends
+        for counts in self.counts.values():
+            low, high = counts.ends
             self.low, self.high = min(self.low, low), max(self.high, high)
 
     def take(self, other: _Scale) -> None:
         self.names += other.names
-        self.spreads |= other.spreads
+        self.counts |= other.counts
         self.low, self.high = min(self.low, other.low), max(self.high, other.high)
 
 
@@ -232,75 +238,76 @@ def families_among(answers: pd.DataFrame, names: Iterable[str]) -> Families:
     if not numeric or not answers.columns.is_unique:
         return Families()
     table = answers[numeric].to_numpy(dtype=float, na_value=np.nan)
-    return families_of({str(name): Spread.of(table[:, j]) for j, name in enumerate(numeric)})
+    return families_of({str(name): ValueCounts.of(table[:, j]) for j, name in enumerate(numeric)})
 
 
-def families_of(spreads: Mapping[str, Spread], *, fewest: int = FEWEST_PARTICIPANTS) -> Families:
+def families_of(counts: Mapping[str, ValueCounts], *, fewest: int = FEWEST_PARTICIPANTS) -> Families:
     """Find the families of items, given the answers to each in the order of the columns.
 
-    With fewer than `fewest` answers to an item, a digit that stands apart is an answer of its.
+    With fewer than `fewest` answers to an item, a digit that stands apart is one of its answers.
     """
-    groups: dict[str, list[str]] = {}
-    for name in spreads:
-        groups.setdefault(stem(name), []).append(name)
-    alone = [names[0] for names in groups.values() if len(names) == 1]
-    set_aside = {name: _codes(spreads[name], fewest) for name in spreads}
-    for names in (*(names for names in groups.values() if len(names) > 1), alone):
-        for name, far in _far_values(names, spreads, set_aside, fewest).items():
-            set_aside[name] = {*set_aside[name], *far}
-    rest = {name: spread.without(set_aside[name]) for name, spread in spreads.items()}
+    place = {name: at for at, name in enumerate(counts)}
+    by_stem: dict[str, list[str]] = {}
+    for name in counts:
+        by_stem.setdefault(stem(name), []).append(name)
+    alike = [names for names in by_stem.values() if len(names) > 1]
+    alike.append([names[0] for names in by_stem.values() if len(names) == 1])
+    # Rule 1: usual codes and values far from those of similar items are no answers.
+    strays = {name: _codes(each, fewest) for name, each in counts.items()}
+    for names in alike:
+        for name, far in _far_values(names, counts, strays, fewest).items():
+            strays[name] = strays[name] | far
+    answers = {name: each.without(strays[name]) for name, each in counts.items()}
+    # Rule 2: an extreme that only one item has, and almost nobody gave, widens that item's range alone.
     doubtful: dict[str, float] = {}
-    for names in (*(names for names in groups.values() if len(names) > 1), alone):
-        doubtful |= _hardly_given(names, rest)
-    sure = {
-        name: spread.without([doubtful[name]]) if name in doubtful else spread
-        for name, spread in rest.items()
-    }
+    for names in alike:
+        doubtful |= _hardly_given(names, answers)
+    sure = {name: each.without([doubtful[name]]) for name, each in answers.items() if name in doubtful}
+    sure = {name: sure.get(name, each) for name, each in answers.items()}
+    # Rule 3: items share a scale if those that lack an extreme may have missed it by chance.
     scales: list[_Scale] = []
-    for names in groups.values():
+    for names in by_stem.values():
         scales += _split([name for name in names if len(sure[name].values) > 1], sure)
-    _join_alike(scales, list(spreads))
-    _place_constants(scales, [name for name in spreads if len(sure[name].values) < 2], sure, list(spreads))
-    order = {name: at for at, name in enumerate(spreads)}
+    _join_alike(scales, place)
+    # Rule 4: an item with at most one answer has the range of the nearest scale with this answer.
+    _place_constants(scales, [name for name in counts if len(sure[name].values) < 2], sure, place)
     families = [
-        Family(tuple(sorted(scale.names, key=order.__getitem__)), scale.low, scale.high)
-        for scale in sorted(scales, key=lambda scale: min(order[name] for name in scale.names))
+        Family(tuple(sorted(scale.names, key=place.__getitem__)), scale.low, scale.high)
+        for scale in sorted(scales, key=lambda scale: min(place[name] for name in scale.names))
     ]
-    own = {name: family for family in families for name in family.items}
-    strays, unsure = [], []
-    for name, values in set_aside.items():
-        home = own[name]
-        strays += [
-            Stray(name, value, int(spreads[name].count(value)), home.low, home.high, len(home.items))
-            for value in sorted(values)
-            if not home.low <= value <= home.high
-        ]
-    for name, value in doubtful.items():
-        home = own[name]
-        if not home.low <= value <= home.high:
-            count = int(spreads[name].count(value))
-            unsure.append(Stray(name, value, count, home.low, home.high, len(home.items)))
-    return Families(_widened(families, unsure), tuple(strays), tuple(unsure))
+    home = {name: family for family in families for name in family.items}
+
+    def outside(values: Mapping[str, Iterable[float]]) -> tuple[Stray, ...]:
+        return tuple(
+            Stray(name, value, int(counts[name].count(value)), own.low, own.high, len(own.items))
+            for name, found in values.items()
+            for own in [home[name]]
+            for value in sorted(found)
+            if not own.low <= value <= own.high
+        )
+
+    unsure = outside({name: [value] for name, value in doubtful.items()})
+    return Families(_widened(families, unsure), outside(strays), unsure)
 
 
-def _codes(spread: Spread, fewest: int) -> set[float]:
+def _codes(counts: ValueCounts, fewest: int) -> set[float]:
     """Usual no-answer codes that stand apart from an item's other answers."""
-    return {code for code in codes_apart(spread.values) if not (0 < code < 10 and spread.n < fewest)}
+    return {code for code in codes_apart(counts.values) if not (0 < code < 10 and counts.n < fewest)}
 
 
 def _far_values(
-    names: Sequence[str], spreads: Mapping[str, Spread], codes: Mapping[str, set[float]], fewest: int
+    names: Sequence[str], counts: Mapping[str, ValueCounts], codes: Mapping[str, set[float]], fewest: int
 ) -> dict[str, set[float]]:
     """Values of single answers that are far from what several of these items hold."""
-    items_with: dict[float, int] = {}
-    cells: dict[float, float] = {}
+    plain = {name: counts[name].without(codes[name]) for name in names}
+    items_with: Counter[float] = Counter()
+    cells: Counter[float] = Counter()
     often: set[float] = set()
-    plain = {name: spreads[name].without(codes[name]) for name in names}
-    for spread in plain.values():
-        for value, count in zip(spread.values.tolist(), spread.counts.tolist(), strict=True):
-            items_with[value] = items_with.get(value, 0) + 1
-            cells[value] = cells.get(value, 0.0) + count
-            if count >= max(3, 0.01 * spread.n):
+    for each in plain.values():
+        for value, count in zip(each.values.tolist(), each.counts.tolist(), strict=True):
+            items_with[value] += 1
+            cells[value] += count
+            if count >= max(OFTEN[0], OFTEN[1] * each.n):
                 often.add(value)
     core = sorted(value for value, count in items_with.items() if count > 1 or value in often)
     if len(core) < 2:
@@ -308,13 +315,12 @@ def _far_values(
     low, high = core[0], core[-1]
     width, step, total = high - low, float(np.diff(core).max()), sum(cells.values())
     found: dict[str, set[float]] = {}
-    for name, spread in plain.items():
-        away = [v for v in spread.values.tolist() if v < low or v > high]
-        given = sum(spread.count(value) for value in away)
-        if not away or given > max(1, 0.005 * spread.n):
+    for name, each in plain.items():
+        away = [value for value in each.values.tolist() if not low <= value <= high]
+        if sum(each.count(value) for value in away) > max(SLIPS[0], SLIPS[1] * each.n):
             continue  # not a slip but another scale
         for value in away:
-            if 0 < value < 10 and spread.n < fewest:
+            if 0 < value < 10 and each.n < fewest:
                 continue
             distance = max(low - value, value - high)
             if distance > step and (distance > width or cells[value] < RARELY * total / len(core)):
@@ -322,33 +328,31 @@ def _far_values(
     return found
 
 
-def _hardly_given(names: Sequence[str], spreads: Mapping[str, Spread]) -> dict[str, float]:
+def _hardly_given(names: Sequence[str], counts: Mapping[str, ValueCounts]) -> dict[str, float]:
     """By item, an answer at an end that only this item has, and almost nobody of those near the end gave."""
     found: dict[str, float] = {}
-    for side in (1.0, -1.0):
-        ends = {
-            name: spreads[name].ends[1 if side > 0 else 0] for name in names if len(spreads[name].values) > 2
-        }
-        if len(ends) < 3:
-            continue
+    compared = [name for name in names if len(counts[name].values) >= FEWEST_COMPARED]
+    for side in (1.0, -1.0) if len(compared) >= FEWEST_COMPARED else ():
+        ends = {name: counts[name].ends[1 if side > 0 else 0] for name in compared}
         top = max(ends.values(), key=lambda end: side * end)
         holders = [name for name, end in ends.items() if end == top]
         if len(holders) != 1:
             continue
         next_end = max((end for end in ends.values() if end != top), key=lambda end: side * end)
-        near = sum(spreads[name].beyond(next_end, side, inclusive=True) for name in ends)
-        beyond = spreads[holders[0]].beyond(next_end, side, inclusive=False)
-        if beyond <= 2 and beyond < RARELY * near and spreads[holders[0]].count(top) == beyond:
+        near = sum(counts[name].beyond(next_end, side, inclusive=True) for name in ends)
+        own = counts[holders[0]]
+        beyond = own.beyond(next_end, side, inclusive=False)
+        if beyond <= MOST_DOUBTFUL and beyond < RARELY * near and own.count(top) == beyond:
             found.setdefault(holders[0], top)
     return found
 
 
-def _split(names: list[str], spreads: Mapping[str, Spread]) -> list[_Scale]:
+def _split(names: list[str], counts: Mapping[str, ValueCounts]) -> list[_Scale]:
     """Items whose names begin alike, by scale."""
     by_range: dict[tuple[float, float], list[str]] = {}
     for name in names:
-        by_range.setdefault(spreads[name].ends, []).append(name)
-    scales = [_Scale(members, {name: spreads[name] for name in members}) for members in by_range.values()]
+        by_range.setdefault(counts[name].ends, []).append(name)
+    scales = [_Scale(members, {name: counts[name] for name in members}) for members in by_range.values()]
     scales.sort(key=lambda scale: (-len(scale.names), scale.low - scale.high))
     found: list[_Scale] = []
     for scale in scales:
@@ -360,9 +364,8 @@ def _split(names: list[str], spreads: Mapping[str, Spread]) -> list[_Scale]:
     return found
 
 
-def _join_alike(scales: list[_Scale], order: Sequence[str]) -> None:
+def _join_alike(scales: list[_Scale], place: Mapping[str, int]) -> None:
     """Unite equal ranges, and those that may have missed the extremes of their neighbours. In place."""
-    place = {name: at for at, name in enumerate(order)}
 
     def unite(alike: Callable[[_Scale, _Scale], bool]) -> bool:
         for at, small in enumerate(scales):
@@ -378,37 +381,32 @@ def _join_alike(scales: list[_Scale], order: Sequence[str]) -> None:
 
     def part(small: _Scale, large: _Scale) -> bool:
         inside = large.low <= small.low and small.high <= large.high
-        if not inside or small.high - small.low <= _ALIKE * (large.high - large.low):
+        if not inside or small.high - small.low <= PART_OF_RANGE * (large.high - large.low):
             return False
         places = {place[name] for name in large.names}
         beside = any(place[name] + step in places for name in small.names for step in (-1, 1))
         return beside and _may_be_one(small, large)
 
-    while unite(equal):
+    while unite(equal) or unite(part):
         pass
-    while unite(part):
-        while unite(equal):
-            pass
 
 
 def _place_constants(
-    scales: list[_Scale], names: Sequence[str], spreads: Mapping[str, Spread], order: Sequence[str]
+    scales: list[_Scale], names: Sequence[str], counts: Mapping[str, ValueCounts], place: Mapping[str, int]
 ) -> None:
     """Give items with at most one answer the range of the nearest family that has this answer. In place."""
-    place = {name: at for at, name in enumerate(order)}
     for name in names:
-        low, high = spreads[name].ends
+        low, high = counts[name].ends
         homes = [scale for scale in scales if low > high or scale.low <= low <= scale.high]
         if homes:
             alike = [scale for scale in homes if any(stem(other) == stem(name) for other in scale.names)]
-            home = min(
+            nearest = min(
                 alike or homes,
                 key=lambda scale: min(abs(place[other] - place[name]) for other in scale.names),
             )
-            home.names.append(name)
-        elif low > high:
-            scales.append(_Scale([name], {}, 0.0, 1.0))
+            nearest.names.append(name)
         else:
+            low = 0.0 if low > high else low
             scales.append(_Scale([name], {}, low, low + 1))
 
 
@@ -417,12 +415,12 @@ def _may_be_one(one: _Scale, other: _Scale) -> bool:
     if max(one.low, other.low) - min(one.high, other.high) > 1:
         return False
     probability = 1.0
-    for side, end in ((1.0, "high"), (-1.0, "low")):
-        ends = [side * float(getattr(scale, end)) for scale in (one, other)]
-        if ends[0] == ends[1]:
-            continue
-        lacking, having = (one, other) if ends[0] < ends[1] else (other, one)
-        probability *= _chance_to_miss(lacking, having, float(getattr(lacking, end)), side)
+    if one.high != other.high:
+        lacking, having = sorted((one, other), key=lambda scale: scale.high)
+        probability *= _chance_to_miss(lacking, having, lacking.high, 1.0)
+    if one.low != other.low:
+        having, lacking = sorted((one, other), key=lambda scale: scale.low)
+        probability *= _chance_to_miss(lacking, having, lacking.low, -1.0)
     return probability > MISSED_BY_CHANCE
 
 
@@ -432,29 +430,30 @@ def _chance_to_miss(lacking: _Scale, having: _Scale, end: float, side: float) ->
     The readiness is the least of any such item, and below the mean of all by two standard errors: items
     differ in how extreme an answer is.
     """
-    near = {name: spread.beyond(end, side, inclusive=True) for name, spread in having.spreads.items()}
-    beyond = {name: spread.beyond(end, side, inclusive=False) for name, spread in having.spreads.items()}
+    near = {name: each.beyond(end, side, inclusive=True) for name, each in having.counts.items()}
+    beyond = {name: each.beyond(end, side, inclusive=False) for name, each in having.counts.items()}
     total = sum(beyond.values())
     if total == 0:
         return 1.0
     share = max(0.0, total - 2 * np.sqrt(total)) / sum(near.values())
-    share = min([share, *(beyond[name] / near[name] for name in near if near[name] >= 10)])
-    at_end = sum(spread.count(end) for spread in lacking.spreads.values())
+    share = min([share, *(beyond[name] / near[name] for name in near if near[name] >= FEWEST_NEAR)])
+    at_end = sum(each.count(end) for each in lacking.counts.values())
     return float((1 - share) ** at_end)
 
 
 def _widened(families: Sequence[Family], doubtful: Sequence[Stray]) -> tuple[Family, ...]:
     """Give items with a doubtful answer a range of their own."""
-    own = {stray.item: stray for stray in doubtful}
+    own = {stray.item: stray.value for stray in doubtful}
     found = []
     for family in families:
         kept = tuple(name for name in family.items if name not in own)
         if kept:
             found.append(Family(kept, family.low, family.high))
-        for name in family.items:
-            if name in own:
-                low, high = min(family.low, own[name].value), max(family.high, own[name].value)
-                found.append(Family((name,), low, high))
+        found += [
+            Family((name,), min(family.low, own[name]), max(family.high, own[name]))
+            for name in family.items
+            if name in own
+        ]
     return tuple(found)
 
 
@@ -526,7 +525,7 @@ def end_codes(values: Array, names: Sequence[str], families: Iterable[Family]) -
 
 def _value_counts(values: Array, columns: Sequence[int]) -> tuple[Array, NDArray[Any]]:
     """The different answers in some columns, in order, and how often each was given."""
-    spreads = [Spread.of(values[:, j]) for j in columns]
+    spreads = [ValueCounts.of(values[:, j]) for j in columns]
     present, place = np.unique(np.concatenate([each.values for each in spreads]), return_inverse=True)
     return present, np.bincount(place, weights=np.concatenate([each.counts for each in spreads]))
 
