@@ -135,7 +135,7 @@ def test_the_demo_from_the_first_page_to_names(tab, axe):
     look_around("open", dark=(True,))
     tab.press("Try the demo")
     tab.wait("#analysed")
-    assert "119: q001–q119" in tab.text and "Nothing stands in the way of a fit." in tab.text
+    assert "119: q001–q119" in tab.text and "Ready to fit." in tab.text
     tab.unfold()
     look_around("check")
     tab.press("Edit the codebook")

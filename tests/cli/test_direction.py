@@ -11,7 +11,7 @@ from icqf.io import read_codebook, read_questionnaire
 from small_study import ITEMS, REVERSED, codebook
 
 QUICK = ("--items", "q*", "--missing-codes", "9", "--n-components", "2", "--beta", "0.1")
-LOOKS = f"1 item looks reversed but is taken as it stands: '{REVERSED}'."
+LOOKS = f"1 item looks reversed but is used as it is: '{REVERSED}'."
 NOTED = f"Reversed because they run against the others: '{REVERSED}'."
 WAS = f"1 item was reversed because it runs against the others: '{REVERSED}'."
 

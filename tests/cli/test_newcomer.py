@@ -94,8 +94,8 @@ def test_a_dry_run_says_which_rows_were_kept(run, saved):
 
 def test_the_verdict_does_not_praise_what_is_worth_a_look(run, saved):
     few = run("check", saved(frame().head(3))).stdout
-    assert "Only 3 participants answered; factors of so few say nothing about others." in few
-    assert "Nothing stands in the way" not in few and "A fit is possible; look at the points above" in few
+    assert "Only 3 participants answered; factors from so few do not generalize." in few
+    assert "Ready to fit" not in few and "A fit is possible; look at the points above" in few
 
 
 def test_many_constant_items_are_one_point(run, saved):

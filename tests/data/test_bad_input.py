@@ -235,8 +235,8 @@ def test_nobody_answered_anything(answers, fitted):
 
 def test_a_constant_item_is_kept_and_named(answers):
     message = (
-        r"^1 item with the same answer from everybody: 'q2'\. Such an item says nothing about the factors; it is "
-        r"kept, and you may leave it out\.$"
+        r"^1 item with the same answer from everybody: 'q2'\. Such an item carries no information about the "
+        r"factors; it is kept, but you may leave it out\.$"
     )
     with pytest.warns(UserWarning, match=message):
         found = model().fit(answers.assign(q2=2))
@@ -245,12 +245,12 @@ def test_a_constant_item_is_kept_and_named(answers):
 
 def test_a_table_without_variation_or_range():
     refused(
-        "The table holds only the answer 3, so its range cannot be told; declare item_range=(lowest, highest).",
+        "The table holds only the answer 3, so its range is unknown; declare item_range=(lowest, highest).",
         model(1, item_range=None).fit,
         np.full((5, 3), 3.0),
     )
     refused(
-        "The table holds nothing but missing answers, so its range cannot be told; declare item_range=(lowest, "
+        "The table holds nothing but missing answers, so its range is unknown; declare item_range=(lowest, "
         "highest).",
         model(1, item_range=None).fit,
         np.full((5, 3), np.nan),
@@ -320,6 +320,25 @@ def test_sample_weights(answers):
         InputError, match=r"^sample_weight must hold numbers, one per participant \(.*'heavy'\)\.$"
     ):
         model().fit(answers, sample_weight=["heavy"] * 20)
+    refused(
+        "sample_weight has the shape (20, 1); give one weight per participant, in one column.",
+        model().fit,
+        answers,
+        sample_weight=np.ones((20, 1)),
+    )
+    same = model().fit(answers, sample_weight=2.0).loadings_
+    pd.testing.assert_frame_equal(same, model().fit(answers, sample_weight=np.full(20, 2.0)).loadings_)
+
+
+def test_columns_are_named_by_texts_or_by_numbers(answers):
+    refused(
+        "The table names some columns by texts, such as 'q2', and others by numbers, such as 7; rename them, as "
+        "in table.columns = table.columns.astype(str).",
+        model().fit,
+        answers.rename(columns={"q1": 7}),
+    )
+    numbered = answers.set_axis(range(answers.shape[1]), axis=1)
+    assert model().fit(numbered).loadings_.index[0] == "item1"
 
 
 def test_doubled_column_names(answers, fitted):
@@ -471,7 +490,7 @@ def test_confounds_forgotten_or_not_asked_for(answers, people, fitted):
         ),
         (
             {"item_range": {"q1": (0, 4), "Q2": (0, 4), "q3": (0, 4), "q4": (0, 4)}},
-            "item_range says nothing about item 'q2'. Did you mean 'Q2'?",
+            "item_range has no entry for item 'q2'. Did you mean 'Q2'?",
         ),
         (
             {"init": (np.ones((20, 3)), np.ones((4, 2)))},

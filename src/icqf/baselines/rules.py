@@ -157,7 +157,7 @@ class RuleTable:
         said = [
             f"The rules keep between {chosen[0]} ({self._who(chosen[0])}) and {chosen[-1]} factors "
             f"({self._who(chosen[-1])}); the most frequent answer is {most_often}.",
-            "They answer different questions, so a disagreement is no error.",
+            "They answer different questions, so disagreement is not an error.",
         ]
         for family in (PREDICTS, BEYOND_CHANCE, ONE_ITEM, SHARED):
             who = [each.method for each in self.counts if _kind(each.method).family == family]

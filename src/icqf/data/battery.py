@@ -184,7 +184,7 @@ class Battery:
         )
 
     def problems(self) -> Iterator[InputError | InputWarning]:
-        """What stands in the way of factors across instruments; warnings for what only weakens them."""
+        """What prevents factors across instruments; warnings for what only weakens them."""
         if len(self.instruments) < 2:
             found = self.names[0] if self.instruments else "none"
             yield InputError(

@@ -348,7 +348,7 @@ class Findings:
             return "Before a fit, decide about the items that look reversed."
         if any(finding.severity == "warning" for finding in self):
             return "A fit is possible; look at the points above first."
-        return "Nothing stands in the way of a fit."
+        return "Ready to fit."
 
     def of(self, code: str) -> tuple[Finding, ...]:
         """Return the findings of one kind."""
@@ -578,7 +578,7 @@ def _few(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
     answered = int((numbers.by_participant > 0).sum())
     if 0 < answered < FEWEST_FITTED:
         few = counted(answered, "participant")
-        text = f"Only {few} answered; factors of so few say nothing about others."
+        text = f"Only {few} answered; factors from so few do not generalize."
         yield Finding("warning", "few-participants", text)
 
 

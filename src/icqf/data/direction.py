@@ -538,7 +538,7 @@ class Directions:
         """What a reader must know before anything else; None when there is nothing to say."""
         if self.unattended:
             one = len(self.unattended) == 1
-            taken = "looks reversed but is taken as it stands" if one else _LOOK_REVERSED
+            taken = "looks reversed but is used as it is" if one else _LOOK_REVERSED
             misses = "it misses the factor it belongs" if one else "they miss the factors they belong"
             return InputWarning(
                 f"{counted(len(self.unattended), 'item')} {taken}: "

@@ -119,7 +119,7 @@ def left_out(
     return InputWarning(
         f"Item {items[item]!r}{more} was answered by fewer than {limit} participants{whose}: "
         f"{counted(number, 'answer')} of such a few {'is' if number == 1 else 'are'} left out of the fit, so "
-        "that the model does not tell them.",
+        "that the model does not reveal them.",
         code="few-answers",
         remedy=Advice(
             "For a model that is not shared, {smallest_category=} keeps them.", smallest_category=1

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.utils.validation import _check_sample_weight, _get_feature_names, check_array, validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.tables import as_pandas, label_at
@@ -114,15 +114,27 @@ def unpacked(X: Any, confounds: Any, sample_weight: Any = None) -> tuple[Any, An
 
 def named_answers(model: Any, table: Any) -> tuple[Array, list[str], bool]:
     """The answers (n, m) of a new table, its items' names, and whether the table gave them."""
-    names = _get_feature_names(table)
+    names = _column_names(table)
     try:
         answers = check_array(
             table, dtype="numeric", ensure_all_finite=False, estimator=model, input_name="X"
         )
     except ValueError as error:
         raise InputError(str(error)) from None
-    items = [f"item{j}" for j in range(1, answers.shape[1] + 1)] if names is None else list(map(str, names))
-    return _countable(answers), items, names is not None
+    return _countable(answers), names or [f"item{j}" for j in range(1, answers.shape[1] + 1)], bool(names)
+
+
+def _column_names(table: Any) -> list[str]:
+    """The names of a table's columns; none of an array, or where columns are numbered."""
+    names = list(table.columns) if isinstance(table, pd.DataFrame) else []
+    texts = [str(name) for name in names if isinstance(name, str)]
+    if texts and len(texts) < len(names):
+        number = next(name for name in names if not isinstance(name, str))
+        raise InputError(
+            f"The table names some columns by texts, such as {texts[0]!r}, and others by numbers, such as "
+            f"{number!r}; rename them, as in table.columns = table.columns.astype(str)."
+        )
+    return texts
 
 
 def seen_items(model: Any, table: Any) -> Array:
@@ -206,7 +218,7 @@ def _ranges_by_name(item_range: Any, items: list[str]) -> Array:
     absent = [name for name in items if name not in table]
     if absent:
         raise InputError(
-            f"item_range says nothing about item {absent[0]!r}"
+            f"item_range has no entry for item {absent[0]!r}"
             f"{_and_more(len(absent))}.{did_you_mean(absent[0], table)}"
         )
     return _numbers([table[name] for name in items])
@@ -221,7 +233,7 @@ def _observed_range(answers: Array) -> tuple[float, float]:
     if not low < high:
         found = "nothing but missing answers" if low > high else f"only the answer {low:g}"
         raise InputError(
-            f"The table holds {found}, so its range cannot be told; declare item_range=(lowest, highest)."
+            f"The table holds {found}, so its range is unknown; declare item_range=(lowest, highest)."
         )
     return low, high
 
@@ -317,7 +329,7 @@ def check_items(answers: Array, items: list[str]) -> None:
     if constant:
         warnings.warn(
             f"{counted(len(constant), 'item')} with the same answer from everybody: {listed(constant)}. "
-            "Such an item says nothing about the factors; it is kept, and you may leave it out.",
+            "Such an item carries no information about the factors; it is kept, but you may leave it out.",
             ConstantItemsWarning,
             stacklevel=5,
         )
@@ -366,6 +378,10 @@ def weights_of(sample_weight: Any, answers: Array) -> Array | None:
         values = np.asarray(as_pandas(sample_weight), dtype=float)
     except (TypeError, ValueError) as error:
         raise InputError(f"sample_weight must hold numbers, one per participant ({error}).") from None
+    if values.ndim > 1:
+        raise InputError(
+            f"sample_weight has the shape {values.shape}; give one weight per participant, in one column."
+        )
     if values.ndim == 1 and len(values) != len(answers):
         raise InputError(
             f"There are {len(answers)} rows of answers but {len(values)} sample weights; give one weight per "
@@ -374,13 +390,12 @@ def weights_of(sample_weight: Any, answers: Array) -> Array | None:
     if values.ndim == 1 and not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0])
         raise InputError(f"sample_weight is {values[row]:g} in row {row}; give every participant a weight.")
-    if values.ndim < 2 and (values.min() < 0 or not values.max() > 0):
+    if values.min() < 0 or not values.max() > 0:
         raise InputError(
             "sample_weight must hold no negative number, and not all of the weights may be zero."
         )
     _refuse_extreme_weights(values)
-    weights: Array = _check_sample_weight(values, answers, dtype=np.float64)
-    return weights
+    return np.full(len(answers), values) if values.ndim == 0 else values
 
 
 def item_weights(item_weight: Any, items: list[str]) -> Any:

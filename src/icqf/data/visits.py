@@ -168,8 +168,8 @@ def numbers_of(age: pd.Series) -> Array:
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         raise InputError(
-            f"The column {str(age.name)!r} holds {age.iloc[bad[0]]!r}, which is no number, so that it cannot "
-            "be cut into spans of age.",
+            f"The column {str(age.name)!r} holds {age.iloc[bad[0]]!r}, which is not a number, so it cannot "
+            "be divided into age spans.",
             code="age-text",
             remedy=Advice("Give numbers, or the visits in order, as in {bins=}.", bins=AS_IN),
             column=str(age.name),

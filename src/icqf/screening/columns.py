@@ -131,7 +131,7 @@ REASONS = {
     "id": "Left out as participant ids or row numbers",
     "demographic": "Left out as demographic columns",
     "date": "Left out as dates, times or durations",
-    "visit": "Left out because they tell visits apart",
+    "visit": "Left out because they identify visits",
     "site": "Left out because they identify sites, groups or weights",
     "text": "Left out because they hold text rather than numbers",
     "words": "Left out because their answers are words",
