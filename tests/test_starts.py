@@ -7,8 +7,8 @@ import pytest
 from icqf import ICQF
 from icqf.models import multistart
 from icqf.models.multistart import doubtful_factors
-from icqf.report.compose import start_words
-from icqf.report.quality import fit_section
+from icqf.report.sections.fit import start_values, start_words
+from icqf.report.values import Values
 from solving import solved
 
 
@@ -107,10 +107,7 @@ def table(objectives, *correlations):
 
 def fit_from(starts):
     """The part of a report about a fit from these starts."""
-    steps = {"tol": 1e-3, "score_step": 0.0, "loading_step": 0.0, "trace": [], "n_averaged": 0}
-    about = {"r_squared": 0.5, "hidden": None, "n_splits": None, "converged": True, "n_iter": 9}
-    keys = {name: name for name in starts.columns[4:]}
-    return fit_section(**steps, **about, objective=100.0, starts=starts, keys=keys)
+    return Values(**start_values(starts, {name: name for name in starts.columns[4:]}))
 
 
 def test_what_is_said_of_starts():

@@ -150,7 +150,7 @@ def test_what_leads_where():
 def test_json_has_values_or_content():
     found = json.loads(rich().as_json())
     assert found["three"] == {"n": 3, "share": 0.333333333333, "none": None}
-    table = found["one"]["parts"][0]
+    table = found["sections"]["one"]["parts"][0]
     assert table["head"] == ["Item", "Points", "Interval"] and table["rows"][1] == ["Sleeps", "−0.2", "<1%"]
 
 

@@ -3,7 +3,6 @@
 import io
 import re
 import zipfile
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import matplotlib
@@ -20,6 +19,7 @@ from icqf.report.gallery import WIDTHS, figure_bytes, write_figures
 from icqf.report.paper import write_paper_tables
 from icqf.report.renderers.latex import latex_tables
 from icqf.report.renderers.word import word_tables
+from icqf.report.values import changed
 from icqf.report.words import number
 
 docx = pytest.importorskip("docx")
@@ -193,9 +193,9 @@ def test_figures_that_there_are_not(report):
 def test_texts_that_mean_something_elsewhere(report, tmp_path):
     """Dollar signs, control characters and letters that the font lacks are drawn and written as they are."""
     odd = "Costs $5 or \\frac{1}{2}$ \x0b\x00 of 我的钱 & 100% _x_ ^{2"
-    items = tuple(replace(row, wording=odd, subscale="$a$") for row in report.items)
+    items = tuple(changed(row, wording=odd, subscale="$a$") for row in report.items)
     names = [f"$x_{r} & 我 {r}" for r in range(len(report.model.factors))]
-    strange = renamed(replace(report, items=items), names)
+    strange = renamed(changed(report, items=items), names)
     written = write_figures(tmp_path, strange)
     assert len(written) == 3 * len(figure_names(strange))
     assert "Costs $5" in (tmp_path / "top-items.svg").read_text(encoding="utf-8")

@@ -7,8 +7,8 @@ from icqf import ICQF, ICQFCV
 from icqf.cli.support.text import choice_text
 from icqf.data.parameters import BETAS
 from icqf.datasets import load_demo, make_synthetic
-from icqf.report.cautions import at_the_edge
-from icqf.report.quality import SearchTables, count_section
+from icqf.report.sections.count import at_the_edge, count_values
+from icqf.report.values import Values
 from icqf.selection import run as run_module
 
 
@@ -82,9 +82,8 @@ def test_a_choice_at_the_upper_end_is_remarked_on(study, monkeypatch):
     monkeypatch.setattr(run_module, "STRONGEST", 0.5)
     model = search(study, n_components=[2, 3])
     assert model.beta_ == 0.5 == tried(model)[-1]
-    shares = {int(k): float(share) for k, share in model.choice_.by_k().items()}
-    tables = SearchTables(model.errors_, shares, None, "min", 4, 1)
-    said = at_the_edge(count_section(model.n_components_, model.beta_, tables, None, None))
+    known = Values(model=model.best_estimator_, search=model, parallel=None, rules=None)
+    said = at_the_edge(count_values(known))
     assert any("penalty lies at the upper end of those tried (β up to 0.5)" in sentence for sentence in said)
     assert "try more than 0.5" in choice_text(model, "min")
 

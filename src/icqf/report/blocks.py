@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -111,6 +111,8 @@ class Cell:
         The interval that the page tells of the number under the pointer.
     drawing : Bar or Histogram, optional
         Drawn on the page instead of the text; other renderers leave it out.
+    spoken : str
+        What a screen reader says where the text is empty.
 
     Examples
     --------
@@ -125,6 +127,7 @@ class Cell:
     link: str = ""
     tip: str = ""
     drawing: Bar | Histogram | None = None
+    spoken: str = ""
 
     @property
     def plain(self) -> str:
@@ -169,11 +172,11 @@ class Column:
 class Row:
     """A row of a table with a class and data attributes on the page."""
 
-    cells: Sequence[str | Cell]
+    cells: Sequence[object]
     kind: str = ""
     data: Mapping[str, str] = field(default_factory=dict)
 
-    def __iter__(self) -> Iterator[str | Cell]:
+    def __iter__(self) -> Iterator[object]:
         return iter(self.cells)
 
 
@@ -211,8 +214,8 @@ class Grid:
     """
 
     caption: str
-    head: Sequence[str | Column]
-    rows: Sequence[Sequence[str | Cell] | Row]
+    head: Sequence[object]
+    rows: Sequence[Iterable[object]]
     links: Sequence[str] = ()
     note: str = ""
     bold: frozenset[tuple[int, int]] = frozenset()
@@ -226,18 +229,20 @@ class Grid:
         """The headings, each as a Column; without a title where the table has none."""
         width = len(self.head) or max((len(list(row)) for row in self.rows), default=0)
         head = self.head or [""] * width
-        return [title if isinstance(title, Column) else Column(title) for title in head]
+        return [title if isinstance(title, Column) else Column(str(title)) for title in head]
 
     @cached_property
     def cells(self) -> list[list[Cell]]:
         """The rows, each cell as a Cell."""
-        return [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
+        return [[cell if isinstance(cell, Cell) else Cell(str(cell)) for cell in row] for row in self.rows]
 
     @cached_property
     def numeric(self) -> list[bool]:
         """Which columns hold numbers, and are set to the right."""
         return [
-            bool(self.rows) and all(_NUMERIC.fullmatch(row[at].text) for row in self.cells)
+            bool(self.rows)
+            and not column.drawn
+            and all(_NUMERIC.fullmatch(row[at].text) for row in self.cells)
             if column.numeric is None
             else column.numeric
             for at, column in enumerate(self.columns)
@@ -258,9 +263,9 @@ class Picture:
     ----------
     name : str
         Of the file, without its ending, beside the page.
-    figure : matplotlib Figure, bytes, Markup or None
-        What is drawn: a figure, the content of a PNG file, an SVG element of the page (which no other
-        renderer shows), or nothing where the file is there already.
+    figure : matplotlib Figure, bytes, callable or None
+        What is drawn: a figure, the content of a PNG file, a function that returns an SVG element of the
+        page as Markup (which no other renderer shows), or nothing where the file is there already.
     caption : str
     alt : str
         What it shows in words; the caption by default.
@@ -274,19 +279,21 @@ class Picture:
     """
 
     name: str
-    figure: Figure | bytes | Markup | None
+    figure: Figure | bytes | Callable[[], Markup] | None
     caption: str
     alt: str = ""
 
     @property
     def inline(self) -> bool:
         """Whether it is a drawing of the page itself, without a file."""
-        return isinstance(self.figure, Markup)
+        return callable(self.figure)
 
 
 @dataclass(frozen=True, eq=False)
 class Details:
-    """Blocks that the page folds away under a summary.
+    """Blocks that the page folds away under a summary; elsewhere they stand under `title` or the summary.
+
+    With `page_only`, other renderers leave them out.
 
     Examples
     --------
@@ -298,11 +305,13 @@ class Details:
     summary: str
     parts: Sequence[Block]
     kind: str = ""
+    page_only: bool = False
+    title: str = ""
 
     @property
     def heading(self) -> str:
         """What stands above the parts where nothing is folded away."""
-        return self.summary
+        return self.title or self.summary
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,6 +368,15 @@ Block: TypeAlias = str | Markup | Prose | Bullets | Grid | Picture | Details | G
 def plain_text(text: str | Prose) -> str:
     """The words of a paragraph."""
     return text if isinstance(text, str) else text.text
+
+
+def on_the_page_alone(block: Any) -> bool:
+    """Whether only the HTML page shows a block: its own drawings and controls."""
+    return (
+        isinstance(block, Markup)
+        or (isinstance(block, Picture) and block.inline)
+        or (isinstance(block, Details) and block.page_only)
+    )
 
 
 def walk(parts: Sequence[Any]) -> Iterator[Block]:

@@ -29,8 +29,8 @@ from icqf.plotting import (
 )
 from icqf.plotting.loadings import grouped_order
 from icqf.plotting.style import BLUES, default_settings, item_label
-from icqf.report.drawable import drawable
-from icqf.report.schema import Report
+from icqf.report.sections.count import candidate_table, eigenvalue_table
+from icqf.report.values import Report, Values, changed
 
 Format = Literal["svg", "pdf", "png", "eps", "tif"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -98,7 +98,7 @@ def draw_figure(
     if columns is not None and columns not in WIDTHS:
         raise InputError(f"columns is {columns}; a figure is 1 or 2 columns wide.")
     width, draw = _DRAW[name]
-    report = drawable(report)
+    report = _drawable(report)
     options: dict[str, Any] = {"items": items, "factor": factor} if name == "top-items" else {}
     with default_settings(_PRINT):
         return draw(report, WIDTHS[columns or width], **options)
@@ -174,6 +174,31 @@ def write_figures(folder: Path, report: Report) -> list[Path]:
             figure.set_layout_engine("none")  # laid out once, and the same in every file
             written.append(path)
     return written
+
+
+def _drawable(report: Report) -> Report:
+    """The report with texts that matplotlib draws as they are: a dollar sign begins no formula."""
+
+    def plain(rows: Sequence[Values], *fields: str) -> tuple[Values, ...]:
+        return tuple(changed(row, **{name: _plain_text(vars(row)[name]) for name in fields}) for row in rows)
+
+    view, compared = report.model, report.comparison
+    if compared is not None:
+        compared = changed(compared, pairs=plain(compared.pairs, "factor"))
+    view = changed(view, factors=plain(view.factors, "name"), confounds=plain(view.confounds, "name"))
+    worded = [changed(row, wording=row.wording or row.name) for row in report.items]
+    new: Report = changed(
+        report,
+        models=(view, *report.models[1:]),
+        items=plain(worded, "wording", "subscale"),
+        scores=changed(report.scores, factors=plain(report.scores.factors, "name")),
+        comparison=compared,
+    )
+    return new
+
+
+def _plain_text(text: str) -> str:
+    return "".join(mark if mark.isprintable() else " " for mark in text).replace("$", r"\$")
 
 
 def _tables(report: Report) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame]:
@@ -316,24 +341,11 @@ def _plain(draw: Callable[[Report, Any], Any], height: float) -> Callable[..., F
 
 def _choice(report: Report, ax: Any) -> None:
     count = report.count
-    table = pd.DataFrame([vars(candidate) for candidate in count.candidates])
-    cv_curve(table, chosen=(count.n_components, count.beta), every=False, ax=ax)
-
-
-def eigenvalue_table(report: Report) -> pd.DataFrame:
-    """The eigenvalues of parallel analysis, as `scree` draws them."""
-    rows = report.count.eigenvalues
-    return pd.DataFrame(
-        {
-            "n_components": [row.factor for row in rows],
-            "eigenvalue": [row.observed for row in rows],
-            "random_eigenvalue": [row.unrelated for row in rows],
-        }
-    )
+    cv_curve(candidate_table(count), chosen=(count.n_components, count.beta), every=False, ax=ax)
 
 
 def _scree(report: Report, ax: Any) -> None:
-    scree(eigenvalue_table(report), kept=report.count.parallel, ax=ax)
+    scree(eigenvalue_table(report.count), kept=report.count.parallel, ax=ax)
 
 
 def _placed(width: float, tall: float, *, left: float, right: float, below: float, above: float) -> Any:

@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from icqf.data.confounds import INTERCEPT
 from icqf.io.atomic import write_bytes
 from icqf.models.summary import LOADED
 from icqf.plotting.style import item_label
 from icqf.report import words
 from icqf.report.blocks import Grid
-from icqf.report.figures import item_groups
-from icqf.report.psychometric_parts import Psychometrics
 from icqf.report.renderers.latex import latex_tables
 from icqf.report.renderers.word import word_tables
-from icqf.report.schema import Confound, Factor, Report
+from icqf.report.sections.factors import given_confounds, item_groups, parts_beside_factors
+from icqf.report.values import Report, Values
 
 
 def paper_tables(report: Report) -> list[Grid]:
@@ -34,7 +32,7 @@ def paper_tables(report: Report) -> list[Grid]:
     ['Loadings of the items on the factors', 'Factors and fit of the model', 'Loadings of the confounds']
     """
     view = report.model
-    confounds = [each for each in view.confounds if each.name != INTERCEPT]
+    confounds = given_confounds(view)
     loadings = _loadings(
         report, view.factors, "Loadings of the items on the factors", explained=True,
         note="Loadings are points on the answer scale that a factor adds at a score of 1; the largest of "
@@ -49,7 +47,7 @@ def paper_tables(report: Report) -> list[Grid]:
     return tables
 
 
-def _reliability(found: Psychometrics) -> Grid:
+def _reliability(found: Values) -> Grid:
     rows = tuple(
         (
             row.name,
@@ -67,7 +65,7 @@ def _reliability(found: Psychometrics) -> Grid:
 
 
 def _loadings(
-    report: Report, parts: Sequence[Factor | Confound], title: str, *, note: str, explained: bool = False
+    report: Report, parts: Sequence[Values], title: str, *, note: str, explained: bool = False
 ) -> Grid:
     rows, bold = [], set()
     for at, j in enumerate(item_groups(report)[0]):
@@ -97,9 +95,7 @@ def _fit(report: Report) -> Grid:
         )
         for factor in view.factors
     ]
-    beside = [each.variance for each in view.confounds if each.name != INTERCEPT]
-    rows += [("Confounds", words.percent(sum(beside), 1), "", "", "")] if beside else []
-    rows.append(("Total", words.percent(view.variance, 1), "", "", ""))
+    rows += [(name, words.percent(share, 1), "", "", "") for name, share in parts_beside_factors(view)]
     hidden = (
         ""
         if fit.r_squared_hidden is None

@@ -121,6 +121,9 @@ def drawn(
     size: tuple[float, float] = (4.7, 3.1),
 ) -> Picture:
     """A picture that the page draws itself; `title` is its name for screen readers."""
-    text = svg(name, draw, size=size).replace("</svg>", "")
-    titled = f'{text}<title id="{name}-title">{escape(title)}</title></svg>'
-    return Picture(name, Markup(titled), caption, title)
+
+    def element() -> Markup:
+        text = svg(name, draw, size=size).replace("</svg>", "")
+        return Markup(f'{text}<title id="{name}-title">{escape(title)}</title></svg>')
+
+    return Picture(name, element, caption, title)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-
-from icqf.report.schema import Bin
+from types import SimpleNamespace as Values
 
 STABLE = ((0.95, "very stable"), (0.85, "stable"), (0.7, "fairly stable"))
 _SMALL = (
@@ -42,15 +41,9 @@ def whole(n: int) -> str:
     return f"{n:,}".replace(",", "\u202f") if n >= 10_000 else str(n)
 
 
-def members(bin: Bin) -> str:
-    """How many participants are in a bar.
-
-    Examples
-    --------
-    >>> members(Bin.of("none", 12, 20, limit=10)), members(Bin.of("half", 3, 20, limit=10))
-    ('12', 'fewer than 10')
-    """
-    return f"fewer than {bin.below}" if bin.n is None else whole(bin.n)
+def members(bar: Values) -> str:
+    """How many participants are in a bar (`icqf.report.values.bar_of`)."""
+    return f"fewer than {bar.below}" if bar.n is None else whole(bar.n)
 
 
 def percent(share: float | None, digits: int = 0) -> str:
@@ -97,6 +90,18 @@ def interval(low: float | None, high: float | None) -> str:
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return LONG_DASH
     return f"{number(low)}–{number(high)}"
+
+
+def at_least(value: float) -> str:
+    """A correlation that others are not below; nothing is above 1.
+
+    Examples
+    --------
+    >>> at_least(0.934), at_least(0.999)
+    ('0.93 or higher', '1.00')
+    """
+    text = number(value)
+    return text if text == "1.00" else f"{text} or higher"
 
 
 def joined(parts: Sequence[str]) -> str:

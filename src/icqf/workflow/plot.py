@@ -7,9 +7,8 @@ from pathlib import Path
 
 from icqf.errors import Advice, InputError
 from icqf.io.atomic import write_bytes
-from icqf.report import draw_figure
+from icqf.report import Report, draw_figure
 from icqf.report.gallery import FORMATS, figure_bytes, figure_names
-from icqf.report.schema import Report
 from icqf.workflow.naming import account_in, report_in
 from icqf.workflow.places import refuse_file
 

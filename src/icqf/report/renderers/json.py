@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
-
-from icqf.report.blocks import Bullets, Details, Grid, Group, Picture, Section, plain_text
+from icqf.report.blocks import Bullets, Details, Grid, Group, Picture, Section, on_the_page_alone, plain_text
 
 if TYPE_CHECKING:
     from icqf.report.document import Document
@@ -19,17 +17,19 @@ _DIGITS = 12  # significant ones: all that a page shows follows from these
 
 
 def render(page: Document) -> str:
-    """The page as JSON: its title, its data, and each section under its key."""
+    """The page as JSON: its title, its data and those of its sections, and what the others say."""
     found: dict[str, Any] = {"title": page.title}
     if page.data is None:
         found |= {"cautions": list(page.cautions), "lead": [_content(each) for each in page.lead]}
     found |= plain(page.data or {})
+    content = {}
     for number, section in enumerate(page.sections, 1):
         key = section.key or f"section{number}"
-        if section.data is not None:
-            found |= {key: plain(section.data)} if section.data else {}
-        elif key not in found:
-            found[key] = _content(section)
+        if section.data is None:
+            content[key] = _content(section)
+        elif section.data:
+            found[key] = plain(section.data)
+    found |= {"sections": content} if content else {}
     return json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -63,4 +63,4 @@ def _content(block: Any) -> Any:
 
 
 def _contents(blocks: Any) -> list[Any]:
-    return [_content(block) for block in blocks if not isinstance(block, Markup)]
+    return [_content(block) for block in blocks if not on_the_page_alone(block)]

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
-
-from icqf.report.blocks import Bullets, Details, Grid, Group, Picture, Section, plain_text
+from icqf.report.blocks import Bullets, Details, Grid, Group, Picture, Section, on_the_page_alone, plain_text
 
 if TYPE_CHECKING:
     from icqf.report.document import Document
@@ -48,7 +46,7 @@ def latex_tables(tables: Sequence[Grid]) -> str:
 
 
 def _block(block: Any, level: int) -> list[str]:
-    if isinstance(block, Markup) or (isinstance(block, Picture) and block.inline):
+    if on_the_page_alone(block):
         return []
     if isinstance(block, (list, tuple)):
         return [line for each in block for line in _block(each, level)]

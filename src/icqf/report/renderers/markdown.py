@@ -6,9 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
-
-from icqf.report.blocks import Bullets, Details, Grid, Group, Picture, Prose, Section, Span
+from icqf.report.blocks import Bullets, Details, Grid, Group, Picture, Prose, Section, Span, on_the_page_alone
 
 if TYPE_CHECKING:
     from icqf.report.document import Document
@@ -60,7 +58,7 @@ def _blocks(blocks: Sequence[Any], level: int) -> list[str]:
 
 def _block(block: Any, level: int) -> list[str]:
     """One block as paragraphs of Markdown; a drawing that only the page shows gives none."""
-    if isinstance(block, Markup):
+    if on_the_page_alone(block):
         return []
     if isinstance(block, (list, tuple)):
         return _blocks(block, level)
@@ -73,7 +71,7 @@ def _block(block: Any, level: int) -> list[str]:
         return ["\n".join(f"- {_inline(entry)}" for entry in block.entries)]
     if isinstance(block, Picture):
         address = block.name.replace(" ", "%20")
-        return [] if block.inline else [f"![{safe(block.alt or block.caption)}]({address}.png)"]
+        return [f"![{safe(block.alt or block.caption)}]({address}.png)"]
     if isinstance(block, Grid):
         return _grid(block)
     quoted = isinstance(block, Prose) and block.kind == "quote"

@@ -6,9 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
-
-from icqf.report.blocks import Bullets, Details, Grid, Group, Picture, Section, plain_text
+from icqf.report.blocks import Bullets, Details, Grid, Group, Picture, Section, on_the_page_alone, plain_text
 
 if TYPE_CHECKING:
     from icqf.report.document import Document
@@ -25,7 +23,7 @@ def render(page: Document, width: int = 100) -> str:
 
 
 def _block(block: Any, width: int) -> list[str]:
-    if isinstance(block, Markup) or (isinstance(block, Picture) and block.inline):
+    if on_the_page_alone(block):
         return []
     if isinstance(block, (Group, list, tuple)):
         parts = block.parts if isinstance(block, Group) else block

@@ -9,10 +9,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
-from markupsafe import Markup
-
 from icqf.errors import InputError
-from icqf.report.blocks import Bullets, Details, Grid, Group, Picture, Prose, Section
+from icqf.report.blocks import Bullets, Details, Grid, Group, Picture, Prose, Section, on_the_page_alone
 from icqf.report.renderers.html import png
 
 if TYPE_CHECKING:
@@ -62,7 +60,7 @@ def _new() -> Any:
 
 def _add(document: Any, block: Any, level: int, counter: list[int]) -> None:
     """Add a block; `counter` holds the number of tables so far."""
-    if isinstance(block, Markup) or (isinstance(block, Picture) and block.inline) or block == "":
+    if on_the_page_alone(block) or block == "":
         return
     if isinstance(block, (Group, list, tuple)):
         for each in block.parts if isinstance(block, Group) else block:

@@ -1,7 +1,8 @@
-"""The paragraph for a Methods section, with everything needed to repeat the analysis."""
+"""Methods and Results to paste into a paper, with everything needed to repeat the analysis."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,16 +10,20 @@ import pandas as pd
 
 from icqf.core.penalties import PENALTIES
 from icqf.io.provenance import versions
+from icqf.plotting.style import item_label
 from icqf.report import words
-from icqf.report.quality import SearchTables
-from icqf.report.schema import Methods, Sample
+from icqf.report.analysis import Analysis
+from icqf.report.blocks import Block, Bullets, Details, Grid, Group, Prose, Section
+from icqf.report.section import report_section
+from icqf.report.sections.comparison import apart
+from icqf.report.values import Report, Values
 from icqf.selection.rules import RULES
 
-CITATION = (
+_CITATION = (
     "Lam, Pereira, Mahony, Raznahan (2026). Interpretable factorization of clinical questionnaires to "
     "identify latent factors of psychopathology. Transactions on Machine Learning Research."
 )
-HORN = (
+_HORN = (
     "Horn (1965). A rationale and test for the number of factors in factor analysis. Psychometrika, 30(2), "
     "179–185."
 )
@@ -26,41 +31,43 @@ _PARAMETERS = (
     *("item_weight", "penalty", "score_max", "loading_max", "reconstruction_max", "intercept"),
     *("missing_confounds", "solver", "init", "n_init", "tol", "max_iter", "dtype"),
 )
+_MARKERS = 3
 
 
-def methods_section(
-    k: int,
-    parameters: Mapping[str, Any],
-    ranges: pd.DataFrame,
-    confounds: Sequence[str],
-    sample: Sample,
-    *,
-    search: SearchTables | None,
-    n_bootstrap: int,
-    compared: bool,
-    folds: int | None,
-    seed: int,
-    n_starts: int,
-    n_averaged: int,
-    analysed: Sequence[tuple[str, str]] = (),
-    reliable: bool = False,
-) -> Methods:
-    """Say what was done; `parameters` are those of the model (``model.get_params()``).
+@report_section("methods", "Methods and Results, to paste into a paper", title="Methods")
+def methods(report: Report) -> list[Block]:
+    """Two paragraphs to paste, references, and all settings."""
+    found = report.methods
+    settings = [*found.settings, ("seed", found.seed)]
+    tables = [
+        Grid("Settings", ["Setting", "Value"], settings, scroll=False),
+        Grid("Versions", ["Package", "Version"], found.versions, scroll=False),
+    ]
+    return [
+        Section("Methods", [Prose([found.paragraph], "quote")]),
+        Section("Results", [Prose([report.results], "quote")]),
+        Section("References", [Bullets(found.references, "references")]),
+        Details("Settings, versions and seed", [Group(tables)]),
+    ]
 
-    `n_starts` says from how many starts it was fitted, `n_averaged` over how many resamples it was averaged.
-    """
-    found = versions()
-    own = parameters["random_state"]
+
+def method_values(analysis: Analysis, sample: Values, analysed: Sequence[tuple[str, str]]) -> Values:
+    """What was done: a paragraph, its references, settings, versions and the seed."""
+    model, search, hidden = analysis.model, analysis.search, analysis.hidden
+    k, parameters, ranges = len(model.components_), model.get_params(deep=False), model.item_range_
+    folds = None if hidden is None else hidden.n_splits
+    found, own, seed = versions(), parameters["random_state"], analysis.seed
     seeds = str(seed) if own is None or own == seed else f"{own} (fit) and {seed} (resampling)"
+    compared, confounds = analysis.rival is not None, model.confound_encoder_.columns
     parts = [
         _data(ranges, sample),
         _reading(dict(analysed)),
-        _model(parameters, n_starts),
-        _average(n_averaged),
+        _model(parameters, len(model.starts_)),
+        _average(model.n_averaged_),
         _item_weight(parameters["item_weight"], ranges),
-        _confounds(confounds, intercept=parameters["intercept"]),
+        _confounds([column.name for column in confounds], intercept=parameters["intercept"]),
         _choice(k, search),
-        _resampling(sample, n_bootstrap, folds),
+        _resampling(sample, analysis.n_bootstrap, folds),
         (
             "For comparison, exploratory factor analysis (minimum residual extraction, promax rotation) with "
             "the same number of factors was run on the same answers, and the number of factors was also "
@@ -71,16 +78,16 @@ def methods_section(
         (
             "Reliability of the items of each factor and subscale was described by Cronbach's α (interval of "
             "Feldt) and McDonald's ω (total, one factor by minimum residuals)."
-            if reliable
+            if analysis.psychometry is not None
             else ""
         ),
         f"Analyses were run with icqf {found['icqf']} (Python {found['python']}, NumPy {found['numpy']}, "
         f"SciPy {found['scipy']}), random seed {seeds}.",
     ]
-    return Methods(
+    return Values(
         paragraph=" ".join(part for part in parts if part),
-        references=(CITATION, HORN) if compared else (CITATION,),
-        settings=_settings(k, parameters, search, n_bootstrap, folds),
+        references=(_CITATION, _HORN) if compared else (_CITATION,),
+        settings=_settings(k, parameters, search, analysis.n_bootstrap, folds),
         versions=tuple(found.items()),
         seed=seeds,
     )
@@ -96,7 +103,7 @@ def _reading(analysed: Mapping[str, str]) -> str:
     return " ".join(said)
 
 
-def _data(ranges: pd.DataFrame, sample: Sample) -> str:
+def _data(ranges: pd.DataFrame, sample: Values) -> str:
     share = sample.share_missing
     gap = f"; {words.percent(share, 1)} of the answers were missing" if share else ""
     ends = {(float(low), float(high)) for low, high in ranges.to_numpy()}
@@ -174,20 +181,27 @@ def _confounds(names: Sequence[str], *, intercept: bool) -> str:
     return f"{listed[:1].upper()}{listed[1:]} {kind}{' alongside an intercept' if intercept else ''}."
 
 
-def _choice(k: int, search: SearchTables | None) -> str:
+def _choice(k: int, search: Any) -> str:
     if search is None:
         return f"The number of factors (k = {k}) and the penalty were set in advance."
-    ks, repeats = search.tried, search.n_repeats
+    ks, betas = _tried(search)
+    repeats = search.n_repeats
     again = f", repeated {repeats} times" if repeats > 1 else ""
     return (
         f"The number of factors (k = {k}) and the penalty were chosen by {search.n_splits}-fold blockwise "
         f"cross-validation{again} over {words.count_of(len(ks), 'number')} of factors ({ks[0]} to {ks[-1]}) "
-        f"and β in {{{', '.join(f'{beta:g}' for beta in search.penalties)}}}, taking "
+        f"and β in {{{', '.join(f'{beta:g}' for beta in betas)}}}, taking "
         f"the number of factors that {RULES[search.rule].description}."
     )
 
 
-def _resampling(sample: Sample, n_bootstrap: int, folds: int | None) -> str:
+def _tried(search: Any) -> tuple[list[int], list[float]]:
+    """The numbers of factors and the penalties that were tried."""
+    errors = search.errors_
+    return sorted({int(k) for k in errors["n_components"]}), sorted({float(beta) for beta in errors["beta"]})
+
+
+def _resampling(sample: Values, n_bootstrap: int, folds: int | None) -> str:
     said = []
     if n_bootstrap:
         who = "participants" if sample.n_groups is None else "groups (families or sites)"
@@ -205,7 +219,7 @@ def _resampling(sample: Sample, n_bootstrap: int, folds: int | None) -> str:
 
 
 def _settings(
-    k: int, parameters: Mapping[str, Any], search: SearchTables | None, n_bootstrap: int, folds: int | None
+    k: int, parameters: Mapping[str, Any], search: Any, n_bootstrap: int, folds: int | None
 ) -> tuple[tuple[str, str], ...]:
     rows = [("n_components", str(k)), ("beta", f"{parameters['beta']:g}")]
     for name in _PARAMETERS:
@@ -213,13 +227,123 @@ def _settings(
         plain = value if isinstance(value, (str, int, float, bool, type(None))) else type(value).__name__
         rows.append((name, f"{plain:g}" if isinstance(plain, float) else str(plain)))
     if search is not None:
+        ks, betas = _tried(search)
         design = f"{search.n_splits} folds, {words.count_of(search.n_repeats, 'repeat')}, rule {search.rule}"
         rows += [
             ("cross-validation", design),
-            ("numbers of factors tried", ", ".join(map(str, search.tried))),
-            ("penalties tried", ", ".join(f"{beta:g}" for beta in search.penalties)),
+            ("numbers of factors tried", ", ".join(map(str, ks))),
+            ("penalties tried", ", ".join(f"{beta:g}" for beta in betas)),
         ]
     rows.append(("bootstrap resamples", str(n_bootstrap)))
     if folds:
         rows.append(("folds for the fit of items", str(folds)))
     return tuple(rows)
+
+
+def results_paragraph(report: Report) -> str:
+    """What was found, in words and numbers that can be pasted into a paper."""
+    view, fit, k = report.model, report.fit, len(report.model.factors)
+    confounds = [confound.name for confound in report.sample.confounds]
+    beside = f", beside {words.joined(confounds)}," if confounds else ""
+    if fit.no_structure:
+        what = "a single factor" if k == 1 else f"{words.spelled(k)} factors"
+        return (
+            f"No structure was found: with {what}{beside} hidden answers were predicted no better than by "
+            f"the items' means (R² of hidden answers = {words.number(fit.r_squared_hidden)}). "
+            f"{_chosen(report)}"
+        ).strip()
+    factors = "One factor" if k == 1 else f"{words.spelled(k).capitalize()} factors"
+    said = [
+        f"{factors}{beside} explained {words.percent(view.variance, 1)} of the variance of the answers "
+        f"(R² = {words.number(fit.r_squared)}"
+        + (
+            ""
+            if fit.r_squared_hidden is None
+            else f"; R² of hidden answers = {words.number(fit.r_squared_hidden)}"
+        )
+        + ").",
+        _chosen(report),
+        *(_factor(report, factor) for factor in view.factors),
+        _stable(report),
+        _compared(report),
+        _several(report),
+    ]
+    return " ".join(part for part in said if part)
+
+
+def _chosen(report: Report) -> str:
+    count = report.count
+    if not count.candidates:
+        return ""
+    again = dict(count.shares).get(count.n_components, 0.0)
+    said = (
+        f"This number of factors (with β = {count.beta:g}) was chosen by cross-validation, and would have "
+        f"been chosen again in {words.percent(again)} of redrawn folds"
+    )
+    if count.parallel is not None:
+        same = "the same number" if count.parallel == count.n_components else str(count.parallel)
+        return f"{said}; parallel analysis suggested {same}."
+    return f"{said}."
+
+
+def _factor(report: Report, factor: Values) -> str:
+    by_name = {row.name: row for row in report.items}
+    markers = []
+    for each in factor.top[:_MARKERS]:
+        row = by_name[each.item]
+        markers.append(f"“{item_label(row.name, row.wording, row.reverse)}” ({words.number(each.value)})")
+    if not markers:
+        return (
+            f"{factor.name} ({words.percent(factor.variance, 1)} of the variance) moved no item noticeably."
+        )
+    measured = report.psychometrics
+    scale = next((row for row in measured.scales if row.key == factor.key), None) if measured else None
+    reliable = ""
+    if scale is not None:
+        omega = "" if math.isnan(scale.omega) else f" and ω = {words.number(scale.omega)}"
+        those = f"the {scale.n_items} items that load most on it"
+        reliable = f"; α = {words.number(scale.alpha)}{omega} for {those}"
+    return (
+        f"{factor.name} ({words.percent(factor.variance, 1)} of the variance, "
+        f"{words.count_of(factor.n_items, 'item')}{reliable}) loaded most on {words.joined(markers)}."
+    )
+
+
+def _stable(report: Report) -> str:
+    agreements = [factor.stability.agreement for factor in report.model.factors if factor.stability]
+    if not agreements:
+        return ""
+    low, high = words.number(min(agreements)), words.number(max(agreements))
+    span = f"was {low}" if low == high else f"ranged from {low} to {high}"
+    said = f"The mean correlation of loadings with those of resampled participants {span}"
+    chances = [factor.replication for factor in report.model.factors if factor.replication]
+    if chances:
+        lasting = sum(not each.fragile for each in chances)
+        said += (
+            f"; {lasting} of {words.count_of(len(chances), 'factor')} "
+            f"{'is' if lasting == 1 else 'are'} expected to be found again by a study of the same size"
+        )
+    return f"{said}."
+
+
+def _compared(report: Report) -> str:
+    comparison = report.comparison
+    if comparison is None or not comparison.pairs:
+        return ""
+    k, without = len(comparison.pairs), apart(comparison)
+    if not without:
+        found = "the factor" if k == 1 else f"all {k} factors"
+        return f"Factor analysis with as many factors had close counterparts (r ≥ 0.8) of {found}."
+    return (
+        f"Factor analysis with as many factors had close counterparts (r ≥ 0.8) of {k - len(without)} of {k} "
+        f"factors, not of {words.joined(without)}."
+    )
+
+
+def _several(report: Report) -> str:
+    if len(report.scores.factors) < 2:
+        return ""
+    return (
+        f"{words.percent(report.scores.several)} of the participants had a score of "
+        f"{report.scores.threshold:g} or more on two or more factors."
+    )

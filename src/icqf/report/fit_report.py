@@ -1,0 +1,295 @@
+"""The report of a fit: made from an analysis, named afresh, written, and read back from its JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from icqf.errors import InputError
+from icqf.models.names import checked_names
+from icqf.report.analysis import Analysis
+from icqf.report.document import Document, write_document
+from icqf.report.section import sections_of
+from icqf.report.sections.comparison import comparison_values, comparison_words
+from icqf.report.sections.count import count_values
+from icqf.report.sections.factors import model_values, names_shown
+from icqf.report.sections.fit import fit_values, fit_words
+from icqf.report.sections.methods import method_values, results_paragraph
+from icqf.report.sections.opening import cautions, headline
+from icqf.report.sections.psychometrics import psychometric_values
+from icqf.report.sections.sample import analysed_values, item_values, participant_values, sample_values
+from icqf.report.sections.scores import score_values, score_words
+from icqf.report.values import Report, Values, changed, frozen
+
+# Values that may be absent; null under any other name is a number that does not exist.
+_MAY_BE_ABSENT = {
+    *("comparison", "psychometrics", "participants", "stability", "replication", "parallel", "n_components"),
+    *("low", "high", "n", "share", "mean", "sd", "n_groups", "n_splits", "share_structural", "fit_hidden"),
+    *("fit_comparison", "r_squared", "r_squared_here", "r_squared_hidden", "negative", "small", "small_here"),
+    *("fa_loading", "fa_communality"),
+}
+_HOLD_NUMBERS = {
+    *("analysed", "sample", "items", "count", "models", "splits", "scores", "fit", "comparison", "methods"),
+    *("psychometrics", "participants"),
+}
+
+
+def report_of(
+    analysis: Analysis,
+    *,
+    names: Sequence[str] | Mapping[str, str] | None = None,
+    title: str | None = None,
+    with_participants: bool = False,
+) -> Report:
+    """Put an analysis into the words and tables of a report; nothing is worked out here.
+
+    Parameters
+    ----------
+    analysis : Analysis
+        What `analyse` worked out about a fitted model.
+    names : sequence or mapping, optional
+        Names of the factors: one per factor, or by their own names (``{"factor1": "Worry"}``).
+    title : str, optional
+        Title of the report; the file's name by default.
+    with_participants : bool
+        Whether each participant's scores are part of the report. They are not unless asked for.
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.report import analyse, report_of
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> analysis = analyse(ICQF(2).fit(demo), demo, n_bootstrap=0, compare=False)
+    >>> [factor.name for factor in report_of(analysis, names=["Home", "School"]).model.factors]
+    ['Home', 'School']
+    """
+    model, questionnaire, study = analysis.model, analysis.questionnaire, analysis.study
+    shown, summary = names_shown(model, questionnaire.items, names), model.summary()
+    by_key = dict(zip(model.get_feature_names_out(), shown, strict=True))
+    sample, analysed = sample_values(analysis), analysed_values(study.overview)
+    fit = fit_values(analysis, summary)
+    report = Report(
+        analysis,
+        title=title or _title(questionnaire.source, found=not fit.no_structure),
+        doubts=tuple(str(doubt.fields["anonymous"]) for doubt in study.doubts),
+        direction=study.directions.sentence,
+        analysed=analysed,
+        sample=sample,
+        items=item_values(analysis, summary.items, by_key),
+        count=count_values(analysis),
+        **model_values(analysis, shown),
+        scores=score_values(analysis, shown),
+        fit=fit,
+        comparison=comparison_values(analysis.rival, by_key, r_squared=fit.r_squared),
+        methods=method_values(analysis, sample, analysed.lines),
+        psychometrics=psychometric_values(analysis, summary, shown),
+        participants=participant_values(questionnaire, analysis.scores) if with_participants else None,
+    )
+    return with_words(report)
+
+
+def _title(source: str, *, found: bool) -> str:
+    if not found:
+        return f"No structure found in {source}" if source else "No structure found"
+    return f"Factors behind {source}" if source else "Questionnaire factors"
+
+
+def with_words(report: Report) -> Report:
+    """The report with every sentence that mentions a factor, made from its values and names."""
+    named = {factor.key: factor.name for factor in report.model.factors}
+    compared = report.comparison
+    if compared is not None:
+        compared = changed(compared, words=tuple(comparison_words(compared)))
+    report = changed(
+        report,
+        scores=changed(report.scores, words=tuple(score_words(report.scores))),
+        fit=changed(report.fit, words=tuple(fit_words(report.fit, report.model.variance, named))),
+        comparison=compared,
+    )
+    said = {"cautions": tuple(cautions(report)), "headline": tuple(headline(report))}
+    new: Report = changed(report, **said, results=results_paragraph(report))
+    return new
+
+
+def renamed(report: Report, names: Sequence[str]) -> Report:
+    """The same report with other names of its factors, in tables and sentences.
+
+    Parameters
+    ----------
+    report : Report
+    names : sequence of str
+        One name per factor, in their order.
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.report import analyse, renamed, report_of
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> report = report_of(analyse(ICQF(2).fit(demo), demo, n_bootstrap=0, compare=False))
+    >>> [factor.name for factor in renamed(report, ["Home", "School"]).model.factors]
+    ['Home', 'School']
+    """
+    view, compared, measured = report.model, report.comparison, report.psychometrics
+    old = [factor.name for factor in view.factors]
+    new = dict(zip(old, checked_names(old, names), strict=True))
+    by_key = {factor.key: new[factor.name] for factor in view.factors}
+
+    def named(rows: Sequence[Values], field: str = "name") -> tuple[Values, ...]:
+        return tuple(changed(row, **{field: new.get(vars(row)[field], vars(row)[field])}) for row in rows)
+
+    def keyed(rows: Sequence[Values]) -> tuple[Values, ...]:
+        return tuple(changed(row, name=by_key.get(row.key, row.name)) for row in rows)
+
+    if compared is not None:
+        compared = changed(compared, pairs=named(compared.pairs, "factor"))
+    if measured is not None:
+        measured = changed(measured, scales=keyed(measured.scales), variance=keyed(measured.variance))
+    return with_words(
+        changed(
+            report,
+            models=(changed(view, factors=named(view.factors)), *report.models[1:]),
+            items=named(report.items, "strongest"),
+            scores=changed(report.scores, factors=named(report.scores.factors)),
+            comparison=compared,
+            psychometrics=measured,
+        )
+    )
+
+
+def document_of(report: Report) -> Document:
+    """The report as a page of sections."""
+    sections = sections_of(report)  # first: what they keep is part of the values
+    made = f"Made with icqf {dict(report.methods.versions)['icqf']}."
+    private = " This report holds no data on individual participants."
+    return Document(
+        report.title,
+        report.headline,
+        sections,
+        footer=made + private * (report.participants is None),
+        cautions=report.cautions,
+        data=vars(report),
+        interactive=True,
+    )
+
+
+def write_report(path: str | os.PathLike[str], report: Report) -> tuple[Path, Path, Path]:
+    """Write a report as HTML, and beside it the same content as Markdown and JSON.
+
+    Parameters
+    ----------
+    path : path
+        The HTML file; the others have its name with the endings ``.md`` and ``.json``.
+    report : Report
+
+    Returns
+    -------
+    tuple of three Path
+        The files written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.report import analyse, report_of, write_report
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> report = report_of(analyse(ICQF(2).fit(demo), demo, n_bootstrap=0, compare=False))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [path.name for path in write_report(f"{folder}/report.html", report)]
+    ['report.html', 'report.md', 'report.json']
+    """
+    html, markdown, plain = write_document(path, document_of(report), formats=(".html", ".md", ".json"))
+    return html, markdown, plain
+
+
+def as_html(report: Report) -> str:
+    """The report as one HTML page that needs nothing else: style, script and figures are inside.
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.report import analyse, as_html, report_of
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> report = report_of(analyse(ICQF(2).fit(demo), demo, n_bootstrap=0, compare=False), title="The demo")
+    >>> "<h1>The demo</h1>" in as_html(report)
+    True
+    """
+    return document_of(report).as_html()
+
+
+def as_markdown(report: Report) -> str:
+    """The report as Markdown: the content of the page in the same order, in tables that paste well.
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.report import analyse, as_markdown, report_of
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> report = report_of(analyse(ICQF(2).fit(demo), demo, n_bootstrap=0, compare=False), title="The demo")
+    >>> as_markdown(report).splitlines()[0]
+    '# The demo'
+    """
+    return document_of(report).as_markdown()
+
+
+def as_json(report: Report) -> str:
+    """The whole report as JSON: numbers to twelve digits, null for what does not exist.
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.report import analyse, as_json, report_of
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> report = report_of(analyse(ICQF(2).fit(demo), demo, n_bootstrap=0, compare=False), title="The demo")
+    >>> as_json(report).splitlines()[1]
+    ' "title": "The demo",'
+    """
+    return document_of(report).as_json()
+
+
+def from_json(text: str) -> Report:
+    """The report that `as_json` wrote.
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.report import analyse, as_html, as_json, from_json, report_of
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> report = report_of(analyse(ICQF(2).fit(demo), demo, n_bootstrap=0, compare=False))
+    >>> as_html(from_json(as_json(report))) == as_html(report)
+    True
+    """
+    try:
+        values = json.loads(text)
+        values.pop("sections", None)  # words of sections from outside, which these make again
+        read = {
+            name: _numbers(part, name) if name in _HOLD_NUMBERS else part for name, part in values.items()
+        }
+        report = Report(**vars(frozen(read)))
+        document_of(report)  # what cannot be shown is not a report
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
+        raise InputError(
+            f"This is not the JSON of a report of this version of icqf ({error}).",
+            code="not-a-report",
+            remedy="Fit again to write it anew.",
+        ) from None
+    return report
+
+
+def _numbers(value: Any, name: str = "") -> Any:
+    """Plain values in which null is NaN where it stands for a number."""
+    if isinstance(value, dict):
+        return {key: _numbers(part, key) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_numbers(part) for part in value]
+    return math.nan if value is None and name not in _MAY_BE_ABSENT else value

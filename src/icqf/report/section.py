@@ -1,0 +1,107 @@
+"""A section of the report of a fit: one function, with its key, its heading and its place."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from icqf.errors import InputError
+from icqf.registry import Registry
+from icqf.report.blocks import Block, Section
+from icqf.report.values import Report
+
+
+@dataclass(frozen=True, eq=False)
+class ReportSection:
+    """A section of the report: a function from the report to its blocks; None or none leave it out.
+
+    Attributes
+    ----------
+    key : str
+        Its id on the page, and its name in report.json.
+    heading : str
+    make : callable
+    title : str
+        What the navigation of the page calls it.
+    after : str
+        The key of the section that it follows; the last one by default.
+
+    Examples
+    --------
+    >>> from icqf.report import report_section
+    >>> @report_section("size", "Size of the study", after="sample")
+    ... def size(report):
+    ...     kept = report.keep("size", lambda analysis: {"n": len(analysis.scores)})
+    ...     return kept and [f"{kept.n} participants have scores."]
+    >>> size.key, size.after
+    ('size', 'sample')
+    """
+
+    key: str
+    heading: str
+    make: Callable[[Report], Sequence[Block] | None]
+    title: str = ""
+    after: str = ""
+
+    def section(self, report: Report) -> Section | None:
+        """The section of this report."""
+        parts = self.make(report)
+        if not parts:
+            return None
+        own = self.key in SECTIONS.own or hasattr(report, self.key)  # its values are the report's
+        return Section(self.heading, list(parts), self.key, self.title or self.heading, {} if own else None)
+
+
+def report_section(
+    key: str, heading: str, *, title: str = "", after: str = ""
+) -> Callable[[Callable[[Report], Sequence[Block] | None]], ReportSection]:
+    """Make a function a section of the report; see `ReportSection`.
+
+    Examples
+    --------
+    >>> from icqf.report import report_section
+    >>> report_section("note", "A note")(lambda report: ["All is well."]).heading
+    'A note'
+    """
+    return lambda make: ReportSection(key, heading, make, title, after)
+
+
+_OWN = {
+    "factors": "factors", "count": "count", "loadings": "factors", "confounds": "factors",
+    "scores": "scores", "psychometrics": "psychometrics", "fit": "fit", "comparison": "comparison",
+    "analysed": "sample", "sample": "sample", "methods": "methods", "participants": "sample",
+}  # fmt: skip
+
+# Ours in their order; an installed package adds one with an entry point of this group.
+SECTIONS = Registry(
+    "icqf.sections",
+    {key: f"icqf.report.sections.{module}:{key}" for key, module in _OWN.items()},
+    "a section of the report (icqf.report.ReportSection)",
+    "icqf.report.section:ReportSection",
+)
+
+
+def sections_of(report: Report) -> list[Section]:
+    """All sections of a report; one from outside that fails says so in its place, and breaks nothing else."""
+    order = [SECTIONS.load(key) for key in SECTIONS.own]
+    for name in SECTIONS.added():
+        try:
+            added = SECTIONS.load(name)
+        except InputError as error:
+            warnings.warn(str(error), stacklevel=2)
+            continue
+        keys = [each.key for each in order]
+        order.insert(keys.index(added.after) + 1 if added.after in keys else len(order), added)
+    found = []
+    for each in order:
+        try:
+            section = each.section(report)
+        except Exception as error:
+            if each.key in SECTIONS.own:
+                raise
+            said = f"This section could not be made ({type(error).__name__}: {error})."
+            section = Section(each.heading, [said], each.key, each.title or each.heading)
+        if section is not None:
+            found.append(section)
+    return found

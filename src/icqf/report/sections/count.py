@@ -1,0 +1,257 @@
+"""How many factors there are, and how certain that is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from icqf.baselines.rules import RuleTable
+from icqf.plotting import cv_curve, scree
+from icqf.report import words
+from icqf.report.analysis import Analysis
+from icqf.report.blocks import Bar, Block, Cell, Column, Details, Grid, Group, Row, Section
+from icqf.report.section import report_section
+from icqf.report.svg import drawn
+from icqf.report.values import Report, Values
+from icqf.selection.rules import RULES
+
+
+@report_section("count", "How many factors, and how certain", title="How many factors")
+def count(report: Report) -> list[Block]:
+    """Why this number: errors of hidden answers, parallel analysis, redrawn folds, halves, and rules."""
+    found = report.count
+    curves = [part for part in (_errors(found), _eigenvalues(found)) if part]
+    tables = [part for part in (_shares(found), _halves(found)) if part]
+    groups = [Group(parts) for parts in (curves, tables) if parts]
+    return [*found.words, *groups, *([_rules(found)] if found.rules else [])]
+
+
+def candidate_table(found: Values) -> pd.DataFrame:
+    """What was tried, as `cv_curve` draws it."""
+    return pd.DataFrame([vars(candidate) for candidate in found.candidates])
+
+
+def eigenvalue_table(found: Values) -> pd.DataFrame:
+    """The eigenvalues of parallel analysis, as `scree` draws them."""
+    return pd.DataFrame(
+        [(row.factor, row.observed, row.unrelated) for row in found.eigenvalues],
+        columns=["n_components", "eigenvalue", "random_eigenvalue"],
+    )
+
+
+def _errors(found: Values) -> list[Block]:
+    if not found.candidates:
+        return []
+    rows = [
+        Row(
+            [
+                str(each.n_components),
+                f"{each.beta:g}",
+                words.number(each.error, 4),
+                words.number(each.standard_error, 4),
+                "chosen" if each.chosen else "",
+            ],
+            "chosen" if each.chosen else "",
+        )
+        for each in found.candidates
+    ]
+    head = ["Factors", "β", "Error", "Standard error", Column("Chosen", numeric=False)]
+    table = Grid("Cross-validated errors", head, rows, quiet=True)
+    if len(rows) < 2:
+        return [table]
+    data, chosen = candidate_table(found), (found.n_components, found.beta)
+    below: list[Block] = [table]
+    if data["beta"].nunique() > 1:
+        every = drawn(
+            "cv-all",
+            lambda ax: cv_curve(data, chosen=chosen, ax=ax),
+            "Error of hidden answers for each number of factors and penalty",
+            "The same for every penalty β that was tried.",
+        )
+        below = [every, table]
+    curve = drawn(
+        "cv",
+        lambda ax: cv_curve(data, chosen=chosen, every=False, ax=ax),
+        "Error of hidden answers for each number of factors",
+        "Squared error of answers that were hidden from the model, for each number of factors at its best "
+        "penalty β, with standard errors. Lower is better; the choice is ringed.",
+    )
+    return [curve, Details("All penalties, and the table behind this figure", below, title="All penalties")]
+
+
+def _eigenvalues(found: Values) -> list[Block]:
+    if not found.eigenvalues or found.parallel is None:
+        return []
+    rows = [
+        [str(each.factor), words.number(each.observed), words.number(each.unrelated)]
+        for each in found.eigenvalues
+    ]
+    table = Grid("Eigenvalues", ["Factor", "Eigenvalue", "Unrelated answers"], rows, quiet=True, scroll=False)
+    data = eigenvalue_table(found)
+    curve = drawn(
+        "scree",
+        lambda ax: scree(data, kept=found.parallel, ax=ax),
+        "Eigenvalues beside those of unrelated answers",
+        "Parallel analysis: a factor stands out while its eigenvalue is above that of unrelated answers.",
+    )
+    return [curve, Details("Table behind this figure", [table], title="Parallel analysis")]
+
+
+def _shares(found: Values) -> Grid | None:
+    if len(found.shares) < 2:
+        return None
+    rows = [[str(k), Cell(drawing=Bar(share)), words.percent(share)] for k, share in found.shares]
+    head = ["Factors", Column("Share", drawn=True, quiet=True), "Chosen"]
+    return Grid("If the folds were drawn again", head, rows, kind="bars", scroll=False)
+
+
+def _halves(found: Values) -> Grid | None:
+    if not found.halves:
+        return None
+    rows = [
+        [
+            str(each.n_components),
+            Cell(drawing=_bar(each)),
+            words.number(each.agreement),
+            f"{words.number(each.low)} to {words.number(each.high)}",
+        ]
+        for each in found.halves
+    ]
+    head = [
+        *("Factors", Column("Agreement", drawn=True, quiet=True), "Agreement"),
+        Column("10th to 90th percentile", numeric=True),
+    ]
+    caption = "Would a second study find the same factors? Agreement between halves of the sample"
+    return Grid(caption, head, rows, kind="bars", scroll=False)
+
+
+def _bar(each: Values) -> Bar:
+    """An agreement with its interval; what lies below 0 is not drawn."""
+    share, low, high = (
+        value if value is not None and value > 0 else 0.0 for value in (each.agreement, each.low, each.high)
+    )
+    return Bar(share, low, high)
+
+
+def _rules(found: Values) -> Section:
+    title = "What the rules for the number of factors say"
+    rows = [
+        [
+            each.rule,
+            words.LONG_DASH if each.n_components is None else str(each.n_components),
+            each.reason,
+            each.counts,
+            each.reference,
+        ]
+        for each in found.rules
+    ]
+    head = ["Rule", Column("Factors", numeric=True), "Why", "What it counts", "Published by"]
+    return Section(title, [*found.rules_words, Grid(title, head, rows, quiet=True)])
+
+
+def count_values(analysis: Analysis) -> Values:
+    """The choice with everything behind it."""
+    model, search, parallel, rules = analysis.model, analysis.search, analysis.parallel, analysis.rules
+    k, beta = len(model.components_), float(model.beta)
+    kept = None if parallel is None else parallel.n_components
+    found = Values(
+        words=(),
+        n_components=k,
+        beta=beta,
+        chosen_by="given",
+        candidates=(),
+        shares=(),
+        halves=(),
+        parallel=kept,
+        eigenvalues=(),
+        rules=() if rules is None else _rule_rows(rules),
+        rules_words=() if rules is None else rules.explanation,
+    )
+    if search is not None:
+        found.chosen_by = f"cross-validation, rule {search.rule}"
+        found.candidates = _rows(search.errors_, "n_components", "beta", "error", "standard_error")
+        for each in found.candidates:
+            each.chosen = (each.n_components, each.beta) == (k, beta)
+        found.shares = tuple((int(k), float(share)) for k, share in search.choice_.by_k().items())
+        if search.stability_ is not None:
+            found.halves = _rows(search.stability_, "n_components", "agreement", "low", "high")
+    if parallel is not None:
+        first = parallel.curve.head(max(10, int(1.5 * parallel.n_components) + 2))
+        columns = ["n_components", "eigenvalue", "random_eigenvalue"]
+        found.eigenvalues = tuple(
+            Values(factor=int(factor), observed=float(observed), unrelated=float(unrelated))
+            for factor, observed, unrelated in first[columns].itertuples(index=False)
+        )
+    found.words = tuple(_words(found, search))
+    return found
+
+
+def _rows(table: pd.DataFrame, first: str, *others: str) -> tuple[Values, ...]:
+    return tuple(
+        Values(**{first: int(number)}, **dict(zip(others, map(float, numbers), strict=True)))
+        for number, *numbers in table[[first, *others]].itertuples(index=False)
+    )
+
+
+def _rule_rows(rules: RuleTable) -> tuple[Values, ...]:
+    """What each rule says; no number where it could not be run."""
+    return tuple(
+        Values(
+            rule=rule,
+            n_components=None if pd.isna(k) else int(k),
+            reason=reason,
+            counts=counts,
+            reference=reference,
+        )
+        for rule, k, reason, counts, reference in rules.table.itertuples(index=False)
+    )
+
+
+def _words(found: Values, search: Any) -> list[str]:
+    """The sentences of the section; the first is also part of the headline."""
+    k, parallel, shares = found.n_components, found.parallel, dict(found.shares)
+    if search is None:
+        said = [f"The number of factors ({k}) was set in advance, not chosen from these answers."]
+    else:
+        said = [
+            f"Cross-validation chose {words.count_of(k, 'factor')}; had the folds been drawn again, it would "
+            f"have chosen the same number {words.percent(shares.get(k, 0.0))} of the time.",
+            f"This number {RULES[search.rule].description}.",
+        ]
+        others = [f"{other} ({words.percent(share)})" for other, share in shares.items() if other != k]
+        if others:
+            said.append(f"Other numbers that would have been chosen: {words.joined(others[:4])}.")
+    if found.beta == 0:
+        said.append(
+            "β = 0 means that there is no penalty: scores and loadings are not drawn towards 0, and only "
+            "their bounds keep them in place."
+        )
+        if len({each.beta for each in found.candidates}) > 1:
+            said.append("With this number of factors, no penalty tried predicted hidden answers better.")
+    if parallel is not None:
+        same = "the same number" if parallel == k else words.count_of(parallel, "factor")
+        said.append(
+            f"Parallel analysis, the usual rule in factor analysis, would keep {same}. It asks which factors "
+            "are stronger than those of unrelated answers, which is a different question: in a large sample "
+            "it keeps even small factors."
+        )
+    return said
+
+
+def at_the_edge(found: Values) -> list[str]:
+    """A choice at the end of what was tried: the best may lie beyond it."""
+    said = []
+    tried = sorted({each.n_components for each in found.candidates})
+    if len(tried) > 1 and found.n_components in (tried[0], tried[-1]):
+        said.append(
+            f"The number of factors lies at the edge of those tried ({tried[0]} to {tried[-1]}); try others "
+            "beyond it before relying on it."
+        )
+    betas = sorted({each.beta for each in found.candidates})
+    if len(betas) > 1 and found.beta == betas[-1]:
+        said.append(
+            f"The penalty lies at the upper end of those tried (β up to {betas[-1]:g}); try stronger ones "
+            "before relying on it."
+        )
+    return said

@@ -1,0 +1,500 @@
+"""The factors, all loadings, and the confounds: one fitted model with its top items and their stability."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from markupsafe import Markup
+
+from icqf.data.confounds import INTERCEPT
+from icqf.data.questionnaire import Item
+from icqf.errors import shortened
+from icqf.evaluation import factor_lineage
+from icqf.models.icqf import ICQF
+from icqf.models.names import (
+    checked_names,
+    default_names,
+    shown_names,
+    suggested_names,
+    themes,
+    top_places,
+)
+from icqf.models.summary import is_loaded
+from icqf.plotting import split_tree
+from icqf.plotting.loadings import grouped_order
+from icqf.plotting.style import item_label
+from icqf.report import words
+from icqf.report.analysis import Analysis
+from icqf.report.blocks import Bar, Block, Cell, Column, Details, Grid, Group, Picture, Prose, Row, Section
+from icqf.report.section import report_section
+from icqf.report.sections.sample import item_cell
+from icqf.report.svg import drawn, level
+from icqf.report.values import Report, Values
+from icqf.resampling.bootstrap import Resamples
+from icqf.resampling.replication import chance_in_words
+
+_LONG = 40  # items from which the table of all loadings is not printed
+_REPLICATION_WORDS = (
+    "The replication probability is the chance that an independent study of the same size, fitted with as "
+    "many factors, has a factor whose loadings correlate at least 0.8 with this one. It is predicted from "
+    "fits to resampled participants that were started afresh, by a curve learned from other studies; factors "
+    "with a chance below one half are marked as fragile."
+)
+
+
+# --- what the page shows ----------------------------------------------------------------------------------
+
+
+@report_section("factors", "The factors")
+def factors(report: Report) -> list[Block]:
+    """The map of all loadings, an overview, and a card for each factor."""
+    found = report.model.factors
+    replicated = found[0].replication is not None
+    chances = " and chances" if replicated else ""
+    how = [report.bootstrap_words, *([report.replication_words] if replicated else [])]
+    return [
+        "A factor is a pattern of answers. Its loading on an item says how many points it adds to the answer "
+        "of a participant who has all of it (the highest score). The shares of variance of the factors and "
+        "confounds add up to what the whole model explains.",
+        loading_map(report, report.model, "map"),
+        "“Items” counts the items that the factor moves by a tenth of their range or more; the last column "
+        f"is the share of participants with a score of {report.scores.threshold:g} or more.",
+        _overview(report),
+        Details(f"Where intervals{chances} come from", how, kind="how"),
+        Group([_card(report, factor) for factor in found], "cards"),
+    ]
+
+
+def _overview(report: Report) -> Grid:
+    found = report.model.factors
+    themed, replicated = any(factor.theme for factor in found), found[0].replication is not None
+    columns: list[tuple[str | Column, list[str]]] = []
+    if themed:
+        where = Column("Its items come from", kind="where", cells="where", numeric=False)
+        columns.append((where, [factor.theme or words.LONG_DASH for factor in found]))
+    columns.append(("Share of variance", [words.percent(factor.variance, 1) for factor in found]))
+    columns.append(("Items", [str(factor.n_items) for factor in found]))
+    if report.bootstrap:
+        agreement = [words.number(factor.stability.agreement) for factor in found]
+        columns.append(("Agreement when resampled", agreement))
+    if replicated:
+        chances = [
+            words.percent(factor.replication.chance) + " (fragile)" * factor.replication.fragile
+            for factor in found
+        ]
+        columns.append((Column("Replication probability", numeric=True), chances))
+    present = [words.percent(factor.present) for factor in report.scores.factors]
+    columns.append((f"Score ≥ {report.scores.threshold:g}", present))
+    rows: list[list[str | Cell]] = [
+        [Cell(factor.name, link=f"#{factor.key}"), *(cells[at] for _, cells in columns)]
+        for at, factor in enumerate(found)
+    ]
+    rows += [
+        [name, *(words.percent(share, 1) if head == "Share of variance" else "" for head, _ in columns)]
+        for name, share in parts_beside_factors(report.model)
+    ]
+    head = ["Factor", *(title for title, _ in columns)]
+    return Grid("Overview of the factors", head, rows, kind="overview", quiet=True)
+
+
+def _card(report: Report, factor: Values) -> Section:
+    said = [
+        f"{words.percent(factor.variance, 1)} of the variance; moves "
+        f"{words.count_of(factor.n_items, 'item')} by a tenth of the range or more.",
+        *(each.words for each in (factor.stability, factor.replication) if each is not None),
+    ]
+    theme = factor.theme[:1].upper() + factor.theme[1:]
+    parts: list[Block] = [
+        *([Prose([theme], "theme")] if theme else []),
+        _top(report, factor.top, f"Top items of {factor.name}"),
+        Prose([" ".join(said)], "facts"),
+    ]
+    loaded = [each for each in factor.loadings if is_loaded(each.share)]
+    if len(loaded) > len(factor.top):
+        ranked = sorted(loaded, key=lambda each: each.share, reverse=True)
+        summary = f"All {len(loaded)} items it moves by a tenth of the range or more"
+        table = _top(report, ranked, f"Items of {factor.name}")
+        parts.append(Details(summary, [table], page_only=True))  # all loadings are in a table below
+    return Section(factor.name, parts, factor.key)
+
+
+def _top(report: Report, top: Sequence[Values], caption: str, kind: str = "") -> Block:
+    """The items with the largest loadings, with bars and intervals."""
+    if not top:
+        return "No item moves by a twentieth of its range or more."
+    by_name = {row.name: row for row in report.items}
+    rows = []
+    for each in top:
+        row = by_name[each.item]
+        span = row.high - row.low
+        low, high = (None, None) if each.low is None else (each.low / span, each.high / span)
+        cells = [
+            item_cell(row),
+            words.number(each.value),
+            Cell(drawing=Bar(each.share, low, high, kind)),
+            *([words.interval(each.low, each.high)] if report.bootstrap else []),
+        ]
+        rows.append(cells)
+    drawn_share = Column("Share of the range", drawn=True, quiet=True, kind="wide")
+    intervals = ["95% interval"] if report.bootstrap else []
+    head = ["Item", "Points", drawn_share, *intervals]
+    return Grid(caption, head, rows, kind="top", quiet=True, scroll=False)
+
+
+@report_section("loadings", "All loadings")
+def loadings(report: Report) -> list[Block]:
+    """Every loading of every model in tables that can be sorted and filtered, and how factors split."""
+    parts: list[Block] = [
+        "Every item, grouped by subscale. Numbers are points on the answer scale; the stronger its colour, "
+        "the larger the share of the item's range. Blue columns are factors, orange ones confounds."
+    ]
+    n = len(report.items)
+    if n > _LONG:
+        said = "The table of all {} items is in loadings.csv, and in tables.docx where it was written."
+        parts.append(Markup(f'<p class="for-print">{said}</p>').format(n))
+    parts.append(_tools(report))
+    for at, view in enumerate(report.models):
+        shown = _view(report, view, at)
+        if len(report.models) > 1:
+            own = " (the model of this report)" if at == 0 else ""
+            explains = (
+                f"Explains {words.percent(view.variance, 1)} of the variance of the answers "
+                f"(β = {view.beta:g})."
+            )
+            heading = f"{words.count_of(view.n_components, 'factor')}{own}"
+            shown = [Section(heading, [explains, *shown])]
+        parts.append(Group(shown, "model", {"model": str(at)}))
+    if report.splits:
+        parts.append(_splits(report))
+    return parts
+
+
+def _tools(report: Report) -> Markup:
+    """What sorts and filters the tables on the page; the script shows it."""
+    scales = Markup("").join(
+        Markup("<option>{}</option>").format(name) for name, _ in report.sample.subscales
+    )
+    choice = Markup("")
+    if scales:
+        choice = Markup(
+            '<label>Subscale <select id="scale"><option value="">all</option>{}</select></label>\n'
+        ).format(scales)
+    models = Markup("")
+    if len(report.models) > 1:
+        buttons = Markup("").join(
+            Markup('<label><input type="radio" name="k" value="{}"{}> {}{}</label>').format(
+                at,
+                "" if at else Markup(" checked"),
+                view.n_components,
+                "" if view.beta == report.model.beta else f" (β = {view.beta:g})",
+            )
+            for at, view in enumerate(report.models)
+        )
+        models = Markup("<fieldset><legend>Number of factors</legend>{}</fieldset>\n").format(buttons)
+    return Markup(
+        '<div class="tools" id="tools" hidden>\n'
+        '<label>Find an item <input type="search" id="find" autocomplete="off" '
+        'placeholder="wording or name"></label>\n{}'
+        '<label>Hide loadings below <output id="cut-value" for="cut">0%</output> of the range <input '
+        'type="range" id="cut" min="0" max="0.6" step="0.05" value="0" aria-valuetext="0% of the range">'
+        '</label>\n{}<p class="status" role="status" id="shown"></p>\n</div>'
+    ).format(choice, models)
+
+
+def _view(report: Report, view: Values, at: int) -> list[Block]:
+    """The table of all loadings of one model, below its map where it is not the report's own."""
+    order, groups = item_groups(report)
+    begins = {first for _, first, _ in groups if first}
+    scales = bool(report.sample.subscales)
+    parts = [("q", factor, False) for factor in view.factors]
+    parts += [("o", confound, number == 0) for number, confound in enumerate(view.confounds)]
+    rows = []
+    for place, j in enumerate(order):
+        row = report.items[j]
+        cells = [item_cell(row), *([row.subscale] if scales else [])]
+        for shade, part, first in parts:
+            each = part.loadings[j]
+            known = each.low is not None and each.high >= 0.005
+            tip = f"{words.number(each.low)} to {words.number(each.high)}" if known else ""
+            kind = f"{shade}{level(each.share)}{' first' if first else ''}"
+            cells.append(Cell(words.number(each.value), kind=kind, tip=tip))
+        rows.append(Row(cells, "begin" if place in begins else "", {"span": f"{row.high - row.low:g}"}))
+    head: list[str | Column] = ["Item"]
+    if scales:
+        head.append(Column("Subscale", kind="scale", cells="scale", numeric=False))
+    head += [
+        Column(part.name, kind=f"up{' first' if first else ''}", numeric=False) for _, part, first in parts
+    ]
+    hover = report.bootstrap and at == 0
+    intervals = "; hover over a cell, or see each factor above, for its interval" if hover else ""
+    table = Grid(
+        f"Loadings of all items{intervals}",
+        head,
+        rows,
+        kind=f"heat sortable{' long' if len(rows) > _LONG else ''}",
+        label=f"Loadings of all items with {words.count_of(view.n_components, 'factor')}",
+    )
+    return [table] if at == 0 else [loading_map(report, view, f"map{at + 1}"), table]
+
+
+def _splits(report: Report) -> Section:
+    links, names = pd.DataFrame([vars(split) for split in report.splits]), None
+    largest = max(report.models, key=lambda view: view.n_components)
+    if largest is report.model:
+        names = [factor.name.replace("$", r"\$") for factor in largest.factors]  # no formula begins
+    title = "How factors split as their number grows"
+    figure = drawn(
+        "splits",
+        lambda ax: split_tree(links, names=names, ax=ax),
+        title,
+        "Each column is a fit with that many factors, numbered by their share of variance. A thick line "
+        "joins factors with much the same loadings; grey lines are second resemblances.",
+        size=(5.4, 0.38 * largest.n_components + 1.0),
+    )
+    rows = [
+        [f"{each.factor} of {each.k}", f"{each.next_factor} of {each.next_k}", words.number(each.correlation)]
+        for each in report.splits
+    ]
+    head = ["Factor", "Becomes factor", "Correlation of loadings"]
+    table = Grid("Factors that resemble each other", head, rows, quiet=True, scroll=False)
+    return Section(title, [figure, Details("Table behind this figure", [table], title="Resemblances")])
+
+
+@report_section("confounds", "Confounds")
+def confounds(report: Report) -> list[Block] | None:
+    """A card for each confound that was given."""
+    given = given_confounds(report.model)
+    if not given:
+        return None
+    cards = [
+        Section(
+            each.name,
+            [Prose([each.words], "theme"), _top(report, each.top, f"Top items of {each.name}", "other")],
+            f"confound{number}",
+        )
+        for number, each in enumerate(given, 1)
+    ]
+    said = "What goes with known variables is modelled separately, so that it does not turn up as factors."
+    return [said, Group(cards, "cards")]
+
+
+def given_confounds(view: Values) -> list[Values]:
+    """The confounds of a model but for its intercept."""
+    return [each for each in view.confounds if each.name != INTERCEPT]
+
+
+def parts_beside_factors(view: Values) -> list[tuple[str, float]]:
+    """The last rows of a table of factors: what confounds explain, if there are any, and the total."""
+    confounds = [confound.variance for confound in given_confounds(view)]
+    return [*([("Confounds", sum(confounds))] if confounds else []), ("Total", view.variance)]
+
+
+def item_groups(report: Report) -> tuple[list[int], list[tuple[str, int, int]]]:
+    """Order in which items are shown (by subscale, then strongest factor), and where each subscale stands."""
+    shares = np.array([[loading.share for loading in factor.loadings] for factor in report.model.factors]).T
+    return grouped_order([row.subscale for row in report.items], shares)
+
+
+_WIDE, _LEFT, _ROW = 960, 216, 22  # of the map, in its own units
+
+
+def loading_map(report: Report, view: Values, name: str) -> Picture:
+    """All loadings of a model as a picture of the page: one row per factor, one column per item."""
+    order, groups = item_groups(report)
+    grouped = ", grouped by subscale" if groups else ""
+    beside = " Blue rows are factors, orange ones confounds." if given_confounds(view) else ""
+    caption = (
+        f"Every column is an item{grouped}; the darker, the more of the item's range a factor adds.{beside}"
+    )
+    return Picture(name, lambda: _map(report, view, name, order, groups), caption)
+
+
+def _map(
+    report: Report, view: Values, name: str, order: list[int], groups: list[tuple[str, int, int]]
+) -> Markup:
+    given = given_confounds(view)
+    cell = (_WIDE - _LEFT) / len(order)
+    items = [report.items[j] for j in order]
+    heads = [(text, _LEFT + cell * (first + last) / 2) for text, first, last in groups]
+    if not groups and len(items) <= 60:
+        heads = [(shortened(row.name, 24), _LEFT + cell * (at + 0.5)) for at, row in enumerate(items)]
+    top = 12 + 6.6 * max((len(text) for text, _ in heads), default=0)
+    gap = 8 if given else 0
+    columns = [("q", factor, 0) for factor in view.factors] + [("o", confound, gap) for confound in given]
+    high = top + _ROW * len(columns) + gap + 4
+    and_confounds = " and confound" if given else ""
+    drawing = [
+        Markup(
+            '<div class="scroll" role="region" tabindex="0" aria-label="Map of all loadings">\n<svg '
+            'class="map" viewBox="0 0 {} {:.0f}" role="img" aria-labelledby="{}-title" '
+            'xmlns="http://www.w3.org/2000/svg">\n<title id="{}-title">Loadings of all items: one row per '
+            "factor{}, one column per item</title>"
+        ).format(_WIDE, high, name, name, and_confounds)
+    ]
+    label = Markup('<text class="col" transform="translate({:.1f},{:.1f}) rotate(-90)">{}</text>')
+    drawing += [label.format(x + 4, top - 5, text) for text, x in heads]
+    shaded = Markup(
+        '<rect class="{}{}" x="{:.2f}" y="{:.1f}" width="{:.2f}" height="20"><title>{}: {}</title></rect>'
+    )
+    named = Markup('<text class="row" x="{}" y="{:.1f}">{}</text>')
+    ground = Markup('<rect class="ground" x="{}" y="{:.1f}" width="{}" height="20"/>')
+    labels = [item_label(row.name, row.wording, row.reverse) for row in items]
+    for number, (shade, column, below) in enumerate(columns):
+        y = top + _ROW * number + below
+        drawing.append(named.format(_LEFT - 8, y + 15, shortened(column.name, 28)))
+        drawing.append(ground.format(_LEFT, y, _WIDE - _LEFT))
+        for at, j in enumerate(order):
+            each = column.loadings[j]
+            step = level(each.share)
+            if step:
+                x = _LEFT + cell * at
+                drawing.append(shaded.format(shade, step, x, y, cell, labels[at], words.number(each.value)))
+    line = Markup('<path d="M{:.1f},{:.0f}V{:.0f}"/>')
+    drawing += [line.format(_LEFT + cell * first, top, high) for _, first, _ in groups[1:]]
+    return Markup("\n").join([*drawing, Markup("</svg></div>")])
+
+
+# --- the values behind it ---------------------------------------------------------------------------------
+
+
+def model_values(analysis: Analysis, shown: list[str]) -> dict[str, Any]:
+    """The model and those beside it, how factors split, and where intervals and chances come from."""
+    items, model = analysis.questionnaire.items, analysis.model
+    others = [_values(other, names_shown(other, items, None), items, None) for other in analysis.other_models]
+    links: tuple[Values, ...] = ()
+    if others:
+        every = (model, *analysis.other_models)
+        table = factor_lineage([each.weighted_loadings_ for each in every])
+        links = tuple(
+            Values(k=int(k), factor=int(r), next_k=int(next_k), next_factor=int(s), correlation=float(value))
+            for k, r, next_k, s, value in table.itertuples(index=False)
+        )
+    return {
+        "models": (_values(model, shown, items, analysis.resamples), *others),
+        "splits": links,
+        "bootstrap": analysis.n_bootstrap,
+        "bootstrap_words": _bootstrap_words(analysis.n_bootstrap, grouped=analysis.groups is not None),
+        "replication_words": _REPLICATION_WORDS if model.replication_ is not None else "",
+    }
+
+
+def names_shown(
+    model: ICQF, items: Sequence[Item], names: Sequence[str] | Mapping[str, str] | None
+) -> list[str]:
+    """What factors are called: the names given or those of the model, else a number with a suggestion."""
+    own = model.factor_names_ if names is None else checked_names(model.factor_names_, names)
+    return shown_names(own, suggested_names(model.loadings_.div(_spans(model), axis=0), items))
+
+
+def _spans(model: ICQF) -> np.ndarray:
+    return (model.item_range_["max"] - model.item_range_["min"]).to_numpy()
+
+
+def _values(model: ICQF, names: Sequence[str], items: Sequence[Item], resamples: Resamples | None) -> Values:
+    """One fitted model; its `variance` is the sum over factors and confounds."""
+    points = model.loadings_.join(model.confound_loadings_)
+    span = _spans(model)
+    shares = points.div(span, axis=0)
+    ends: list[Any] = [np.full(points.shape, None)] * 2
+    stability = None
+    if resamples is not None:
+        bound = span if model.loading_max == "item_range" else None
+        ends = [end.T for end in resamples.interval(points.to_numpy().T, bound)]
+        stability = resamples.factors([top_places(shares[key]) for key in model.loadings_], span)
+    index, places = [str(item) for item in points.index], [str(name) for name in points.columns]
+    columns: dict[str, tuple[Values, ...]] = {}
+    for at, key in enumerate(places):
+        numbers = (points[key].tolist(), shares[key].tolist(), *(end[:, at].tolist() for end in ends))
+        columns[key] = tuple(
+            Values(item=item, value=value, share=share, low=low, high=high)
+            for item, value, share, low, high in zip(index, *numbers, strict=True)
+        )
+    tops = {key: tuple(columns[key][j] for j in top_places(shares[key])) for key in places}
+    k, summary = len(names), model.summary()
+    suggestions = suggested_names(shares.iloc[:, :k], items)
+    about = themes(shares.iloc[:, :k], [item.subscale for item in items])
+    n_resamples = 0 if resamples is None else len(resamples.loadings)
+    told = confound_sentences(model.confound_encoder_.columns, model.confound_names_)
+    return Values(
+        n_components=k,
+        beta=float(model.beta),
+        variance=float(summary.variance_explained),
+        converged=bool(model.converged_),
+        n_iter=int(model.n_iter_),
+        factors=tuple(
+            Values(
+                key=key,
+                name=name,
+                suggested=suggestions[r],
+                theme=about[r].words,
+                variance=float(summary.factors["variance_explained"].iloc[r]),
+                n_items=int(summary.factors["n_items"].iloc[r]),
+                loadings=columns[places[r]],
+                top=tops[places[r]],
+                stability=None if stability is None else _stability(stability.iloc[r], n_resamples),
+                replication=None if model.replication_ is None else _replication(model.replication_.iloc[r]),
+            )
+            for r, (name, key) in enumerate(zip(names, default_names(k), strict=True))
+        ),
+        confounds=tuple(
+            Values(name=key, words=said, variance=variance, loadings=columns[key], top=tops[key])
+            for key, said, variance in zip(
+                places[k:], told, summary.confounds["variance_explained"].tolist(), strict=True
+            )
+        ),
+    )
+
+
+def _stability(row: pd.Series, n_resamples: int) -> Values:
+    """A factor when the sample is drawn again: mean agreement of its loadings, its fifth percentile, and how
+    many of its top items stay."""
+    agreement, n_top, kept = float(row["agreement"]), int(row["n_top"]), float(row["top_kept"])
+    said = words.stability_words(agreement, kept, n_top, n_resamples)
+    return Values(agreement=agreement, low=float(row["low"]), n_top=n_top, top_kept=kept, words=said)
+
+
+def _replication(row: pd.Series) -> Values:
+    """How likely an independent study of the same size finds a factor again."""
+    chance, fragile = float(row["chance"]), bool(row["fragile"])
+    return Values(
+        **{key: float(row[key]) for key in ("agreement", "low", "high")},
+        chance=chance,
+        fragile=fragile,
+        words=f"{'Fragile: it' if fragile else 'It'} {chance_in_words(chance)}.",
+    )
+
+
+def confound_sentences(columns: Sequence[Any], names: Sequence[str]) -> list[str]:
+    """What the loadings of each confound column mean; `columns` are those of a fitted `ConfoundEncoder`."""
+    said = []
+    for column in columns:
+        if column.categories is not None:
+            said += [
+                f"Points added to the answers of participants with {column.name} {category}, whatever their "
+                "scores."
+                for category in column.categories
+            ]
+        else:
+            said += [
+                f"Points added to the answers at {column.name} {end:g}, decreasing linearly to none at "
+                f"{other:g}."
+                for end, other in ((column.high, column.low), (column.low, column.high))
+            ]
+    if names and names[-1] == INTERCEPT and len(said) < len(names):
+        said.append("Points above the lowest answer that are added to everyone's answers.")
+    return said
+
+
+def _bootstrap_words(n: int, *, grouped: bool) -> str:
+    if n == 0:
+        return "The sample was not resampled, so there are no intervals and no statements about stability."
+    who = "groups of participants (families or sites)" if grouped else "participants"
+    return (
+        f"95% intervals extend 1.96 standard errors in each direction; the standard errors come from {n} "
+        f"fits to {who} drawn again with replacement. Every such fit starts from the fitted factors: the "
+        "intervals show how these factors vary with the sample, not whether another start would find "
+        "other factors."
+    )

@@ -1,0 +1,169 @@
+"""How well the model describes answers it was fitted to, answers hidden from it, and each item."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from icqf.models.multistart import AS_WELL, COUNTERPART, doubtful_factors
+from icqf.models.names import default_names
+from icqf.models.summary import Summary
+from icqf.plotting import convergence
+from icqf.report import words
+from icqf.report.analysis import Analysis
+from icqf.report.blocks import Bar, Block, Cell, Column, Details, Grid
+from icqf.report.section import report_section
+from icqf.report.sections.sample import item_cell
+from icqf.report.svg import drawn
+from icqf.report.values import Report, Values
+
+
+@report_section("fit", "How well each item is described", title="Fit of each item")
+def fit(report: Report) -> list[Block]:
+    """The variance explained of every item, and whether the fit converged."""
+    found = report.fit
+    parts: list[Block] = [*found.words, Details("All items: variance explained and R²", [_items(report)])]
+    if found.trace:
+        trace = pd.DataFrame({"step": found.trace})
+        figure = drawn(
+            "convergence",
+            lambda ax: convergence(trace, tol=found.tol, ax=ax),
+            "Largest move of a loading in each iteration",
+            "The fit ends when no loading would move by more than the tolerance.",
+            size=(4.7, 2.6),
+        )
+        said = (
+            f"{words.count_of(found.n_iter, 'iteration')}; at the end no score would move by more than "
+            f"{found.score_step:.2g} and no loading by more than {found.loading_step:.2g} of its item's "
+            f"range (tolerance {found.tol:g})."
+        )
+        parts.append(Details("Did the fit converge?", [figure, said]))
+    return parts
+
+
+def _items(report: Report) -> Grid:
+    hidden = report.fit.n_splits
+    compared = report.comparison is not None and bool(report.comparison.pairs)
+    rows = []
+    for row in report.items:
+        explained = row.explained if row.explained > 0 else 0
+        cells = [item_cell(row), row.strongest, Cell(drawing=Bar(explained))]
+        shares = [row.explained, row.fit, *([row.fit_hidden] if hidden else [])]
+        shares += [row.fit_comparison] if compared else []
+        rows.append([*cells, *map(words.percent, shares)])
+    held_out = (
+        f" (hidden answers by {hidden}-fold cross-validation, below 0 when the item's mean predicts better)"
+        if hidden
+        else ""
+    )
+    caption = (
+        "Share of each item's variance that factors and confounds together explain, and R²: how much smaller "
+        f"the squared error is than that of the item's mean{held_out}"
+    )
+    head = [
+        *("Item", Column("Strongest factor", numeric=False), Column("Explained", drawn=True, quiet=True)),
+        *("Explained", "R²", *(["R² of hidden answers"] if hidden else [])),
+        *(["R² of factor analysis"] if compared else []),
+    ]
+    return Grid(caption, head, rows, kind="sortable", label="Fit of the items")
+
+
+def fit_values(analysis: Analysis, summary: Summary) -> Values:
+    """R² of seen and hidden answers (how much smaller the squared error is than that of the items' means),
+    convergence and starts; `no_structure` says that hidden answers are predicted no better than by the means,
+    by more than one standard error, and `n_averaged` over how many fits loadings were averaged."""
+    model, hidden = analysis.model, analysis.hidden
+    keys = dict(zip(model.factor_names_, default_names(len(model.components_)), strict=True))
+    return Values(
+        r_squared=float(summary.r_squared),
+        r_squared_hidden=None if hidden is None else hidden.overall,
+        n_splits=None if hidden is None else hidden.n_splits,
+        converged=bool(model.converged_),
+        n_iter=int(model.n_iter_),
+        objective=float(model.objective_),
+        tol=float(model.tol),
+        score_step=float(model.certificate_.score_step),
+        loading_step=float(model.certificate_.loading_step),
+        trace=tuple(model.trace_["step"].tolist()) if "step" in model.trace_ else (),
+        **start_values(model.starts_, keys),
+        n_averaged=model.n_averaged_,
+        no_structure=hidden is not None and hidden.no_better_than_means,
+        words=(),
+    )
+
+
+def start_values(starts: pd.DataFrame, keys: Mapping[str, str]) -> dict[str, Any]:
+    """Every start with the lowest correlation of a kept factor with its counterpart, and the keys of factors
+    without which another start describes the answers as well."""
+    return {
+        "starts": tuple(
+            Values(
+                name=str(start),
+                objective=float(objective),
+                converged=bool(converged),
+                agreement=float(min(agreement)),
+            )
+            for start, objective, _, converged, *agreement in starts.itertuples(index=False)
+        ),
+        "doubtful": tuple(keys[name] for name in doubtful_factors(starts)),
+    }
+
+
+def fit_words(found: Values, variance: float, names: Mapping[str, str]) -> list[str]:
+    """How well the model describes the answers; `names` are the factors' by key."""
+    said = [
+        f"The model explains {words.percent(variance, 1)} of the variance of the answers it was fitted to: "
+        "the shares of factors and confounds add up to this, for every item and for all of them together.",
+        f"Its squared error is {words.percent(found.r_squared, 1)} smaller than that of the items' means "
+        "(R²)."
+        + (
+            ""
+            if found.r_squared_hidden is None
+            else f" For answers that were hidden from it, R² is {words.percent(found.r_squared_hidden, 1)}; "
+            "it is usually lower there, because a fit also describes what is chance in the answers it has "
+            "seen."
+        ),
+    ]
+    iterations = words.count_of(found.n_iter, "iteration")
+    if found.n_averaged:
+        said.append(
+            f"The loadings are averages over {found.n_averaged} fits to resampled participants, and the "
+            "scores were solved for under the constraints. Averages describe these answers a little less "
+            "closely than the best fit does; in small samples another study finds them again more often."
+        )
+    elif found.converged:
+        said.append(f"The fit converged after {iterations}.")
+    else:
+        said.append(f"The fit had not converged after {iterations}: allow more before relying on it.")
+    return said + start_words(found, names)
+
+
+def start_words(found: Values, names: Mapping[str, str]) -> list[str]:
+    """How far fits from other starts agree with the kept one; `names` are the factors' by key."""
+    if len(found.starts) < 2:
+        return []
+    others = [start for start in found.starts if start.agreement < COUNTERPART]
+    number = words.count_of(len(found.starts), "start")
+    if not others:
+        lowest = words.at_least(min(start.agreement for start in found.starts))
+        return [
+            f"The fit was run from {number}, and all of them ended with the same factors (correlation of "
+            f"loadings {lowest})."
+        ]
+    kept = f"The fit was run from {number}, and the best one was kept."
+    if found.doubtful:
+        them = "this factor" if len(found.doubtful) == 1 else "these factors"
+        return [
+            f"{kept} At least one other describes the answers as well (objective within "
+            f"{words.percent(AS_WELL, 1)}) without a counterpart of "
+            f"{words.joined([names[key] for key in found.doubtful])}: the answers do not settle {them}, so "
+            "read with care."
+        ]
+    lowest_other = min(start.objective for start in others)
+    apart = lowest_other / min(start.objective for start in found.starts) - 1
+    return [
+        f"{kept} {words.spelled(len(others)).capitalize()} of them ended with other factors that describe "
+        f"the answers less well (objective higher by {words.percent(apart, 2)} or more)."
+    ]

@@ -1,0 +1,181 @@
+"""Reliability and item statistics, as reviewers ask for them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from icqf.data.confounds import INTERCEPT
+from icqf.errors import shown_p
+from icqf.evaluation import Counterparts, Psychometry
+from icqf.models.names import default_names
+from icqf.models.summary import Summary
+from icqf.plotting.style import item_label
+from icqf.report import words
+from icqf.report.analysis import Analysis
+from icqf.report.blocks import Block, Column, Details, Grid, Group
+from icqf.report.section import report_section
+from icqf.report.sections.sample import item_cell
+from icqf.report.values import Report, Values
+
+_ENDS = ("alpha", "alpha_low", "alpha_high", "omega", "omega_low", "omega_high")
+
+
+@report_section("psychometrics", "Reliability and item statistics", title="Reliability")
+def psychometrics(report: Report) -> list[Block] | None:
+    """α and ω, where the variance goes, statistics of every item, and what the factors leave related."""
+    found = report.psychometrics
+    if found is None:
+        return None
+    tables = [*([_scales(found)] if found.scales else []), _shares(found)]
+    parts: list[Block] = [*found.words, Group(tables), _items(report)]
+    if found.residuals:
+        parts.append(_residuals(report))
+    return parts
+
+
+def _scales(found: Values) -> Grid:
+    rows = [
+        [
+            row.name,
+            str(row.n_items),
+            words.number(row.alpha),
+            words.interval(row.alpha_low, row.alpha_high),
+            words.number(row.omega),
+            words.interval(row.omega_low, row.omega_high),
+        ]
+        for row in found.scales
+    ]
+    also = " and subscale" if any(not row.key for row in found.scales) else ""
+    caption = f"Reliability of the items of each factor{also}"
+    head = ["Items of", "Items", "α", "95% interval", "ω", "95% interval"]
+    return Grid(caption, head, rows, kind="reliability", label="Reliability")
+
+
+def _shares(found: Values) -> Grid:
+    rows = [
+        [row.name, words.percent(row.share, 1), words.percent(row.cumulative, 1)] for row in found.variance
+    ]
+    caption = "Where the variance of the answers goes"
+    return Grid(caption, ["Part", "Share", "Sum"], rows, label="Shares of the variance")
+
+
+def _items(report: Report) -> Details:
+    rows = [
+        [
+            item_cell(item),
+            *(words.number(value) for value in (row.skew, row.kurtosis, row.item_rest)),
+            item.strongest,
+            *(words.number(value) for value in (row.loading, row.fa_loading)),
+            *(words.number(value) for value in (row.communality, row.fa_communality, row.uniqueness)),
+        ]
+        for row, item in zip(report.psychometrics.items, report.items, strict=True)
+    ]
+    caption = (
+        "Loadings are standardised: what a score one standard deviation higher adds, in standard deviations "
+        "of the item. Communality is the share of the item's variance that the model explains, uniqueness "
+        "the rest. Columns FA are those of the factor's counterpart in the factor analysis."
+    )
+    head = [
+        *("Item", "Skew", "Kurtosis", "Item-rest", Column("Strongest factor", numeric=False), "Loading"),
+        *("FA loading", "Communality", "FA communality", "Uniqueness"),
+    ]
+    return Details(
+        "All items: skew, kurtosis, item-rest correlation, standardised loadings, communality, and factor "
+        "analysis",
+        [Grid(caption, head, rows, kind="sortable", label="Item statistics")],
+    )
+
+
+def _residuals(report: Report) -> Details:
+    labels = {row.name: item_label(row.name, row.wording, row.reverse) for row in report.items}
+    pairs = report.psychometrics.residuals
+    rows = [[labels[pair.item], labels[pair.other], words.number(pair.correlation)] for pair in pairs]
+    caption = (
+        f"The {len(pairs)} largest correlations between residuals (answers less what the model expects); a "
+        "large one means that two items share more than the factors explain, such as the same wording"
+    )
+    table = Grid(caption, ["Item", "Item", "Correlation"], rows, label="Largest residual correlations")
+    return Details("Pairs of items that the factors leave related", [table])
+
+
+def psychometric_values(analysis: Analysis, summary: Summary, names: list[str]) -> Values | None:
+    """Reliability, adequacy, item statistics, variance and residuals; `names` are those of the factors."""
+    found, rival, keys = analysis.psychometry, analysis.rival, default_names(len(names))
+    if found is None:
+        return None
+    scales = tuple(
+        Values(
+            key="" if row["kind"] == "subscale" else keys[int(row["place"])],
+            name=str(row["name"]) if row["kind"] == "subscale" else names[int(row["place"])],
+            n_items=int(row["n_items"]),
+            **{end: float(row[end]) for end in _ENDS},
+        )
+        for row in found.scales.to_dict("records")
+    )
+    standardised = found.standardised.to_numpy(dtype=float)
+    strongest = np.nan_to_num(standardised).argmax(axis=1)
+    compared = isinstance(rival, Counterparts)
+    others = rival.loadings.to_numpy(dtype=float) if isinstance(rival, Counterparts) else standardised
+    communalities = rival.communalities.to_numpy() if isinstance(rival, Counterparts) else standardised[:, 0]
+    explained = summary.items["variance_explained"].to_numpy()
+    return Values(
+        words=tuple(_words(found)),
+        kmo=found.kmo.overall,
+        bartlett=found.bartlett.chi2,
+        bartlett_dof=found.bartlett.dof,
+        bartlett_p=found.bartlett.p_value,
+        scales=scales,
+        items=tuple(
+            Values(
+                name=str(name),
+                **dict(zip(("skew", "kurtosis", "item_rest"), map(float, row), strict=True)),
+                loading=float(standardised[j, r]),
+                communality=float(explained[j]),
+                uniqueness=1 - float(explained[j]),
+                fa_loading=float(others[j, r]) if compared else None,
+                fa_communality=float(communalities[j]) if compared else None,
+            )
+            for j, (r, (name, *row)) in enumerate(zip(strongest, found.items.itertuples(), strict=True))
+        ),
+        variance=_variance(summary, names, keys),
+        residuals=tuple(
+            Values(item=item, other=other, correlation=value)
+            for item, other, value in found.residuals.itertuples(index=False)
+        ),
+    )
+
+
+def _variance(summary: Summary, names: list[str], keys: list[str]) -> tuple[Values, ...]:
+    """Factors, confounds and what is left: together all of the variance."""
+    parts = list(zip(keys, names, summary.factors["variance_explained"].tolist(), strict=True))
+    confounds = summary.confounds.drop(index=INTERCEPT, errors="ignore")["variance_explained"]
+    if len(confounds):
+        parts.append(("", "Confounds", float(confounds.sum())))
+    parts.append(("", "Not explained", 1 - float(summary.variance_explained)))
+    sums = np.cumsum([share for _, _, share in parts])
+    return tuple(
+        Values(key=key, name=name, share=float(share), cumulative=float(total))
+        for (key, name, share), total in zip(parts, sums, strict=True)
+    )
+
+
+def _words(found: Psychometry) -> list[str]:
+    said = []
+    if np.isfinite(found.kmo.overall):
+        enough = "enough for factors" if round(found.kmo.overall, 2) >= 0.6 else "little for factors"
+        p = shown_p(found.bartlett.p_value, equals="= ")
+        said.append(
+            f"The items share {enough}: the Kaiser-Meyer-Olkin measure is {words.number(found.kmo.overall)} "
+            f"(0.6 or more is usually asked for), and Bartlett's test of sphericity gives "
+            f"{found.bartlett.chi2:.1f} on {found.bartlett.dof} degrees of freedom (p {p})."
+        )
+    else:
+        said.append(
+            "The correlations of the items are not positive definite, so the Kaiser-Meyer-Olkin measure and "
+            "Bartlett's test do not exist."
+        )
+    said.append(
+        "α and ω describe the sum of the items of a scale, not the scores of this model. The interval of α "
+        "is Feldt's, that of ω comes from participants drawn again."
+    )
+    return said

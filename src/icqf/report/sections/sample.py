@@ -1,0 +1,254 @@
+"""What was analysed, the sample, and (if asked for) the participants."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from icqf.data.check import Overview
+from icqf.data.describe import describe_answers, describe_confound, missing_bands
+from icqf.data.questionnaire import Questionnaire
+from icqf.evaluation import Counterparts
+from icqf.plotting.style import item_label
+from icqf.report import words
+from icqf.report.analysis import Analysis
+from icqf.report.blocks import Bar, Block, Bullets, Cell, Column, Details, Grid, Group
+from icqf.report.section import report_section
+from icqf.report.values import Report, Values, bar_of
+
+
+def item_cell(row: Values) -> Cell:
+    """The first cell of a row about an item: its wording, and its name in small print."""
+    return Cell(item_label(row.name, row.wording, row.reverse), note=row.name if row.wording else "")
+
+
+def counts_grid(caption: str, what: str, bars: tuple[Values, ...]) -> Grid:
+    """Participants by some number, with bars; small counts are not shown."""
+    rows = [
+        [each.label, words.members(each), Cell(drawing=Bar(each.share or 0)), words.percent(each.share)]
+        for each in bars
+    ]
+    numbers = Column("Participants", numeric=True)
+    head = [what, numbers, Column("Share", drawn=True, quiet=True), Column("Share", numeric=True)]
+    return Grid(caption, head, rows, kind="bars", scroll=False)
+
+
+@report_section("analysed", "What was analysed")
+def analysed(report: Report) -> list[Block]:
+    """Which columns were read, and how."""
+    rows = [[Cell(head, spoken="and"), text] for head, text in report.analysed.lines]
+    return [Grid("", [], rows, kind="plain", scroll=False), *report.analysed.words]
+
+
+@report_section("sample", "The sample")
+def sample(report: Report) -> list[Block]:
+    """Who answered, and how each item was answered."""
+    found = report.sample
+    bands = counts_grid("Missing answers by participant", "Answers missing", found.missing_by_participant)
+    parts: list[Block] = [Group([list(found.words), bands])]
+    if found.subscales:
+        parts.append(f"Subscales: {', '.join(f'{name} ({n})' for name, n in found.subscales)}.")
+    scales = bool(found.subscales)
+    head = ["Item", *(["Subscale"] if scales else []), Column("Range", numeric=True), "Answers", "Mean", "SD"]
+    rows = [
+        [
+            item_cell(row),
+            *([row.subscale] if scales else []),
+            f"{row.low:g}–{row.high:g}",
+            str(row.n_answered),
+            words.number(row.mean),
+            words.number(row.sd),
+            words.percent(row.floor),
+            words.percent(row.ceiling),
+            words.percent(row.share_missing, 1),
+        ]
+        for row in report.items
+    ]
+    shown = "; reverse-keyed items are shown reversed" if any(row.reverse for row in report.items) else ""
+    table = Grid(
+        f"How the items were answered{shown}",
+        [*head, "Lowest answer", "Highest answer", "Missing"],
+        rows,
+        kind="sortable",
+        label="Table of items",
+    )
+    parts.append(Details("All items: mean, standard deviation, floor and ceiling, missing answers", [table]))
+    if found.notes:
+        parts.append(Details("What was done to the data before the fit", [Bullets(found.notes)]))
+    return parts
+
+
+@report_section("participants", "Participants")
+def participants(report: Report) -> list[Block] | None:
+    """Each participant's scores; only where they were asked for."""
+    if report.participants is None:
+        return None
+    rows = [
+        [each.id, str(each.n_answered), *(words.number(value, 3) for value in each.scores)]
+        for each in report.participants
+    ]
+    head = ["Participant", "Answers", *(factor.name for factor in report.model.factors)]
+    table = Grid("Scores of every participant", head, rows, kind="sortable", quiet=True)
+    return [
+        "This section holds data on individual participants. Share it only with those who are allowed to see "
+        "it.",
+        Details("Scores of every participant", [table]),
+    ]
+
+
+def analysed_values(overview: Overview) -> Values:
+    """Pairs of a heading and a text (an empty heading continues the one before), and words on the ranges."""
+    return Values(lines=overview.all_lines, words=(overview.widths,) if overview.widths else ())
+
+
+def sample_values(analysis: Analysis) -> Values:
+    """The sample in numbers and sentences; shares of missing answers are among the fitted participants."""
+    questionnaire, stated, groups = analysis.questionnaire, analysis.stated, analysis.groups
+    limit, kept = analysis.model.smallest_category, stated.kept
+    bands = missing_bands(analysis.answers)
+    n, m, everyone = stated.problem.n, analysis.answers.shape[1], questionnaire.n_participants
+    share = (n * m - int(analysis.answers.notna().to_numpy().sum())) / (n * m)
+    complete, structural = float(bands["share"].iloc[0]), None
+    if questionnaire.structural is not None:
+        structural = float(questionnaire.structural[kept].to_numpy(dtype=bool).mean())
+    confounds = _confounds(questionnaire.confounds, kept, stated.encoder.smallest_category)
+    said = [f"{words.count_of(n, 'participant')} answered {words.count_of(m, 'item')}."]
+    if everyone > n:
+        said.append(
+            f"{words.count_of(everyone - n, 'further participant')} gave no answers (or had a weight of 0) "
+            f"and {'was' if everyone - n == 1 else 'were'} left out."
+        )
+    said.append(
+        f"{words.percent(share, 1)} of the answers are missing, and {words.percent(complete)} of the "
+        "participants answered everything. Missing answers are left out of the fit; nothing is imputed."
+        if share
+        else "No answer is missing."
+    )
+    if structural:
+        said.append(
+            f"{words.percent(structural, 1)} of the answers are missing because the item was not asked."
+        )
+    said += [_confound_words(confound, limit) for confound in confounds]
+    n_reversed = sum(item.reverse for item in questionnaire.items)
+    if n_reversed:
+        said.append(
+            f"{words.count_of(n_reversed, 'item')} worded in the opposite direction "
+            f"{'was' if n_reversed == 1 else 'were'} reversed, so that a high answer always means more of a "
+            "problem or trait."
+        )
+    weighted = stated.problem.weights is not None
+    if weighted:
+        said.append("The model was fitted with sample weights; this description of the sample is unweighted.")
+    return Values(
+        words=tuple(said),
+        source=questionnaire.source,
+        n_participants=everyone,
+        n_fitted=n,
+        n_items=m,
+        n_groups=None if groups is None else int(groups.max()) + 1,
+        weighted=weighted,
+        share_missing=share,
+        share_structural=structural,
+        complete=complete,
+        missing_by_participant=tuple(
+            bar_of(label, number, n, limit=limit)
+            for label, number in bands[["label", "n"]].itertuples(index=False)
+        ),
+        confounds=confounds,
+        subscales=tuple(Counter(item.subscale for item in questionnaire.items if item.subscale).items()),
+        notes=tuple(questionnaire.notes),
+    )
+
+
+def _confounds(table: pd.DataFrame | None, kept: np.ndarray, limit: int) -> tuple[Values, ...]:
+    if table is None:
+        return ()
+    return tuple(
+        _confound(str(name), int(values.isna().sum()), describe_confound(values), limit)
+        for name, values in table[kept].items()
+    )
+
+
+def _confound(name: str, n_missing: int, table: pd.Series, limit: int) -> Values:
+    """Categories with their counts, or mean, spread and range."""
+    found = Values(name=name, n_missing=n_missing, categories=(), mean=None, sd=None, low=None, high=None)
+    if table.name == "n":
+        found.categories = tuple(
+            bar_of(label, n, int(table.sum()), limit=limit) for label, n in table.items()
+        )
+        return found
+    low, high = float(table["low"]), float(table["high"])
+    # To a hundredth of the range or so: whole years of ages, not the digits by which somebody is known.
+    digits = max(0, 1 - math.floor(math.log10(high - low))) if high > low else 0
+    found.mean, found.sd = float(table["mean"]), float(table["sd"])
+    found.low, found.high = round(low, digits), round(high, digits)
+    return found
+
+
+def _category(label: str) -> str:
+    """A category in a sentence: its label, or its number where no label is known."""
+    number = pd.to_numeric(label, errors="coerce")
+    return label if np.isnan(number) else f"coded {number:g}"
+
+
+def _confound_words(confound: Values, limit: int) -> str:
+    n = confound.n_missing
+    missing = f"fewer than {limit} values" if n < limit else words.count_of(n, "value")
+    gap = f" ({missing} missing)" if n else ""
+    name = confound.name[:1].upper() + confound.name[1:]
+    if confound.mean is not None:
+        return (
+            f"{name}: {confound.low:g} to {confound.high:g}, mean {words.number(confound.mean, 1)} "
+            f"(SD {words.number(confound.sd, 1)}){gap}."
+        )
+    parts = [
+        f"{words.members(bar)} {_category(bar.label)}"
+        + ("" if bar.n is None else f" ({words.percent(bar.share)})")
+        for bar in confound.categories
+    ]
+    return f"{name}: {words.joined(parts)}{gap}."
+
+
+def item_values(analysis: Analysis, fit: pd.DataFrame, names: Mapping[str, str]) -> tuple[Values, ...]:
+    """Every item: its words, how it was answered (reversed where keyed so), and how well it is described.
+
+    `fit` is the summary's table of items, `names` the shown name of every factor. `fit_hidden` and
+    `fit_comparison` are the R² of hidden answers and of the factor analysis.
+    """
+    ranges, hidden, rival = analysis.model.item_range_, analysis.hidden, analysis.rival
+    answered = describe_answers(analysis.answers, ranges)
+    others = rival.items if isinstance(rival, Counterparts) else None
+    return tuple(
+        Values(
+            name=item.name,
+            wording=item.wording,
+            subscale=item.subscale,
+            reverse=item.reverse,
+            low=float(ranges["min"].iloc[j]),
+            high=float(ranges["max"].iloc[j]),
+            n_answered=int(row["n_answered"]),
+            **{key: float(row[key]) for key in ("share_missing", "mean", "sd", "floor", "ceiling")},
+            strongest=names.get(fit["factor"].iloc[j], ""),
+            explained=float(fit["variance_explained"].iloc[j]),
+            fit=float(fit["r_squared"].iloc[j]),
+            fit_hidden=None if hidden is None else float(hidden.by_item[j]),
+            fit_comparison=None if others is None else float(others.iloc[j]),
+        )
+        for j, (item, (_, row)) in enumerate(
+            zip(analysis.questionnaire.items, answered.iterrows(), strict=True)
+        )
+    )
+
+
+def participant_values(questionnaire: Questionnaire, scores: pd.DataFrame) -> tuple[Values, ...]:
+    """Every participant's id, number of answers and scores (NaN for those who gave no answers)."""
+    answers = questionnaire.keyed_answers()
+    given = answers.notna().sum(axis=1)
+    return tuple(
+        Values(id=str(name), n_answered=int(n), scores=tuple(float(value) for value in row))
+        for name, n, row in zip(answers.index, given, scores.to_numpy(dtype=float), strict=True)
+    )
