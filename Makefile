@@ -4,6 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # Two workers saturate two cores; inside a worker one BLAS thread is enough.
 WORKERS ?= 2
+# Each worker begins with one half, in order: what a module's tests share is made once.
+SPREAD = -n $(WORKERS) --dist worksteal
 ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .PHONY: demo app docs dist test test-all quick oldest prereleases lint types bench torture clean
@@ -49,14 +51,14 @@ dist:
 	$(VENV)-dist/bin/icqf demo --out $(VENV)-dist/demo
 
 test: lint types
-	$(ENV) $(BIN)/python -m pytest -n $(WORKERS) -m "not long"
+	$(ENV) $(BIN)/python -m pytest $(SPREAD) -m "not long"
 
-# Everything: also the commands of every page of the docs, as printed.
+# Everything: also the commands of every page of the docs, the site in a browser, the paper's experiments.
 test-all: lint types
-	$(ENV) $(BIN)/python -m pytest -n $(WORKERS)
+	$(ENV) $(BIN)/python -m pytest $(SPREAD)
 
 quick: $(VENV)/.dev
-	$(ENV) $(BIN)/python -m pytest -n $(WORKERS) -m "not slow" -q
+	$(ENV) $(BIN)/python -m pytest $(SPREAD) -m "not slow" -q
 
 # The lowest versions that pyproject.toml allows, in an environment of their own; what these old versions say of
 # each other does not count.
@@ -64,13 +66,13 @@ oldest:
 	$(PYTHON) -m venv $(VENV)-oldest
 	$(VENV)-oldest/bin/python -m pip install --quiet uv
 	$(VENV)-oldest/bin/uv pip install --quiet --python $(VENV)-oldest/bin/python --resolution lowest-direct -e ".[test]" -e ./experiments
-	$(ENV) $(VENV)-oldest/bin/python -m pytest -n $(WORKERS) -W ignore::DeprecationWarning
+	$(ENV) $(VENV)-oldest/bin/python -m pytest $(SPREAD) -W ignore::DeprecationWarning
 
 # The newest versions, alphas and release candidates included.
 prereleases:
 	$(PYTHON) -m venv $(VENV)-prereleases
 	$(VENV)-prereleases/bin/python -m pip install --quiet --pre -e ".[test]" -e ./experiments
-	$(ENV) $(VENV)-prereleases/bin/python -m pytest -n $(WORKERS)
+	$(ENV) $(VENV)-prereleases/bin/python -m pytest $(SPREAD)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -1,6 +1,7 @@
 """Python blocks and commands of the README and the docs run as they stand, links lead somewhere."""
 
 import re
+import shlex
 import shutil
 import tomllib
 
@@ -8,7 +9,7 @@ import pandas as pd
 import pytest
 
 import icqf
-from icqf.cli.program import COMMANDS
+from icqf.cli.program import COMMANDS, cli
 from icqf.datasets import demo_paths
 from printed import PAGES as PRINTING
 from printed import ROOT, commands, execute, write_stand_ins
@@ -78,10 +79,9 @@ def written_by(line):
 
 
 def printing_pages():
-    """Pages with commands, but for the README; those that newcomers read first are in `make test`."""
-    first = ("index.md", "files.md", "command-line.md")
+    """Pages with commands, but for the README; the one that newcomers read first is in `make test`."""
     return [
-        pytest.param(page, id=page.name, marks=() if page.name in first else pytest.mark.long)
+        pytest.param(page, id=page.name, marks=() if page.name == "index.md" else pytest.mark.long)
         for page in PRINTING
         if page.name != "README.md" and lines_of(page)
     ]
@@ -125,6 +125,15 @@ def test_every_printed_command_exists():
     printed = {line.split()[1] for page in PRINTING for line in commands(page) if line.startswith("icqf ")}
     assert printed <= set(COMMANDS) | {"reproduce"}
     assert len(printed) > 15
+
+
+@pytest.mark.parametrize("page", PRINTING, ids=lambda page: page.name)
+def test_options_of_printed_commands_exist(page):
+    """Also where `make test` does not run them."""
+    for line in commands(page):
+        program, *words = shlex.split(line.partition(" > ")[0], comments=True)
+        if program == "icqf" and words[0] != "reproduce":  # see the tests of the experiments
+            cli.get_command(None, words[0]).make_context(words[0], words[1:])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -146,6 +146,7 @@ def collected(tmp_path_factory):
     return collect([DEMO], checkpoint=journal), journal
 
 
+@pytest.mark.long
 def test_parts_share_no_participant_and_are_fitted_once(collected):
     one, two = DEMO.parts()
     assert not set(one.answers.index) & set(two.answers.index)
@@ -180,6 +181,7 @@ def test_a_journal_gives_parts_only_to_the_same_answers_and_settings(tmp_path):
     assert made(0)[1] == 5
 
 
+@pytest.mark.long
 def test_averages_are_compared_on_the_same_parts_and_kept(collected, tmp_path):
     parts, _ = collected
     journal = tmp_path / "averages.journal"
@@ -209,6 +211,7 @@ def test_pages_about_parts_name_the_command_and_link_to_tables_that_exist(tmp_pa
         assert links and all((tmp_path / link).stat().st_size > 0 for link in links)
 
 
+@pytest.mark.long
 def test_where_the_other_rules_cannot_be_run_the_part_is_fitted_all_the_same():
     """Two items that nobody answered together have no correlation."""
 

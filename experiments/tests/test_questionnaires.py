@@ -51,6 +51,7 @@ def test_files_without_any_questionnaire_and_with_one_twice(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_page_stands_beside_the_paper(run_reproduce, tmp_path, monkeypatch):
     few = [each for each in subject.LAYOUTS if each.name in ("ARI_P", "PANAS")]
     monkeypatch.setattr(subject, "LAYOUTS", tuple(few))

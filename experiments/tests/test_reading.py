@@ -24,6 +24,7 @@ def test_what_a_file_asks_for_is_said():
     assert read_as_a_newcomer(FILES["bfi"]).steps == ()
 
 
+@pytest.mark.long
 def test_reversing_finds_the_big_five():
     reading = read_as_a_newcomer(FILES["bfi"])
     with_assistant = fitted(reading.keyed, FILES["bfi"])

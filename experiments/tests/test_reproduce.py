@@ -38,6 +38,7 @@ def page_of(result, out, name):
     return text
 
 
+@pytest.mark.long
 def test_diagnosis_compares_five_methods_and_says_so_in_words(out):
     result = run("reproduce", "diagnosis", *TINY, "--jobs", 2, "--out", out)
     text = page_of(result, out, "diagnosis")
@@ -51,6 +52,7 @@ def test_diagnosis_compares_five_methods_and_says_so_in_words(out):
     assert set(table["size"]) == {0.8, 0.2}
 
 
+@pytest.mark.long
 def test_stability_and_replication_stand_beside_the_papers_table(out):
     text = page_of(run("reproduce", "stability", *TINY, "--out", out), out, "stability")
     assert re.search(r"\| ICQF \| [01]\.\d{3} \\?\[0\.89\\?\] \|", text)
@@ -60,6 +62,7 @@ def test_stability_and_replication_stand_beside_the_papers_table(out):
     assert "HBN (simulated): 400 participants, 119 items, 10 labels ↔ ABCD" in text
 
 
+@pytest.mark.long
 def test_loadings_stand_side_by_side_with_the_truth(out):
     text = page_of(run("reproduce", "loadings", *TINY, "--out", out), out, "loadings")
     row = next(line for line in text.splitlines() if line.startswith("| ICQF |"))
@@ -67,6 +70,7 @@ def test_loadings_stand_side_by_side_with_the_truth(out):
     assert (out / "loadings-hbn-icqf.csv").exists()
 
 
+@pytest.mark.long
 def test_public_studies_with_labels(tmp_path):
     text = page_of(
         run("reproduce", "diagnosis", *TINY, "--study", "help", "phq9", "--out", tmp_path),
@@ -78,6 +82,7 @@ def test_public_studies_with_labels(tmp_path):
     assert "simulated" not in text
 
 
+@pytest.mark.long
 def test_public_studies_with_gaps_by_design(tmp_path):
     text = page_of(
         run("reproduce", "stability", *TINY, "--study", "msq", "bfi", "--out", tmp_path),
@@ -141,6 +146,7 @@ def exports(tmp_path_factory):
     return folder
 
 
+@pytest.mark.long
 def test_the_exports_of_the_real_study_take_the_simulated_ones_place(exports, tmp_path):
     demos = pd.read_csv(exports / "Demos.csv")
     demos.loc[:1, "Basic_Demos,Age"] = np.nan

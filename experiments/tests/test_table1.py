@@ -14,6 +14,7 @@ pytestmark = pytest.mark.slow
 SMALL = ["--datasets", "1", "--noise", "0.1", "--factors", "4"]
 
 
+@pytest.mark.long
 def test_a_broken_run_goes_on_and_ends_the_same(tmp_path):
     design = table1.Table1Design(datasets=2, noise=(0.1,), n=80, m=40, k=4, reach=2, n_starts=3)
     whole = table1.table1(design)
@@ -35,6 +36,7 @@ def test_the_papers_numbers_stand_beside_the_papers_data():
     assert table1.as_rows(table) == [["ICQF (BCV)", "1.00 (0.00) [0.77 (0.15)]"]]
 
 
+@pytest.mark.long
 def test_the_command_writes_table_figures_and_runs(tmp_path):
     out = tmp_path / "out"
     result = CliRunner().invoke(
@@ -51,6 +53,7 @@ def test_the_command_writes_table_figures_and_runs(tmp_path):
     assert wrong.exit_code == 2 and "Did you mean 'ICQF (BCV)'?" in wrong.stderr
 
 
+@pytest.mark.long
 def test_proposition_2_holds_on_clean_data():
     table = figures.score_errors([7, 10, 13])
     assert (table["error"] >= table["bound"]).all()

@@ -75,6 +75,7 @@ def complaints(browser):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_site(made, request, tmp_path):
     site = tmp_path / "site"
     assert made.build(site) == 0  # any warning of Sphinx is an error

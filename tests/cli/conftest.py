@@ -13,12 +13,14 @@ from small_study import codebook, table
 def run():
     """The program, called with the words of a command line; gives exit_code, stdout and stderr.
 
-    A fit writes its figures only where a test asks for them: they take longer than the fits of these studies.
+    A fit writes its figures and resamples only where a test asks for them: both take longer than the fits of
+    these studies. `test_defaults.py` runs every command as it is.
     """
 
     def call(*words, env=None):
-        if words[0] == "fit" and "--figures" not in words:
-            words = (*words, "--no-figures")
+        if words[0] == "fit":
+            words += () if "--figures" in words else ("--no-figures",)
+            words += () if {"--bootstrap", "--config"} & {*words} else ("--bootstrap", "0")
         result = CliRunner().invoke(cli, [str(word) for word in words], env=env)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
@@ -49,7 +51,7 @@ def usual(files):
 def results(run, usual, tmp_path_factory) -> Path:
     """A folder of results; not to be written to."""
     out = tmp_path_factory.mktemp("fitted") / "results"
-    assert run("fit", *usual, "--figures", "--out", out).exit_code == 0
+    assert run("fit", *usual, "--figures", "--bootstrap", "20", "--out", out).exit_code == 0
     return out
 
 

@@ -11,12 +11,14 @@ from pathlib import Path
 
 from hostile.tally import Tally
 
-ITEMS = ("--items", "q00*", "q01*", "--n-components", "2", "--beta", "0.1", "--bootstrap", "0")
+ITEMS = ("--items", "q00*", "q01*", "--n-components", "2", "--beta", "0.1", "--no-report")
 PROGRAMS = ("latex", "pdflatex", "xelatex", "lualatex", "dvipng", "dvisvgm", "kpsewhich")
 RC_FILES = {
     "LaTeX": b"text.usetex: True\ntext.latex.preamble: \\input{/etc/passwd}\n",
-    "large letters": b"font.size: 40\nfigure.dpi: 30\nsavefig.dpi: 30\naxes.facecolor: red\n",
-    "sizes of figures": b"figure.figsize: 90, 90\nsavefig.bbox: tight\nsvg.fonttype: path\n",
+    "letters and sizes": (
+        b"font.size: 40\nfigure.dpi: 30\nsavefig.dpi: 30\naxes.facecolor: red\n"
+        b"figure.figsize: 90, 90\nsavefig.bbox: tight\nsvg.fonttype: path\n"
+    ),
     "another back end": b"backend: module://evil\ninteractive: True\n",
     "not text": b"\xff\xfe\x00\x80 no text at all",
     "unknown words": b"no.such.setting: 3\nfont.size: very\n: :\n",

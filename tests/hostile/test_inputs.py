@@ -18,6 +18,7 @@ def test_a_damaged_input_is_answered_or_refused_with_one_message(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_small_workbook_takes_little_memory(tmp_path):
     tally = inputs.bombed(tmp_path)
     assert not tally.faults, "\n".join(tally.lines())

@@ -12,6 +12,7 @@ SEED = 12
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_run_that_is_ended_is_made_whole_by_the_next(tmp_path):
     tally = kills.run(4, SEED, tmp_path)
     assert not tally.faults, "\n".join(tally.lines())
