@@ -124,7 +124,7 @@ def test_results_are_not_replaced_unasked(run, short, results, files):
         (["--drop", "*"], "All items are to be dropped, so none is left to ask; drop fewer."),
         (["--keep", "mood"], "No item is named or matches 'mood'."),
         (["--keep", "q01", "--drop", "q0*", "--max-items", "2"], "'q01' is to be kept and to be dropped"),
-        (["--max-minutes", "2", "--max-items", "3"], "--max-minutes cannot be kept to without minutes"),
+        (["--max-minutes", "2", "--max-items", "3"], "--max-minutes needs minutes"),
         (["--minutes", "soon"], "soon"),
         (["--minutes=-1", "--max-items", "3"], "--minutes must be a number above 0, not -1.0."),
         (["--groups", "site"], "there is no column 'site'"),

@@ -37,7 +37,7 @@ CASES = {
 
 @pytest.fixture(params=CASES.values(), ids=CASES.keys())
 def case(request):
-    """A block, scores, multipliers (or None) and loadings high enough that the bound presses."""
+    """A block, scores, multipliers (or None) and loadings high enough that the bound is reached."""
     missing, options, look = request.param
     problem = problem_with(missing, **options)
     (block,) = problem.blocks()
@@ -46,8 +46,8 @@ def case(request):
     Q = np.concatenate([rng.uniform(0, 60, (3, problem.m)), rng.uniform(0, 10, (problem.c, problem.m))])
     multipliers = None
     if look:
-        pressing = np.arange(0, problem.n, 7)
-        multipliers = Multipliers(pressing, rng.random((len(pressing), problem.m)))
+        at_bound = np.arange(0, problem.n, 7)
+        multipliers = Multipliers(at_bound, rng.random((len(at_bound), problem.m)))
     return problem, block, y, multipliers, Loadings(Q, 3)
 
 
@@ -74,7 +74,7 @@ def test_a_step_changes_nothing_that_it_is_given(case):
 
 def test_two_halves_of_a_block_add_up_to_the_block(monkeypatch, case):
     problem, block, y, multipliers, loadings = case
-    W, pressing, whole = block_step(block, y, multipliers, loadings, problem.terms)
+    W, at_bound, whole = block_step(block, y, multipliers, loadings, problem.terms)
     monkeypatch.setattr(observations, "_BLOCK_ROWS", 30)
     halves = list(with_answers(problem, problem.answers).blocks())
     assert len(halves) == 2
@@ -99,9 +99,9 @@ def test_two_halves_of_a_block_add_up_to_the_block(monkeypatch, case):
     if multipliers is not None:
         firsts = [half.rows.start for half in halves]
         joined = Multipliers.joined(list(zip(firsts, [part[1] for part in parts], strict=True)))
-        np.testing.assert_array_equal(joined.rows, pressing.rows)
-        np.testing.assert_array_equal(joined.values, pressing.values)
-        assert len(pressing.rows) >= len(multipliers.rows) and whole.excess > 0
+        np.testing.assert_array_equal(joined.rows, at_bound.rows)
+        np.testing.assert_array_equal(joined.values, at_bound.values)
+        assert len(at_bound.rows) >= len(multipliers.rows) and whole.excess > 0
 
 
 def _at(y, rows):
@@ -113,11 +113,11 @@ def _at(y, rows):
 
 def test_each_field_of_the_sums_is_its_equation(case):
     problem, block, y, multipliers, loadings = case
-    W, pressing, sums = block_step(block, y, multipliers, loadings, problem.terms)
+    W, at_bound, sums = block_step(block, y, multipliers, loadings, problem.terms)
     weights = np.ones(problem.n) if block.weights is None else block.weights
     A = np.concatenate([W, block.C])
     np.testing.assert_allclose(sums.S, sum(w * np.outer(a, a) for w, a in zip(weights, A.T, strict=True)))
-    held = W.max(axis=1) if pressing is None else np.maximum(W, _at(y, pressing.rows)).max(axis=1)
+    held = W.max(axis=1) if at_bound is None else np.maximum(W, _at(y, at_bound.rows)).max(axis=1)
     np.testing.assert_allclose(sums.peak, held)
     np.testing.assert_allclose(sums.step, np.abs(W - y).max(axis=1))
     plain = block.O is None and multipliers is None
@@ -131,8 +131,8 @@ def test_each_field_of_the_sums_is_its_equation(case):
         assert sums.excess == pytest.approx(excess)
     if multipliers is not None:
         sigma, bound, k = problem.terms.sigma, problem.bounds.reconstruction, len(A)
-        rows = pressing.rows
-        pull = pressing.values + sigma * ((A.T @ loadings.Q)[rows] - bound)
+        rows = at_bound.rows
+        pull = at_bound.values + sigma * ((A.T @ loadings.Q)[rows] - bound)
         expected = np.zeros((k, k, problem.m))
         for at_row, row in enumerate(rows):
             outer = weights[row] * np.outer(A[:, row], A[:, row])
@@ -153,7 +153,7 @@ def test_multipliers_follow_the_excess_and_let_go():
     assert len(updated_multipliers(block, W, before, Q / 2, problem.terms).rows) == 0
 
 
-def test_extrapolation_stays_in_the_box_and_leaves_those_who_press():
+def test_extrapolation_stays_in_the_box_and_leaves_those_at_the_bound():
     W, previous = np.array([[0.5, 0.9, 0.2]]), np.array([[0.4, 0.5, 0.4]])
     found = extrapolated(W, previous, 1.5, 1.0, still=np.array([0]))
     np.testing.assert_allclose(found, [[0.5, 1.0, 0.0]])

@@ -278,7 +278,7 @@ def test_more_factors_than_the_table_can_carry(answers):
 
 def test_no_number_of_factors(answers):
     refused(
-        "Say how many factors there are, as in n_components=8, or let ICQFCV choose.",
+        "Set n_components, as in n_components=8, or let ICQFCV choose.",
         model(None).fit,
         answers,
     )

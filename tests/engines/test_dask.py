@@ -182,7 +182,7 @@ def test_a_cluster_without_any_worker_left_is_one_sentence():
             client.retire_workers()
             cluster.scale(0)
 
-        with pytest.raises(InputError, match="The Dask cluster has no worker left that answers"):
+        with pytest.raises(InputError, match="No worker of the Dask cluster responds"):
             fitted(Dask(client, chunk=50), callback=end_all)
 
 
@@ -300,14 +300,14 @@ def test_what_a_dask_array_cannot_be_is_said(engine, spoiled, settings, message)
 
 def test_a_scheduler_that_is_not_there_is_named(soon):
     address = free_address()
-    with pytest.raises(InputError, match=f"No Dask scheduler answers at {address}") as found:
+    with pytest.raises(InputError, match=f"No Dask scheduler responds at {address}") as found:
         fitted(Dask(scheduler=address, chunk=40))
     assert found.value.code == "no-scheduler"
 
 
 @pytest.mark.parametrize("address", ["nonsense", "tcp://", "udp://127.0.0.1:1", "tcp://127.0.0.1:none"])
 def test_an_address_that_is_none_is_named(soon, address):
-    with pytest.raises(InputError, match="No Dask scheduler answers at"):
+    with pytest.raises(InputError, match="No Dask scheduler responds at"):
         fitted(Dask(scheduler=address, chunk=40))
 
 
@@ -323,7 +323,7 @@ def test_something_else_that_listens_is_no_scheduler(soon, greeting):
         listener = threading.Thread(target=greet)
         listener.start()
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
-        with pytest.raises(InputError, match=f"No Dask scheduler answers at {address}"):
+        with pytest.raises(InputError, match=f"No Dask scheduler responds at {address}"):
             fitted(Dask(scheduler=address, chunk=40))
         listener.join()
 
@@ -392,7 +392,7 @@ def test_the_command_line_says_what_is_wrong_with_a_cluster(soon, table):
     words = ("fit", table, "--n-components", 2, "--beta", 0.1, "--no-report")
     address = free_address()
     for more, message in (
-        (("--engine", "dask", "--scheduler", address), f"No Dask scheduler answers at {address}"),
+        (("--engine", "dask", "--scheduler", address), f"No Dask scheduler responds at {address}"),
         (("--engine", "dask"), "Give its scheduler with --scheduler"),
         (("--scheduler", address), "Add --engine dask, or leave --scheduler out."),
     ):

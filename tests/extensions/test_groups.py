@@ -201,7 +201,7 @@ def changed(group, n, value):
         (lambda group: np.arange(len(group)), "has 240 different values .* too many groups"),
         (lambda group: group[:-1], "by holds 239 labels for 240 participants"),
         (lambda group: "q3", "by names 'q3', which is an item of the model"),
-        (lambda group: "site", "by names 'site', which is no confound of the questionnaire"),
+        (lambda group: "site", "by names 'site', which is not a confound of the questionnaire"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*without a group")

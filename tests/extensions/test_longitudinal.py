@@ -324,7 +324,7 @@ def test_no_change_is_seen_where_there_is_none_and_a_change_of_level_is_none():
         model = LongitudinalICQF(1, item_range=(0, 4), smoothness=1.0, n_init=1).fit(visits)
         tests = model.changes(visits, n_permutations=39)
         assert not tests.factors["changes"].any() and not tests.items["changes"].any()
-    assert "no change of the whole with age was seen" in str(tests) and "shuffles" not in str(tests)
+    assert "no overall change with age" in str(tests) and "shuffles" not in str(tests)
     assert "With 9 shuffles no p can be below 0.100" in str(replace(tests, n_permutations=9))
 
 

@@ -144,7 +144,7 @@ def test_it_is_cloned_and_set_like_any_estimator(model):
         (ICQF(2, score_max=None), "score_max"),
         ("three", "must be an ICQF or ICQFCV"),
         ({"A": ICQF(2)}, "none for the instrument 'B'"),
-        ({**dict.fromkeys("ABCD", ICQF(2)), "E": ICQF(2)}, "'E', which is no instrument"),
+        ({**dict.fromkeys("ABCD", ICQF(2)), "E": ICQF(2)}, "'E', which is not an instrument"),
         (ICQF(99), "Instrument 'A': n_components=99"),
     ],
 )

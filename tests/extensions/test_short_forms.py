@@ -222,9 +222,9 @@ def test_the_largest_loadings_take_turns(model, demo):
         ({"keep": ["mood"]}, "No item is named or matches 'mood'"),
         ({"accuracy": 1.5}, "accuracy must be a number of at most 1, not 1.5"),
         ({"minutes": 0}, "minutes must be a number above 0, not 0"),
-        ({"minutes": {"q001": 1}}, "minutes says nothing of the item 'q002'"),
-        ({"minutes": {"q1": 1}}, "minutes names 'q1', which is no item of the model"),
-        ({"max_minutes": 3}, "max_minutes cannot be kept to without minutes"),
+        ({"minutes": {"q001": 1}}, "minutes has no time for the item 'q002'"),
+        ({"minutes": {"q1": 1}}, "minutes names 'q1', which is not an item of the model"),
+        ({"max_minutes": 3}, "max_minutes needs minutes"),
         ({"minutes": 2, "max_minutes": 1}, "max_minutes is 1, and no item is that short"),
     ],
 )

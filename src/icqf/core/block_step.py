@@ -4,7 +4,7 @@ Where most answers are given, a missing one is filled with what the model says, 
 Gram matrix, as do all items. Where most are missing that would crawl, so each participant and each item has
 the Gram matrix of the answers that are there, as long as the bound below is not looked at.
 
-The bound on a reconstructed answer is handled where it presses. A participant whose reconstruction
+The bound on a reconstructed answer is handled where it is reached. A participant whose reconstruction
 reaches above the range carries a multiplier Λ ≥ 0 for each item, and is solved with the augmented
 Lagrangian ½σ max(0, Λ/σ + R − b)², its curvature included; all others share one Gram matrix.
 """
@@ -77,7 +77,7 @@ def into_box(x: Array, top: Any) -> Array:
 
 @dataclass(frozen=True)
 class Multipliers:
-    """Λ of the participants who press against the range: which they are, in order, and their Λ (s, m)."""
+    """Λ of the participants who are at the upper bound: which they are, in order, and their Λ (s, m)."""
 
     rows: Array
     values: Array
@@ -105,7 +105,7 @@ class Multipliers:
         return Multipliers(np.searchsorted(np.flatnonzero(counts), self.rows[kept]), self.values[kept])
 
     def of(self, rows: Array) -> Array:
-        """Λ of some participants (in order); zero for those who did not press."""
+        """Λ of some participants (in order); zero for those who were not at the bound."""
         values = np.zeros((len(rows), self.values.shape[1]), dtype=self.values.dtype)
         _, here, there = np.intersect1d(rows, self.rows, assume_unique=True, return_indices=True)
         values[here] = self.values[there]
@@ -151,7 +151,7 @@ class Sums(Adding):
     mass: Array  # Σ ω_i w_ir, or what the penalty balances by, (k,)
     misfit: float  # ½ Σ ω_i Σ_j O_ij (X_ij − R_ij)², before the step, whether or not answers are missing
     penalty: float  # β Σ ω_i ‖y_i‖
-    # max_i w_ir, and y_ir of those who press: no scale taken from it leaves the box, (k,)
+    # max_i w_ir, and y_ir of those at the bound: no scale taken from it leaves the box, (k,)
     peak: Array = field(metadata=LARGEST)
     step: Array = field(metadata=LARGEST)  # max_i |w_ir − y_ir|, (k,)
     excess: float = field(metadata=LARGEST)  # max_ij (R_ij − b_j) / b_j, at least 0
@@ -187,9 +187,9 @@ def block_step(
     R = before.T @ Q
     D = block.masked(block.X - R)
     misfit, penalty = half_square(D, block.weights), terms.penalty.value(y, block.weights)
-    pressing, excess = _NONE, 0.0
+    at_bound, excess = _NONE, 0.0
     if multipliers is not None:
-        pressing, excess = rows_above(R, _bound(terms), known=multipliers.rows)
+        at_bound, excess = rows_above(R, _bound(terms), known=multipliers.rows)
     after = before.copy()
     sparse = block.sparse and multipliers is None
     if sparse:
@@ -202,12 +202,12 @@ def block_step(
         target = loadings.gram @ y
         target += (D @ loadings.columns).T
         _sweep(after[:k], target, loadings, terms)
-    if len(pressing):
-        after[:k, pressing] = y[:, pressing]
+    if len(at_bound):
+        after[:k, at_bound] = y[:, at_bound]
     weighted = _weighted(after, block.weights)
-    if len(pressing):
+    if len(at_bound):
         weighted = weighted.copy()
-        weighted[:, pressing] = 0
+        weighted[:, at_bound] = 0
     measured: dict[str, Any] = {"misfit": misfit, "penalty": penalty, "excess": excess, "terms": terms}
     if sparse:
         sums = _sums_of_answers(block, after, y, weighted, loadings, **measured)
@@ -216,11 +216,11 @@ def block_step(
             after[:k], y, weighted,
             S=weighted @ after.T, P=weighted @ D, cross=weighted @ before.T, **measured,
         )  # fmt: skip
-    if multipliers is None or not len(pressing):
+    if multipliers is None or not len(at_bound):
         return after[:k], None if multipliers is None else Multipliers.none(len(R.T), R.dtype), sums
-    pressed = Multipliers(pressing, multipliers.of(pressing))
-    after[:, pressing], theirs = _press(block, after[:, pressing], pressed, loadings, terms)
-    return after[:k], pressed, sums + theirs
+    held = Multipliers(at_bound, multipliers.of(at_bound))
+    after[:, at_bound], theirs = _step_at_bound(block, after[:, at_bound], held, loadings, terms)
+    return after[:k], held, sums + theirs
 
 
 def _complete_step(block: Block, y: Array, loadings: Loadings, terms: Terms) -> tuple[Array, None, Sums]:
@@ -249,11 +249,11 @@ def _sums_of_answers(
     return _sums(after[: loadings.k], y, weighted, S=none, P=weighted @ D, cross=none, active=own, **measured)
 
 
-def _press(
-    block: Block, A: Array, pressed: Multipliers, loadings: Loadings, terms: Terms
+def _step_at_bound(
+    block: Block, A: Array, held: Multipliers, loadings: Loadings, terms: Terms
 ) -> tuple[Array, Sums]:
-    """Move the participants who press, under the augmented Lagrangian: their [W, C] (K, s) and sums."""
-    k, rows, multipliers = loadings.k, pressed.rows, pressed.values
+    """Move the participants at the bound, under the augmented Lagrangian: their [W, C] (K, s) and sums."""
+    k, rows, multipliers = loadings.k, held.rows, held.values
     X, O = block.X[rows], block.observed()[rows]
     bound, sigma = _bound(terms).astype(A.dtype), np.asarray(terms.sigma, dtype=A.dtype)
     before = A.copy()
@@ -282,7 +282,7 @@ def _press(
 def updated_multipliers(
     block: Block, W: Array, multipliers: Multipliers, Q: Array, terms: Terms
 ) -> Multipliers:
-    """Λ ← max(0, Λ + σ(R − b)) at new loadings; participants who no longer press are let go."""
+    """Λ ← max(0, Λ + σ(R − b)) at new loadings; participants no longer at the bound are let go."""
     rows = multipliers.rows
     if len(rows) == 0:
         return multipliers

@@ -14,7 +14,7 @@ from icqf.core.observations import Block
 from icqf.core.penalties import Penalty
 from icqf.core.problem import Array, Problem, Terms, half_square
 from icqf.core.result import Certificate, Fit
-from icqf.core.rows import Held, Rows
+from icqf.core.rows import BlockState, Rows
 
 _NO_VARIANCE = 1e-11  # of an item's sum of squares: what rounding may leave of an item that does not vary
 _AT_A_TIME = 32  # coordinates whose limit is worked out together at first,
@@ -84,7 +84,7 @@ class Examine:
     span: Array
     score_unit: Array
 
-    def __call__(self, block: Block, held: Held) -> tuple[Held, Examined]:
+    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, Examined]:
         if held.exact is None:
             raise ValueError("These participants have no exact scores yet.")
         block, w, bounds = block.precise(), held.exact, self.terms.bounds
@@ -139,7 +139,7 @@ class LoadingRoom:
     factors: Array
     items: Array
 
-    def __call__(self, block: Block, held: Held) -> tuple[Held, Room]:
+    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, Room]:
         if held.exact is None:
             raise ValueError("These participants have no exact scores yet.")
         A = np.concatenate([held.exact, block.design])

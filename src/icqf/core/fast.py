@@ -30,7 +30,7 @@ from icqf.core.pace import (
 )
 from icqf.core.problem import Array, Problem, Terms
 from icqf.core.result import Factors, Move, Trace
-from icqf.core.rows import Held, InTurn, Pass, Rescale, Rows
+from icqf.core.rows import BlockState, InTurn, Pass, Rescale, Rows
 
 _next_momentum = of_numbers(next_momentum)
 PRESS_BELOW = 0.03  # the bounds on reconstructed answers wait until the loadings move less than this
@@ -45,7 +45,7 @@ class Step:
     momentum: float
     look: bool
 
-    def __call__(self, block: Block, held: Held) -> tuple[Held, Sums]:
+    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, Sums]:
         W, known = held.current, held.multipliers
         if known is None:
             known = Multipliers.none(block.X.shape[1], W.dtype)
@@ -61,12 +61,12 @@ class Step:
 
 @dataclass(frozen=True)
 class MoveMultipliers:
-    """Move the multipliers of those who press to new loadings Q (K, m)."""
+    """Move the multipliers of those at the bound to new loadings Q (K, m)."""
 
     Q: Array
     terms: Terms
 
-    def __call__(self, block: Block, held: Held) -> tuple[Held, None]:
+    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, None]:
         if held.multipliers is None or len(held.multipliers.rows) == 0:
             return held, None
         multipliers = updated_multipliers(block, held.current, held.multipliers, self.Q, self.terms)

@@ -13,7 +13,7 @@ from icqf.core.observations import Block
 from icqf.core.pace import share_with_intercept
 from icqf.core.problem import Array, Problem, Terms
 from icqf.core.result import Certificate, Factorization, Factors, Fit, Trace
-from icqf.core.rows import Held, Rows, RowsHere
+from icqf.core.rows import BlockState, Rows, RowsHere
 from icqf.core.scores import scores_of_block
 
 LOADING_BITS = 20  # of every loading, six digits: more say nothing about the factors
@@ -86,7 +86,7 @@ class SolveScores:
     terms: Terms
     tol: float
 
-    def __call__(self, block: Block, held: Held) -> tuple[Held, Peaks]:
+    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, Peaks]:
         Q, bound = self.Q, self.terms.bounds.reconstruction
         W = scores_of_block(block, Q, self.terms, tol=self.tol)
         if bound is not None:
@@ -108,7 +108,7 @@ class PlaceSolved:
     terms: Terms
     tol: float
 
-    def __call__(self, block: Block, held: Held) -> tuple[Held, None]:
+    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, None]:
         scores = scores_of_block(block, self.Q, self.terms, tol=self.tol).astype(block.X.dtype)
         return replace(held, scores=scores, previous=None, multipliers=None), None
 
@@ -119,7 +119,7 @@ class HighestConfoundPart:
 
     Q: Array
 
-    def __call__(self, block: Block, held: Held) -> tuple[Held, Peaks]:
+    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, Peaks]:
         return held, Peaks((block.design.T @ self.Q).max(axis=0))
 
 

@@ -324,7 +324,7 @@ def scale_of(item_weight: Any, span: Array) -> Array | None:
     return None if (scale == 1).all() else scale
 
 
-def weighed_anew(problem: Problem) -> Problem:
+def relearn_weights(problem: Problem) -> Problem:
     """The problem with what its weights have learned from answers learned again from those it still sees."""
     if problem.scaling is None or not problem.scaling.learned:
         return problem

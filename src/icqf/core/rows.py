@@ -23,14 +23,14 @@ _TOGETHER = 8  # blocks whose findings are added before those of others, however
 
 
 @dataclass(frozen=True)
-class Held:
+class BlockState:
     """What is kept of the participants of one block from one pass to the next."""
 
     first: int = 0  # the place of the first of them among all participants of the study
     left: tuple[Array, ...] = ()  # left singular vectors of the answers, from which starts are made
     scores: Array | None = None  # (k, B), scores now, and before the last step
     previous: Array | None = None
-    multipliers: Multipliers | None = None  # of those who press against the range
+    multipliers: Multipliers | None = None  # of those who are at the upper bound
     exact: Array | None = None  # (k, B), the scores with which a fit ends, in double precision
 
     @property
@@ -44,7 +44,7 @@ class Held:
 class Pass(Protocol):
     """One look at each block."""
 
-    def __call__(self, block: Block, held: Held) -> tuple[Held, Any]:
+    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, Any]:
         """What is kept of the block from now on, and what was found in it (which adds), or None."""
 
 
@@ -73,7 +73,7 @@ class InTurn:
 
     steps: tuple[Pass, ...]
 
-    def __call__(self, block: Block, held: Held) -> tuple[Held, Any]:
+    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, Any]:
         found = None
         for step in self.steps:
             held, found = step(block, held)
@@ -87,7 +87,7 @@ class Rescale:
     s: Array
     top: float | None
 
-    def __call__(self, block: Block, held: Held) -> tuple[Held, None]:
+    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, None]:
         scores = np.maximum(held.current * self.s[:, None], 0)
         if self.top is not None:
             np.minimum(scores, self.top, out=scores, casting="same_kind")
@@ -99,15 +99,15 @@ class RowsHere:
     """All participants in this process, block after block."""
 
     def __init__(
-        self, observations: Observations, *, first: int = 0, held: Sequence[Held] | None = None
+        self, observations: Observations, *, first: int = 0, held: Sequence[BlockState] | None = None
     ) -> None:
         self.observations = observations
         if held is None:
-            held = [Held(first + block.start) for block in observations.spans]
+            held = [BlockState(first + block.start) for block in observations.spans]
         self._held = list(held)
 
     @property
-    def held(self) -> tuple[Held, ...]:
+    def held(self) -> tuple[BlockState, ...]:
         """What is kept of each block."""
         return tuple(self._held)
 
@@ -116,7 +116,9 @@ class RowsHere:
         scores = start.scores.astype(self.observations.dtype)
         known = start.multipliers or Multipliers.none(self.observations.m, self.observations.dtype)
         self._held = [
-            Held(held.first, scores=scores[:, rows], previous=scores[:, rows], multipliers=known.within(rows))
+            BlockState(
+                held.first, scores=scores[:, rows], previous=scores[:, rows], multipliers=known.within(rows)
+            )
             for held, rows in zip(self._held, self.observations.spans, strict=True)
         ]
 

@@ -28,7 +28,7 @@ def scores_of_block(block: Block, Q: Array, terms: Terms, *, tol: float) -> Arra
         rows, _ = rows_above(W.T @ loadings.own + offset, terms.bounds.reconstruction)
         if len(rows):
             precise = Loadings(Q.astype(np.float64), k)
-            exact[:, rows] = _settle_pressing(terms, precise, block, rows, W[:, rows])
+            exact[:, rows] = _settle_at_bound(terms, precise, block, rows, W[:, rows])
     return into_box(exact, terms.bounds.score)
 
 
@@ -84,7 +84,7 @@ def _settle_each(
     return W
 
 
-def _settle_pressing(terms: Terms, loadings: Loadings, block: Block, rows: Array, w: Array) -> Array:
+def _settle_at_bound(terms: Terms, loadings: Loadings, block: Block, rows: Array, w: Array) -> Array:
     """Scores (k, s) of the rows whose reconstruction is above the range, in double precision, from w on."""
     k, penalty = loadings.k, terms.penalty
     X, O = block.X[rows].astype(np.float64), block.observed()[rows].astype(np.float64)

@@ -11,7 +11,7 @@ from icqf.core.block_step import Adding
 from icqf.core.observations import Block
 from icqf.core.problem import Array, Problem
 from icqf.core.result import Factors
-from icqf.core.rows import Held, Rows, RowsHere
+from icqf.core.rows import BlockState, Rows, RowsHere
 from icqf.core.sweeps import cd_sweeps
 
 _VECTORS_AT_A_TIME = 8
@@ -37,7 +37,7 @@ class Totals(Adding):
 class Answered:
     """Add up the observed answers."""
 
-    def __call__(self, block: Block, held: Held) -> tuple[Held, Totals]:
+    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, Totals]:
         weight = np.ones(block.n) if block.weights is None else block.weights
         count = np.full(block.X.shape[1], weight.sum()) if block.O is None else weight @ block.O
         return held, Totals(np.asarray(weight @ block.X, np.float64), np.asarray(count, np.float64))
@@ -64,7 +64,7 @@ class Products:
 
     filling: Filling
 
-    def __call__(self, block: Block, held: Held) -> tuple[Held, Array]:
+    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, Array]:
         V = self.filling.of(block)
         return held, (V.T @ (V if block.weights is None else V * block.weights[:, None])).astype(np.float64)
 
@@ -76,7 +76,7 @@ class KeepLeft:
     filling: Filling
     right: Array
 
-    def __call__(self, block: Block, held: Held) -> tuple[Held, None]:
+    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, None]:
         return replace(held, left=(*held.left, self.filling.of(block) @ self.right)), None
 
 
@@ -84,7 +84,7 @@ class KeepLeft:
 class ForgetLeft:
     """Keep no singular vectors any longer."""
 
-    def __call__(self, block: Block, held: Held) -> tuple[Held, None]:
+    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, None]:
         return replace(held, left=()), None
 
 
@@ -133,7 +133,7 @@ class Spectrum:
 class RawScores(Protocol):
     """Where the raw scores of a start come from."""
 
-    def of(self, block: Block, held: Held) -> Array:
+    def of(self, block: Block, held: BlockState) -> Array:
         """Those of a block (k, B), in double precision; only their positive part counts."""
 
 
@@ -143,7 +143,7 @@ class Projected:
 
     mixing: Array
 
-    def of(self, block: Block, held: Held) -> Array:
+    def of(self, block: Block, held: BlockState) -> Array:
         left = held.left[0] if len(held.left) == 1 else np.concatenate(held.left, axis=1)
         return (left[:, : len(self.mixing)].astype(np.float64) @ self.mixing).T
 
@@ -156,7 +156,7 @@ class Drawn:
     n: int
     k: int
 
-    def of(self, block: Block, held: Held) -> Array:
+    def of(self, block: Block, held: BlockState) -> Array:
         drawn = np.empty((self.k, block.n))
         for r in range(self.k):
             generator = np.random.PCG64()
@@ -170,7 +170,7 @@ class Drawn:
 class Given:
     """The scores that blocks hold already."""
 
-    def of(self, block: Block, held: Held) -> Array:
+    def of(self, block: Block, held: BlockState) -> Array:
         return held.current.astype(np.float64)
 
 
@@ -188,7 +188,7 @@ class Measure:
 
     source: RawScores
 
-    def __call__(self, block: Block, held: Held) -> tuple[Held, Sizes]:
+    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, Sizes]:
         raw = self.source.of(block, held)
         weights = np.ones(block.n) if block.exact_weights is None else block.exact_weights
         halves = [np.maximum(raw, 0), np.maximum(-raw, 0)]
@@ -214,7 +214,7 @@ class Place:
     top: float | None
     filling: Filling
 
-    def __call__(self, block: Block, held: Held) -> tuple[Held, GramSums]:
+    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, GramSums]:
         W = np.maximum(self.source.of(block, held), 0) * self.scale[:, None]
         W = (W if self.top is None else np.minimum(W, self.top)).astype(block.X.dtype)
         A = np.concatenate([W, block.C])

@@ -36,7 +36,7 @@ class Solver:
 
 
 @dataclass(frozen=True)
-class Begin:
+class NamedStart:
     """A start by its name, which is made where the participants are."""
 
     name: str
@@ -45,7 +45,7 @@ class Begin:
 
 
 @dataclass(frozen=True)
-class Onward:
+class WarmStart:
     """Loadings (K, m) to go on from, with the scores that are best for them."""
 
     loadings: Array
@@ -85,7 +85,7 @@ class Judged:
     n_iter: int
 
 
-Start = Factors | Begin | Onward
+Start = Factors | NamedStart | WarmStart
 Callback = Callable[[IterationProgress], object]
 FAST = Solver()
 
@@ -185,7 +185,7 @@ class Engine(ABC):
             One, or a batch; problems that share answers and differ in mask, weights or β are made by
             `Problem.hide`, `Problem.drawn` and `Problem.with_beta`. A generator's problems are let go as they
             are done, so that a thousand resamples take the memory of one.
-        starts : Factors, Begin or iterable of them
+        starts : Factors, NamedStart or iterable of them
             One for all, or one per problem; several starts of one problem are a batch as well.
         tol : float
             With `exact`, the tolerance of the certificate; otherwise, of an iteration's move.
@@ -256,10 +256,10 @@ def _iteration(problem: Problem, start: Start, solver: Solver, rows: Rows) -> AD
             "solver='admm' needs all answers in memory; the answers of this fit are read in parts.",
             remedy="Leave solver at 'fast'.",
         )
-    if isinstance(start, Onward):
+    if isinstance(start, WarmStart):
         rows.apply(PlaceSolved(start.loadings, problem.terms, _SCORES))
         return FastIteration(problem, start.loadings, rows)
-    if isinstance(start, Begin):
+    if isinstance(start, NamedStart):
         if solver.name == "fast" and problem.observations.repeats == 1:
             return FastIteration(problem, begin(problem, rows, start.name, start.k, start.rng), rows)
         start = Starts(problem).make(start.name, start.k, start.rng)
@@ -268,8 +268,8 @@ def _iteration(problem: Problem, start: Start, solver: Solver, rows: Rows) -> AD
 
         return ADMMIteration(problem, start, rho=solver.rho, inner=solver.inner)
     rows.start_at(start)
-    pressing = start.multipliers is not None and len(start.multipliers.rows) > 0
-    return FastIteration(problem, start.loadings, rows, looks=pressing)
+    at_bound = start.multipliers is not None and len(start.multipliers.rows) > 0
+    return FastIteration(problem, start.loadings, rows, looks=at_bound)
 
 
 def _advance(

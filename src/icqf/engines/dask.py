@@ -25,7 +25,7 @@ from icqf.core.block_step import Multipliers
 from icqf.core.observations import Array, Observations
 from icqf.core.problem import Problem
 from icqf.core.result import Factors
-from icqf.core.rows import Held, Pass, Rows, RowsHere, total
+from icqf.core.rows import BlockState, Pass, Rows, RowsHere, total
 from icqf.engines.base import Engine
 from icqf.engines.local import LOCAL
 from icqf.errors import Advice, InputError
@@ -41,7 +41,7 @@ class Chunk:
     observations: Observations
     first: int
 
-    def rows(self, held: Sequence[Held] | None = None) -> RowsHere:
+    def rows(self, held: Sequence[BlockState] | None = None) -> RowsHere:
         """Its participants, with what is kept of them."""
         return RowsHere(self.observations, first=self.first, held=held)
 
@@ -50,12 +50,12 @@ class Chunk:
 class Worked:
     """What is kept of a chunk after a pass over it, and what that pass found."""
 
-    held: tuple[Held, ...]
+    held: tuple[BlockState, ...]
     found: Any = None
 
 
 @dataclass(frozen=True)
-class Elsewhere(Observations):
+class RemoteTable(Observations):
     """Answers that never come here, because workers have them: what is known of all.
 
     `answers` is (0, m) and `design` (c, 0). The engine that has them knows what the `parts` are.
@@ -66,7 +66,7 @@ class Elsewhere(Observations):
     answered: Array = field(default_factory=lambda: np.zeros(0))  # (m,), how many answered each item
     sums: Array = field(default_factory=lambda: np.zeros((3, 0)))  # see `item_sums`, in the items' own units
     total_weight: float = 0.0  # Σω
-    fetch: Callable[[Elsewhere, Array], Observations] | None = None  # brings some participants here
+    fetch: Callable[[RemoteTable, Array], Observations] | None = None  # brings some participants here
 
     @property
     def n(self) -> int:
@@ -104,7 +104,7 @@ class Elsewhere(Observations):
     @staticmethod
     def _not_here() -> InputError:
         return InputError(
-            "The answers stay where they are, and this needs them here.",
+            "This needs the answers in memory.",
             code="answers-elsewhere",
             remedy="A dask array can be fitted with the solver 'fast' from a named start, and scored; for "
             "anything else give a table.",
@@ -195,7 +195,7 @@ def keep_memory() -> None:
 
     Dask starts workers with MALLOC_TRIM_THRESHOLD_ set, with which glibc gives every such array back to the
     system and asks for it anew; that takes longer than the arithmetic. These are the values that glibc comes
-    to of its own accord where nothing is set. Elsewhere there is no such function, and no need of it. A
+    to of its own accord where nothing is set. RemoteTable there is no such function, and no need of it. A
     process that the user started, where a cluster of threads works on chunks too, is left as it is.
     """
     worker = parent_process() is not None and "MALLOC_TRIM_THRESHOLD_" in os.environ
@@ -374,16 +374,16 @@ class Dask(Engine):
     def participants(self, problem: Problem) -> Iterator[Rows]:
         """The participants of a problem, with the workers."""
         observations, client = problem.observations, self.client
-        if len(chunk_edges(observations.n, self.chunk)) == 2 and not isinstance(observations, Elsewhere):
+        if len(chunk_edges(observations.n, self.chunk)) == 2 and not isinstance(observations, RemoteTable):
             yield RowsHere(observations)
             return
         if self._sent is None or not self._sent.is_of(observations, client):
             self._sent = _Sent(client, observations, self.chunk)
         rows = DaskRows(client, self._sent)
-        with told_plainly(client):
+        with translated_errors(client):
             yield rows
 
-    def fetched(self, observations: Elsewhere, rows: Array) -> Observations:
+    def fetched(self, observations: RemoteTable, rows: Array) -> Observations:
         """Some participants (in order) of answers on the cluster, brought here."""
         edges = np.cumsum([0, *observations.counts])
         wanted = [rows[slice(*np.searchsorted(rows, ends))] - ends[0] for ends in pairwise(edges)]
@@ -404,8 +404,8 @@ class _Sent:
     def __init__(self, client: Any, observations: Observations, chunk: int) -> None:
         self.client = client
         self._observations = weakref.ref(observations, self._let_go)
-        self.elsewhere = isinstance(observations, Elsewhere)
-        if isinstance(observations, Elsewhere):
+        self.elsewhere = isinstance(observations, RemoteTable)
+        if isinstance(observations, RemoteTable):
             self.edges = [0, *np.cumsum(observations.counts).tolist()]
             self.futures = list(client.compute(chunks_elsewhere(observations)))
         else:
@@ -438,7 +438,7 @@ class _Sent:
         lost = [at for at, future in enumerate(self.futures) if future.cancelled()]
         if lost and self.elsewhere:
             raise InputError(
-                "The workers that held the answers are gone, and nobody knows how to make them again.",
+                "The workers that held the answers are gone, and the answers cannot be rebuilt.",
                 code="answers-lost",
                 remedy="Give a dask array that is made from a file, or scatter its parts to several workers.",
             )
@@ -453,7 +453,7 @@ class _Sent:
         return list(self.client.scatter(chunks, direct=True, hash=False)) if chunks else []
 
 
-def chunks_elsewhere(observations: Elsewhere) -> list[Any]:
+def chunks_elsewhere(observations: RemoteTable) -> list[Any]:
     """The parts of answers on a cluster as chunks, which are made there."""
     firsts = np.cumsum([0, *observations.counts[:-1]]).tolist()
     made = dask.delayed(in_units, pure=True)
@@ -491,13 +491,13 @@ class DaskRows:
         if not self._sent.observations.here:
             return Factors(np.empty((len(loadings) - self._sent.observations.c, 0)), loadings)
         parts = self._gathered(factors_of, loadings=loadings)
-        pressing = [
+        at_bound = [
             (rows.start, part.multipliers)
             for rows, part in zip(self._sent.spans(), parts, strict=True)
             if part.multipliers is not None
         ]
         scores = np.concatenate([part.scores for part in parts], axis=1)
-        return Factors(scores, loadings, Multipliers.joined(pressing) if pressing else None)
+        return Factors(scores, loadings, Multipliers.joined(at_bound) if at_bound else None)
 
     def exact_scores(self) -> Array:
         """The scores (k, n) with which the fit ended; (k, 0) where they stay with the participants."""
@@ -557,7 +557,7 @@ class DaskRows:
         raise InputError(
             "The Dask cluster was lost during the fit.",
             code="cluster-lost",
-            remedy="Look whether its scheduler and its workers still run, and fit again.",
+            remedy="Check that its scheduler and workers are running, and fit again.",
         )
 
     def _restore(self) -> None:
@@ -573,20 +573,20 @@ class DaskRows:
 
 
 @contextmanager
-def told_plainly(client: Any) -> Iterator[None]:
+def translated_errors(client: Any) -> Iterator[None]:
     """Errors of a cluster in the words of this package."""
     try:
         yield
     except distributed.KilledWorker as error:
         raise InputError(
-            f"{error.allowed_failures + 1} workers ended one after the other while they worked on the same "
+            f"{error.allowed_failures + 1} workers died one after another while they worked on the same "
             "chunk of participants.",
             code="workers-killed",
             remedy="They may need more memory, or smaller chunks: Dask(chunk=…).",
         ) from error
     except (TimeoutError, CancelledError) as error:
         raise InputError(
-            "The Dask cluster has no worker left that answers.",
+            "No worker of the Dask cluster responds.",
             code="no-workers",
             remedy="Start workers again, and fit again.",
         ) from error
@@ -600,18 +600,18 @@ def told_plainly(client: Any) -> Iterator[None]:
 
 def _connected(address: str) -> Any:
     try:
-        _knock(address)
+        _check_reachable(address)
         return distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, RuntimeError) as error:
         raise InputError(
-            f"No Dask scheduler answers at {address} ({str(error).splitlines()[0].rstrip('.')}).",
+            f"No Dask scheduler responds at {address} ({str(error).splitlines()[0].rstrip('.')}).",
             code="no-scheduler",
-            remedy="Start one with `dask scheduler`, which tells its address, or correct the address.",
+            remedy="Start one with `dask scheduler`, which prints its address, or correct the address.",
             address=address,
         ) from None
 
 
-def _knock(address: str) -> None:
+def _check_reachable(address: str) -> None:
     """Find out whether a scheduler listens; a client would wait long, and end badly with anything else."""
     scheme, location = parse_address(address)
     get_backend(scheme)

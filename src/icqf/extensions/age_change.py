@@ -108,10 +108,10 @@ class AgeChanges:
         for factor, row in self.factors.iterrows():
             own = self.items.loc[[factor]] if factor in self.items.index.get_level_values(0) else None
             if own is None:
-                lines.append(f"{factor}: no item has a loading that is worth a test.")
+                lines.append(f"{factor}: no item has a loading large enough to test.")
                 continue
             moved = [str(item) for _, item in own.index[own["changes"].to_numpy(bool)]]
-            whole = "changes with age" if row["changes"] else "no change of the whole with age was seen"
+            whole = "changes with age" if row["changes"] else "no overall change with age"
             some = "none" if not moved else str(len(moved))
             verb = "change by themselves" if len(moved) > 1 else "changes by itself"
             named = f": {', '.join(moved)}" if moved else ""

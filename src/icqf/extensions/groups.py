@@ -390,8 +390,9 @@ def _labels(X: Any, by: Any, model: ICQF) -> tuple[Array, str]:
         if table is None or by not in known:
             raise parameter_error(
                 "by",
-                f" names {by!r}, which is no confound of the questionnaire ({listed(known) or 'it has none'})"
-                f".{did_you_mean(by, known)} Give the labels themselves, one for each participant.",
+                f" names {by!r}, which is not a confound of the questionnaire "
+                f"({listed(known) or 'it has none'}).{did_you_mean(by, known)} Give the labels themselves, "
+                "one for each participant.",
             )
         values = table[by].astype(object).reset_index(drop=True)
     texts = np.empty(len(values), dtype=object)

@@ -307,14 +307,6 @@ smallest_category, random_state, callback
             One row per visit: the participant, the age, and an answer (or nothing) to each item. Of a
             questionnaire, the groups are the participants, and one confound is the age.
         y : ignored
-
-        Examples
-        --------
-        >>> from icqf.extensions import LongitudinalICQF
-        >>> from icqf.datasets import make_longitudinal
-        >>> visits = make_longitudinal(n=60, n_items=6, n_bins=3, k=1, random_state=0).visits
-        >>> LongitudinalICQF(1, item_range=(0, 4)).fit(visits).bins_.labels
-        ('0', '1', '2')
         """
         stated = self.state(X)
         return self.keep(stated, self.solve(stated))
@@ -329,14 +321,6 @@ smallest_category, random_state, callback
         """State the problem of a fit: check parameters and data, choose the bins, and learn names and ranges.
 
         The model itself does not change. One statement serves for any number of factors, β and smoothness.
-
-        Examples
-        --------
-        >>> from icqf.extensions import LongitudinalICQF
-        >>> from icqf.datasets import make_longitudinal
-        >>> visits = make_longitudinal(n=60, n_items=6, n_bins=3, k=1, random_state=0).visits
-        >>> LongitudinalICQF(item_range=(0, 4)).state(visits).problem.m
-        18
         """
         check_parameters(self._inner())
         check_parameter("smoothness", self.smoothness)
@@ -403,15 +387,6 @@ smallest_category, random_state, callback
 
         A participant's scores are solved for with the loadings of the bins seen; a visit beyond the fitted
         ages counts as one in the nearest bin. Whoever answered nothing gets NaN, with a warning.
-
-        Examples
-        --------
-        >>> from icqf.extensions import LongitudinalICQF
-        >>> from icqf.datasets import make_longitudinal
-        >>> visits = make_longitudinal(n=60, n_items=6, n_bins=3, k=1, random_state=0).visits
-        >>> model = LongitudinalICQF(1, item_range=(0, 4)).fit(visits)
-        >>> model.transform(visits[visits["age"] == 2]).columns.tolist()
-        ['factor1']
         """
         check_is_fitted(self, "model_")
         inner, visits = self.model_, NewVisits(self, X)
@@ -426,15 +401,6 @@ smallest_category, random_state, callback
 
         With the visits that the model was fitted to, with 95 % intervals (``low``, ``high``) from resampled
         participants, whose visits are drawn together; see `icqf.resampling.bootstrap`.
-
-        Examples
-        --------
-        >>> from icqf.extensions import LongitudinalICQF
-        >>> from icqf.datasets import make_longitudinal
-        >>> visits = make_longitudinal(n=60, n_items=6, n_bins=3, k=1, random_state=0).visits
-        >>> model = LongitudinalICQF(1, item_range=(0, 4)).fit(visits)
-        >>> list(model.courses(visits, n_resamples=5))
-        ['item', 'factor', 'bin', 'age', 'loading', 'low', 'high']
         """
         check_is_fitted(self, "model_")
         if X is None:
@@ -461,15 +427,6 @@ smallest_category, random_state, callback
             How often the visits are shuffled; every time the model is fitted again.
         n_jobs, checkpoint, callback
             Processes, a journal from which an interrupted run continues, and who is told of the progress.
-
-        Examples
-        --------
-        >>> from icqf.extensions import LongitudinalICQF
-        >>> from icqf.datasets import make_longitudinal
-        >>> visits = make_longitudinal(n=60, n_items=6, n_bins=3, k=1, random_state=0).visits
-        >>> model = LongitudinalICQF(1, item_range=(0, 4)).fit(visits)
-        >>> model.changes(visits, n_permutations=9).factors.index.tolist()
-        ['factor1']
         """
         check_is_fitted(self, "model_")
         return age_changes(
@@ -491,7 +448,7 @@ smallest_category, random_state, callback
                 "These are not the visits that the model was fitted to: their bins or items differ "
                 f"({listed(statement.bins.labels)} instead of {listed(self.bins_.labels)}).",
                 code="other-visits",
-                remedy="Give the same table as to fit.",
+                remedy="Give the table that was passed to fit.",
             )
         return statement
 
@@ -503,21 +460,7 @@ smallest_category, random_state, callback
         return described_visits(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file. It holds no participant's data.
-
-        Examples
-        --------
-        >>> import pathlib, tempfile
-        >>> from icqf.extensions import LongitudinalICQF
-        >>> from icqf.datasets import make_longitudinal
-        >>> visits = make_longitudinal(n=60, n_items=6, n_bins=3, k=1, random_state=0).visits
-        >>> model = LongitudinalICQF(1, item_range=(0, 4)).fit(visits)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.save(pathlib.Path(folder, "model.icqf"))
-        ...     again = LongitudinalICQF.load(pathlib.Path(folder, "model.icqf"))
-        >>> again.bins_ == model.bins_
-        True
-        """
+        """Write the fitted model to a file. It holds no participant's data."""
         write_model(path, self.describe())
 
     @classmethod

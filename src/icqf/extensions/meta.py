@@ -97,15 +97,6 @@ class FittedMeta(TransformerMixin, BaseEstimator):
         """Minus the mean squared error of the answers reconstructed from the meta-factors.
 
         Over the observed answers of all instruments, each as a share of its item's range.
-
-        Examples
-        --------
-        >>> from icqf import ICQF
-        >>> from icqf.datasets import make_battery
-        >>> from icqf.extensions import MetaICQF
-        >>> battery = make_battery(n=150, n_items=(9, 9), n_factors=2, n_meta=2, random_state=0).battery
-        >>> -0.2 < MetaICQF(ICQF(2), meta_estimator=ICQF(2)).fit(battery).score(battery) < 0
-        True
         """
         battery = self.as_battery(X, confounds)
         scores = self.transform(battery).fillna(0.0)
@@ -152,15 +143,6 @@ class FittedMeta(TransformerMixin, BaseEstimator):
             ``instrument``, ``factor``, ``item``, ``label`` (its wording, or name), ``loading`` and ``share``
             (the loading as a share of the item's range), the strongest first; items without a loading are
             left out.
-
-        Examples
-        --------
-        >>> from icqf import ICQF
-        >>> from icqf.datasets import make_battery
-        >>> from icqf.extensions import MetaICQF
-        >>> battery = make_battery(n=100, n_items=(9, 9), n_factors=2, n_meta=2, random_state=0).battery
-        >>> MetaICQF(ICQF(2), meta_estimator=ICQF(2)).fit(battery).top_items(1).shape
-        (4, 6)
         """
         check_is_fitted(self)
         rows = []
@@ -242,22 +224,7 @@ class FittedMeta(TransformerMixin, BaseEstimator):
     # --- the model file ------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the models of both stages to one file. It holds no participant's data.
-
-        Examples
-        --------
-        >>> import pathlib, tempfile
-        >>> from icqf import ICQF
-        >>> from icqf.datasets import make_battery
-        >>> from icqf.extensions import MetaICQF
-        >>> battery = make_battery(n=100, n_items=(9, 9), n_factors=2, n_meta=2, random_state=0).battery
-        >>> model = MetaICQF(ICQF(2), meta_estimator=ICQF(2)).fit(battery)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.save(pathlib.Path(folder, "meta.icqf"))
-        ...     again = MetaICQF.load(pathlib.Path(folder, "meta.icqf"))
-        >>> bool((again.item_loadings_ == model.item_loadings_).all(axis=None))
-        True
-        """
+        """Write the models of both stages to one file. It holds no participant's data."""
         check_is_fitted(self)
         parts = {name: model.describe() for name, model in self.instruments_.items()}
         write_battery_model(path, parts, self.meta_.describe())
@@ -452,7 +419,7 @@ class MetaICQF(FittedMeta):
             strange = [str(name) for name in given if name not in battery.instruments]
             if strange:
                 raise InputError(
-                    f"estimator names {strange[0]!r}, which is no instrument."
+                    f"estimator names {strange[0]!r}, which is not an instrument."
                     f"{did_you_mean(strange[0], battery.names)}"
                 )
             chosen: dict[str, Any] = {name: given[name] for name in battery.names}

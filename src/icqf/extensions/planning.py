@@ -72,7 +72,7 @@ class SamplePlan:
     def caution(self) -> str:
         """How far to trust it, with what resamples of the model's own answers say where they say less."""
         said = (
-            "These numbers are lower limits: the simulated studies know no other factors than the model's. "
+            "These numbers are lower limits: the simulated studies contain only the model's factors. "
             "With real answers, several times as many may be needed."
         )
         if self.resampled is None:
@@ -167,7 +167,7 @@ def plan(
 
     Notes
     -----
-    The simulated studies know no other factors than the model's, and its loadings are taken as true: with
+    The simulated studies contain only the model's factors, and its loadings are taken as true: with
     real answers, expect to need several times as many participants (docs/planning.md has a comparison).
 
     Examples

@@ -948,7 +948,7 @@ def _asked(
     )
     both = [name for name in kept if name in set(dropped)]
     if both:
-        raise InputError(f"Item {both[0]!r} is to be kept and to be dropped; decide for one.")
+        raise InputError(f"Item {both[0]!r} is to be both kept and dropped; choose one.")
     left = len(names) - len(dropped)
     if not left:
         raise InputError("All items are to be dropped, so none is left to ask; drop fewer.")
@@ -980,9 +980,7 @@ def _times(
     """Minutes (m,) that each item takes, and the most that a form may take."""
     if minutes is None:
         if max_minutes is not None:
-            raise parameter_error(
-                "max_minutes", " cannot be kept to without minutes: say how long an item takes."
-            )
+            raise parameter_error("max_minutes", " needs minutes: give the time that an item takes.")
         return None, None
     if max_minutes is not None:
         check_parameter("max_minutes", max_minutes)
@@ -993,13 +991,11 @@ def _times(
     if strange:
         raise parameter_error(
             "minutes",
-            f" names {strange[0]!r}, which is no item of the model.{did_you_mean(strange[0], names)}",
+            f" names {strange[0]!r}, which is not an item of the model.{did_you_mean(strange[0], names)}",
         )
     absent = [name for name in names if name not in minutes]
     if absent:
-        raise parameter_error(
-            "minutes", f" says nothing of the item {absent[0]!r}; give a time for every item."
-        )
+        raise parameter_error("minutes", f" has no time for the item {absent[0]!r}; give one for every item.")
     for name in names:
         if not (np.isfinite(minutes[name]) and minutes[name] > 0):
             raise parameter_error(

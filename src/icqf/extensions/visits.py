@@ -361,8 +361,8 @@ class Visits(Source):
             warnings.warn(
                 InputWarning(
                     f"{counted(len(empty), 'item')} of a bin have no answers there "
-                    f"({listed(dict.fromkeys(empty))}): such a loading is what the neighbouring bins make of "
-                    "it.",
+                    f"({listed(dict.fromkeys(empty))}): their loadings there follow from the "
+                    "neighbouring bins.",
                     code="empty-columns",
                 ),
                 stacklevel=4,

@@ -83,13 +83,6 @@ class FittedModel(TransformerMixin, BaseEstimator):
 
         A participant who answered nothing gets NaN, with a warning; the order is kept. The scores of a dask
         array are a dask array, worked out where its parts are.
-
-        Examples
-        --------
-        >>> from icqf import ICQF
-        >>> model = ICQF(1, item_range=(0, 2)).fit([[0, 0], [2, 2], [1, 1]])
-        >>> model.transform([[2, 2]]).round(1)
-        array([[1.]])
         """
         check_is_fitted(self)
         if is_dask_array(X):
@@ -139,13 +132,6 @@ class FittedModel(TransformerMixin, BaseEstimator):
         ----------
         X : table or array (n, k)
             Scores. A table comes back as a table, with the items' names.
-
-        Examples
-        --------
-        >>> from icqf import ICQF
-        >>> model = ICQF(1, beta=0, item_range=(0, 2)).fit([[0, 0], [2, 2], [1, 1]])
-        >>> model.inverse_transform([[0.5]]).round(1)
-        array([[1., 1.]])
         """
         check_is_fitted(self)
         try:
@@ -170,13 +156,6 @@ class FittedModel(TransformerMixin, BaseEstimator):
         """Minus the mean squared error of the reconstructed answers, over the observed ones.
 
         Items count as they did in the fit: errors are in the items' own units times `item_scale_`.
-
-        Examples
-        --------
-        >>> from icqf import ICQF
-        >>> model = ICQF(1, item_range=(0, 2)).fit([[0, 0], [2, 2], [1, 1]])
-        >>> -0.1 < model.score([[2, 2], [1, 1]]) < 0
-        True
         """
         check_is_fitted(self)
         refuse_other_rows(X, sample_weight=sample_weight)
@@ -219,14 +198,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
         return self.loadings_.mul(self.item_scale_, axis=0)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """The factors' names: factor1, factor2, … unless they were given others (`name_factors`).
-
-        Examples
-        --------
-        >>> from icqf import ICQF
-        >>> ICQF(2, item_range=(0, 2)).fit([[0, 1], [2, 2], [2, 0]]).get_feature_names_out().tolist()
-        ['factor1', 'factor2']
-        """
+        """The factors' names: factor1, factor2, … unless they were given others (`name_factors`)."""
         check_is_fitted(self)
         return np.array(self.factor_names_, dtype=object)
 
@@ -242,13 +214,6 @@ class FittedModel(TransformerMixin, BaseEstimator):
         -------
         Self
             The same model.
-
-        Examples
-        --------
-        >>> from icqf import ICQF
-        >>> model = ICQF(2, item_range=(0, 2)).fit([[0, 1], [2, 2], [2, 0]])
-        >>> model.name_factors(["Worry", "Temper"]).loadings_.columns.tolist()
-        ['Worry', 'Temper']
         """
         check_is_fitted(self)
         old = self.factor_names_
@@ -261,14 +226,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
         return self
 
     def summary(self, *, n_top: int = 5) -> Summary:
-        """What the numbers mean: each factor's share and top items, and each item's fit.
-
-        Examples
-        --------
-        >>> from icqf import ICQF
-        >>> ICQF(1, item_range=(0, 2)).fit([[0, 0], [2, 2], [1, 1]]).summary(n_top=1).factors.shape
-        (1, 3)
-        """
+        """What the numbers mean: each factor's share and top items, and each item's fit."""
         check_is_fitted(self)
         return Summary.of(self, n_top=n_top)
 
@@ -287,17 +245,6 @@ class FittedModel(TransformerMixin, BaseEstimator):
             was fitted to a questionnaire or loaded from a file has one already (`codebook_`).
         id : str
             Name of the id column.
-
-        Examples
-        --------
-        >>> import pathlib, tempfile
-        >>> from icqf import ICQF
-        >>> model = ICQF(1, item_range=(0, 2)).fit([[0, 1], [2, 2], [0, 0]])
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.save(pathlib.Path(folder, "model.icqf"))
-        ...     again = ICQF.load(pathlib.Path(folder, "model.icqf"))
-        >>> bool((again.components_ == model.components_).all())
-        True
         """
         from icqf.io.modelfile import write_model
         from icqf.models.persistence import described

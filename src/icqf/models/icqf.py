@@ -249,12 +249,6 @@ class ICQF(FittedModel):
             its columns.
         sample_weight : array (n,), optional
             Survey weights; a weight of 2 is the same as the participant twice.
-
-        Examples
-        --------
-        >>> from icqf import ICQF
-        >>> ICQF(1, item_range=(0, 2)).fit([[0, 1], [2, 2], [0, 0]]).loadings_.shape
-        (2, 1)
         """
         stated = self.state(X, confounds=confounds, sample_weight=sample_weight)
         return warned_if_empty(self.keep(stated, self.solve(stated)))
@@ -265,14 +259,6 @@ class ICQF(FittedModel):
         """Factorize the answers and return the scores (n, k) that the fit found.
 
         `transform` gives the same scores for the same participants. Those who answered nothing get NaN.
-
-        Examples
-        --------
-        >>> from icqf import ICQF
-        >>> ICQF(1, beta=0, item_range=(0, 2)).fit_transform([[0, 0], [2, 2], [1, 1]]).round(1)
-        array([[0. ],
-               [1. ],
-               [0.5]])
         """
         stated = self.state(X, confounds=confounds, sample_weight=sample_weight)
         found = self.solve(stated)
@@ -284,13 +270,6 @@ class ICQF(FittedModel):
         The model itself does not change. Participants who answered nothing are left out, with a warning
         that names them, and so are those with a weight of 0. A problem that is stated already is taken as it
         is, with this model's β.
-
-        Examples
-        --------
-        >>> from icqf import ICQF
-        >>> stated = ICQF(item_range=(0, 2)).state([[0, 1], [2, 2], [0, 0]])
-        >>> stated.problem.n, stated.items
-        (3, ('item1', 'item2'))
         """
         check_parameters(self)
         if isinstance(X, StatedProblem):
@@ -301,13 +280,6 @@ class ICQF(FittedModel):
         """The best factorization of a stated problem, with this model's number of factors, β and starts.
 
         One stated problem serves for any number of factors and β.
-
-        Examples
-        --------
-        >>> from icqf import ICQF
-        >>> stated = ICQF(item_range=(0, 2)).state([[0, 1], [2, 2], [0, 0]])
-        >>> ICQF(1).solve(stated).converged
-        True
         """
         problem = stated.problem.with_beta(float(self.beta))
         k = self._number_of_factors(problem)
@@ -330,16 +302,7 @@ class ICQF(FittedModel):
         return best
 
     def keep(self, stated: StatedProblem, found: Factorization) -> ICQF:
-        """Set the fitted attributes from a stated problem and a factorization of it.
-
-        Examples
-        --------
-        >>> from icqf import ICQF
-        >>> model = ICQF(1, item_range=(0, 2))
-        >>> stated = model.state([[0, 1], [2, 2], [0, 0]])
-        >>> model.keep(stated, model.solve(stated)).n_participants_
-        3
-        """
+        """Set the fitted attributes from a stated problem and a factorization of it."""
         problem, loadings = stated.problem, stated.problem.own_loadings(found.factors.loadings)
         k = len(loadings) - problem.c
         self.n_features_in_ = problem.m
@@ -379,12 +342,6 @@ class ICQF(FittedModel):
 
         Parameters that are objects of the running program (callback, a generator, arrays as a start) are
         left out, and no participant's data are in it.
-
-        Examples
-        --------
-        >>> from icqf import ICQF
-        >>> ICQF(1, item_range=(0, 2)).fit([[0, 1], [2, 2], [0, 0]]).describe().header["items"]
-        ['item1', 'item2']
         """
         check_is_fitted(self)
         settings = set(ICQF().get_params(deep=False)) - {"engine"}  # where it ran is no part of the model
@@ -410,7 +367,7 @@ class ICQF(FittedModel):
     def _number_of_factors(self, problem: Problem) -> int:
         k = self.n_components
         if k is None:
-            raise InputError("Say how many factors there are, as in n_components=8, or let ICQFCV choose.")
+            raise InputError("Set n_components, as in n_components=8, or let ICQFCV choose.")
         if k > min(problem.n, problem.m):
             shape = f"it has {problem.n} sample(s) with answers and {problem.m} feature(s)"
             most = f"ask for {min(problem.n, problem.m)} or fewer."

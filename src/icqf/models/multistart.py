@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from icqf.core.problem import Array, Problem
 from icqf.core.result import Factorization, Factors, StartResult
 from icqf.core.start import NAMES, settle
-from icqf.engines.base import Begin, Onward, Solver, Start
+from icqf.engines.base import NamedStart, Solver, Start, WarmStart
 from icqf.engines.choice import run
 from icqf.resampling.matching import aligned, correlations
 
@@ -93,7 +93,7 @@ def _from_a_sample(model: ICQF, problem: Problem, k: int, rng: np.random.Generat
     sample = fit_from_starts(model, in_memory(problem, rng), k, model.init)
     (found,) = run(
         problem,
-        Onward(sample.factors.loadings),
+        WarmStart(sample.factors.loadings),
         tol=model.tol,
         max_iter=model.max_iter,
         solver=Solver(model.solver, model.inner, model.rho),
@@ -140,7 +140,7 @@ def _order(init: Any, number: int) -> list[Any]:
 
 def _start(problem: Problem, init: Any, k: int, rng: np.random.Generator) -> Start:
     if isinstance(init, str):
-        return Begin(init, k, rng)
+        return NamedStart(init, k, rng)
     scores, loadings = (np.asarray(part, dtype=float).T for part in init)
     return settle(problem, Factors(scores, problem.scaled_loadings(loadings)), raw=False)
 

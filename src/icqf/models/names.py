@@ -96,7 +96,7 @@ def refuse_swapped(
                 f"{listed(top_items[at], most=3)}; it goes with factor {other + 1} "
                 f"({listed(top_items[other], most=3)}).",
                 code="swapped-names",
-                remedy="Names hold to a factor's content, so give them in this model's order.",
+                remedy="A name belongs to a factor's content, so give names in this model's order.",
             )
 
 

@@ -37,7 +37,7 @@ from icqf.data.validate import (
     working_matrix,
 )
 from icqf.engines.choice import engine_of
-from icqf.engines.dask import MOST_CHUNKS, Elsewhere, keep_memory, one_blas_thread
+from icqf.engines.dask import MOST_CHUNKS, RemoteTable, keep_memory, one_blas_thread
 from icqf.errors import InputError
 from icqf.models.statement import (
     Array,
@@ -480,7 +480,7 @@ class OnCluster(Source):
     def observed(self) -> Observations:
         """What is known here of the observations that the workers have."""
         found: PartTotals = self._total(totals_of)
-        return Elsewhere(
+        return RemoteTable(
             np.empty((0, len(self.items))),
             np.empty((len(self._learned.encoder.names), 0)),
             dtype=self._learned.dtype,

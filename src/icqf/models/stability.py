@@ -174,7 +174,7 @@ def replication_chance(
     check_is_fitted(model)
     if n_resamples < FEWEST_RESAMPLES:
         raise InputError(
-            f"n_resamples must be at least {FEWEST_RESAMPLES}, not {n_resamples}: fewer tell nothing."
+            f"n_resamples must be at least {FEWEST_RESAMPLES}, not {n_resamples}: fewer say too little."
         )
     if isinstance(X, Questionnaire) and groups is None:
         groups = X.groups

@@ -71,9 +71,8 @@ def bootstrap(
     """Fit resampled participants, each time from the fitted model on.
 
     A resample is a set of weights: who is drawn twice counts twice, who is not drawn is left out. Every fit
-    starts from the model's scores and loadings and from the multipliers of the bounds that press there, so
-    that a few iterations are enough. It therefore tells how the solution moves with the sample, not whether
-    another solution altogether would be found from another start.
+    starts from the model's scores, loadings and multipliers of bounds, so that a few iterations are enough.
+    It tells how the solution moves with the sample, not whether another start would find another one.
     """
     loadings = problem.scaled_loadings(loadings)
     engine = engine_of(engine).for_many(problem)

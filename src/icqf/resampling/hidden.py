@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icqf.core.problem import Problem, weighed_anew
+from icqf.core.problem import Problem, relearn_weights
 from icqf.core.result import Factors
 from icqf.core.start import Starts, item_means
 from icqf.engines.base import Engine, Judge
@@ -55,7 +55,7 @@ class HeldOut:
         if given is not None:
             visible, low = _in_visible_range(visible, given)
             self._low = problem.scaled_loadings(np.full(problem.m, low))
-        visible = weighed_anew(visible)
+        visible = relearn_weights(visible)
         self._units: Array | None = None  # (m,), of `problem` in those of `visible`: errors are in the former
         if problem.scaling is not None and visible.scaling is not None and problem.scaling.learned:
             self._units = problem.scaling.scale / visible.scaling.scale

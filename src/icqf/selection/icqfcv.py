@@ -226,17 +226,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         return stated, self.solve(stated, groups=groups)
 
     def solve(self, stated: StatedProblem, *, groups: Any = None) -> Factorization:
-        """Choose for a problem that `ICQF.state` stated, and fit; returns the factorization of the choice.
-
-        Examples
-        --------
-        >>> from icqf import ICQF, ICQFCV
-        >>> from icqf.datasets import make_synthetic
-        >>> stated = ICQF(item_range=(0, 100)).state(make_synthetic(n=60, m=20, k=2, random_state=0).answers)
-        >>> search = ICQFCV(n_components=[1, 2], betas=[0.1], n_splits=5, random_state=0)
-        >>> search.solve(stated).converged, search.n_components_
-        (True, 2)
-        """
+        """Choose for a problem that `ICQF.state` stated, and fit; returns the factorization of the choice."""
         self._check()
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         model = self._estimator()
@@ -294,7 +284,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         if self.checkpoint is not None and self.random_state is None:
             raise InputError(
                 "With a checkpoint, give a random_state, such as 0: without one the next run would draw "
-                "other folds and could not go on from the journal."
+                "other folds and could not continue the journal."
             )
 
     def _estimator(self) -> ICQF:

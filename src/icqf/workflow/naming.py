@@ -198,7 +198,7 @@ def _names_in(path: Path, model: ICQF) -> list[str]:
                 f"{path}: the row of {key!r} is said to have the top items {listed(_content(top), most=3)}"
                 f"{whose}, but {key} of this model has {listed(_content(tops[key]), most=3)}.",
                 code="other-content",
-                remedy="Names hold to a factor's content, so change nothing but the column name.",
+                remedy="A name belongs to a factor's content, so change nothing but the column name.",
             )
         names[key] = name.strip()
     lacking = [key for key in keys if key not in names]

@@ -132,8 +132,8 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "parameter": _parameter,
     "look-reversed": _look_reversed,
     "swapped-names": _with(
-        "Names hold to a factor's content, so give them in this model's order; or edit the column name of "
-        "the table of factors, where the top items stand beside it."
+        "A name belongs to a factor's content, so give names in this model's order; or edit the column name "
+        "of the table of factors, where the top items stand beside it."
     ),
     "not-named": _with("Name them after reading, with icqf report."),
     "battery-model": _with("Use icqf score, icqf show or icqf shortform with it."),
