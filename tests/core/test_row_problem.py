@@ -8,7 +8,7 @@ import scipy.optimize
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from icqf.core.row_problem import correct_guess, interior_points, solve_rows
+from icqf.core.scores import correct_guess, interior_points, solve_rows
 
 
 def solve(H, p, loadings, room, top, start=None):

@@ -5,7 +5,7 @@ import pytest
 
 from icqf import ICQF, ICQFCV, replication_chance
 from icqf.data.duplicates import copied_sheets, together
-from icqf.resampling.assignment import units_of
+from icqf.resampling.folds import units_of
 from small_study import weak_study
 
 

@@ -8,7 +8,7 @@ import pytest
 from icqf.datasets import make_cohort
 from icqf.evaluation import FactorAnalysisMethod, ICQFMethod, ItemsMethod, SubscaleMethod
 from icqf.evaluation.methods import fit_part
-from icqf.resampling.splits import make_splits
+from icqf.resampling.folds import make_splits
 
 SEARCHED = ICQFMethod((3, 6), (0.1, 0.5), n_splits=3)
 FIXED = ICQFMethod((4,), (0.1,))

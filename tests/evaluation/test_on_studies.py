@@ -52,7 +52,7 @@ def test_stability_compares_parts_with_the_whole_and_with_the_truth(cohort):
 
 
 def test_the_row_of_a_part_can_be_worked_out_by_hand(cohort):
-    from icqf.resampling.splits import make_splits
+    from icqf.resampling.folds import make_splits
 
     study = cohort.questionnaire
     found = stability(study, methods=[FIXED], sizes=[0.4], n_splits=1, random_state=5).table.iloc[0]

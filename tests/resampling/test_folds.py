@@ -11,8 +11,7 @@ from icqf import ICQF
 from icqf.core.observations import Observations
 from icqf.core.problem import Problem
 from icqf.errors import InputError
-from icqf.resampling.assignment import strata_of
-from icqf.resampling.folds import folds_of, halves_of, make_folds
+from icqf.resampling.folds import folds_of, halves_of, make_folds, strata_of
 
 
 @st.composite

@@ -6,7 +6,7 @@ import pytest
 from icqf import ICQF
 from icqf.datasets import make_synthetic
 from icqf.models.stability import best_fits, recurrence
-from icqf.resampling.assignment import drawn_counts
+from icqf.resampling.folds import drawn_counts
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from icqf.datasets import make_cohort
 from icqf.errors import InputError
-from icqf.resampling.assignment import deal_in_proportion
-from icqf.resampling.splits import make_splits
+from icqf.resampling.folds import deal_in_proportion, make_splits
 
 SIZES = (0.8, 0.6, 0.4, 0.2, 1.0)
 

@@ -16,7 +16,7 @@ from icqf.jobs.parallel import Progress, run_all
 from icqf.models.icqf import ICQF
 from icqf.models.stability import N_RESAMPLES, averaged_loadings
 from icqf.report.renderers.markdown import markdown_table
-from icqf.resampling.assignment import drawn_counts
+from icqf.resampling.folds import drawn_counts
 from icqf.resampling.replication import FOUND
 from icqf.selection.rules import best_by_k, best_row
 from icqf.workflow.evaluation import Design

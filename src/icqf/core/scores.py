@@ -1,6 +1,10 @@
 """Scores for given loadings: one small convex problem per participant, solved exactly.
 
-`fit` ends with it and `transform` is it, so the two agree.
+`fit` ends with it and `transform` is it, so the two agree. Participants whose reconstructed answers reach
+their range are quadratic programs, solved in batch: the active bounds are guessed and the guess is corrected
+until it is right, which for nearly every row takes a few rounds (one linear system each, with the entries of
+all rows lying together so that elimination runs over rows). The rows that are left are solved by a
+primal-dual interior-point method (Mehrotra's predictor and corrector).
 """
 
 from __future__ import annotations
@@ -10,7 +14,202 @@ import numpy as np
 from icqf.core.block_step import Loadings, into_box, rows_above, unpack
 from icqf.core.observations import Block
 from icqf.core.problem import Array, Terms
-from icqf.core.row_problem import solve_rows
+
+_ROUNDS = 30
+_RIGHT = 1e-9  # what counts as zero when a guess is examined
+_MAX_ITER = 60
+_TOL = 1e-12
+_EXHAUSTED = 1e-15  # the arithmetic has no more to give
+_STEP_SHARE = 0.995
+_STALLED = 0.9  # a row whose complementarity falls by less than this share in an iteration
+_SNAP = 1e-6  # scores this close to 0 or to their top are there: interior points never quite arrive
+_quiet = np.errstate(all="ignore")  # singular systems are looked for and dealt with
+
+
+def solve_rows(
+    H: Array, p: Array, loadings: Array, room: Array, top: float | None, start: Array | None = None
+) -> Array:
+    """min ½wᵀHw − pᵀw  over  0 ≤ w ≤ top,  loadingsᵀ w ≤ room."""
+    k, s = p.shape
+    size = np.maximum(np.einsum("rri->i", H) / k, 1e-12)
+    width = np.maximum(room.max(), 1e-12)
+    H, p, loadings, room = H / size, p / size, loadings / width, room / width
+    w = np.zeros((k, s)) if start is None else start.astype(np.float64)
+    unsettled = correct_guess(H, p, loadings, room, np.inf if top is None else float(top), w)
+    if len(unsettled):
+        some = H[:, :, unsettled], p[:, unsettled]
+        w[:, unsettled] = interior_points(*some, loadings, room[unsettled], top)
+    return w
+
+
+@_quiet
+def correct_guess(H: Array, p: Array, loadings: Array, room: Array, top: float, w: Array) -> Array:
+    """Solve by finding out which bounds are active, from the guess w (in place).
+
+    A round solves for the scores and multipliers as if the guess were right, and corrects what is most wrong
+    with it: a score outside its box is put to its bound, a bound or item whose multiplier has the wrong
+    sign is let go, or the item most above its room becomes active. When nothing is wrong, the optimality
+    conditions hold. (Correcting everything at once takes more rounds and can go round in circles.)
+    """
+    k, left = len(p), np.arange(p.shape[1])
+    side: Array = (w >= top).astype(np.int8) - (w <= 0)  # −1 at 0, 1 at the top, 0 between
+    items: Array = np.zeros((0, len(left)), dtype=np.intp)
+    on: Array = np.zeros((0, len(left)), dtype=bool)
+    excess = w.T @ loadings - room
+    worst = excess.argmax(axis=1)
+    add = excess[left, worst] > _RIGHT
+    failed = []
+    for _ in range(_ROUNDS):
+        items, on = _with_item(items, on, worst, add)
+        N = loadings[:, items] * on
+        found, multipliers = _solve_guess(H, p, N, room, items, on, side, top)
+        gradient = np.einsum("rti,ti->ri", H, found) - p + np.einsum("rai,ai->ri", N, multipliers)
+        excess = found.T @ loadings - room
+        worst = excess.argmax(axis=1)
+        free = side == 0
+        wrong = np.concatenate(
+            [
+                np.where(free, np.maximum(-found, found - top), side * gradient),
+                -multipliers * on,
+                excess[np.arange(len(left)), worst][None],
+            ]
+        )
+        most = wrong.max(axis=0)
+        rest = np.abs(gradient * free).max(axis=0) / (1 + np.abs(p).max(axis=0))
+        again = most > _RIGHT  # neither this nor `settled` where a system was singular
+        settled = (most <= _RIGHT) & (rest <= _RIGHT)
+        w[:, left] = found
+        failed.append(left[~again & ~settled])
+        left = left[again]
+        if not len(left):
+            break
+        H, p, side, items, on, worst, wrong, most, found = (
+            array[..., again] for array in (H, p, side, items, on, worst, wrong, most, found)
+        )
+        room = room[again]
+        correct = wrong == most
+        side = np.where(correct[:k], np.where(side == 0, np.where(found < 0, -1, 1), 0), side)
+        on, add = on & ~correct[k:-1], correct[-1]
+    np.clip(w, 0, top, out=w)
+    return np.concatenate([*failed, left])
+
+
+def _with_item(items: Array, on: Array, item: Array, add: Array) -> tuple[Array, Array]:
+    """The active items (a, s) with one more in the rows that `add` it, in the first place that is free."""
+    if (on.all(axis=0) & add).any():
+        items = np.concatenate([items, np.zeros((1, len(add)), dtype=items.dtype)])
+        on = np.concatenate([on, np.zeros((1, len(add)), dtype=bool)])
+    rows = np.flatnonzero(add)
+    if len(rows):
+        place = on[:, rows].argmin(axis=0)
+        items[place, rows], on[place, rows] = item[rows], True
+    return items, on
+
+
+def _solve_guess(
+    H: Array, p: Array, N: Array, room: Array, items: Array, on: Array, side: Array, top: float
+) -> tuple[Array, Array]:
+    """Scores (k, s) at their `side`, and multipliers (a, s) with the items that are `on` at their room."""
+    k, a = N.shape[:2]
+    free, fixed = (side == 0).astype(np.float64), np.where(side > 0, top, 0.0)
+    A = np.zeros((k + a, k + a + 1, len(room)))
+    A[:k, :k] = H * free * free[:, None]
+    A[:k, k:-1] = N * free[:, None]
+    A[np.arange(k), np.arange(k)] += 1 - free
+    A[np.arange(k, k + a), np.arange(k, k + a)] = np.where(on, -_TOL, 1.0)  # never singular
+    A[:k, -1] = np.where(side == 0, p - np.einsum("rti,ti->ri", H, fixed), fixed)
+    A[k:, -1] = on * (room[np.arange(len(room)), items] - np.einsum("rai,ri->ai", N, fixed))
+    x = _eliminate(A)
+    return x[:k], x[k:]
+
+
+def _eliminate(A: Array) -> Array:
+    """Solve symmetric systems (d, d + 1, s), the right-hand sides last, from their upper halves.
+
+    A is overwritten. A singular system has a solution that is not a number.
+    """
+    d = len(A)
+    x = A[:, d]
+    for j in range(d - 1):
+        scaled = A[j, j + 1 : d] / A[j, j]
+        for i in range(j + 1, d):
+            A[i, i:] -= scaled[i - j - 1] * A[j, i:]
+    for j in range(d - 1, -1, -1):
+        x[j] = (x[j] - np.einsum("ti,ti->i", A[j, j + 1 : d], x[j + 1 :])) / A[j, j]
+    return x
+
+
+@_quiet
+def interior_points(H: Array, p: Array, loadings: Array, room: Array, top: float | None) -> Array:
+    """The same programs by Mehrotra's method, for H and p of size about one."""
+    k, s = p.shape
+    sides = [loadings.T, -np.eye(k)]
+    limits = [np.maximum(room, 1e-9), np.zeros((s, k))]
+    if top is not None:
+        sides.append(np.eye(k))
+        limits.append(np.full((s, k), float(top)))
+    G, h = np.concatenate(sides), np.concatenate(limits, axis=1)
+    products = np.ascontiguousarray(np.einsum("jr,js->jrs", G, G).reshape(len(G), k * k))
+
+    w = np.full((s, k), 0.5 * (1.0 if top is None else top))
+    t = np.maximum(h - w @ G.T, 0.1)
+    z = np.full_like(t, 0.1)
+    strength = 1.0 + np.abs(p).max(axis=0)
+    left, last = np.arange(s), np.full(s, np.inf)
+    for _ in range(_MAX_ITER):
+        w_, t_, z_, H_ = w[left], t[left], z[left], H[:, :, left]
+        dual = (np.einsum("rti,it->ri", H_, w_) - p[:, left]).T + z_ @ G
+        primal = w_ @ G.T + t_ - h[left]
+        mu = (t_ * z_).mean(axis=1)
+        off = np.maximum(np.abs(dual).max(axis=1) / strength[left], np.abs(primal).max(axis=1))
+        done = ((mu < _TOL) & (off < 1e-9)) | (mu < _EXHAUSTED)
+        if done.all():
+            break
+        if done.any():
+            keep = ~done
+            left, H_ = left[keep], H_[:, :, keep]
+            w_, t_, z_, dual, primal, mu = (a[keep] for a in (w_, t_, z_, dual, primal, mu))
+        ratio = z_ / t_
+        newton = H_ + (ratio @ products).T.reshape(k, k, -1) + 1e-13 * np.eye(k)[:, :, None]
+
+        def direction(
+            complement: Array,
+            newton: Array = newton,
+            dual: Array = dual,
+            primal: Array = primal,
+            t_: Array = t_,
+            ratio: Array = ratio,
+        ) -> tuple[Array, Array, Array]:
+            force = complement / t_ + ratio * primal
+            pull = -dual - force @ G
+            dw = _eliminate(np.concatenate([newton, pull.T[:, None]], axis=1)).T
+            dt = -primal - dw @ G.T
+            return dw, dt, complement / t_ - ratio * dt
+
+        dw, dt, dz = direction(-t_ * z_)
+        reach = _reach(t_, dt, z_, dz)
+        ahead = ((t_ + reach * dt) * (z_ + reach * dz)).mean(axis=1)
+        # Predictor and corrector can go round in circles; a row that has stalled is led back to the middle.
+        stalled = (mu > _STALLED * last[left])[:, None]
+        last[left] = mu
+        centre = np.where(stalled, 0.5, ((ahead / mu) ** 3)[:, None]) * mu[:, None]
+        dw, dt, dz = direction(centre - t_ * z_ - np.where(stalled, 0.0, dt * dz))
+        reach = _STEP_SHARE * _reach(t_, dt, z_, dz)
+        sound = np.isfinite(dw).all(axis=1)  # a matrix that is singular in rounding ends its row
+        left = left[sound]
+        w[left], z[left] = (w_ + reach * dw)[sound], (z_ + reach * dz)[sound]
+        t[left] = np.maximum(t_ + reach * dt, 1e-15)[sound]
+    w = np.where(w < _SNAP, 0.0, w)
+    if top is not None:
+        w = np.where(w > top - _SNAP, top, w)
+    return w.T
+
+
+def _reach(t: Array, dt: Array, z: Array, dz: Array) -> Array:
+    """The longest step (at most 1) that keeps t and z positive, a row each."""
+    fastest_fall = np.minimum((dt / t).min(axis=1), (dz / z).min(axis=1))
+    return (1 / np.maximum(-fastest_fall, 1.0))[:, None]
+
 
 _SWEEPS = 6
 _MAX_ROUNDS = 500

@@ -23,8 +23,8 @@ from icqf.evaluation.methods import (
     fit_parts,
     resolve,
 )
+from icqf.resampling.folds import FULL
 from icqf.resampling.matching import agreement, match_factors
-from icqf.resampling.splits import FULL
 
 
 def summarised(

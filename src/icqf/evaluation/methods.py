@@ -18,7 +18,7 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError, counted, did_you_mean, listed
 from icqf.jobs.parallel import Progress, run_all
 from icqf.models.icqf import ICQF
-from icqf.resampling.splits import FULL, make_splits
+from icqf.resampling.folds import FULL, make_splits
 from icqf.selection.icqfcv import ICQFCV
 
 if TYPE_CHECKING:

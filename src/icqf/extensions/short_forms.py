@@ -26,7 +26,7 @@ from icqf.jobs.parallel import Progress
 from icqf.models.base import FittedModel
 from icqf.models.icqf import ICQF
 from icqf.models.statement import NewAnswers, state
-from icqf.resampling.assignment import deal_evenly, deal_groups, strata_of
+from icqf.resampling.folds import deal_evenly, deal_groups, strata_of
 
 Array = NDArray[Any]
 _GAIN = 1e-6  # an exchange that gains less is none

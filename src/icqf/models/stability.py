@@ -23,7 +23,7 @@ from icqf.errors import InputError
 from icqf.jobs.parallel import in_parallel, pieces
 from icqf.models.icqf import ICQF
 from icqf.resampling import tolerances
-from icqf.resampling.assignment import drawn_counts, units_of
+from icqf.resampling.folds import drawn_counts, units_of
 from icqf.resampling.matching import aligned, correlations
 from icqf.resampling.replication import replication_table
 

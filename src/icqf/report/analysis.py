@@ -23,8 +23,8 @@ from icqf.evaluation import Counterparts, Psychometry, factor_analysis_counterpa
 from icqf.evaluation.factors import hidden_fit
 from icqf.models.icqf import ICQF
 from icqf.models.statement import StatedProblem
-from icqf.resampling.assignment import units_of
 from icqf.resampling.bootstrap import Resamples, bootstrap
+from icqf.resampling.folds import units_of
 from icqf.resampling.hidden import HiddenFit
 from icqf.selection.run import parallel_count
 

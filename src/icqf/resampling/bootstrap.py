@@ -16,7 +16,7 @@ from icqf.engines.base import Engine
 from icqf.engines.choice import engine_of, run
 from icqf.jobs.parallel import in_parallel, on_one_thread, pieces
 from icqf.resampling import tolerances
-from icqf.resampling.assignment import drawn_counts
+from icqf.resampling.folds import drawn_counts
 from icqf.resampling.matching import aligned, correlations
 
 Array = NDArray[Any]

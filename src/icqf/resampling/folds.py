@@ -1,18 +1,137 @@
-"""Blockwise folds: which answers are hidden together."""
+"""Who and what is held out: folds of answers, halves and resamples of participants, test splits."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from icqf.core.observations import Observations
 from icqf.core.problem import Problem
-from icqf.errors import InputError
-from icqf.resampling.assignment import deal_evenly, deal_groups, strata_of
+from icqf.data.duplicates import copied_sheets, together
+from icqf.data.parameters import parameter_error
+from icqf.data.questionnaire import Questionnaire
+from icqf.data.tables import as_pandas
+from icqf.errors import InputError, counted
 
 Array = NDArray[Any]
+BANDS = 4  # of a continuous confound
+
+
+def bands(values: Array) -> Array:
+    """Band (0, 1, …) of each value, about equally many participants each; missing values have their own."""
+    edges = np.nanquantile(values, np.linspace(0, 1, BANDS + 1)[1:-1])
+    return np.where(np.isnan(values), BANDS, np.searchsorted(edges, values))
+
+
+def strata_of(problem: Problem) -> Array | None:
+    """Stratum of each participant (n,): categories and bands of the confounds together; None without any."""
+    if not problem.partitions:
+        return None
+    label = np.zeros(problem.n, dtype=np.intp)
+    for columns in problem.partitions:
+        part = problem.design[list(columns)]
+        level = part.argmax(axis=0) if np.isin(part, (0.0, 1.0)).all() else bands(part[0])
+        label = label * (int(level.max()) + 1) + level
+    return np.unique(label, return_inverse=True)[1]
+
+
+def deal_evenly(n: int, blocks: int, strata: Array | None, rng: np.random.Generator) -> Array:
+    """Deal n things to blocks in turn, stratum by stratum, in random order within each."""
+    order = rng.permutation(n)
+    if strata is not None:
+        order = order[np.argsort(strata[order], kind="stable")]
+    block = np.empty(n, dtype=np.intp)
+    block[order] = np.arange(n) % blocks
+    return block
+
+
+def deal_groups(groups: Array, blocks: int, strata: Array | None, rng: np.random.Generator) -> Array:
+    """Deal whole groups, larger ones first, each to the block with fewest participants (of its strata)."""
+    names, member, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    labels = np.unique(np.zeros(len(groups)) if strata is None else strata, return_inverse=True)[1]
+    makeup = np.zeros((len(names), int(labels.max()) + 1))
+    np.add.at(makeup, (member, labels), 1)
+    load = np.zeros((blocks, makeup.shape[1]))
+    chosen = np.empty(len(names), dtype=np.intp)
+    shuffled = rng.permutation(len(names))
+    for group in shuffled[np.argsort(-sizes[shuffled], kind="stable")]:
+        crowding = load @ makeup[group] + 1e-6 * load.sum(axis=1)
+        chosen[group] = int(np.argmin(crowding))
+        load[chosen[group]] += makeup[group]
+    return chosen[member]
+
+
+def deal_in_proportion(counts: Array, shares: Sequence[float], rng: np.random.Generator) -> Array:
+    """Deal units to parts so that every kind of participant is spread in proportion to the parts' shares.
+
+    Iterative stratification (Sechidis, Tsoumakas and Vlahavas 2011): the rarest kind first, each unit to the
+    part that lacks most of it.
+    """
+    sizes, kinds = counts[:, 0], counts[:, 1:].astype(float)
+    share = np.asarray(shares, dtype=float)
+    lacking = share[:, None] * kinds.sum(axis=0)
+    room = share * sizes.sum()
+    part = np.full(len(counts), -1)
+    order = rng.permutation(len(counts))
+    left = kinds.sum(axis=0)
+    while (left > 0).any():
+        kind = int(np.argmin(np.where(left > 0, left, np.inf)))
+        for unit in order[(part[order] < 0) & (kinds[order, kind] > 0)]:
+            chosen = _neediest(lacking[:, kind], room)
+            part[unit] = chosen
+            lacking[chosen] -= kinds[unit]
+            room[chosen] -= sizes[unit]
+            left -= kinds[unit]
+        left[kind] = 0
+    for unit in order[part[order] < 0]:
+        part[unit] = int(np.argmax(room))
+        room[part[unit]] -= sizes[unit]
+    return part
+
+
+def _neediest(lacking: Array, room: Array) -> int:
+    """The part that lacks most of a kind among those with room; of equals, the one with more room."""
+    roomy = room >= min(0.5, room.max())
+    return int(max(np.flatnonzero(roomy), key=lambda part: (lacking[part], room[part])))
+
+
+def drawn_counts(n: int, groups: Array | None, rng: np.random.Generator) -> Array:
+    """How often each participant is drawn; whole groups where there are any."""
+    if groups is None:
+        return rng.multinomial(n, np.full(n, 1 / n))
+    number = int(groups.max()) + 1
+    return rng.multinomial(number, np.full(number, 1 / number))[groups]
+
+
+def units_of(problem: Problem, groups: Any, kept: Array) -> Array | None:
+    """The number of each participant's unit (n,), which folds, halves and resamples keep whole.
+
+    A unit is a group, such as a family, and whoever gave exactly the same answers as one of its members: an
+    entry that is there several times is one participant. None where everybody is a unit.
+    """
+    observations, sheets = problem.observations, None
+    if type(observations) is Observations and observations.here:  # visits of one participant may be alike
+        sheets = copied_sheets(observations.answers, observations.observed)
+    return together(group_codes(groups, kept), sheets)
+
+
+def group_codes(groups: Any, kept: Array) -> Array | None:
+    """The number of each kept row's group, from one label per row of answers; None without groups."""
+    if groups is None:
+        return None
+    labels = np.asarray(as_pandas(groups))
+    if labels.ndim != 1 or len(labels) != len(kept):
+        raise InputError(f"groups must name one group for each of the {len(kept)} rows of answers.")
+    missing = pd.isna(labels)
+    if missing.any():
+        raise InputError(f"groups is missing in row {int(np.flatnonzero(missing)[0])}; name a group for all.")
+    return np.unique(labels[kept].astype(str), return_inverse=True)[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,3 +203,141 @@ def halves_of(problem: Problem, *, groups: Array | None = None, rng: np.random.G
     """The half (0 or 1) of each participant (n,), confounds spread evenly and groups kept whole."""
     blocks = {"n_splits": 2, "row_blocks": 2, "col_blocks": 2}
     return make_folds(problem.n, 2, strata=strata_of(problem), groups=groups, rng=rng, **blocks).row_block
+
+
+HELD_OUT = 0.2
+VALIDATION = 0.2
+FULL = 1.0
+FEWEST = 5  # participants in a training set
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """One division of the participants, as positions."""
+
+    held_out: Array  # a fifth of all participants; what is reported is measured on them
+    validation: Array  # a fifth of the others (the development set), for tuning
+    # for each share of the development set, the participants to fit to. Smaller ones are parts of
+    # larger ones; the share 1 is the whole development set, validation included
+    training: Mapping[float, Array]
+
+
+def make_splits(
+    questionnaire: Questionnaire,
+    labels: pd.DataFrame | None,
+    *,
+    sizes: Sequence[float],
+    n_splits: int,
+    random_state: int,
+) -> list[Split]:
+    """Divide the participants `n_splits` times; participants of one group (family, site) stay together.
+
+    Each division depends on the data, on `random_state` and on its own number alone.
+    """
+    largest = 1 - VALIDATION
+    for size in sizes:
+        if not (0 < size <= largest or size == FULL):
+            raise InputError(
+                f"The training size {size:g} is not possible: {VALIDATION:.0%} of the development set is for "
+                f"validation, so give shares up to {largest:g}, or 1 for all of it."
+            )
+    if n_splits < 1:
+        raise InputError(f"n_splits must be at least 1, not {n_splits}.")
+    if not questionnaire.n_participants:
+        raise InputError("No participant answered anything, so there is nothing to divide.")
+    counts, member = _units(questionnaire, labels)
+    parts = sorted({size for size in sizes if size != FULL}, reverse=True)
+    splits = []
+    for number in range(n_splits):
+        rng = np.random.default_rng([random_state, number])
+        everyone = np.arange(len(counts))
+        development, held_out = _part(counts, everyone, 1 - HELD_OUT, rng)
+        pool, validation = _part(counts, development, largest, rng)
+        training, before = {}, largest
+        for size in parts:
+            if size < before:
+                pool, _ = _part(counts, pool, size / before, rng)
+            training[size], before = pool, size
+        if FULL in sizes:
+            training[FULL] = development
+        split = Split(
+            held_out=_members(member, held_out),
+            validation=_members(member, validation),
+            training={size: _members(member, units) for size, units in training.items()},
+        )
+        _refuse_few(split)
+        _refuse_unseen_categories(questionnaire, split)
+        splits.append(split)
+    return splits
+
+
+def _part(counts: Array, units: Array, share: float, rng: np.random.Generator) -> tuple[Array, Array]:
+    parts = deal_in_proportion(counts[units], (share, 1 - share), rng)
+    return units[parts == 0], units[parts == 1]
+
+
+def _members(member: Array, units: Array) -> Array:
+    return np.flatnonzero(np.isin(member, units))
+
+
+def _units(questionnaire: Questionnaire, labels: pd.DataFrame | None) -> tuple[Array, Array]:
+    """Participants (or groups) with the number of each kind in them, and each participant's unit."""
+    n = questionnaire.n_participants
+    columns: list[Array] = [np.ones(n)]
+    if labels is not None:
+        columns += [(labels[name] == 1).to_numpy(dtype=float) for name in labels]
+    if questionnaire.confounds is not None:
+        for name in questionnaire.confounds:
+            columns += list(_levels(questionnaire.confounds[name]))
+    kinds = np.column_stack(columns).astype(np.intp)
+    member = np.arange(n)
+    if questionnaire.groups is not None:
+        member = pd.factorize(questionnaire.groups, use_na_sentinel=False)[0]
+    counts = np.zeros((int(member.max()) + 1, kinds.shape[1]), dtype=np.intp)
+    np.add.at(counts, member, kinds)
+    if len(counts) < 10:
+        what = "participant" if questionnaire.groups is None else "group"
+        raise InputError(f"{counted(len(counts), what)} cannot be divided; at least 10 are needed.")
+    return counts, member
+
+
+def _levels(confound: pd.Series) -> list[Array]:
+    """Indicators of a confound's categories, or of bands of about as many participants."""
+    if pd.api.types.is_numeric_dtype(confound) and confound.nunique() > BANDS:
+        codes = bands(confound.to_numpy(dtype=float))
+    else:
+        codes = pd.factorize(confound, use_na_sentinel=False)[0]
+    return [(codes == code).astype(float) for code in np.unique(codes)]
+
+
+def _refuse_few(split: Split) -> None:
+    whole = len(split.held_out) * (1 - HELD_OUT) / HELD_OUT
+    for size, rows in split.training.items():
+        if len(rows) < FEWEST:
+            least = math.ceil(100 * (FEWEST + 1) / whole) / 100
+            raise parameter_error(
+                "sizes",
+                f" holds {size:g}, which leaves {counted(len(rows), 'participant')} to fit to; give shares "
+                f"of at least {least:g}.",
+                value=size,
+            )
+
+
+def _refuse_unseen_categories(questionnaire: Questionnaire, split: Split) -> None:
+    """A category that no training participant has could not be scored in the others."""
+    if questionnaire.confounds is None:
+        return
+    others = np.concatenate([split.held_out, split.validation])
+    for name, column in questionnaire.confounds.items():
+        if pd.api.types.is_numeric_dtype(column):
+            continue
+        for rows in split.training.values():
+            unseen = set(column.iloc[others].dropna()) - set(column.iloc[rows].dropna())
+            if unseen:
+                category = sorted(map(str, unseen))[0]
+                number = int((column.astype(str) == category).sum())
+                raise InputError(
+                    f"The confound {str(name)!r} has the category {category!r} "
+                    f"({counted(number, 'participant')}), which nobody in one of the training sets has; "
+                    "merge it with another category, leave these participants out, or leave out the confound."
+                )

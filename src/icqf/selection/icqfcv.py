@@ -31,8 +31,7 @@ from icqf.models.multistart import in_memory
 from icqf.models.stability import N_RESAMPLES
 from icqf.models.statement import StatedProblem
 from icqf.resampling import tolerances
-from icqf.resampling.assignment import units_of
-from icqf.resampling.folds import folds_of, halves_of
+from icqf.resampling.folds import folds_of, halves_of, units_of
 from icqf.resampling.halves import stability_curve
 from icqf.selection.rules import (
     RULES,

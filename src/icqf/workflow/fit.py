@@ -27,7 +27,7 @@ from icqf.models.names import refuse_swapped
 from icqf.models.stability import consensus, replication_chance
 from icqf.models.statement import StatedProblem
 from icqf.report import Analysis, analyse
-from icqf.resampling.assignment import units_of
+from icqf.resampling.folds import units_of
 from icqf.resampling.hidden import HiddenFit
 from icqf.selection.icqfcv import FEWEST, ICQFCV
 from icqf.workflow.named import suggestions
