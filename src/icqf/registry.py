@@ -45,7 +45,8 @@ class Registry:
         except Exception as error:
             fault = f"{type(error).__name__}: {error}"
             raise InputError(f"{place} cannot be loaded ({fault}).", code="plug-in", remedy=remedy) from error
-        if not isinstance(thing, _imported(self.kind)):
+        kind = _imported(self.kind)
+        if not (isinstance(thing, kind) or (isinstance(thing, type) and issubclass(thing, kind))):
             raise InputError(f"{place} is not {self.what}.", code="plug-in", remedy=remedy)
         return thing
 

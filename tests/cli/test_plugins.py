@@ -15,28 +15,6 @@ from icqf.io import read_table
 from icqf.io.formats import READERS
 from icqf.registry import Registry
 
-
-@pytest.fixture
-def install(tmp_path, monkeypatch):
-    """Puts a package on the path as pip would: its module, and a dist-info folder with its entry points."""
-
-    def add(package, code, **groups):
-        module = package.replace("-", "_")
-        (tmp_path / f"{module}.py").write_text(code)
-        folder = tmp_path / f"{module}-1.0.dist-info"
-        folder.mkdir()
-        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-        lines = [
-            f"[icqf.{group}]\n" + "".join(f"{name} = {module}:{value}\n" for name, value in entries.items())
-            for group, entries in groups.items()
-        ]
-        (folder / "entry_points.txt").write_text("\n".join(lines))
-        monkeypatch.delitem(sys.modules, module, raising=False)
-        monkeypatch.syspath_prepend(tmp_path)
-
-    return add
-
-
 GREETING = '''
 import click
 

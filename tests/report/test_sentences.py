@@ -4,14 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from icqf import ICQF, ICQFCV
-from icqf.core.penalties import L1, PENALTIES
-from icqf.data.parameters import PARAMETERS, OneOf
+from icqf import ICQF
 from icqf.datasets import load_demo
 from icqf.extensions import AgeChanges, Invariance
 from icqf.io import read_questionnaire
 from icqf.report import analyse, report_of
-from icqf.selection.rules import RULES, SelectionRule
 from icqf.workflow.groups import page
 
 
@@ -23,33 +20,6 @@ def demo():
 def reported(study, **settings):
     model = ICQF(2, n_init=1, tol=1e-3, **settings).fit(study)
     return report_of(analyse(model, study, n_bootstrap=0, compare=True))
-
-
-def test_a_penalty_and_a_rule_that_are_added_describe_themselves(demo, monkeypatch):
-    class Own(L1):
-        name = "own"
-        description = "a penalty of our own"
-
-    def always_three(errors, ks, close, merit):
-        return 3
-
-    monkeypatch.setitem(PENALTIES, "own", Own)
-    monkeypatch.setitem(PARAMETERS, "penalty", OneOf(tuple(PENALTIES)))
-    monkeypatch.setitem(RULES, "three", SelectionRule("is three whatever the answers", always_three))
-    monkeypatch.setitem(PARAMETERS, "rule", OneOf(tuple(RULES)))
-    search = ICQFCV(
-        ICQF(penalty="own", n_init=1),
-        n_components=[2, 3],
-        betas=[0.1],
-        n_splits=3,
-        rule="three",
-        random_state=0,
-    ).fit(demo)
-    assert search.n_components_ == 3 and "this number is three whatever the answers" in search.count_.reason
-    report = report_of(analyse(search.best_estimator_, demo, search=search, n_bootstrap=0, compare=False))
-    assert "with a penalty of our own on scores and loadings (β = 0.1)" in report.methods.paragraph
-    assert "taking the number of factors that is three whatever the answers." in report.methods.paragraph
-    assert "This number is three whatever the answers." in report.count.words
 
 
 def test_alpha_comes_with_the_number_of_items_it_is_of(demo):

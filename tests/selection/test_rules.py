@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from icqf.data.parameters import RULES
 from icqf.errors import InputError
 from icqf.selection.rules import (
     Choice,
@@ -177,7 +178,7 @@ def test_a_resample_that_draws_every_fold_once_is_the_choice_itself(folds, n_ks,
     agreement = agreement if rule == "stable" else None
     of_best = errors[:, mean.argmin()]
     spread = of_best.std(ddof=1) / np.sqrt(len(errors)) if len(errors) > 1 else 0.0
-    at = _pick(mean, spread, ks, rule, agreement, within)
+    at = _pick(mean, spread, ks, RULES.load(rule), agreement, within)
     assert (ks[at], betas[at]) == expected
 
 

@@ -200,9 +200,6 @@ class L21(Penalty):
         return self.beta * scale * np.sqrt(w**2 + context)
 
 
-PENALTIES: dict[str, type[Penalty]] = {penalty.name: penalty for penalty in (L1, L2, L21)}
-
-
 def _total(columns: Array, weights: Array | None) -> float:
     if weights is not None:
         return float(np.dot(columns.astype(np.float64), weights))

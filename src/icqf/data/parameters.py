@@ -28,6 +28,23 @@ ENGINES = Registry(
     "an icqf.engines.base.Engine",
     "icqf.engines.base:Engine",
 )
+PENALTIES = Registry(
+    "icqf.penalties",
+    {"l1": "icqf.core.penalties:L1", "l2": "icqf.core.penalties:L2", "l21": "icqf.core.penalties:L21"},
+    "a subclass of icqf.core.penalties.Penalty",
+    "icqf.core.penalties:Penalty",
+)
+RULES = Registry(
+    "icqf.rules",
+    {
+        "min": "icqf.selection.rules:MIN",
+        "one_se": "icqf.selection.rules:ONE_SE",
+        "stable": "icqf.selection.rules:STABLE",
+        "replicable": "icqf.selection.rules:REPLICABLE",
+    },
+    "an icqf.selection.rules.SelectionRule",
+    "icqf.selection.rules:SelectionRule",
+)
 MOST_FACTORS = 1000
 # Defaults that the help of the command line shows.
 SAMPLE_SIZES = (50, 75, 100, 150, 200, 300, 400, 600, 800, 1200, 1600)  # of studies that are simulated
@@ -94,7 +111,7 @@ PARAMETERS: dict[str, Kind] = {
     "item_weight": OneOf(("range", "variance", None)),
     "intercept": Flag(),
     "n_init": Number(least=1, whole=True, or_else=("auto",)),
-    "penalty": OneOf(("l1", "l2", "l21")),
+    "penalty": OneOf(PENALTIES),
     "score_max": Number(above=0.0, most=LARGEST, or_else=(None,)),
     "loading_max": Number(above=0.0, most=LARGEST, or_else=(None, "item_range")),
     "reconstruction_max": OneOf(("item_range", None)),
@@ -108,7 +125,7 @@ PARAMETERS: dict[str, Kind] = {
     "missing_confounds": OneOf(("error", "mean")),
     "smallest_category": Number(least=0, whole=True),
     "dtype": OneOf(("auto", "float32", "float64")),
-    "rule": OneOf(("min", "one_se", "stable", "replicable")),
+    "rule": OneOf(RULES),
     "n_splits": Number(least=2, whole=True),
     "n_repeats": Number(least=1, whole=True),
     "max_items": Number(least=1, whole=True),
@@ -307,8 +324,10 @@ def check_parameters(model: Any) -> None:
             continue  # an engine of one's own
         elif name in PARAMETERS and (name != "init" or isinstance(value, str)):
             check_parameter(name, value)
-    if model.penalty == "l21" and model.solver == "admm" and model.inner != "cd":
-        raise InputError(f"penalty='l21' is solved by inner='cd' only, not by inner={model.inner!r}.")
+    if model.solver == "admm" and model.inner != "cd" and PENALTIES.load(model.penalty).rounds > 1:
+        raise InputError(
+            f"penalty={model.penalty!r} is solved by inner='cd' only, not by inner={model.inner!r}."
+        )
     if model.solver == "admm" and model.rho != "adaptive" and model.rho < SMALLEST_RHO:
         warnings.warn(
             f"rho={model.rho:g} is below √2, where ADMM is not known to converge; use rho=3.0.",

@@ -195,7 +195,7 @@ class ICQFMethod(Method):
                 betas=self.betas,
                 n_splits=self.n_splits,
                 n_repeats=self.n_repeats,
-                rule=self.rule,  # type: ignore[arg-type]
+                rule=self.rule,
                 random_state=random_state,
             )
             search.fit(given)

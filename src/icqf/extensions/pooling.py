@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from icqf.core.finish import inside_range, rounded
-from icqf.core.penalties import PENALTIES
 from icqf.data.confounds import ConfoundEncoder
+from icqf.data.parameters import PENALTIES
 from icqf.errors import InputError, counted, listed
 from icqf.extensions.reduced import with_items
 from icqf.io.modelfile import StoredModel
@@ -333,7 +333,7 @@ def _confound_loadings(models: Sequence[ICQF], encoder: ConfoundEncoder, weights
     mean = np.average([_re_expressed(model, encoder) for model in models], axis=0, weights=weights)
     first = models[0]
     span = np.ptp(first.item_range_.to_numpy(), axis=1)
-    favoured = PENALTIES[first.penalty](float(first.beta)).favours_intercept
+    favoured = PENALTIES.load(first.penalty)(float(first.beta)).favours_intercept
     for columns in encoder.partitions:
         rows = list(columns)
         common = mean[rows].min(axis=0)

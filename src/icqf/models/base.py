@@ -42,7 +42,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
     missing_confounds: Literal["error", "mean"]
     smallest_category: int
     dtype: Any
-    penalty: Literal["l1", "l2", "l21"]
+    penalty: str
     intercept: bool
     score_max: float | None
     loading_max: float | Literal["item_range"] | None

@@ -188,7 +188,7 @@ class ICQF(FittedModel):
         confound_ranges: Mapping[str, tuple[float, float]] | None = None,
         intercept: bool = True,
         n_init: int | Literal["auto"] = "auto",
-        penalty: Literal["l1", "l2", "l21"] = "l1",
+        penalty: str = "l1",
         score_max: float | None = 1.0,
         loading_max: float | Literal["item_range"] | None = "item_range",
         reconstruction_max: Literal["item_range"] | None = "item_range",

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from icqf.core.block_step import Adding
 from icqf.core.observations import Observations
-from icqf.core.penalties import PENALTIES
 from icqf.core.problem import Bounds, Problem, weighed
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.disclosure import (
@@ -25,6 +24,7 @@ from icqf.data.disclosure import (
     refuse_emptied,
     refuse_few_answers,
 )
+from icqf.data.parameters import PENALTIES
 from icqf.data.questionnaire import Questionnaire, StoredCodebook
 from icqf.data.tables import refuse_other_rows
 from icqf.data.validate import (
@@ -350,7 +350,7 @@ def problem_of(
             loading=None if loading is None else np.broadcast_to(np.asarray(loading, float), span.shape),
             reconstruction=span if model.reconstruction_max == "item_range" else None,
         ),
-        PENALTIES[model.penalty](float(model.beta)),
+        PENALTIES.load(model.penalty)(float(model.beta)),
         partitions=encoder.partitions,
         intercept=len(encoder.names) - 1 if model.intercept else None,
     )

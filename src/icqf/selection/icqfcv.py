@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from icqf.baselines.retention import FactorCount
 from icqf.core.problem import Problem
 from icqf.core.result import Factorization
-from icqf.data.parameters import BETAS, check_parameter, parameter_error
+from icqf.data.parameters import BETAS, RULES, check_parameter, parameter_error
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.tables import refuse_other_rows
 from icqf.engines.choice import engine_of
@@ -34,9 +34,7 @@ from icqf.resampling import tolerances
 from icqf.resampling.folds import folds_of, halves_of, units_of
 from icqf.resampling.halves import stability_curve
 from icqf.selection.rules import (
-    RULES,
     Choice,
-    Rule,
     best_of_each,
     best_row,
     choose,
@@ -158,7 +156,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         row_blocks: int | None = None,
         col_blocks: int | None = None,
         n_repeats: int = 1,
-        rule: Rule = "min",
+        rule: str = "min",
         within: float | None = None,
         stability: bool = False,
         n_halves: int = 6,
@@ -250,7 +248,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
             )
             self.cv_results_ = as_table(trials)
             self.errors_ = error_table(self.cv_results_)
-            needed, given = RULES[self.rule].looks_at or (), (model, problem, together, seed, n_jobs)
+            needed, given = RULES.load(self.rule).looks_at or (), (model, problem, together, seed, n_jobs)
             self.stability_ = self._stability(*given) if self.stability or "stability" in needed else None
             self.replicable_ = self._replicable(*given) if "replicable" in needed else None
         looked_at: dict[str, Any] = {"stability": self.stability_, "replicable": self.replicable_}

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from icqf.baselines.retention import FactorCount
+from icqf.data.parameters import RULES
 from icqf.errors import InputError
 
-Rule = Literal["min", "one_se", "stable", "replicable"]
 _RESAMPLES = 2000
 
 
@@ -53,27 +52,24 @@ def _most(ks: np.ndarray, merit: np.ndarray | None, among: np.ndarray) -> int:
     return int(ks[worth == np.nanmax(worth)].max())
 
 
-RULES: dict[str, SelectionRule] = {
-    "min": SelectionRule("predicts hidden answers best (lowest mean squared error)", _lowest),
-    "one_se": SelectionRule(
-        "is the smallest whose mean squared error of hidden answers is within one standard error of the "
-        "lowest",
-        _fewest,
-    ),
-    "stable": SelectionRule(
-        "gives the best agreement between halves of the sample, among those whose mean squared error of "
-        "hidden answers is within one standard error of the lowest",
-        _best_close,
-        ("stability", "agreement"),
-    ),
-    "replicable": SelectionRule(
-        "has the most factors that an independent study is expected to find again (predicted from fits to "
-        "resampled participants), each factor costing 0.3, among those up to the one with the lowest mean "
-        "squared error of hidden answers",
-        _best_below,
-        ("replicable", "gain"),
-    ),
-}
+MIN = SelectionRule("predicts hidden answers best (lowest mean squared error)", _lowest)
+ONE_SE = SelectionRule(
+    "is the smallest whose mean squared error of hidden answers is within one standard error of the lowest",
+    _fewest,
+)
+STABLE = SelectionRule(
+    "gives the best agreement between halves of the sample, among those whose mean squared error of hidden "
+    "answers is within one standard error of the lowest",
+    _best_close,
+    ("stability", "agreement"),
+)
+REPLICABLE = SelectionRule(
+    "has the most factors that an independent study is expected to find again (predicted from fits to "
+    "resampled participants), each factor costing 0.3, among those up to the one with the lowest mean "
+    "squared error of hidden answers",
+    _best_below,
+    ("replicable", "gain"),
+)
 
 
 def error_table(results: pd.DataFrame) -> pd.DataFrame:
@@ -114,7 +110,7 @@ def best_of_each(table: pd.DataFrame) -> list[tuple[int, float]]:
 
 def choose(
     table: pd.DataFrame,
-    rule: Rule,
+    rule: str,
     *,
     stability: pd.DataFrame | None = None,
     replicable: pd.DataFrame | None = None,
@@ -127,7 +123,7 @@ def choose(
     ks, spread = table["n_components"].to_numpy(), table["standard_error"].to_numpy()
     merit = _merit(rule, ks, stability, replicable)
     errors = table["error"].to_numpy()
-    at = _pick(errors, spread[errors.argmin()], ks, rule, merit, within)
+    at = _pick(errors, spread[errors.argmin()], ks, RULES.load(rule), merit, within)
     return int(ks[at]), float(table["beta"].iloc[at])
 
 
@@ -150,7 +146,7 @@ class Choice:
 
 def count_of(
     errors: pd.DataFrame,
-    rule: Rule,
+    rule: str,
     k: int,
     choice: Choice,
     stability: pd.DataFrame | None,
@@ -166,7 +162,7 @@ def count_of(
         "Blockwise cross-validation",
         k,
         curve,
-        f"this number {RULES[rule].description}; if the folds were drawn again: {choice}.",
+        f"this number {RULES.load(rule).description}; if the folds were drawn again: {choice}.",
         value="error",
         better="lower",
         spread="standard_error",
@@ -175,7 +171,7 @@ def count_of(
 
 def resampled_choice(
     results: pd.DataFrame,
-    rule: Rule,
+    rule: str,
     *,
     rng: np.random.Generator,
     stability: pd.DataFrame | None = None,
@@ -189,7 +185,7 @@ def resampled_choice(
     errors = wide.to_numpy()
     ks = wide.columns.get_level_values("n_components").to_numpy()
     betas = wide.columns.get_level_values("beta").to_numpy()
-    merit = _merit(rule, ks, stability, replicable)
+    merit, chosen_by = _merit(rule, ks, stability, replicable), RULES.load(rule)
     drawn = rng.integers(0, len(errors), (_RESAMPLES, len(errors)))
     counts = np.zeros(drawn.shape)
     np.add.at(counts, (np.arange(_RESAMPLES)[:, None], drawn), hidden[drawn])
@@ -197,7 +193,7 @@ def resampled_choice(
     of_best = errors[drawn, means.argmin(axis=1)[:, None]]
     spreads = of_best.std(axis=1, ddof=1) / np.sqrt(len(errors)) if len(errors) > 1 else np.zeros(_RESAMPLES)
     picks = [
-        _pick(mean, spread, ks, rule, merit, within) for mean, spread in zip(means, spreads, strict=True)
+        _pick(mean, spread, ks, chosen_by, merit, within) for mean, spread in zip(means, spreads, strict=True)
     ]
     share = np.bincount(picks, minlength=len(ks)) / _RESAMPLES
     shares = pd.DataFrame({"n_components": ks, "beta": betas, "share": share})
@@ -206,10 +202,10 @@ def resampled_choice(
 
 
 def _merit(
-    rule: Rule, ks: np.ndarray, stability: pd.DataFrame | None, replicable: pd.DataFrame | None
+    rule: str, ks: np.ndarray, stability: pd.DataFrame | None, replicable: pd.DataFrame | None
 ) -> np.ndarray | None:
     """Of each candidate, what the rule looks at beside the error; NaN where that is not known."""
-    looks_at = RULES[rule].looks_at
+    looks_at = RULES.load(rule).looks_at
     if looks_at is None:
         return None
     name, column = looks_at
@@ -223,12 +219,12 @@ def _pick(
     errors: np.ndarray,
     spread: float,
     ks: np.ndarray,
-    rule: Rule,
+    rule: SelectionRule,
     merit: np.ndarray | None,
     within: float | None,
 ) -> int:
     """The candidate a rule picks, from the errors of all (ks sorted); `spread` is that of the lowest."""
     lowest = errors.min()
     close = lowest * (1 + within) if within is not None else lowest + spread
-    same_k = (ks == RULES[rule].number(errors, ks, close, merit)).nonzero()[0]
+    same_k = (ks == rule.number(errors, ks, close, merit)).nonzero()[0]
     return int(same_k[errors[same_k].argmin()])

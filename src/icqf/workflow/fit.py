@@ -261,7 +261,7 @@ def searcher(
         n_splits=options.n_splits,
         n_repeats=options.n_repeats,
         thorough=options.thorough,
-        rule=options.rule,  # type: ignore[arg-type]
+        rule=options.rule,
         n_jobs=options.jobs,
         checkpoint=checkpoint,
         callback=callback,

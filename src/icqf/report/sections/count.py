@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from icqf.baselines.rules import RuleTable
+from icqf.data.parameters import RULES
 from icqf.plotting import cv_curve, scree
 from icqf.report import words
 from icqf.report.analysis import Analysis
@@ -14,7 +15,6 @@ from icqf.report.blocks import Bar, Block, Cell, Column, Details, Grid, Group, R
 from icqf.report.section import report_section
 from icqf.report.svg import drawn
 from icqf.report.values import Report, Values
-from icqf.selection.rules import RULES
 
 
 @report_section("count", "How many factors, and how certain", title="How many factors")
@@ -217,7 +217,7 @@ def _words(found: Values, search: Any) -> list[str]:
         said = [
             f"Cross-validation chose {words.count_of(k, 'factor')}; had the folds been drawn again, it would "
             f"have chosen the same number {words.percent(shares.get(k, 0.0))} of the time.",
-            f"This number {RULES[search.rule].description}.",
+            f"This number {RULES.load(search.rule).description}.",
         ]
         others = [f"{other} ({words.percent(share)})" for other, share in shares.items() if other != k]
         if others:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from icqf.core.penalties import PENALTIES
+from icqf.data.parameters import PENALTIES, RULES
 from icqf.io.provenance import versions
 from icqf.plotting.style import item_label
 from icqf.report import words
@@ -17,7 +17,6 @@ from icqf.report.blocks import Block, Bullets, Details, Grid, Group, Prose, Sect
 from icqf.report.section import report_section
 from icqf.report.sections.comparison import apart
 from icqf.report.values import Report, Values
-from icqf.selection.rules import RULES
 
 _CITATION = (
     "Lam, Pereira, Mahony, Raznahan (2026). Interpretable factorization of clinical questionnaires to "
@@ -131,7 +130,7 @@ def _model(parameters: Mapping[str, Any], n_starts: int) -> str:
         bounds.append("non-negative loadings")
     if parameters["reconstruction_max"] == "item_range":
         bounds.append("reconstructed answers within the answer range")
-    beta, named = parameters["beta"], PENALTIES[parameters["penalty"]].description
+    beta, named = parameters["beta"], PENALTIES.load(parameters["penalty"]).description
     penalty = f"with {named} on scores and loadings (β = {beta:g})" if beta else "without a penalty (β = 0)"
     return (
         f"The model describes answers as sums of factors with {words.joined(bounds)}, {penalty}. "
@@ -191,7 +190,7 @@ def _choice(k: int, search: Any) -> str:
         f"The number of factors (k = {k}) and the penalty were chosen by {search.n_splits}-fold blockwise "
         f"cross-validation{again} over {words.count_of(len(ks), 'number')} of factors ({ks[0]} to {ks[-1]}) "
         f"and β in {{{', '.join(f'{beta:g}' for beta in betas)}}}, taking "
-        f"the number of factors that {RULES[search.rule].description}."
+        f"the number of factors that {RULES.load(search.rule).description}."
     )
 
 
