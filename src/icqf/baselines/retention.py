@@ -205,8 +205,23 @@ def refuse_wide(answers: Floats, rule: str) -> None:
         )
 
 
+def _refuse_unknown(name: str, value: str, one: str, other: str) -> None:
+    if value not in (one, other):
+        raise InputError(f"{name} is {value!r}; choose {one!r} or {other!r}.")
+
+
+def _refuse_share(name: str, value: float, such_as: str) -> None:
+    if not 0 < value < 1:
+        raise InputError(f"{name} is {value}; choose a number between 0 and 1, such as {such_as}.")
+
+
+def most_identified(m: int) -> int:
+    """The largest number of factors that `m` items can identify; 0 where they are too few for one."""
+    return max((k for k in range(1, m) if degrees_of_freedom(m, k) >= 0), default=0)
+
+
 def largest_count(max_components: int | None, default: int, ceiling: int) -> int:
-    """The largest number of factors to look at: what was asked for, or `default`, at most `ceiling`."""
+    """The largest number of factors to try: `max_components`, or else `default`, at most `ceiling`."""
     if max_components is None:
         return max(1, min(default, ceiling))
     if not 1 <= max_components <= ceiling:
@@ -273,29 +288,25 @@ def parallel_analysis(
     >>> count.n_components
     3
     """
-    if kind not in ("fa", "pc"):
-        raise InputError(f"kind is {kind!r}; choose 'fa' or 'pc'.")
-    if communalities not in ("minres", "smc"):
-        raise InputError(f"communalities is {communalities!r}; choose 'minres' or 'smc'.")
-    if random_data not in ("normal", "permuted"):
-        raise InputError(f"random_data is {random_data!r}; choose 'normal' or 'permuted'.")
+    _refuse_unknown("kind", kind, "fa", "pc")
+    _refuse_unknown("communalities", communalities, "minres", "smc")
+    _refuse_unknown("random_data", random_data, "normal", "permuted")
     if n_iter < 1:
         raise InputError(f"n_iter is {n_iter}; at least one random data set is needed.")
-    if not 0 < quantile < 1:
-        raise InputError(f"quantile is {quantile}; choose a number between 0 and 1, such as 0.95.")
+    _refuse_share("quantile", quantile, "0.95")
     answers, names = _answers(X)
     check_items(answers, names)
     wide = correlation == "pairwise" and answers.shape[1] > len(answers)
 
-    def eigenvalues(table: Floats) -> Floats:
+    def eigenvalues_of(table: Floats) -> Floats:
         if wide:
             return wide_eigenvalues(unit_columns(table), kind, communalities)
         R = item_moments(table, correlation=correlation, names=names).correlation
-        return _eigenvalues(R, kind, communalities)
+        return _common_eigenvalues(R, kind, communalities)
 
     rng = np.random.default_rng(random_state)
     missing = np.isnan(answers)
-    observed = eigenvalues(answers)
+    observed = eigenvalues_of(answers)
     random = np.empty((n_iter, len(observed)))
     for i in range(n_iter):
         if random_data == "normal":
@@ -303,7 +314,7 @@ def parallel_analysis(
             unrelated[missing] = np.nan
         else:
             unrelated = rng.permuted(answers, axis=0)
-        random[i] = eigenvalues(unrelated)
+        random[i] = eigenvalues_of(unrelated)
     bar = np.quantile(random, quantile, axis=0)
     below = np.flatnonzero(~(observed > bar))
     n_components = int(below[0]) if len(below) else len(observed)
@@ -330,7 +341,12 @@ def parallel_analysis(
     return FactorCount(name, n_components, curve, reason, value="eigenvalue", reference="random_eigenvalue")
 
 
-def _eigenvalues(R: Floats, kind: str, communalities: str) -> Floats:
+def eigenvalues(R: Floats) -> Floats:
+    """Eigenvalues of a symmetric matrix, largest first."""
+    return np.asarray(linalg.eigvalsh(R, check_finite=False)[::-1], dtype=np.float64)
+
+
+def _common_eigenvalues(R: Floats, kind: str, communalities: str) -> Floats:
     """Eigenvalues, largest first, of a correlation matrix with communalities or ones in the diagonal."""
     S = R.copy()
     if kind == "fa" and communalities == "smc":
@@ -338,7 +354,7 @@ def _eigenvalues(R: Floats, kind: str, communalities: str) -> Floats:
     elif kind == "fa":
         # Eigenvalues to four digits are plenty for the comparison.
         np.fill_diagonal(S, np.sum(extract(R, 1, tol=1e-6).loadings ** 2, axis=1))
-    return np.asarray(linalg.eigvalsh(S, check_finite=False)[::-1], dtype=np.float64)
+    return eigenvalues(S)
 
 
 def velicer_map(
@@ -478,11 +494,6 @@ def bic_factor_analysis(
 # How many factors, from the eigenvalues of the correlations: the empirical Kaiser criterion and NEST.
 
 
-def eigenvalues(R: Floats) -> Floats:
-    """Eigenvalues of a correlation matrix, largest first."""
-    return np.asarray(linalg.eigvalsh(R, check_finite=False)[::-1], dtype=np.float64)
-
-
 def empirical_kaiser(X: npt.ArrayLike, *, correlation: CorrelationKind = "pairwise") -> FactorCount:
     """Empirical Kaiser criterion: eigenvalues above what chance and the factors before them leave.
 
@@ -602,14 +613,13 @@ def nest(
     """
     if n_iter < 1:
         raise InputError(f"n_iter is {n_iter}; at least one sample of each model is needed.")
-    if not 0 < quantile < 1:
-        raise InputError(f"quantile is {quantile}; choose a number between 0 and 1, such as 0.95.")
+    _refuse_share("quantile", quantile, "0.95")
     answers, moments = read_answers(X, correlation)
     R, m = moments.correlation, answers.shape[1]
     if m < 3:
         raise InputError(f"{m} items are too few for NEST; at least 3 are needed.")
     refuse_wide(answers, "NEST")
-    identified = max(k for k in range(1, m) if degrees_of_freedom(m, k) >= 0)
+    identified = most_identified(m)
     most = largest_count(max_components, identified, identified)
     rng = np.random.default_rng(random_state)
     observed, missing = eigenvalues(R), np.isnan(answers)
@@ -743,7 +753,7 @@ def hull_method(
     """
     answers, moments = read_answers(X, correlation)
     R, m = moments.correlation, answers.shape[1]
-    identified = max((k for k in range(1, m) if degrees_of_freedom(m, k) >= 0), default=0)
+    identified = most_identified(m)
     if identified < 2:
         raise InputError(f"{m} items are too few for the Hull method; at least 5 are needed.")
     if not is_positive_definite(R):
@@ -876,14 +886,13 @@ def comparison_data(
         raise InputError(f"n_samples is {n_samples}; at least two samples are needed for a comparison.")
     if n_population < 100:
         raise InputError(f"n_population is {n_population}; choose at least 100.")
-    if not 0 < alpha < 1:
-        raise InputError(f"alpha is {alpha}; choose a number between 0 and 1, such as 0.30.")
+    _refuse_share("alpha", alpha, "0.30")
     answers, moments = read_answers(X, correlation)
     R, (n, m) = moments.correlation, answers.shape
     if m < 3:
         raise InputError(f"{m} items are too few for comparison data; at least 3 are needed.")
     refuse_wide(answers, "Comparison data")
-    identified = max(k for k in range(1, m) if degrees_of_freedom(m, k) >= 0)
+    identified = most_identified(m)
     most = largest_count(max_components, identified, identified)
     rng = np.random.default_rng(random_state)
     ordered = _marginals((answers - moments.mean) / moments.scale, max(n_population, n))

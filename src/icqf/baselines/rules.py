@@ -27,13 +27,15 @@ from icqf.baselines.retention import (
 from icqf.errors import InputError, counted
 
 
-class _Kind(NamedTuple):
-    """A rule's name within a sentence, what it counts, and where it was published."""
+class Rule(NamedTuple):
+    """A rule: its name within a sentence, what it counts, where it was published, and how it is run."""
 
     name: str
     counts: str
     family: str
     reference: str
+    # from answers, the number of random data sets, the kind of correlations and random numbers of its own
+    run: Callable[[npt.ArrayLike, int, CorrelationKind, np.random.Generator], FactorCount] | None = None
 
 
 # What the rules of a family count; the verb follows the rules' names, in the singular or the plural.
@@ -43,55 +45,62 @@ BEYOND_CHANCE = (
 )
 ONE_ITEM = "the dimensions worth more than one item, of which long questionnaires have many"
 SHARED = "only what many items have in common, and may merge factors that go together"
-KINDS = {
-    "Blockwise cross-validation": _Kind(
+RULES = {
+    "Blockwise cross-validation": Rule(
         "cross-validation",
         "The factors that help predict answers hidden from the model.",
         PREDICTS,
         "Lam et al. (2026)",
     ),
-    "Parallel analysis": _Kind(
+    "Parallel analysis": Rule(
         "parallel analysis",
         "Every dimension stronger than in unrelated answers, small ones included.",
         BEYOND_CHANCE,
         "Horn (1965), Psychometrika 30, 179-185",
+        lambda X, n, kind, rng: parallel_analysis(X, n_iter=n, correlation=kind, random_state=rng),
     ),
-    "NEST": _Kind(
+    "NEST": Rule(
         "NEST",
         "Every dimension that the ones before it, and chance, do not explain; small ones included.",
         BEYOND_CHANCE,
         "Achim (2017), The Quantitative Methods for Psychology 13, 64-74",
+        lambda X, n, kind, rng: nest(X, n_iter=n, correlation=kind, random_state=rng),
     ),
-    "Comparison data": _Kind(
+    "Comparison data": Rule(
         "comparison data",
         "The factors without which simulated answers of the same skew look less like these.",
         BEYOND_CHANCE,
         "Ruscio & Roche (2012), Psychological Assessment 24, 282-292",
+        lambda X, n, kind, rng: comparison_data(X, n_samples=n, correlation=kind, random_state=rng),
     ),
-    "BIC": _Kind(
+    "BIC": Rule(
         "BIC",
         "The factors that improve the fit by more than the price of their parameters, small ones included if "
         "there are many participants.",
         BEYOND_CHANCE,
         "Preacher et al. (2013), Multivariate Behavioral Research 48, 28-56",
+        lambda X, n, kind, rng: bic_factor_analysis(X, correlation=kind),
     ),
-    "Empirical Kaiser criterion": _Kind(
+    "Empirical Kaiser criterion": Rule(
         "the empirical Kaiser criterion",
         "The dimensions that carry more than one item's worth, corrected for the number of participants.",
         ONE_ITEM,
         "Braeken & van Assen (2017), Psychological Methods 22, 450-466",
+        lambda X, n, kind, rng: empirical_kaiser(X, correlation=kind),
     ),
-    "Velicer's MAP": _Kind(
+    "Velicer's MAP": Rule(
         "Velicer's MAP",
         "The dimensions that many items share; one that few items share does not count.",
         SHARED,
         "Velicer (1976), Psychometrika 41, 321-327",
+        lambda X, n, kind, rng: velicer_map(X, correlation=kind),
     ),
-    "Hull method": _Kind(
+    "Hull method": Rule(
         "the Hull method",
         "The factors before the elbow, after which more of them hardly add to what the items have in common.",
         SHARED,
         "Lorenzo-Seva, Timmerman & Kiers (2011), Multivariate Behavioral Research 46, 340-364",
+        lambda X, n, kind, rng: hull_method(X, n_iter=n, correlation=kind, random_state=rng),
     ),
 }
 
@@ -136,8 +145,8 @@ class RuleTable:
         rows += [(rule, pd.NA, f"Could not be run: {why}") for rule, why in self.refused]
         table = pd.DataFrame(rows, columns=["rule", "n_components", "reason"])
         table["n_components"] = table["n_components"].astype("Int64")
-        table["counts"] = [_kind(rule).counts for rule in table["rule"]]
-        table["reference"] = [_kind(rule).reference for rule in table["rule"]]
+        table["counts"] = [_rule(rule).counts for rule in table["rule"]]
+        table["reference"] = [_rule(rule).reference for rule in table["rule"]]
         return table
 
     @property
@@ -160,9 +169,9 @@ class RuleTable:
             "They answer different questions, so disagreement is not an error.",
         ]
         for family in (PREDICTS, BEYOND_CHANCE, ONE_ITEM, SHARED):
-            who = [each.method for each in self.counts if _kind(each.method).family == family]
+            who = [each.method for each in self.counts if _rule(each.method).family == family]
             if who:
-                names = _joined([_kind(method).name for method in who])
+                names = _joined([_rule(method).name for method in who])
                 verb = "counts" if len(who) == 1 and who != ["Comparison data"] else "count"
                 said.append(f"{names[0].upper()}{names[1:]} {verb} {family}.")
         said.append(
@@ -185,12 +194,12 @@ class RuleTable:
         return {"explanation": list(self.explanation), "rules": rules}
 
     def _who(self, k: int) -> str:
-        return _joined([_kind(each.method).name for each in self.counts if each.n_components == k])
+        return _joined([_rule(each.method).name for each in self.counts if each.n_components == k])
 
 
-def _kind(rule: str) -> _Kind:
+def _rule(name: str) -> Rule:
     """What is known about a rule; of one that is not listed here, its name."""
-    return KINDS.get(rule, _Kind(rule, "", "", ""))
+    return RULES.get(name, Rule(name, "", "", ""))
 
 
 def _plain(curve: pd.DataFrame) -> list[dict[str, Any]]:
@@ -245,24 +254,15 @@ def every_rule(
     if n_iter < 2:
         raise InputError(f"n_iter is {n_iter}; at least two random data sets are needed.")
     read_answers(X, correlation)  # answers that no rule can use are refused, not listed seven times
-    seeds = np.random.SeedSequence(random_state).spawn(len(KINDS))
-    common: dict[str, Any] = {"correlation": correlation}
-    runs: dict[str, Callable[[np.random.Generator], FactorCount]] = {
-        "Parallel analysis": lambda rng: parallel_analysis(X, n_iter=n_iter, random_state=rng, **common),
-        "NEST": lambda rng: nest(X, n_iter=n_iter, random_state=rng, **common),
-        "Comparison data": lambda rng: comparison_data(X, n_samples=n_iter, random_state=rng, **common),
-        "BIC": lambda rng: bic_factor_analysis(X, **common),
-        "Empirical Kaiser criterion": lambda rng: empirical_kaiser(X, **common),
-        "Velicer's MAP": lambda rng: velicer_map(X, **common),
-        "Hull method": lambda rng: hull_method(X, n_iter=n_iter, random_state=rng, **common),
-    }
+    runs = {name: rule.run for name, rule in RULES.items() if rule.run is not None}
+    seeds = np.random.SeedSequence(random_state).spawn(len(runs))
     counts, refused = [], []
-    for (rule, run), seed in zip(runs.items(), seeds, strict=False):
+    for (name, run), seed in zip(runs.items(), seeds, strict=True):
         try:
             with warnings.catch_warnings():
                 # A factor model that has not settled is one of many here, and none of them is reported.
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                counts.append(run(np.random.default_rng(seed)))
+                counts.append(run(X, n_iter, correlation, np.random.default_rng(seed)))
         except InputError as error:
-            refused.append((rule, str(error)))
+            refused.append((name, str(error)))
     return RuleTable(tuple(counts), tuple(refused))

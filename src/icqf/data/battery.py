@@ -254,8 +254,7 @@ class Battery:
             if shared < FEWEST_SHARED:
                 yield InputWarning(
                     f"Only {counted(shared, 'participant')} of instrument {name!r} also answered another "
-                    f"one; "
-                    "what it has in common with the others rests on these.",
+                    "one; what it has in common with the others rests on these.",
                     code="few-shared",
                     instrument=name,
                 )
@@ -293,9 +292,8 @@ class Battery:
             if r * np.sqrt((n - 2) / max(1 - r**2, 1e-12)) < _FALLS:
                 yield InputWarning(
                     f"Instrument {name!r} runs against the others: where its answers are high, theirs are "
-                    f"low "
-                    f"(correlation {r:.2f}). Loadings are not negative, so no meta-factor can join it to "
-                    f"them.",
+                    f"low (correlation {r:.2f}). Loadings are not negative, so no meta-factor can join it to "
+                    "them.",
                     code="runs-against",
                     remedy="If its high answers are good news, declare all of its items as reversed.",
                     instrument=name,
@@ -362,8 +360,7 @@ def _questionnaire(name: str, table: Any) -> Questionnaire:
     if not isinstance(frame, pd.DataFrame):
         raise InputError(
             f"Instrument {name!r} is of the kind {type(table).__name__}; give a questionnaire or a table "
-            f"indexed "
-            "by participant id."
+            "indexed by participant id."
         )
     try:
         return Questionnaire.of(frame)
@@ -382,8 +379,7 @@ def _refuse_counted_rows(given: Mapping[str, Any], made: Mapping[str, Questionna
         name = next(iter(counts))
         raise InputError(
             f"Instrument {name!r} has no participant ids: its rows are only counted, and the instruments "
-            f"have "
-            "different numbers of rows.",
+            "have different numbers of rows.",
             code="no-ids",
             remedy="Set the index of every table to the ids, as in table.set_index('id').",
         )

@@ -542,8 +542,7 @@ class Directions:
             misses = "it misses the factor it belongs" if one else "they miss the factors they belong"
             return InputWarning(
                 f"{counted(len(self.unattended), 'item')} {taken}: "
-                f"{listed(self.unattended, most=MOST_NAMED)}. Loadings cannot be negative, so "
-                f"{misses} to.",
+                f"{listed(self.unattended, most=MOST_NAMED)}. Loadings cannot be negative, so {misses} to.",
                 code="look-reversed",
                 remedy=Advice(
                     f"Add {{reverse=}} to reverse {'it' if one else 'them'}, name {'it' if one else 'those'} "

@@ -80,8 +80,7 @@ class Item:
         if self.min >= self.max:
             raise InputError(
                 f"Item {self.name!r} has lowest answer {number(self.min)} and highest answer "
-                f"{number(self.max)}; "
-                "the lowest must be below the highest."
+                f"{number(self.max)}; the lowest must be below the highest."
             )
         inside = [
             code for code in self.missing_codes if is_number(code) and self.min <= float(code) <= self.max

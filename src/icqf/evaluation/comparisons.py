@@ -246,16 +246,14 @@ def stability(
     0   0.8   ICQF       384.0  8.0
     1   0.2   ICQF        96.0  8.0
     """
+    how: Any = {
+        "n_splits": n_splits,
+        "random_state": random_state,
+        "n_jobs": n_jobs,
+        "callback": callback,
+    }
     parts = fit_parts(
-        questionnaire,
-        labels,
-        resolve(methods),
-        sizes=[*sizes, FULL],
-        n_splits=n_splits,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        checkpoint=checkpoint,
-        callback=callback,
+        questionnaire, labels, resolve(methods), sizes=[*sizes, FULL], checkpoint=checkpoint, **how
     )
     usable = [part for part in parts if not part.failed]
     whole = {(part.split, part.method): part for part in usable if part.size == FULL}
@@ -353,18 +351,14 @@ def replication(
     1      1    4    4
     """
     chosen = resolve(methods)
+    how: Any = {
+        "n_splits": n_splits,
+        "random_state": random_state,
+        "n_jobs": n_jobs,
+        "callback": callback,
+    }
     sides = [
-        fit_parts(
-            study,
-            known,
-            chosen,
-            sizes=[FULL],
-            n_splits=n_splits,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            checkpoint=checkpoint,
-            callback=callback,
-        )
+        fit_parts(study, known, chosen, sizes=[FULL], checkpoint=checkpoint, **how)
         for study, known, checkpoint in zip((a, b), labels, checkpoints, strict=True)
     ]
     second = {(part.split, part.method): part for part in sides[1] if not part.failed}
@@ -373,12 +367,8 @@ def replication(
         other = second.get((part.split, part.method))
         if other is None or part.failed:
             continue
-        row = {
-            "split": part.split,
-            "method": part.method,
-            "k_a": part.n_components,
-            "k_b": other.n_components,
-        }
+        row = {"split": part.split, "method": part.method}
+        row |= {"k_a": part.n_components, "k_b": other.n_components}
         rows.append(row | agreement(part.factors, other.factors))
     return Replication(pd.DataFrame(rows), failures([*sides[0], *sides[1]]))
 
@@ -498,28 +488,16 @@ def diagnostic_auc(
         )
     if FULL in sizes:
         raise InputError("The whole development set leaves nobody for validation; give sizes up to 0.8.")
-    parts = fit_parts(
-        questionnaire,
-        labels,
-        resolve(methods),
-        sizes=sizes,
-        n_splits=n_splits,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        checkpoint=checkpoint,
-        callback=callback,
-    )
+    how: Any = {
+        "n_splits": n_splits,
+        "random_state": random_state,
+        "n_jobs": n_jobs,
+        "callback": callback,
+    }
+    parts = fit_parts(questionnaire, labels, resolve(methods), sizes=sizes, checkpoint=checkpoint, **how)
+    own = ("split", "size", "n_training", "method", "n_components", "beta")
     rows = [
-        {
-            "split": part.split,
-            "size": part.size,
-            "n_training": part.n_training,
-            "method": part.method,
-            "n_components": part.n_components,
-            "beta": part.beta,
-            "label": label,
-            "auc": auc,
-        }
+        {name: getattr(part, name) for name in own} | {"label": label, "auc": auc}
         for part in parts
         for label, auc in part.auc.items()
     ]
