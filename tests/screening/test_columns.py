@@ -1,5 +1,9 @@
 """Which columns are items: by name and by values together, and never against what the user says."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -215,3 +219,31 @@ def test_a_few_items_on_another_scale_stay_where_they_begin_alike_or_nothing_els
     assert list(recognise(short).items) == list(short)
     beside = answers(numbered("q", 6), 0, 4).join(answers(["politics", "news"], 1, 7))
     assert why(recognise(beside)) == {"politics": "other scale", "news": "other scale"}
+
+
+SCALES = """
+import os
+import subprocess
+import sys
+
+import numpy as np, pandas as pd
+from icqf.screening.columns import recognise
+rng = np.random.default_rng(0)
+columns = {f"a{j}": rng.integers(0, 4, 200) for j in range(3)}
+columns |= {f"b{j}": rng.integers(0, 11, 200) for j in range(3)}
+print(recognise(pd.DataFrame(columns | {"mood_total": rng.integers(0, 7, 200)})).items)
+"""
+
+
+def test_of_two_equally_common_ranges_the_first_decides_in_every_run():
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", SCALES],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | {"PYTHONHASHSEED": str(seed)},
+        ).stdout
+        for seed in range(4)
+    }
+    assert found == {"('a0', 'a1', 'a2', 'b0', 'b1', 'b2')\n"}

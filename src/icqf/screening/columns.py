@@ -7,6 +7,7 @@ looks like."""
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -18,17 +19,25 @@ from icqf.errors import counted, listed, short
 from icqf.screening.names import is_total, named_kind, redcap_columns, stem
 from icqf.screening.ranges import Families, ValueCounts, families_of
 
-# Total and subscale scores: columns that are sums or means of other columns.
-
 Array = NDArray[np.float64]
-MOST_ROWS = 2000  # that are looked at
+
+# Thresholds of items.
+MOST_ANSWERS = 20  # different answers, or points of the range, of an item
+FEWEST_NUMBERED = 9  # rows, each with a number of its own, that are numbered rather than answered
+FEWEST_ROWS = 10  # fewer do not show that a column is constant, or each of its texts another
+WIDEST_ALONE = 11  # points between the ends of a scale that only one item has: a count, not a scale
+FEWEST_ALIKE = 3  # items that make a matrix
+FEWEST_BESIDE = 5  # items on one scale, before columns on other scales are taken for other things
+# Thresholds of sums.
+MOST_ROWS = 2000  # that are used
 SPARE_ROWS = 10  # beyond twice the number of columns that may be added
 FEWEST_VALUES = 4  # of a sum; fewer are matched by chance
 ROUNDED = 0.006  # how far a mean may be off that was written with two decimals
+ADDED, EQUAL, NOT_ADDED = 0.2, 0.05, 0.02  # of the largest weight: its part, unequal by less, not its part
 
 
 def sums_among(
-    columns: Mapping[str, Array], items: Sequence[str], spreads: Mapping[str, ValueCounts] | None = None
+    columns: Mapping[str, Array], items: Sequence[str], counts: Mapping[str, ValueCounts] | None = None
 ) -> dict[str, tuple[str, ...]]:
     """Return the columns that are sums, differences or means of at least two items, and these items.
 
@@ -36,11 +45,9 @@ def sums_among(
     without gaps are looked at, as programs differ in what they make of gaps. A column is looked at only if it
     is wider than each of the items it may be a sum of, or holds fractions, as a mean does.
     """
-    known = {name: (spreads or {}).get(name) or ValueCounts.of(values) for name, values in columns.items()}
-    widths = {name: float(np.ptp(spread.values)) for name, spread in known.items()}
-    fractions = {
-        name: bool((spread.values != np.rint(spread.values)).any()) for name, spread in known.items()
-    }
+    known = {name: (counts or {}).get(name) or ValueCounts.of(values) for name, values in columns.items()}
+    widths = {name: float(np.ptp(each.values)) for name, each in known.items()}
+    fractions = {name: bool((each.values != np.rint(each.values)).any()) for name, each in known.items()}
     left = [name for name in items if not fractions[name]]
     found: dict[str, tuple[str, ...]] = {}
     # Narrow ones first: a subscale's sum is then no longer among the items when the total is looked at.
@@ -86,17 +93,14 @@ def _sums(
             continue
         X = np.column_stack([parts[rows], np.ones(len(rows))])
         few = slice(0, len(block) + SPARE_ROWS)
-        if not _explained(X[few], y[few], fractions[name]):
+        if not (_explained(X[few], y[few], fractions[name]) and _explained(X, y, fractions[name])):
             continue
-        if not _explained(X, y, fractions[name]):
-            continue
-        weights = np.linalg.lstsq(X, y)[0][:-1]
-        sizes = np.abs(weights)
+        sizes = np.abs(np.linalg.lstsq(X, y)[0][:-1])
         if not sizes.max() > 0:
             continue
-        used = sizes > 0.2 * sizes.max()
-        equal = np.ptp(sizes[used]) < 0.05 * sizes.max() and (sizes[~used] < 0.02 * sizes.max()).all()
-        if used.sum() > 1 and equal:
+        sizes /= sizes.max()
+        used = sizes > ADDED
+        if used.sum() > 1 and np.ptp(sizes[used]) < EQUAL and (sizes[~used] < NOT_ADDED).all():
             found[name] = tuple(item for item, is_used in zip(block, used, strict=True) if is_used)
     return found
 
@@ -118,12 +122,6 @@ def _explained(X: Array, y: Array, fractions: bool) -> bool:
     return bool(np.abs(rest).max() < (ROUNDED if fractions else 1e-6 * max(1.0, float(np.abs(y).max()))))
 
 
-MOST_ANSWERS = 20
-FEWEST_NUMBERED = 9  # rows, each with a number of its own, that are numbered rather than answered
-FEWEST_ROWS = 10  # fewer do not show that a column is constant, or each of its texts another
-WIDEST_ALONE = 11  # points between the ends of a scale that only one item has: a count, not a scale
-FEWEST_ALIKE = 3  # items that make a matrix
-FEWEST_BESIDE = 5  # items on one scale, before columns on other scales are taken for other things
 _DATE = re.compile(r"\s*(\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?|\d{1,2}:\d\d(:\d\d.*)?)\s*")
 
 # Machine-readable reasons, and how a sentence about such columns begins.
@@ -152,7 +150,7 @@ REASONS = {
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A column that is no item, and why: `reason` is one of `REASONS`, and `detail` may say more."""
+    """A column that is not an item, and why: `reason` is one of `REASONS`, and `detail` may say more."""
 
     name: str
     reason: str
@@ -160,7 +158,7 @@ class LeftOut:
 
     @property
     def sentence(self) -> str:
-        """Why this column is no item."""
+        """Why this column is not an item."""
         return sentences([self])[0]
 
 
@@ -193,7 +191,7 @@ def sentences(left_out: Iterable[LeftOut], *, most: int = 5) -> list[str]:
 class _Content:
     """A column as it may be answered: its numbers, or a reason why it cannot be."""
 
-    spread: ValueCounts | None = None
+    counts: ValueCounts | None = None
     values: Array | None = field(default=None, repr=False)
     reason: str = ""
 
@@ -218,17 +216,13 @@ def recognise(
         if name not in reasons:
             column = _column(frame[name], many=name in declared)
             if name in declared and column.reason in ("constant", "empty", "text"):
-                column = _Content(column.spread, column.values)  # the file itself calls it a question
+                column = _Content(column.counts, column.values)  # the file itself calls it a question
             columns[name] = column
-    spreads = {
-        name: column.spread
-        for name, column in columns.items()
-        if not column.reason and column.spread is not None
-    }
-    families = families_of(spreads)
+    answered = {name: each.counts for name, each in columns.items() if not each.reason and each.counts}
+    families = families_of(answered)
     kinds = {name: named_kind(name, texts.get(name, ())) for name in columns}
     status = redcap_columns(
-        {name: column.spread.values for name, column in columns.items() if column.spread is not None}, names
+        {name: column.counts.values for name, column in columns.items() if column.counts is not None}, names
     )
     inside = _inside_matrix(families, [name for name in names if name in columns], kinds)
     for name, column in columns.items():
@@ -276,16 +270,16 @@ def _numeric(values: Array, *, many: bool) -> _Content:
         if not known.size:
             return _Content(reason="other scale")
         low, high = known.min(), known.max()
-    spread = ValueCounts.of(values)
-    different = len(spread.values)
+    counts = ValueCounts.of(values)
+    different = len(counts.values)
     if different == 1 and np.isfinite(values).sum() >= FEWEST_ROWS:
-        return _Content(spread, values, "constant")
-    whole = bool((spread.values == np.rint(spread.values)).all())
+        return _Content(counts, values, "constant")
+    whole = bool((counts.values == np.rint(counts.values)).all())
     if whole and different == len(values) > FEWEST_NUMBERED and not many:
         return _Content(reason="id")
     if not many and not (whole and (high - low < MOST_ANSWERS or different <= MOST_ANSWERS)):
-        return _Content(spread, values, "other scale")
-    return _Content(spread, values)
+        return _Content(counts, values, "other scale")
+    return _Content(counts, values)
 
 
 def _inside_matrix(families: Families, names: Sequence[str], kinds: Mapping[str, str | None]) -> set[str]:
@@ -308,7 +302,7 @@ def _inside_matrix(families: Families, names: Sequence[str], kinds: Mapping[str,
 
 def _is_sex(kind: str | None, column: _Content) -> bool:
     """Two or three values under such a name are a sex, even between other yes/no columns."""
-    return kind == "demographic sex" and column.spread is not None and len(column.spread.values) <= 3
+    return kind == "demographic sex" and column.counts is not None and len(column.counts.values) <= 3
 
 
 def _leave_out_scores(
@@ -325,26 +319,22 @@ def _leave_out_scores(
         for name, column in columns.items()
         if column.values is not None and (name in open_ or reasons[name].reason == "other scale")
     }
-    counts = {name: each.spread for name, each in columns.items() if each.spread is not None}
+    counts = {name: each.counts for name, each in columns.items() if each.counts is not None}
     for name, parts in sums_among(numbers, [name for name in numbers if name in open_], counts).items():
         reasons[name] = LeftOut(name, "sum", f"of {counted(len(parts), 'column')}, {listed(parts, most=2)}")
         open_.discard(name)
-    sizes: dict[tuple[float, float], int] = {}
-    for name in open_ & set(home):
-        ends = (home[name].low, home[name].high)
-        sizes[ends] = sizes.get(ends, 0) + 1
+    ends = {name: (home[name].low, home[name].high) for name in columns if name in open_ and name in home}
+    sizes = Counter(ends.values())  # of equal ones, that of the first column counts as the most common
     if not sizes or max(sizes.values()) < FEWEST_ALIKE:
         return
-    low, high = max(sizes, key=lambda ends: sizes[ends])
-    for name in columns:
-        if name not in home or name not in open_ or name in declared:
+    (usual_low, usual_high), most = sizes.most_common(1)[0]
+    for name, (low, high) in ends.items():
+        if name in declared:
             continue
-        family = home[name]
-        wide, alike = family.high - family.low, sizes[family.low, family.high]
-        lone_count = alike == 1 and wide >= WIDEST_ALONE
-        if is_total(name) and wide > high - low:
+        width, alike = high - low, sizes[low, high]
+        if is_total(name) and width > usual_high - usual_low:
             reasons[name] = LeftOut(name, "score")
-        elif lone_count or _stands_apart(name, alike, wide, max(sizes.values()), open_):
+        elif (alike == 1 and width >= WIDEST_ALONE) or _stands_apart(name, alike, width, most, open_):
             reasons[name] = LeftOut(name, "other scale")
 
 

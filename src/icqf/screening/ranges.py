@@ -525,9 +525,9 @@ def end_codes(values: Array, names: Sequence[str], families: Iterable[Family]) -
 
 def _value_counts(values: Array, columns: Sequence[int]) -> tuple[Array, NDArray[Any]]:
     """The different answers in some columns, in order, and how often each was given."""
-    spreads = [ValueCounts.of(values[:, j]) for j in columns]
-    present, place = np.unique(np.concatenate([each.values for each in spreads]), return_inverse=True)
-    return present, np.bincount(place, weights=np.concatenate([each.counts for each in spreads]))
+    counts = [ValueCounts.of(values[:, j]) for j in columns]
+    present, place = np.unique(np.concatenate([each.values for each in counts]), return_inverse=True)
+    return present, np.bincount(place, weights=np.concatenate([each.counts for each in counts]))
 
 
 def _rare_end(present: Array, counts: NDArray[Any], side: float) -> tuple[float, float, float] | None:
