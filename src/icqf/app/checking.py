@@ -18,8 +18,7 @@ from icqf.app.runs import DATA, Run
 from icqf.data.check import TITLES, Finding, Findings
 from icqf.errors import InputError
 from icqf.io.atomic import write_bytes
-from icqf.io.codebook import format_codebook
-from icqf.io.entries import item_of
+from icqf.io.codebook import format_codebook, item_of
 from icqf.io.study_files import FILES
 from icqf.screening.ranges import number
 from icqf.workflow.check import StudyLook

@@ -36,16 +36,7 @@ FULL = frozenset({errno.ENOSPC, errno.EFBIG, *([errno.EDQUOT] if hasattr(errno, 
 
 
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file, whole or not at all, over an earlier one.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_bytes(pathlib.Path(folder, "note.txt"), b"done")
-    ...     pathlib.Path(folder, "note.txt").read_text()
-    'done'
-    """
+    """Write a file, whole or not at all, over an earlier one."""
     with new_file(path) as place:
         place.write_bytes(content)
 
@@ -86,19 +77,7 @@ def recover(folder: str | os.PathLike[str]) -> None:
 
 
 def written() -> list[Path]:
-    """Return the files and folders that this process has written and that are still there.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> forget_written()
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_bytes(pathlib.Path(folder, "note.txt"), b"done")
-    ...     [path.name for path in written()]
-    ['note.txt']
-    >>> written()
-    []
-    """
+    """Return the files and folders that this process has written and that are still there."""
     return [path for path, known in _WRITTEN.items() if _identity(path) == known]
 
 

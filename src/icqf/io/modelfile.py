@@ -48,15 +48,8 @@ _DAMAGE = (
 class StoredModel:
     """A fitted model in plain words and numbers, as `ICQF.describe` gives it and `ICQF.load` takes it.
 
-    Attributes
-    ----------
-    header : dict
-        Anything that JSON can hold.
-    arrays : dict of str to array
-        Numbers in double precision.
-    codebook : StoredCodebook
-        Kept in the file so that new answers are read as the first ones were: which items are reversed, and
-        which values mean that an answer is missing.
+    The header is anything that JSON can hold; arrays are in double precision. The codebook is there so that
+    new answers are read as the first ones were: which items are reversed, and which values mean missing.
     """
 
     header: dict[str, Any]
@@ -65,19 +58,7 @@ class StoredModel:
 
 
 def write_model(path: str | os.PathLike[str], model: StoredModel) -> None:
-    """Write a described model to `path`; the file appears whole or not at all.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from icqf.data.questionnaire import Item, StoredCodebook
-    >>> from icqf.io.modelfile import StoredModel, read_model, write_model
-    >>> codebook = StoredCodebook((Item("q1", min=0.0, max=2.0, reverse=True),), "code")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_model(pathlib.Path(folder, "m.icqf"), StoredModel({}, {}, codebook))
-    ...     read_model(pathlib.Path(folder, "m.icqf")).codebook == codebook
-    True
-    """
+    """Write a described model to `path`; the file appears whole or not at all."""
     _write(path, _tensors(model))
 
 

@@ -16,28 +16,14 @@ PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "joblib")
 
 
 def fingerprint_of(path: Path) -> dict[str, Any]:
-    """Return the name, the size and the SHA-256 of a file.
-
-    Examples
-    --------
-    >>> from icqf.datasets import demo_paths
-    >>> fingerprint_of(demo_paths().answers)["file"]
-    'demo_answers.csv'
-    """
+    """Return the name, the size and the SHA-256 of a file."""
     with path.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     return {"file": path.name, "bytes": path.stat().st_size, "sha256": digest}
 
 
 def fingerprints_of(paths: Iterable[Path]) -> list[dict[str, Any]]:
-    """Return the fingerprints of files, and of each file of a folder that is read as one table.
-
-    Examples
-    --------
-    >>> from icqf.datasets import demo_paths
-    >>> [each["file"] for each in fingerprints_of(demo_paths())]
-    ['demo_answers.csv', 'demo_codebook.csv']
-    """
+    """Return the fingerprints of files, and of each file of a folder that is read as one table."""
     found = []
     for path in paths:
         if path.is_dir():

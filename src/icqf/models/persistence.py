@@ -164,7 +164,7 @@ def rebuild(kind: type[Model], stored: StoredModel) -> Model:
     model.trace_ = pd.DataFrame(trace).rename_axis("iteration")
     model.factor_names_ = [str(name) for name in header["factor_names"]]
     model.starts_ = _starts(header["starts"], arrays["starts"], model.factor_names_)
-    model.replication_ = _foretold(arrays["replication"], model.get_feature_names_out())
+    model.replication_ = _replication_table(arrays["replication"], model.get_feature_names_out())
     model.converged_ = bool(header["converged"])
     model.n_iter_ = int(header["n_iter"])
     model.n_averaged_ = int(header["n_averaged"])
@@ -186,7 +186,7 @@ def _starts(names: list[str], numbers: np.ndarray, factors: list[str]) -> pd.Dat
     table = starts_table(starts, factors)
     right = {*names} <= {*NAMES, GIVEN} and np.isfinite(numbers).all() and (numbers[:, :2] >= 0).all()
     if not right or not (np.abs(numbers[:, 3:]) <= 1).all():
-        raise ValueError("the starts are not ones")
+        raise ValueError("the starts are not valid")
     if not np.array_equal(table.iloc[:, 1:].to_numpy(dtype=float), numbers):
         raise ValueError("it has an invalid field 'starts'")
     return table
@@ -198,13 +198,13 @@ def _replication(model: FittedModel) -> np.ndarray:
     return np.empty((0, len(MEASURED))) if table is None else table[list(MEASURED)].to_numpy()
 
 
-def _foretold(numbers: np.ndarray, names: np.ndarray) -> pd.DataFrame | None:
+def _replication_table(numbers: np.ndarray, names: np.ndarray) -> pd.DataFrame | None:
     """The table of replication, refused where it cannot be one."""
     if not len(numbers):
         return None
     correlations, found = numbers[:, :3], numbers[:, 3]
     if not (np.abs(correlations) <= 1 + 1e-9).all() or not ((found >= 0) & (found <= 1)).all():
-        raise ValueError("the agreement over resamples is not one")
+        raise ValueError("the agreement over resamples is not valid")
     return with_chances(numbers, names)
 
 
@@ -216,18 +216,21 @@ def _check_model(model: FittedModel, stored: StoredModel) -> None:
     highest = span if model.loading_max == "item_range" else model.loading_max
     loadings = np.concatenate([model.components_, model.confound_components_])
     laws = {
-        "items count otherwise than it says": _scale_holds(model.item_weight, model.item_scale_, span),
-        "an item is there twice, or has no name": names.is_unique and all(names),
-        "the names of the factors are not ones": _names_hold(model),
-        "the number of factors is another one": model.n_components == len(model.components_) > 0,
-        "no participant took part": model.n_participants_ > 0 and model.n_iter_ >= 0,
-        "the number of averaged fits is not one": model.n_averaged_ == 0 or model.n_averaged_ > 1,
-        "the objective is not one": model.objective_ >= 0
+        "the items' weights do not agree with their scale": _scale_holds(
+            model.item_weight, model.item_scale_, span
+        ),
+        "two items have the same name, or one has none": names.is_unique and all(names),
+        "the names of the factors are not valid": _names_hold(model),
+        "the number of factors is not that of its loadings": model.n_components == len(model.components_) > 0,
+        "its number of participants or iterations is not valid": model.n_participants_ > 0
+        and model.n_iter_ >= 0,
+        "the number of averaged fits is not valid": model.n_averaged_ == 0 or model.n_averaged_ > 1,
+        "the objective is not valid": model.objective_ >= 0
         and np.isfinite([model.objective_, *certificate.values()]).all(),
         "the arithmetic is not known": model.dtype_.name in ("float32", "float64"),
         "a loading is below 0": (loadings >= 0).all(),
         "a loading is above its bound": highest is None or (loadings <= highest).all(),
-        "a squared error is not one": np.isfinite([fit.sse, fit.sst, *fit.explained]).all()
+        "a squared error is not valid": np.isfinite([fit.sse, fit.sst, *fit.explained]).all()
         and (fit.sse >= 0).all()
         and (fit.sst >= 0).all(),
         # sse = sst − 2 Σ explained + the reconstruction's own squares, which are not below 0
@@ -275,12 +278,12 @@ def _scale_holds(item_weight: Any, scale: np.ndarray, span: np.ndarray) -> bool:
 def _check_confounds(columns: list[dict[str, Any]]) -> None:
     names = [column["name"] for column in columns]
     if len({*names}) < len(names):
-        raise ValueError("a confound is there twice")
+        raise ValueError("two confounds have the same name")
     for column in columns:
         categories, shares = column["categories"], np.asarray(column["shares"], dtype=float)
         low, mean, high = (float(column[name]) for name in ("low", "mean", "high"))
         if not (-np.inf < low < high < np.inf and (low <= mean <= high)):
-            raise ValueError(f"the range of the confound {column['name']!r} is not one")
+            raise ValueError(f"the range of the confound {column['name']!r} is not valid")
         if categories is not None and not (
             isinstance(categories, list)
             and 0 < len(categories) == len({*categories}) == len(shares)
@@ -288,7 +291,7 @@ def _check_confounds(columns: list[dict[str, Any]]) -> None:
             and (shares >= 0).all()
             and abs(shares.sum() - 1) < 1e-6
         ):
-            raise ValueError(f"the categories of the confound {column['name']!r} are not ones")
+            raise ValueError(f"the categories of the confound {column['name']!r} are not valid")
 
 
 def _own_parameters(kind: type[FittedModel], parameters: dict[str, Any]) -> dict[str, Any]:
@@ -324,7 +327,7 @@ def _check_arrays(arrays: dict[str, Any], m: int, c: int, names: list[str]) -> N
     if not (np.isfinite(arrays["components"]).all() and np.isfinite(arrays["confound_components"]).all()):
         raise ValueError("a loading is not a finite number")
     if sorted(arrays["solving_order"].tolist()) != list(range(k)):
-        raise ValueError("the order of the factors is not one")
+        raise ValueError("the order of the factors is not valid")
     low, high = arrays["item_range"].T
     if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
-        raise ValueError("the range of an item is not one")
+        raise ValueError("the range of an item is not valid")

@@ -14,8 +14,8 @@ from icqf.data.study import Study
 from icqf.data.tables import AnswersInParts, SomeAnswers
 from icqf.errors import counted
 from icqf.io.formats import ARROW, PARQUET, TEXT
+from icqf.io.parts import hashed_ids, repeated_id
 from icqf.io.readers.questionnaires import NO_IDS, StudyTable
-from icqf.io.readers.repeats import hashed_ids, repeated_id
 from icqf.io.readers.streams import Batch, Stream, open_stream
 from icqf.io.readers.tables import Table
 from icqf.io.study_files import StudyFiles

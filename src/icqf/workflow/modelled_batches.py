@@ -16,10 +16,10 @@ from icqf.data.parameters import Visit, visit_pairs
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.errors import InputError
 from icqf.io.formats import TEXT
+from icqf.io.parts import hashed_ids, repeated_id
 from icqf.io.readers.files import sidecar_of, with_id
 from icqf.io.readers.platforms import may_be_export
 from icqf.io.readers.questionnaires import NO_IDS
-from icqf.io.readers.repeats import hashed_ids, repeated_id
 from icqf.io.readers.streams import Batch, Stream, WholeStream, open_stream
 from icqf.io.readers.tables import Table, largest_file, names_of_ids, require_column
 from icqf.io.readers.tallies import join_notes

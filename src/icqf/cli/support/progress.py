@@ -24,21 +24,10 @@ _LONGEST = 2**16
 
 
 class Meter:
-    """Shows on standard error what the library's callbacks tell.
+    """Shows on standard error what the library's callbacks tell: `what` is being done, counted in `unit`.
 
-    Parameters
-    ----------
-    quiet : bool
-        Show nothing.
-    what : str
-        What is being done.
-    unit : str
-        What is counted.
-    file : Path, optional
-        A file that holds the latest progress as JSON, for other programs: what is done, a text, done and
-        total (0 where nothing is counted).
-    journal : Path, optional
-        Where the work that is shown is kept.
+    `file` holds the latest progress as JSON for other programs (done and total are 0 where nothing is
+    counted), and `journal` is where the work that is shown is kept.
     """
 
     def __init__(
@@ -162,13 +151,7 @@ def _is_progress(path: Path) -> bool:
 
 
 def duration(seconds: float) -> str:
-    """Write a length of time as it is said.
-
-    Examples
-    --------
-    >>> duration(4.2), duration(75), duration(7300)
-    ('4 s', '1 min 15 s', '2 h 1 min')
-    """
+    """Write a length of time as it is said: 4 s, 1 min 15 s, 2 h 1 min."""
     whole = max(round(seconds), 0)
     if whole < 60:
         return f"{whole} s"

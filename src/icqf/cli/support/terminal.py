@@ -17,13 +17,7 @@ _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
 
 
 def escaped(text: object) -> str:
-    r"""Return a text in which characters that steer a terminal are written out.
-
-    Examples
-    --------
-    >>> print(escaped("Sad \x1b[31mand red"))
-    Sad \x1b[31mand red
-    """
+    """Return a text in which characters that steer a terminal are written out."""
     return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
 
 

@@ -63,13 +63,6 @@ def no_structure(hidden: HiddenFit | None, *, n_set: int | None = None) -> str:
     """Say that hidden answers are predicted no better than by the items' means; nothing where they are.
 
     `n_set` is the number of factors if the user set it: with fewer, there may be a structure after all.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from icqf.resampling.hidden import HiddenFit
-    >>> no_structure(HiddenFit(np.array([[0.8], [0.7]]), np.ones((2, 1))))
-    ''
     """
     if hidden is None or not hidden.no_better_than_means:
         return ""
