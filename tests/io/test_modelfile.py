@@ -286,6 +286,7 @@ def test_what_the_values_of_confounds_mean_travels_with_the_model(load, labelled
         {"labels": [[1.0]]},
         {"labels": 3},
         {"missing_codes": [[1]]},
+        {"missing_codes": "9"},
         {"more": 1},
         {"wording": None},
     ],
