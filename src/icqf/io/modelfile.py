@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -254,11 +254,6 @@ def _check_version(header: dict[str, Any], kind: str, known: int) -> None:
 
 def _codebook(stored: dict[str, Any]) -> StoredCodebook:
     """The codebook of a file; whether it is one that a model writes is checked with the model."""
-    names = {each.name for each in fields(Item)}
-    if {*stored} != {"items", "id", "confounds"} or any(
-        {*entry} != names for entry in (*stored["items"], *stored["confounds"])
-    ):
-        raise ValueError("its codebook is not valid")
     items, confounds = (
         tuple(
             Item(
@@ -272,4 +267,7 @@ def _codebook(stored: dict[str, Any]) -> StoredCodebook:
         )
         for kind in ("items", "confounds")
     )
-    return StoredCodebook(items, stored["id"], confounds)
+    codebook = StoredCodebook(items, stored["id"], confounds)
+    if json.dumps(asdict(codebook), sort_keys=True) != json.dumps(stored, sort_keys=True):
+        raise ValueError("its codebook is not valid")
+    return codebook
