@@ -71,7 +71,7 @@ def into_box(x: Array, top: Any) -> Array:
     """Clip to [0, top], in place."""
     np.maximum(x, 0, out=x)
     if top is not None:
-        np.minimum(x, top, out=x, casting="same_kind")
+        np.minimum(x, np.asarray(top, dtype=x.dtype), out=x)
     return x
 
 
@@ -165,12 +165,17 @@ class Sums(Adding):
         return np.diag(unpack(self.active.mean(axis=1), len(diagonal)))
 
 
+def ahead(x: Array, previous: Array, momentum: float, top: Any) -> Array:
+    """x + momentum (x − previous) inside the box."""
+    y: Array = x - previous
+    y *= momentum
+    y += x
+    return into_box(y, top)
+
+
 def extrapolated(W: Array, previous: Array, momentum: float, top: float | None, still: Array) -> Array:
     """W + momentum (W − previous) inside the box; the participants `still` stay where they are."""
-    y = W - previous
-    y *= momentum
-    y += W
-    into_box(y, top)
+    y = ahead(W, previous, momentum, top)
     if len(still):
         y[:, still] = W[:, still]
     return y

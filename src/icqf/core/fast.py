@@ -11,6 +11,7 @@ from icqf.core.block_step import (
     Loadings,
     Multipliers,
     Sums,
+    ahead,
     block_step,
     extrapolated,
     into_box,
@@ -108,10 +109,7 @@ class FastIteration:
     def advance(self) -> Move:
         """One iteration."""
         problem = self.problem
-        y = into_box(
-            self.Q + np.asarray(self._momentum, self.Q.dtype) * (self.Q - self.Q_previous),
-            problem.bounds.loading,
-        )
+        y = ahead(self.Q, self.Q_previous, self._momentum, problem.bounds.loading)
         bounded = problem.bounds.reconstruction is not None
         self._looks = bounded and (self._looks or self._moved < PRESS_BELOW)
         step_of_scores = Step(Loadings(y, self.k), self._terms, self._momentum, self._looks)

@@ -35,10 +35,10 @@ def cd_sweeps(x: Any, G: Any, P: Any, hi: Any, *, sweeps: int, xp: Any = None) -
 
     The penalty is already in P (ℓ1) or on the diagonal of G (ℓ2).
     """
+    if isinstance(x, np.ndarray) and x.ndim == 2:
+        return _cd_sweeps_here(x, G, P, hi, sweeps)
     xp = xp or array_namespace(x, G, P)
     zero, top = _limits(x, hi, xp)
-    if isinstance(x, np.ndarray) and x.ndim == 2:
-        return _cd_sweeps_here(x, G, P, zero, top, sweeps)
     eye = _eye(G, xp)
     diagonal = _diagonal(G, xp)[..., None]
     diagonal = xp.where(diagonal > TINY, diagonal, xp.ones_like(diagonal))
@@ -51,13 +51,14 @@ def cd_sweeps(x: Any, G: Any, P: Any, hi: Any, *, sweeps: int, xp: Any = None) -
     return x
 
 
-def _cd_sweeps_here(x: Any, G: Any, P: Any, zero: Any, top: Any, sweeps: int) -> Any:
+def _cd_sweeps_here(x: Any, G: Any, P: Any, hi: Any, sweeps: int) -> Any:
     """The same for one problem in NumPy: rows are short, and new arrays would take longer than arithmetic."""
     diagonal = G.diagonal()[:, None]
     diagonal = np.where(diagonal > TINY, diagonal, 1).astype(x.dtype, copy=False)
     G, P = (G / diagonal).astype(x.dtype, copy=False), P / diagonal
     G.flat[:: len(G) + 1] = 0
-    best = np.empty(x.shape[1], dtype=x.dtype)
+    best, zero = np.empty(x.shape[1], dtype=x.dtype), np.zeros((), dtype=x.dtype)
+    top = np.asarray(math.inf if hi is None else hi, dtype=x.dtype)
     rows = list(zip(G, P, x, strict=True))
     for _ in range(sweeps):
         for G_r, P_r, x_r in rows:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -147,7 +148,7 @@ def figure_bytes(figure: Figure, format: str, *, dpi: int = 300) -> bytes:
     }
     more: dict[str, Any] = {"metadata": nothing[format]} if format in nothing else {}
     content = io.BytesIO()
-    with default_settings(_PRINT), warnings.catch_warnings():
+    with default_settings(_PRINT), _fonts_without_layout(), warnings.catch_warnings():
         # Letters that the font lacks become boxes; the page and the tables show them.
         warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")
         if format == "png":
@@ -156,6 +157,22 @@ def figure_bytes(figure: Figure, format: str, *, dpi: int = 300) -> bytes:
             content, format="tiff" if format == "tif" else format, dpi=dpi, facecolor="white", **more
         )
     return content.getvalue()
+
+
+@contextmanager
+def _fonts_without_layout() -> Iterator[None]:
+    """Embed fonts without the tables by which letters are joined and replaced.
+
+    The letters are chosen and placed by then; to cut these tables down takes longer than to draw a figure.
+    """
+    from fontTools.subset import Options
+
+    before = Options._drop_tables_default
+    Options._drop_tables_default = [*before, "GDEF", "GPOS", "GSUB"]
+    try:
+        yield
+    finally:
+        Options._drop_tables_default = before
 
 
 def write_figures(folder: Path, report: Report) -> list[Path]:
