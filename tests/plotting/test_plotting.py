@@ -14,7 +14,7 @@ from icqf.baselines import FactorAnalysis, parallel_analysis
 from icqf.datasets import load_demo, make_synthetic
 from icqf.errors import InputError
 from icqf.evaluation import factor_lineage
-from icqf.plotting.style import BLUES, BOTH_WAYS, ORANGES, readable_on
+from icqf.plotting.style import BLUES, BOTH_WAYS, ORANGES, laid_out, readable_on
 from icqf.resampling import match_factors
 
 
@@ -351,3 +351,24 @@ def test_a_long_wording_never_loses_that_it_was_reversed(model, items):
         for label in heatmap(model, items=long.assign(reverse=True), most=30).get_yticklabels()
     ]
     assert all(label.endswith("… (reversed)") and len(label) <= 31 for label in labels)
+
+
+def test_powers_of_ten_are_plain_letters():
+    def labels(*steps):
+        ax = plots.convergence(pd.DataFrame({"step": steps}))
+        ax.figure.draw_without_rendering()
+        return [text.get_text() for minor in (False, True) for text in ax.get_yticklabels(minor=minor)]
+
+    assert {"10⁻³", "10⁻²", "10⁻¹"} <= set(labels(0.3, 0.1, 0.01, 0.001))
+    assert {"10⁻¹", "2×10⁻¹"} <= set(labels(0.3, 0.25, 0.2))  # less than a decade
+
+
+def test_a_figure_is_laid_out_and_drawn_once(monkeypatch, tmp_path):
+    draws = []
+    draw = Figure.draw
+    monkeypatch.setattr(Figure, "draw", lambda self, renderer: draws.append(1) or draw(self, renderer))
+    figure = plots.convergence(pd.DataFrame({"step": [0.1, 0.01]})).figure
+    box = figure.axes[0].get_position().bounds
+    laid_out(figure).savefig(tmp_path / "figure.svg")
+    assert len(draws) == 1
+    assert figure.axes[0].get_position().bounds != box

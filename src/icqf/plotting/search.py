@@ -14,6 +14,7 @@ from icqf.plotting.style import (
     MARKERS,
     SERIES,
     Names,
+    PowersOfTen,
     axes_or_new,
     factor_names,
     finished,
@@ -301,6 +302,8 @@ def convergence(trace: pd.DataFrame, *, tol: float | None = None, ax: Axes | Non
             xycoords=("axes fraction", "data"), ha="left", va="bottom", fontsize=7, color=ink(),
         )  # fmt: skip
     ax.set_yscale("log")
+    ax.yaxis.set_major_formatter(PowersOfTen())
+    ax.yaxis.set_minor_formatter(PowersOfTen())
     return finished(ax, "iteration", "largest move of a loading\n(share of the answer range)", whole=True)
 
 

@@ -6,6 +6,7 @@ who sets those gets plots that suit a dark page as well as a light one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -15,13 +16,14 @@ import numpy as np
 import pandas as pd
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize, to_rgb
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogFormatterSciNotation, MaxNLocator
 
 from icqf.errors import InputError, did_you_mean, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_RAISED = str.maketrans("-−0123456789", "⁻⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 Names = Sequence[str] | Mapping[str, str] | None
 
 # Okabe and Ito's colours without the yellow and the black, which vanish on white or on dark paper.
@@ -52,6 +54,27 @@ def default_settings(changes: Mapping[str, Any] | None = None) -> Iterator[None]
         mpl.rcdefaults()
         mpl.rcParams.update(changes or {})  # type: ignore[arg-type]
         yield
+
+
+def laid_out(figure: Figure) -> Figure:
+    """The figure with its axes in their places for good: matplotlib would lay it out and draw it twice."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+        figure.set_layout_engine(None)
+    return figure
+
+
+class PowersOfTen(LogFormatterSciNotation):
+    """Labels of a logarithmic axis in plain letters: matplotlib's formulas take longer than the figure."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        text = super().__call__(x, pos)
+        found = re.search(r"(?:([\d.]+)\\times)?10\^\{(.*?)\}", text)
+        if found is None:
+            return text
+        factor = f"{found[1]}×" if found[1] else ""
+        return f"{factor}10{found[2].translate(_RAISED)}"
 
 
 def ink() -> str:

@@ -29,7 +29,7 @@ from icqf.plotting import (
     top_items,
 )
 from icqf.plotting.loadings import grouped_order
-from icqf.plotting.style import BLUES, default_settings, item_label
+from icqf.plotting.style import BLUES, default_settings, item_label, laid_out
 from icqf.report.sections.count import candidate_table, eigenvalue_table
 from icqf.report.values import Report, Values, changed
 
@@ -153,7 +153,7 @@ def figure_bytes(figure: Figure, format: str, *, dpi: int = 300) -> bytes:
         warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")
         if format == "png":
             more["pil_kwargs"] = {"compress_level": 3}  # a third of the time, and a little larger
-        figure.savefig(
+        laid_out(figure).savefig(
             content, format="tiff" if format == "tif" else format, dpi=dpi, facecolor="white", **more
         )
     return content.getvalue()
@@ -188,7 +188,6 @@ def write_figures(folder: Path, report: Report) -> list[Path]:
         for format in WRITTEN:
             path = folder / f"{name}.{format}"
             path.write_bytes(figure_bytes(figure, format))
-            figure.set_layout_engine("none")  # laid out once, and the same in every file
             written.append(path)
     return written
 

@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from matplotlib.colors import Colormap, LinearSegmentedColormap, to_hex
 from matplotlib.figure import Figure
 
-from icqf.plotting.style import BLUES, ORANGES, default_settings, readable_on
+from icqf.plotting.style import BLUES, ORANGES, default_settings, laid_out, readable_on
 from icqf.report.blocks import Picture
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def svg(name: str, draw: Callable[[Axes], Axes], *, size: tuple[float, float] = 
         draw(figure.add_subplot())
         buffer = io.StringIO()
         empty = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        figure.savefig(buffer, format="svg", metadata=empty, transparent=True)
+        laid_out(figure).savefig(buffer, format="svg", metadata=empty, transparent=True)
     text = buffer.getvalue()
     text = text[text.index("<svg") :].strip()
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.S)
