@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from icqf import ICQF, ICQFCV, replication_chance
-from icqf.data.duplicates import copied_sheets, together
+from icqf.data.answers import copied_sheets, together
 from icqf.resampling.folds import units_of
 from small_study import weak_study
 

@@ -162,7 +162,7 @@ def test_participants_who_answered_nothing_are_left_out(cohort, labels):
 def test_undeclared_ranges_are_refused_where_they_would_leak(cohort, labels):
     items = tuple(replace(item, min=None, max=None) for item in cohort.questionnaire.items)
     study = replace(cohort.questionnaire, items=items)
-    with pytest.raises(InputError, match="would tell of held-out participants; declare min and max"):
+    with pytest.raises(InputError, match="would depend on held-out participants; declare min and max"):
         diagnostic_auc(study, labels, methods=[FIXED])
     assert len(stability(study, methods=[FIXED], sizes=[0.8], n_splits=1).table) == 1
 

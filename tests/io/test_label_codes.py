@@ -8,7 +8,7 @@ import pyreadstat
 import pytest
 
 from icqf.io import read_questionnaire
-from icqf.screening.answer_words import means_no_answer, silent_values
+from icqf.screening.answer_words import means_no_answer, no_answer_values
 
 NO_ANSWER = """
 Missing | -99 missing | -99 = Missing | Missing value | System missing | No answer | No response | N/A | n.a.
@@ -39,9 +39,9 @@ def test_labels_that_only_contain_such_words_are_answers(text):
 
 
 def test_of_two_neighbouring_values_both_are_answers():
-    assert silent_values({0: "Not done", 1: "Done"}) == []
-    assert silent_values({0: "Not done", 1: "Done", 9: "Not done"}) == [9]
-    assert silent_values({1: "Yes", 9: "Unknown"}) == [9]
+    assert no_answer_values({0: "Not done", 1: "Done"}) == []
+    assert no_answer_values({0: "Not done", 1: "Done", 9: "Not done"}) == [9]
+    assert no_answer_values({1: "Yes", 9: "Unknown"}) == [9]
 
 
 LABELS = {0: "Never", 1: "Sometimes", 2: "Missing school often", 9: "Refused to answer"}

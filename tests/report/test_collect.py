@@ -9,7 +9,7 @@ import pytest
 
 from icqf import ICQF
 from icqf.baselines import FactorAnalysis
-from icqf.data.describe import missing_bands
+from icqf.data.answers import missing_bands
 from icqf.errors import InputError
 from icqf.evaluation import factor_analysis_counterparts
 from icqf.report import analyse, as_html, as_json, as_markdown, report_of

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from icqf.data.answers import copied_sheets, fingerprints
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.direction import MOST_ITEMS, REVERSED, Keying, find_reversed
 from icqf.data.disclosure import (
@@ -21,7 +22,6 @@ from icqf.data.disclosure import (
     left_out,
     refuse_few_answers,
 )
-from icqf.data.duplicates import copied_sheets, fingerprints
 from icqf.data.questionnaire import Draft, Questionnaire, range_faults
 from icqf.errors import Advice, InputError, counted, listed, readable, short
 from icqf.screening.columns import LeftOut, sentences
@@ -204,7 +204,7 @@ def id_note(column: str) -> str:
     return f"Column {column!r} holds the participant ids."
 
 
-def unsaid(notes: Iterable[str], overview: Overview) -> list[str]:
+def further_notes(notes: Iterable[str], overview: Overview) -> list[str]:
     """Return the notes that the overview does not say already."""
     said = set(sentences(column for column in overview.not_used if column.reason != "words"))
     said.add(id_note(overview.id))
@@ -336,7 +336,7 @@ class Findings:
         """The findings without notes of the reader that the overview says already."""
         if self.overview is None:
             return self.findings
-        fresh = set(unsaid([each.sentence for each in self.of("reading")], self.overview))
+        fresh = set(further_notes([each.sentence for each in self.of("reading")], self.overview))
         return tuple(each for each in self if each.code != "reading" or each.sentence in fresh)
 
     @property
@@ -443,7 +443,7 @@ _TOGETHER = {
     "nearly-empty": "{n} items were answered by few participants",
     "copied-item": "{n} items hold the same answers as another item",
     "wide-range": "{n} items have ranges that are wider than any questionnaire's",
-    "suspicious-code": "{n} items hold a value that may stand for no answer",
+    "suspicious-code": "{n} items hold a value that may mean no answer",
 }
 
 
@@ -656,8 +656,7 @@ def _directions(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
     keying = find_reversed(draft) if numbers.keying is None else numbers.keying
     if not keying.compared:
         text = (
-            f"Whether any of the {len(draft.items)} items looks reversed was not examined, as they are more "
-            f"than {MOST_ITEMS}."
+            f"Reversed items were not looked for: there are {len(draft.items)} items, more than {MOST_ITEMS}."
         )
         yield Finding("note", "directions", text)
     for suspect in keying.suspects:
@@ -785,7 +784,7 @@ def _confounds(draft: Draft, smallest_category: int, *, filled: bool) -> Iterato
 def _unusable(
     column: pd.Series, answers: pd.DataFrame, weights: np.ndarray, smallest_category: int
 ) -> Iterator[Finding]:
-    """What a fit would refuse in a confound, and what it would take but is hardly meant."""
+    """What a fit would refuse in a confound, and what it would accept but is probably a mistake."""
     if column.nunique() < 2:
         return
     try:

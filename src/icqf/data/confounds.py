@@ -110,7 +110,7 @@ class ConfoundEncoder:
             low, high = float(numbers.min()), float(numbers.max())
         if low == high:
             raise InputError(
-                f"Confound {name!r} has the same value {low:g} for everybody, so nothing can go with it; "
+                f"Confound {name!r} has the same value {low:g} for everybody, so it explains nothing; "
                 "leave it out."
             )
         mean = float(numbers.mean())
@@ -153,11 +153,6 @@ class ConfoundEncoder:
         kinds = [column.categories is not None for column in self.columns for _ in column.labels()]
         kinds += [True] if self.intercept else []
         return {at: name for at, name in enumerate(self.names) if kinds[at]}
-
-    def memberships(self, design: Array) -> tuple[Array, list[str]]:
-        """How much of each category participants are (n, c), everybody being the last, and their names."""
-        named = {at: name for at, name in self.categories().items() if name != INTERCEPT}
-        return np.column_stack([design[:, list(named)], np.ones(len(design))]), [*named.values(), INTERCEPT]
 
     @property
     def partitions(self) -> tuple[tuple[int, ...], ...]:

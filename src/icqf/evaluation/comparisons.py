@@ -27,7 +27,7 @@ from icqf.resampling.folds import FULL
 from icqf.resampling.matching import agreement, match_factors
 
 
-def summarised(
+def over_splits(
     table: pd.DataFrame, by: list[str], measures: Sequence[str], medians: Sequence[str]
 ) -> pd.DataFrame:
     """Return means and standard deviations of measures over splits, and medians of counts."""
@@ -183,7 +183,7 @@ class Stability:
     def summary(self) -> pd.DataFrame:
         """Mean over splits of each measure, and the median number of factors, by size and method."""
         measures = [name for name in (*MEASURES, "truth") if name in self.table]
-        return summarised(self.table, ["size", "method"], measures, ["n_training", "k_full", "k"])
+        return over_splits(self.table, ["size", "method"], measures, ["n_training", "k_full", "k"])
 
     def tests(self, method: str = "ICQF", *, measure: str = "pearson") -> pd.DataFrame:
         """Is a method's agreement better than the others'? See `compare_methods`."""
@@ -301,7 +301,7 @@ class Replication:
 
     def summary(self) -> pd.DataFrame:
         """Mean over splits of each measure, and the median number of factors, by method."""
-        return summarised(self.table, ["method"], (*MEASURES, "pearson_sd"), ["k_a", "k_b"])
+        return over_splits(self.table, ["method"], (*MEASURES, "pearson_sd"), ["k_a", "k_b"])
 
     def tests(self, method: str = "ICQF", *, measure: str = "pearson") -> pd.DataFrame:
         """Is a method's agreement better than the others'? See `compare_methods`."""
@@ -483,8 +483,8 @@ def diagnostic_auc(
     open_ended = [item.name for item in questionnaire.items if not item.declared]
     if open_ended:
         raise InputError(
-            f"The answer range of {listed(open_ended, most=3)} is not declared, and what is observed would "
-            "tell of held-out participants; declare min and max in the codebook."
+            f"The answer range of {listed(open_ended, most=3)} is not declared, and the observed range would "
+            "depend on held-out participants; declare min and max in the codebook."
         )
     if FULL in sizes:
         raise InputError("The whole development set leaves nobody for validation; give sizes up to 0.8.")

@@ -28,7 +28,7 @@ Array = NDArray[Any]
 STRENGTHS = tuple(10.0**power for power in range(-4, 5))
 
 
-def classified(scores: Sequence[Array], labels: Sequence[Array]) -> float:
+def held_out_auc(scores: Sequence[Array], labels: Sequence[Array]) -> float:
     """Area under the ROC curve in the held-out participants; NaN if they or the training ones are alike.
 
     The scores are standardised by the training participants' mean and spread; a missing score counts as that
@@ -454,7 +454,8 @@ def fit_part(
             warnings.simplefilter("ignore")
             scores = [fitted.features(study.take(part)) for part in rows]
         found["auc"] = {
-            str(name): classified(scores, [labels[name].to_numpy()[part] for part in rows]) for name in labels
+            str(name): held_out_auc(scores, [labels[name].to_numpy()[part] for part in rows])
+            for name in labels
         }
     return found
 

@@ -27,7 +27,7 @@ from icqf.io.readers.excel import read_excel
 from icqf.io.readers.redcap import COLUMNS as DICTIONARY
 from icqf.io.readers.tables import Table, item_columns, require_file
 from icqf.io.write import harmless, unharmed
-from icqf.screening.answer_words import silent_values
+from icqf.screening.answer_words import no_answer_values
 from icqf.screening.ranges import USUAL_CODES, EndCode, Families, ValueCounts, end_codes, families_of, number
 
 Entries = list[tuple[str, dict[str, Any]]]
@@ -361,7 +361,7 @@ def item_of(entry: Mapping[str, Any], where: str) -> Item:
         "labels": labels,
     }
     low, high = described["min"], described["max"]
-    said = silent_values(dict(labels), codes)
+    said = no_answer_values(dict(labels), codes)
     codes += [code for code in said if low is None or high is None or not low <= code <= high]
     described["missing_codes"] = tuple(codes)
     try:

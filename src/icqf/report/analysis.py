@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from icqf.baselines import FactorCount, RuleTable
-from icqf.data.duplicates import together
+from icqf.data.answers import together
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.study import Study
 from icqf.data.tables import refuse_other_rows

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from icqf.core.observations import Observations
 from icqf.core.problem import Problem
-from icqf.data.duplicates import copied_sheets, together
+from icqf.data.answers import copied_sheets, together
 from icqf.data.parameters import parameter_error
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.tables import as_pandas

@@ -16,7 +16,7 @@ MOST_TEXTS = 12  # different answers to one item; more are free text
 
 
 @dataclass(frozen=True)
-class Wording:
+class AnswerScale:
     """A well-known answer scale: its kind, the spellings of each answer from the lowest to the highest, and
     the number of the lowest.
     """
@@ -183,14 +183,14 @@ checked from 0: unchecked|not checked|unselected|not selected / checked|selected
 _ENTRY = re.compile(r"^(?P<kind>.+?) from (?P<lowest>\d): (?P<steps>.+)")
 
 
-def _scales(table: str) -> tuple[Wording, ...]:
+def _scales(table: str) -> tuple[AnswerScale, ...]:
     found = []
     for line in table.strip().replace("\n    ", " ").splitlines():
         entry = _ENTRY.fullmatch(line)
         if entry is None:
             raise ValueError(f"no scale: {line}")
         steps = (tuple(plain(spelling) for spelling in step.split("|")) for step in entry["steps"].split("/"))
-        found.append(Wording(entry["kind"], tuple(steps), int(entry["lowest"])))
+        found.append(AnswerScale(entry["kind"], tuple(steps), int(entry["lowest"])))
     return tuple(found)
 
 
@@ -237,7 +237,7 @@ def means_no_answer(text: object) -> bool:
     return any(_NO_ANSWER.fullmatch(form) is not None for form in forms)
 
 
-def silent_values(labels: Mapping[float, str], known: Iterable[float | str] = ()) -> list[float]:
+def no_answer_values(labels: Mapping[float, str], known: Iterable[float | str] = ()) -> list[float]:
     """Return the labelled values that mean no answer: their labels say so, and they lie beyond the answers.
 
     Of two neighbouring values both are answers, whatever their labels: 0 = not done, 1 = done.
@@ -303,7 +303,7 @@ def _numbered(answers: list[str]) -> tuple[tuple[float, str], ...] | None:
     return tuple(sorted(labels.items()))
 
 
-def _on_scale(scale: Wording, answers: list[str]) -> dict[int, str] | None:
+def _on_scale(scale: AnswerScale, answers: list[str]) -> dict[int, str] | None:
     """The answers by their step on a scale; None if one is not on it, or two are on one step."""
     at: dict[int, str] = {}
     for text in answers:
@@ -314,7 +314,7 @@ def _on_scale(scale: Wording, answers: list[str]) -> dict[int, str] | None:
     return at
 
 
-def _labels(scale: Wording, steps: dict[int, str]) -> tuple[tuple[float, str], ...]:
+def _labels(scale: AnswerScale, steps: dict[int, str]) -> tuple[tuple[float, str], ...]:
     """The scale with the answers as they are written; only these, if many of its steps are not found."""
     n = len(scale.steps)
     if n - len(steps) > max(1, n // 3):
@@ -325,7 +325,7 @@ def _labels(scale: Wording, steps: dict[int, str]) -> tuple[tuple[float, str], .
 
 
 @cache
-def _steps(scale: Wording) -> dict[str, int]:
+def _steps(scale: AnswerScale) -> dict[str, int]:
     return {spelling: step for step, spellings in enumerate(scale.steps) for spelling in spellings}
 
 

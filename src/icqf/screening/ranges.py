@@ -459,9 +459,9 @@ def _widened(families: Sequence[Family], doubtful: Sequence[Stray]) -> tuple[Fam
 
 # A rare value just beyond an answer scale that is complete without it: 0 for "no answer" on a scale from 1.
 #
-# Whether a rare lowest or highest value is an answer or stands for none is told by the other answers of those
-# who gave it. Who gives the extreme answer to an item is extreme in related items; who gave none is like
-# anybody else. `benchmarks/end_codes.py` measures how often this is right.
+# Whether a rare lowest or highest value is an answer shows in the other answers of those who gave it: who
+# gives an extreme answer is extreme on related items, who gave none is like everybody else.
+# `benchmarks/end_codes.py` measures how often this is right.
 
 RARE = 0.03  # of all answers of the family, the most that a rare value has
 RARER = 1 / 3  # of the answers next to it, the most that a rare value has
@@ -547,8 +547,8 @@ def _rare_end(present: Array, counts: NDArray[Any], side: float) -> tuple[float,
 def _likeness(answers: Array, end: float) -> tuple[float, float]:
     """How far those who gave a value are like those who give the extreme answer: 1, or like anybody: 0.
 
-    What each answer would be is told by the participant's other answers, with correlations from the other
-    half of the participants. Returned with its standard error.
+    Each answer is predicted from the participant's other answers, with correlations from the other half of
+    the participants. Returned with its standard error.
     """
     seen = np.isfinite(answers) & (answers != end)
     n = np.maximum(seen.sum(axis=0), 1)
@@ -557,19 +557,19 @@ def _likeness(answers: Array, end: float) -> tuple[float, float]:
     sd = np.sqrt((z**2).sum(axis=0) / n)
     sd[sd == 0] = 1
     z /= sd
-    told = np.empty_like(z)  # of each answer by the other ones
+    predicted = np.empty_like(z)  # each answer from the other ones
     half = np.arange(len(z)) % 2 == 0
     for one in (half, ~half):
         r = z[one].T @ z[one] / max(int(one.sum()), 1)
         np.fill_diagonal(r, 0)
         r[np.abs(r) < 2 / np.sqrt(one.sum())] = 0  # what is chance only blurs
-        told[~one] = z[~one] @ r
-    spread = np.sqrt((told**2 * seen).sum(axis=0) / n)
-    told /= np.where(spread > 0, spread, 1)
-    slope = (told * z).sum(axis=0) / n
+        predicted[~one] = z[~one] @ r
+    spread = np.sqrt((predicted**2 * seen).sum(axis=0) / n)
+    predicted /= np.where(spread > 0, spread, 1)
+    slope = (predicted * z).sum(axis=0) / n
     expected = np.maximum(slope, 0) * (end - mean) / sd
     given = answers == end
-    by_person = (given * expected * told).sum(axis=1), (given * expected**2).sum(axis=1)
+    by_person = (given * expected * predicted).sum(axis=1), (given * expected**2).sum(axis=1)
     total = float(by_person[1].sum())
     if total == 0:
         return 0.0, np.inf

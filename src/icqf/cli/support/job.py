@@ -66,12 +66,12 @@ def announce(study: Study, *, quiet: bool = False) -> None:
     """Say what will be analysed, what was done to it, and what should have been fixed before."""
     if quiet:
         return
-    from icqf.data.check import check, unsaid
+    from icqf.data.check import check, further_notes
 
     questionnaire = study.questionnaire
     _warn(study, err=True)
     echo(str(study.overview), err=True)
-    say(unsaid(questionnaire.notes, study.overview))
+    say(further_notes(questionnaire.notes, study.overview))
     plain = questionnaire.with_confounds(None)  # a fit refuses confounds that it cannot use
     for finding in check(plain, keying=study.keying):
         if finding.severity == "error":
@@ -89,11 +89,11 @@ def _warn(study: Study, *, err: bool) -> None:
 
 def only_show(study: Study) -> None:
     """Write what would be analysed to standard output: the end of a dry run."""
-    from icqf.data.check import unsaid
+    from icqf.data.check import further_notes
 
     _warn(study, err=False)
     echo(str(study.overview))
-    for note in unsaid(study.questionnaire.notes, study.overview):
+    for note in further_notes(study.questionnaire.notes, study.overview):
         echo(f"Note: {worded(note)}")
     if study.overview.widths:
         echo(f"Note: {study.overview.widths}")

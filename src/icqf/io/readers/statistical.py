@@ -11,7 +11,7 @@ import pandas as pd
 
 from icqf.data.questionnaire import Item
 from icqf.io.readers.tables import Table, check_header, guarded, recognised_id, require_package
-from icqf.screening.answer_words import silent_values
+from icqf.screening.answer_words import no_answer_values
 from icqf.screening.ranges import is_number, number
 
 KINDS = {
@@ -92,7 +92,7 @@ def labelled_item(
     values = {
         float(value): str(text) for value, text in labels.items() if is_number(value) and np.isfinite(value)
     }
-    missing += silent_values(values, missing)
+    missing += no_answer_values(values, missing)
     answers = sorted(value for value in values if value not in missing)
     ends = (answers[0], answers[-1]) if len(answers) > 1 else (None, None)
     if ends[0] is not None and ends[1] is not None:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from icqf.data.answers import describe_answers, describe_confound, missing_bands
 from icqf.data.check import Overview
-from icqf.data.describe import describe_answers, describe_confound, missing_bands
 from icqf.data.questionnaire import Questionnaire
 from icqf.evaluation import Counterparts
 from icqf.plotting.style import item_label

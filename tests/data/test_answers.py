@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from icqf.data.describe import describe_answers, describe_confound, missing_bands
+from icqf.data.answers import describe_answers, describe_confound, missing_bands
 
 
 def test_nullable_whole_numbers_and_a_single_answer():
