@@ -5,7 +5,8 @@ import pytest
 
 from icqf import ICQF
 from icqf.datasets import make_synthetic
-from icqf.models.stability import best_fits, recurrence
+from icqf.models import stability
+from icqf.models.stability import best_fits, resampled_agreement
 from icqf.resampling.folds import drawn_counts
 
 
@@ -22,7 +23,7 @@ def models(problem):
 
 
 def resampled(problem, models, **options):
-    return recurrence(problem, models, n_resamples=6, rng=np.random.default_rng(0), **options)
+    return resampled_agreement(problem, models, n_resamples=6, rng=np.random.default_rng(0), **options)
 
 
 def test_true_factors_are_found_again_and_made_up_ones_are_not(problem, models):
@@ -69,3 +70,10 @@ def test_of_two_starts_the_better_objective_counts(problem):
     ]
     best = min(fits, key=lambda fit: fit.trace.objective[-1])
     np.testing.assert_array_equal(loadings, best.factors.loadings)
+
+
+def test_a_factor_is_never_matched_with_a_confound(monkeypatch):
+    factor, other = np.array([[3.0, 1.0, 0.0, 2.0]]), np.array([[0.0, 3.0, 2.0, 1.0]])
+    confound = factor  # the fit has lost the factor, and its intercept has taken its shape
+    monkeypatch.setattr(stability, "best_fits", lambda *_, **__: [np.concatenate([other, confound])])
+    assert stability.fresh_agreement(None, factor, 0.1)[0] < 0

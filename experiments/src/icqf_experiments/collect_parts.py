@@ -17,7 +17,7 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError
 from icqf.jobs.parallel import Progress, run_all
 from icqf.models.icqf import ICQF
-from icqf.models.stability import recurrence
+from icqf.models.stability import resampled_agreement
 from icqf.resampling.matching import correlations, paired
 from icqf.selection import ICQFCV
 from icqf.selection.rules import best_by_k, best_row
@@ -128,7 +128,7 @@ def _of(part: Questionnaire, counts: dict[str, int | None], effort: Effort) -> d
     for k, beta in zip(rows["n_components"], rows["beta"], strict=True):
         model = ICQF(int(k), beta=float(beta), n_init=effort.n_starts, random_state=0).fit(part)
         models.append((float(beta), problem.scaled_loadings(model.components_)))
-    agreement = recurrence(
+    agreement = resampled_agreement(
         problem, models[:resampled], n_resamples=effort.n_resamples, rng=np.random.default_rng(1)
     )
     return {

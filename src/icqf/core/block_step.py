@@ -25,6 +25,10 @@ _HOW = "how"
 
 LARGEST: dict[str, Any] = {_HOW: np.maximum}  # metadata of a field of which the larger value is kept
 SMALLEST: dict[str, Any] = {_HOW: np.minimum}
+_NONE = np.zeros(0, dtype=np.intp)
+SCORE_SWEEPS = 1
+PRESSING_ROUNDS = 2
+PRESSING_SWEEPS = 1
 
 
 class Adding:
@@ -39,12 +43,6 @@ class Adding:
             else:
                 together[each.name] = each.metadata.get(_HOW, np.add)(mine, theirs)
         return type(self)(**together)
-
-
-_NONE = np.zeros(0, dtype=np.intp)
-SCORE_SWEEPS = 1
-PRESSING_ROUNDS = 2
-PRESSING_SWEEPS = 1
 
 
 @lru_cache(maxsize=64)

@@ -12,6 +12,8 @@ import numpy as np
 from icqf.core.observations import Array, Block, Observations
 from icqf.core.penalties import L1, Penalty
 
+_SMALLEST_DEVIATION = 0.1  # of the range: that of a 0/1 item where one answer in a hundred is 1
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -295,9 +297,6 @@ def half_square_of_products(X: Array, weights: Array | None, A: Array, QX: Array
     """The same of X − AᵀQ where nothing is missing, from the products QX = Q Xᵀ (K, B)."""
     own = np.einsum("kb,kb->b", A, 0.5 * (Q @ Q.T) @ A - QX).astype(np.float64)
     return half_square(X, weights) + float(own.sum() if weights is None else own @ weights)
-
-
-_SMALLEST_DEVIATION = 0.1  # of the range: that of a 0/1 item where one answer in a hundred is 1
 
 
 def weighed(problem: Problem, item_weight: Any) -> Problem:

@@ -24,6 +24,8 @@ _STEP_SHARE = 0.995
 _STALLED = 0.9  # a row whose complementarity falls by less than this share in an iteration
 _SNAP = 1e-6  # scores this close to 0 or to their top are there: interior points never quite arrive
 _quiet = np.errstate(all="ignore")  # singular systems are looked for and dealt with
+_SWEEPS = 6
+_MAX_ROUNDS = 500
 
 
 def solve_rows(
@@ -209,10 +211,6 @@ def _reach(t: Array, dt: Array, z: Array, dz: Array) -> Array:
     """The longest step (at most 1) that keeps t and z positive, a row each."""
     fastest_fall = np.minimum((dt / t).min(axis=1), (dz / z).min(axis=1))
     return (1 / np.maximum(-fastest_fall, 1.0))[:, None]
-
-
-_SWEEPS = 6
-_MAX_ROUNDS = 500
 
 
 def scores_of_block(block: Block, Q: Array, terms: Terms, *, tol: float) -> Array:

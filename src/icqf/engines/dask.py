@@ -32,6 +32,13 @@ from icqf.errors import Advice, InputError
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # options of glibc's mallopt
 MOST_CHUNKS = 512  # of one study: a scheduler remembers every pass over each of them
+CHUNK = 131_072  # participants: 64 blocks, whose pass takes a good part of a second
+_BRANCHES = 8  # sums that are added at each node of the tree
+_CONNECT_SECONDS = 5
+_LONGEST_GREETING = 2**20  # bytes
+_WORKERS_SECONDS = 15
+_TRIES = 20  # of one pass, when workers are lost again and again
+_SECONDS_BETWEEN_TRIES = 0.2
 
 
 @dataclass(frozen=True)
@@ -253,13 +260,6 @@ except ModuleNotFoundError as error:
         remedy=Advice("Install them with pip install 'icqf[cluster]', or use {engine=}.", engine="local"),
     ) from error
 
-CHUNK = 131_072  # participants: 64 blocks, whose pass takes a good part of a second
-_BRANCHES = 8  # sums that are added at each node of the tree
-_CONNECT_SECONDS = 5
-_LONGEST_GREETING = 2**20  # bytes
-_WORKERS_SECONDS = 15
-_TRIES = 20  # of one pass, when workers are lost again and again
-_SECONDS_BETWEEN_TRIES = 0.2
 
 # What the scheduler goes by when it decides where a task runs: with the chunk, rather than the chunk with it.
 sizeof.register(Chunk, size_of)

@@ -21,6 +21,10 @@ from icqf.errors import Advice, InputError
 T = TypeVar("T")
 _SHARE = 0.7  # of the memory that is free, for a batch
 _INTERPRETED = 2**28  # bytes of a batch where there is no GPU
+Array = NDArray[Any]
+Tensor = torch.Tensor
+_MOST_ITEMS, _MOST_FACTORS = 256, 64  # confounds included; what a kernel's registers hold
+_SHARED = {"problems", "ks", "k", "answers", "designs"}
 
 
 def device() -> torch.device | None:
@@ -71,11 +75,6 @@ def _fits(work: Callable[[Sequence[T]], object], part: Sequence[T]) -> bool:
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
     return False
-
-
-Array = NDArray[Any]
-Tensor = torch.Tensor
-_MOST_ITEMS, _MOST_FACTORS = 256, 64  # confounds included; what a kernel's registers hold
 
 
 def obstacle(problem: Problem, k: int = 1) -> str | None:
@@ -150,9 +149,6 @@ class ProblemBatch:
         own = {each.name: getattr(self, each.name) for each in fields(self)}
         rows = {name: own[name][places] for name in own if name not in _SHARED}
         return replace(self, problems=[self.problems[b] for b in at], ks=list(ks), k=max(ks), **rows)
-
-
-_SHARED = {"problems", "ks", "k", "answers", "designs"}
 
 
 class _Once:

@@ -24,7 +24,7 @@ from icqf.data.tables import as_pandas
 from icqf.errors import InputError, counted, did_you_mean, listed, shown_p
 from icqf.jobs.parallel import Progress, run_all
 from icqf.models.icqf import ICQF
-from icqf.models.stability import best_fits
+from icqf.models.stability import fresh_agreement
 from icqf.models.statement import StatedProblem
 from icqf.resampling.bootstrap import Z, bootstrap, refits, settled
 from icqf.resampling.matching import aligned, correlations
@@ -33,6 +33,11 @@ from icqf.resampling.replication import FOUND
 Array = NDArray[Any]
 _AT_ONCE = 10  # permutations or resamples of one job
 _DIGITS = 12
+FEWEST = 30  # participants of a group
+MOST_GROUPS = 12
+ALPHA = 0.05
+ALIKE = 0.95  # congruence from which factors count as the same (Lorenzo-Seva and ten Berge 2006)
+SAME, SIMILAR, DIFFERENT = VERDICTS = ("same", "similar", "different")
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,9 +207,7 @@ def _shuffled(
 
 
 def _afresh(part: Problem, loadings: Array) -> dict[str, Any]:
-    (found,) = best_fits(part, [(len(loadings), part.penalty.beta)])
-    order, _ = aligned(loadings, found)
-    return {"agreement": np.diag(correlations(loadings, found[order])).tolist()}
+    return {"agreement": fresh_agreement(part, loadings, part.penalty.beta).tolist()}
 
 
 def _resampled(part: Problem, own: Factors, size: int, seed: Any) -> dict[str, Any]:
@@ -213,13 +216,6 @@ def _resampled(part: Problem, own: Factors, size: int, seed: Any) -> dict[str, A
     drawn = bootstrap(part, own.scores, common, n_resamples=size, rng=rng)
     scaled = as_long(part.scaled_loadings(drawn.loadings[:, :k]), own.loadings[:k])
     return {"loadings": part.own_loadings(scaled).round(_DIGITS).tolist()}
-
-
-FEWEST = 30  # participants of a group
-MOST_GROUPS = 12
-ALPHA = 0.05
-ALIKE = 0.95  # congruence from which factors count as the same (Lorenzo-Seva and ten Berge 2006)
-SAME, SIMILAR, DIFFERENT = VERDICTS = ("same", "similar", "different")
 
 
 @dataclass(frozen=True, eq=False)

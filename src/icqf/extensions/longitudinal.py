@@ -50,6 +50,9 @@ _SHARED = (
     *("beta", "confound_ranges", "intercept", "n_init", "tol", "max_iter", "dtype"),
     *("missing_confounds", "smallest_category"),
 )
+Array = NDArray[Any]
+BETAS = (0.01, 0.1, 0.5)
+SMOOTHNESS = (0.0, 1.0, 10.0, 100.0, 1000.0)
 
 
 def is_longitudinal(path: str | os.PathLike[str]) -> bool:
@@ -108,9 +111,6 @@ def rebuilt_visits(kind: type[Model], stored: StoredModel) -> Model:
 
 def _numbers(ages: tuple[float, ...]) -> bool:
     return all(isinstance(age, (int, float)) and math.isfinite(age) for age in ages)
-
-
-Array = NDArray[Any]
 
 
 class FittedVisits(BaseEstimator):
@@ -475,10 +475,6 @@ smallest_category, random_state, callback
             )
         with damage_refused(path):
             return rebuilt_visits(cls, stored)
-
-
-BETAS = (0.01, 0.1, 0.5)
-SMOOTHNESS = (0.0, 1.0, 10.0, 100.0, 1000.0)
 
 
 class LongitudinalICQFCV(BaseEstimator):

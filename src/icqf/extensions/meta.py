@@ -29,6 +29,7 @@ from icqf.selection.icqfcv import ICQFCV
 
 Array = NDArray[Any]
 META = "meta"  # how the second stage is called where instruments have names
+Stage = ICQF | ICQFCV
 
 
 class FittedMeta(TransformerMixin, BaseEstimator):
@@ -298,9 +299,6 @@ def _check_joined(model: FittedMeta) -> None:
         raise ValueError("the scores that the meta-factors describe do not lie between 0 and 1")
     if any(each.score_max != 1 for each in (*model.instruments_.values(), model.meta_)):
         raise ValueError("the scores of an instrument may exceed 1")
-
-
-Stage = ICQF | ICQFCV
 
 
 class MetaICQF(FittedMeta):

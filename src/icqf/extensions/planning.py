@@ -19,9 +19,8 @@ from icqf.errors import counted
 from icqf.extensions.simulation import drawer_of, drawn_from
 from icqf.jobs.parallel import Progress, run_all
 from icqf.models.base import FittedModel
-from icqf.models.stability import best_fits
+from icqf.models.stability import fresh_agreement
 from icqf.models.statement import NewAnswers, state
-from icqf.resampling.matching import aligned, correlations
 from icqf.resampling.replication import FOUND
 
 Array = NDArray[Any]
@@ -252,6 +251,4 @@ def _found_again(
     rng = np.random.default_rng(seed)
     problem = drawer_of(model)(rng, n) if pilot is None else drawn_from(model, *pilot, rng, n, gaps=True)
     loadings = problem.scaled_loadings(model.components_)
-    (found,) = best_fits(problem, [(len(loadings), float(model.beta))])
-    order, _ = aligned(loadings, found)
-    return {"agreement": np.diag(correlations(loadings, found[order])).tolist()}
+    return {"agreement": fresh_agreement(problem, loadings, float(model.beta)).tolist()}

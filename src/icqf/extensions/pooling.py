@@ -33,6 +33,9 @@ _SETTINGS = {
     "loading_max": "a highest loading of",
     "reconstruction_max": "a highest reconstructed answer of",
 }
+Array = NDArray[Any]
+TRIMMED = 0.15  # share of the sites' weight that is left out at either end of every loading
+COUNTERPART = 0.5  # correlation of loadings below which two factors are not taken for the same one
 
 
 def alike(models: Mapping[str, ICQF]) -> list[ICQF]:
@@ -118,11 +121,6 @@ def _keyed(reverse: bool) -> str:
 
 def _plain(value: Any) -> Any:
     return [float(each) for each in value] if isinstance(value, list | tuple | np.ndarray) else value
-
-
-Array = NDArray[Any]
-TRIMMED = 0.15  # share of the sites' weight that is left out at either end of every loading
-COUNTERPART = 0.5  # correlation of loadings below which two factors are not taken for the same one
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,6 +31,13 @@ from icqf.resampling.folds import deal_evenly, deal_groups, strata_of
 Array = NDArray[Any]
 _GAIN = 1e-6  # an exchange that gains less is none
 _MOST_ROUNDS = 10
+FEWEST = 30  # participants; a correlation of ten held out ones would say nothing
+PARTS = 3  # of the participants, one of which is held out
+SIMULATED = 1500  # participants among whom items are searched
+_SWEEPS = 4
+COVERED = 0.9
+_KNOTS = 21
+_NEIGHBOURS = 40  # held-out participants behind an interval, at least
 
 
 class Form(Protocol):
@@ -263,12 +270,6 @@ class _Search:
 def _tell(callback: Callable[[Progress], object] | None, done: int, total: int) -> None:
     if callback is not None:
         callback(Progress(done, total))
-
-
-FEWEST = 30  # participants; a correlation of ten held out ones would say nothing
-PARTS = 3  # of the participants, one of which is held out
-SIMULATED = 1500  # participants among whom items are searched
-_SWEEPS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -702,11 +703,6 @@ class AskedBattery:
         penalty, top = recovery.problem.penalty, recovery.problem.bounds.score
         scores = penalty.sweep(self.scores.copy(), V @ V.T, pull, top, scale=1.0, sweeps=_SWEEPS, xp=np)
         return AskedBattery(recovery, forms, counts, scores)
-
-
-COVERED = 0.9
-_KNOTS = 21
-_NEIGHBOURS = 40  # held-out participants behind an interval, at least
 
 
 @dataclass(frozen=True, eq=False)

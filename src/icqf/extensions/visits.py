@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 _BLOCK_ROWS = 2048
 _BLOCK_CELLS = 2**19  # the table is wide: fewer participants make a block
 _NOBODY = np.zeros(0, dtype=np.intp)
+FEWEST_LINKED = 10  # participants seen in two bins or more
+HEAVIEST = 4.0  # what non-response may make of a participant's weight
 
 
 @dataclass(frozen=True)
@@ -140,10 +142,6 @@ class VisitObservations(Observations):
         raw[at] = self.answers[visits]
         observed[at] = raw[at] >= 0 if self.hidden is None else (raw[at] >= 0) & ~self.hidden[visits]
         return raw.reshape(len(raw), -1), observed.reshape(len(raw), -1)
-
-
-FEWEST_LINKED = 10  # participants seen in two bins or more
-HEAVIEST = 4.0  # what non-response may make of a participant's weight
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from icqf.core.finish import finish
 from icqf.core.problem import Problem
-from icqf.core.result import Factorization, Trace
+from icqf.core.result import Trace
 from icqf.core.start import Starts
 from icqf.data.questionnaire import Questionnaire
 from icqf.engines.base import Engine
@@ -22,6 +22,7 @@ from icqf.engines.choice import engine_of, run
 from icqf.errors import InputError
 from icqf.jobs.parallel import in_parallel, pieces
 from icqf.models.icqf import ICQF
+from icqf.models.statement import StatedProblem
 from icqf.resampling import tolerances
 from icqf.resampling.folds import drawn_counts, units_of
 from icqf.resampling.matching import aligned, correlations
@@ -29,21 +30,21 @@ from icqf.resampling.replication import replication_table
 
 Array = NDArray[Any]
 STARTS = ("nndsvd", "rotated")
+N_RESAMPLES = 20
+FEWEST_RESAMPLES = 5
 
 
-def recurrence(
+def resampled_agreement(
     problem: Problem,
     models: Sequence[tuple[float, Array]],
     *,
-    n_resamples: int = 20,
+    n_resamples: int = N_RESAMPLES,
     groups: Array | None = None,
-    tol: float = tolerances.RESAMPLE,
-    max_iter: int = tolerances.MAX_ITER,
     n_jobs: int | None = None,
     engine: str | Engine = "local",
     rng: np.random.Generator,
 ) -> list[Array]:
-    """Agreement of each factor of some models with its counterpart in fits to resampled participants.
+    """Agreement (n_resamples, k) of the factors of each (beta, loadings) with those of resampled fits.
 
     Unlike `bootstrap`, which follows one solution as the sample moves, every resample is fitted afresh, from
     two starts of its own, of which the better objective counts: what is found again here was found without
@@ -52,56 +53,45 @@ def recurrence(
     draws = [drawn_counts(problem.n, groups, rng) for _ in range(n_resamples)]
     engine = engine_of(engine).for_many(problem.without_reconstruction_bound())
     n_jobs = 1 if engine.batches else n_jobs
-    tasks = [(problem, tuple(models), part, tol, max_iter, engine) for part in pieces(draws, n_jobs)]
+    tasks = [(problem, tuple(models), part, engine) for part in pieces(draws, n_jobs)]
     found = [each for part in in_parallel(_agreements, tasks, n_jobs=n_jobs) for each in part]
     return [np.stack([each[at] for each in found]) for at in range(len(models))]
 
 
 def _agreements(
-    problem: Problem,
-    models: Sequence[tuple[float, Array]],
-    draws: Sequence[Array],
-    tol: float,
-    max_iter: int,
-    engine: str | Engine,
+    problem: Problem, models: Sequence[tuple[float, Array]], draws: Sequence[Array], engine: Engine
 ) -> list[list[Array]]:
     """For each draw and model, the correlation (k,) of each factor with its counterpart."""
-    together = engine_of(engine).batches
     candidates = [(len(loadings), beta) for beta, loadings in models]
-    found: list[list[Array]] = []
-    for part in [draws] if together else [[counts] for counts in draws]:
-        resamples = [problem.counted(counts) if together else problem.drawn(counts) for counts in part]
-        found += _best_fits(resamples, candidates, tol=tol, max_iter=max_iter, engine=engine)
+    if engine.batches:
+        found = _best_fits([problem.counted(counts) for counts in draws], candidates, engine)
+    else:
+        found = [best_fits(problem.drawn(counts), candidates, engine=engine) for counts in draws]
     return [
-        [_agreement(loadings, fit[: len(loadings)]) for (_, loadings), fit in zip(models, fits, strict=True)]
-        for fits in found
+        [_agreement(loadings, fit) for (_, loadings), fit in zip(models, fits, strict=True)] for fits in found
     ]
 
 
 def _agreement(loadings: Array, found: Array) -> Array:
-    order, _ = aligned(loadings, found)
+    """Correlation (k,) of each factor with its counterpart among those of a fit (k + c, m)."""
+    order, _ = aligned(loadings, found[: len(loadings)])
     return np.diag(correlations(loadings, found[order]))
 
 
+def fresh_agreement(problem: Problem, loadings: Array, beta: float) -> Array:
+    """Correlation (k,) of each factor with its counterpart where a problem is fitted afresh."""
+    return _agreement(loadings, best_fits(problem, [(len(loadings), beta)])[0])
+
+
 def best_fits(
-    problem: Problem,
-    candidates: Sequence[tuple[int, float]],
-    *,
-    tol: float = tolerances.RESAMPLE,
-    max_iter: int = tolerances.MAX_ITER,
-    engine: str | Engine = "local",
+    problem: Problem, candidates: Sequence[tuple[int, float]], *, engine: str | Engine = "local"
 ) -> list[Array]:
     """Loadings (k + c, m) of each (k, beta): from two starts, the fit with the better objective."""
-    return _best_fits([problem], candidates, tol=tol, max_iter=max_iter, engine=engine)[0]
+    return _best_fits([problem], candidates, engine)[0]
 
 
 def _best_fits(
-    resamples: Sequence[Problem],
-    candidates: Sequence[tuple[int, float]],
-    *,
-    tol: float,
-    max_iter: int,
-    engine: str | Engine,
+    resamples: Sequence[Problem], candidates: Sequence[tuple[int, float]], engine: str | Engine
 ) -> list[list[Array]]:
     """The same for several problems, as one batch."""
     problems, starts = [], []
@@ -111,17 +101,20 @@ def _best_fits(
             own = shared.with_beta(beta)
             problems += [own.problem] * len(STARTS)
             starts += [own.make(name, k) for name in STARTS]
-    fits = run(problems, starts, tol=tol, max_iter=max_iter, exact=False, engine=engine)
+    fits = run(
+        problems,
+        starts,
+        tol=tolerances.RESAMPLE,
+        max_iter=tolerances.MAX_ITER,
+        exact=False,
+        engine=engine,
+    )
     best = []
     for at in range(0, len(fits), len(STARTS)):
         ends = [fit.factors for fit in fits[at : at + len(STARTS)]]
         reached = [problems[at].objective(end.scores, end.loadings) for end in ends]
         best.append(ends[int(np.argmin(reached))].loadings.astype(float))
     return [best[at : at + len(candidates)] for at in range(0, len(best), len(candidates))]
-
-
-N_RESAMPLES = 20
-FEWEST_RESAMPLES = 5
 
 
 def replication_chance(
@@ -176,18 +169,15 @@ def replication_chance(
         raise InputError(
             f"n_resamples must be at least {FEWEST_RESAMPLES}, not {n_resamples}: fewer say too little."
         )
-    if isinstance(X, Questionnaire) and groups is None:
-        groups = X.groups
     stated = model.state(X, confounds=confounds, sample_weight=sample_weight)
-    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-    (agreement,) = recurrence(
+    (agreement,) = resampled_agreement(
         stated.problem,
         [(float(model.beta), stated.problem.scaled_loadings(model.components_))],
         n_resamples=n_resamples,
-        groups=units_of(stated.problem, groups, stated.kept),
+        groups=_together(stated, X, groups),
         n_jobs=n_jobs,
         engine=engine_of(model.engine),
-        rng=rng,
+        rng=_generator(random_state),
     )
     model.replication_ = replication_table(agreement, model.get_feature_names_out())
     return model.replication_
@@ -243,8 +233,6 @@ def consensus(
     check_is_fitted(model)
     if n_resamples < 2:
         raise InputError(f"n_resamples must be at least 2, not {n_resamples}.")
-    if isinstance(X, Questionnaire) and groups is None:
-        groups = X.groups
     stated = model.state(X, confounds=confounds, sample_weight=sample_weight)
     problem, confound_names = stated.problem, list(stated.encoder.names)
     if confound_names != model.confound_names_:
@@ -252,8 +240,7 @@ def consensus(
             f"The model was fitted with the confounds {model.confound_names_}, and these data give "
             f"{confound_names}; give the confounds it was fitted to."
         )
-    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-    together = units_of(problem, groups, stated.kept)
+    rng, together = _generator(random_state), _together(stated, X, groups)
     average = averaged_loadings(
         problem,
         problem.scaled_loadings(model.components_),
@@ -261,7 +248,9 @@ def consensus(
         draws=[drawn_counts(problem.n, together, rng) for _ in range(n_resamples)],
         n_jobs=n_jobs,
     )
-    result = clone(model).keep(stated, _with_loadings(problem, average, model.tol))
+    finished = finish(problem, average, tol=model.tol)
+    found = finished.factorization(Trace(), finished.certificate.holds(model.tol), 0)
+    result = clone(model).keep(stated, found)
     result.n_averaged_ = n_resamples
     return result
 
@@ -290,6 +279,12 @@ def _resampled(problem: Problem, draws: Sequence[Array], reference: Array, beta:
     return found
 
 
-def _with_loadings(problem: Problem, loadings: Array, tol: float) -> Factorization:
-    finished = finish(problem, loadings, tol=tol)
-    return finished.factorization(Trace(), finished.certificate.holds(tol), 0)
+def _together(stated: StatedProblem, X: Any, groups: Any) -> Array | None:
+    """Who is drawn together (n,): families or sites, by default those of the questionnaire."""
+    if isinstance(X, Questionnaire) and groups is None:
+        groups = X.groups
+    return units_of(stated.problem, groups, stated.kept)
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))

@@ -21,6 +21,10 @@ from icqf.errors import InputError, counted
 
 Array = NDArray[Any]
 BANDS = 4  # of a continuous confound
+HELD_OUT = 0.2
+VALIDATION = 0.2
+FULL = 1.0
+FEWEST = 5  # participants in a training set
 
 
 def bands(values: Array) -> Array:
@@ -203,12 +207,6 @@ def halves_of(problem: Problem, *, groups: Array | None = None, rng: np.random.G
     """The half (0 or 1) of each participant (n,), confounds spread evenly and groups kept whole."""
     blocks = {"n_splits": 2, "row_blocks": 2, "col_blocks": 2}
     return make_folds(problem.n, 2, strata=strata_of(problem), groups=groups, rng=rng, **blocks).row_block
-
-
-HELD_OUT = 0.2
-VALIDATION = 0.2
-FULL = 1.0
-FEWEST = 5  # participants in a training set
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,13 +19,21 @@ from icqf.engines.base import Engine
 from icqf.engines.choice import engine_of
 from icqf.errors import InputError, counted
 from icqf.jobs.parallel import Progress, ended_quietly, started
-from icqf.models.stability import best_fits, recurrence
+from icqf.models.stability import best_fits, resampled_agreement
 from icqf.resampling.replication import CURVE, ChanceCurve
 from icqf.selection.rules import best_row, error_table
 from icqf.selection.search import COLUMNS, End, Place, Plan, SearchJournal, Task, Trial, run_task, tasks
 
 Array = NDArray[Any]
 COST = 0.3  # a factor must be this likely to be found again to be worth having
+Callback = Callable[[Progress], object]
+RANDOM_SETS = 20  # of parallel analysis
+_REACH = 4  # numbers of factors tried beyond that of parallel analysis
+_WIDEN = 3  # how many more are tried when the best lies at the edge
+_TASKS_PER_JOB = 4
+_TRIES = 3  # of work that a cluster has lost
+STRONGEST = 8.0  # penalty that is tried of its own accord
+MOST_KEPT = 2**28  # bytes of scores from which fits with a stronger penalty can start
 
 
 def replicable_curve(
@@ -41,7 +49,7 @@ def replicable_curve(
     """Fit each (k, beta) to all participants and to resamples, and say what a second study would find."""
     fits = best_fits(problem, candidates, engine=engine)
     models = [(beta, loadings[:k]) for (k, beta), loadings in zip(candidates, fits, strict=True)]
-    found = recurrence(
+    found = resampled_agreement(
         problem, models, n_resamples=n_resamples, groups=groups, n_jobs=n_jobs, engine=engine, rng=rng
     )
     table = replicable_table([k for k, _ in candidates], found)
@@ -67,16 +75,6 @@ def replicable_table(
             }
         )
     return pd.DataFrame(rows)
-
-
-Callback = Callable[[Progress], object]
-RANDOM_SETS = 20  # of parallel analysis
-_REACH = 4  # numbers of factors tried beyond that of parallel analysis
-_WIDEN = 3  # how many more are tried when the best lies at the edge
-_TASKS_PER_JOB = 4
-_TRIES = 3  # of work that a cluster has lost
-STRONGEST = 8.0  # penalty that is tried of its own accord
-MOST_KEPT = 2**28  # bytes of scores from which fits with a stronger penalty can start
 
 
 def run_search(

@@ -22,6 +22,8 @@ from icqf.resampling.hidden import HeldOut, HiddenFit
 
 _ITERATIONS = 20  # of the fit with each number of factors, before the next factor is added
 _POWER_STEPS = 15  # towards the strongest pattern of what is left; a rough one will do
+Place = tuple[int, int, int]  # repeat, fold and number of factors
+_WORK = "search"
 
 
 class Growth:
@@ -119,9 +121,6 @@ def packed_squares(squares: Array) -> str:
 def unpacked_squares(text: str) -> Array:
     """The numbers (m,) of a text that `packed_squares` made."""
     return np.frombuffer(b64decode(text), "<f4").astype(float)
-
-
-Place = tuple[int, int, int]  # repeat, fold and number of factors
 
 
 @dataclass(frozen=True)
@@ -289,9 +288,6 @@ def _trials(
 def _reached(problem: Problem, fit: Iterated) -> float:
     """The objective on the answers that a fit was shown, at the point that it returns."""
     return problem.objective(fit.factors.scores, fit.factors.loadings)
-
-
-_WORK = "search"
 
 
 class SearchJournal:
