@@ -15,7 +15,7 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.jobs.parallel import Progress, run_all
 from icqf.models.icqf import ICQF
 from icqf.models.stability import N_RESAMPLES, averaged_loadings
-from icqf.report.renderers.markdown import markdown_table
+from icqf.report.blocks import Grid, Section
 from icqf.resampling.folds import drawn_counts
 from icqf.resampling.replication import FOUND
 from icqf.selection.rules import best_by_k, best_row
@@ -85,27 +85,22 @@ def consensus_page(grounds: Sequence[Ground], parts: Sequence[FittedPart], desig
     table.to_csv(design.out / "consensus.csv", index=False, float_format="%.6g")
     sizes = pd.cut(table["n"], list(SIZES))
     weak = pd.cut(table["plain"], [-1, 0.7, 0.8, 0.9, 0.95, 1])
+    rows = [
+        [
+            *(row["ground"], row["choice"], str(row["n"]), str(row["m"]), f"{row['k']:.1f}"),
+            *_cells(row),
+        ]
+        for row in table.to_dict("records")
+    ]
     return results_page(
         design,
         "consensus",
         "When averaging over resamples helps",
         _setting(),
         [
-            "## By the size of the sample",
-            _means(table, sizes, "participants"),
-            "## By the agreement of plain fits",
-            _means(table, weak, "agreement of plain fits"),
-            "## Every study",
-            markdown_table(
-                ["study", "k by", "n", "items", "k", *_HEADS],
-                [
-                    [
-                        *(row["ground"], row["choice"], str(row["n"]), str(row["m"]), f"{row['k']:.1f}"),
-                        *_cells(row),
-                    ]
-                    for row in table.to_dict("records")
-                ],
-            ),
+            Section("By the size of the sample", [_means(table, sizes, "participants")]),
+            Section("By the agreement of plain fits", [_means(table, weak, "agreement of plain fits")]),
+            Section("Every study", [Grid("", ["study", "k by", "n", "items", "k", *_HEADS], rows)]),
         ],
     )
 
@@ -117,10 +112,11 @@ def _cells(row: dict[Any, Any]) -> list[str]:
     return [f"{row[name]:.3f}" for name in ("plain", "averaged", "plain_found", "averaged_found")]
 
 
-def _means(table: pd.DataFrame, by: pd.Series, title: str) -> str:
+def _means(table: pd.DataFrame, by: pd.Series, title: str) -> Grid:
     means = table.groupby(by, observed=True)[["plain", "averaged", "plain_found", "averaged_found"]]
     counts = means.size()
-    return markdown_table(
+    return Grid(
+        f"Plain and averaged fits by {title}",
         [title, "settings", *_HEADS],
         [
             [span_words(span), str(counts[span]), *_cells(row)]

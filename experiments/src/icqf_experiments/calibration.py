@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from icqf.plotting.style import axes_or_new
-from icqf.report.renderers.markdown import markdown_table
+from icqf.report.blocks import Grid, Picture, Prose, Section, Span
 from icqf.resampling.replication import CURVE, FOUND, HIGHEST, ChanceCurve, fisher_z
 from icqf.workflow.evaluation import Design
-from icqf.workflow.result_pages import results_page, span_words
+from icqf.workflow.result_pages import linked, results_page, span_words
 from icqf_experiments.collect_parts import Effort, FittedPart, found_again
 from icqf_experiments.grounds import study_of
 
@@ -120,13 +120,7 @@ def calibration_page(parts: Sequence[FittedPart], design: Design) -> Path:
     """Write the tables, the figure and the page ``replication-chance.md``."""
     pairs = pairs_of(parts)
     table, curve = predicted(pairs), ChanceCurve(*learned(pairs))
-    bins, (error, naive) = reliability(table), brier(table)
     table.to_csv(design.out / "replication-chance.csv", index=False, float_format="%.6g")
-    _figure(table, curve, design.out / "replication-chance.png")
-    rows = [
-        [span_words(row["bin"]), str(row["factors"]), f"{row['promised']:.2f}", f"{row['found']:.2f}"]
-        for row in bins.to_dict("records")
-    ]
     by = [_by(table, name, edges, title) for name, edges, title in SPLITS]
     return results_page(
         design,
@@ -134,25 +128,46 @@ def calibration_page(parts: Sequence[FittedPart], design: Design) -> Path:
         "The chance that a second study finds a factor again",
         _setting(pairs),
         [
-            f"**The curve.** chance = 1 / (1 + exp({-curve.intercept:.2f} − {curve.slope:.2f} z)), z being "
-            "Fisher's z of the factor's mean correlation with its counterparts in resamples. These numbers "
-            "stand in `icqf/chance.py`.",
-            "![What is promised and what is found](replication-chance.png)",
-            "## On studies that were left out",
-            f"Each study's chances come from a curve learned from all others. Largest difference between "
-            f"promised and found in a bin: {bins['difference'].abs().max():.2f}. Brier score {error:.3f}; "
-            f"always saying the mean gives {naive:.3f}.",
-            markdown_table(["promised chance", "factors", "promised (mean)", "found again"], rows),
-            "What the chance is predicted from, and what counts alike when the curve is learned, was chosen "
-            "among six by these same figures:",
-            markdown_table(
-                ["predicted from", "count alike", "largest difference", "Brier score"], _by_feature(pairs)
+            Section("The curve", _curve_parts(table, curve)),
+            Section("On studies that were left out", _left_out(pairs, table)),
+            Section(
+                "How it depends on participants, items and factors",
+                [*by, linked("All factors", "replication-chance.csv")],
             ),
-            "## How it depends on participants, items and factors",
-            *by,
-            "All factors: [replication-chance.csv](replication-chance.csv).",
         ],
     )
+
+
+def _curve_parts(table: pd.DataFrame, curve: ChanceCurve) -> list[Any]:
+    formula = (
+        f"chance = 1 / (1 + exp({-curve.intercept:.2f} − {curve.slope:.2f} z)), z being Fisher's z of the "
+        "factor's mean correlation with its counterparts in resamples. These numbers are those of "
+    )
+    return [
+        Prose([formula, Span("replication_chance", "code"), "."]),
+        Picture("replication-chance", _figure(table, curve), "What is promised and what is found"),
+    ]
+
+
+def _left_out(pairs: pd.DataFrame, table: pd.DataFrame) -> list[Any]:
+    bins, (error, naive) = reliability(table), brier(table)
+    rows = [
+        [span_words(row["bin"]), str(row["factors"]), f"{row['promised']:.2f}", f"{row['found']:.2f}"]
+        for row in bins.to_dict("records")
+    ]
+    return [
+        f"Each study's chances come from a curve learned from all others. Largest difference between "
+        f"promised and found in a bin: {bins['difference'].abs().max():.2f}. Brier score {error:.3f}; "
+        f"always saying the mean gives {naive:.3f}.",
+        Grid("Promised and found", ["promised chance", "factors", "promised (mean)", "found again"], rows),
+        "What the chance is predicted from, and what counts alike when the curve is learned, was chosen "
+        "among six by these same figures.",
+        Grid(
+            "All six",
+            ["predicted from", "count alike", "largest difference", "Brier score"],
+            _by_feature(pairs),
+        ),
+    ]
 
 
 def _by_feature(pairs: pd.DataFrame) -> list[list[str]]:
@@ -173,7 +188,7 @@ SPLITS = (
 )
 
 
-def _by(table: pd.DataFrame, name: str, edges: tuple[float, ...] | None, title: str) -> str:
+def _by(table: pd.DataFrame, name: str, edges: tuple[float, ...] | None, title: str) -> Grid:
     groups = table[name] if edges is None else pd.cut(table[name], list(edges))
     grouped = table.groupby(groups, observed=True)
     lines = [
@@ -187,7 +202,7 @@ def _by(table: pd.DataFrame, name: str, edges: tuple[float, ...] | None, title: 
         for key, part in grouped
         for own in (brier(part)[0],)
     ]
-    return markdown_table([title, "factors", "promised", "found again", "Brier score"], lines)
+    return Grid(f"By {title}", [title, "factors", "promised", "found again", "Brier score"], lines)
 
 
 def _setting(pairs: pd.DataFrame) -> str:
@@ -197,7 +212,7 @@ def _setting(pairs: pd.DataFrame) -> str:
     {len(pairs)} comparisons."""
 
 
-def _figure(table: pd.DataFrame, curve: ChanceCurve, path: Path) -> None:
+def _figure(table: pd.DataFrame, curve: ChanceCurve) -> Any:
     ax: Any = axes_or_new(None, size=(5.2, 3.8))
     grid = np.linspace(0, HIGHEST, 101)
     ax.plot(grid, curve(grid), color="0.2")
@@ -209,4 +224,4 @@ def _figure(table: pd.DataFrame, curve: ChanceCurve, path: Path) -> None:
     ax.set_xlabel("mean agreement over resamples")
     ax.set_ylabel("found in an independent sample")
     ax.set_ylim(-0.02, 1.02)
-    ax.figure.savefig(path, dpi=150)
+    return ax.figure

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from icqf.datasets.simulated import HIGHEST, make_synthetic
 from icqf.models.icqf import ICQF
-from icqf.report.renderers.markdown import markdown_table
+from icqf.report.blocks import Grid, Picture
 from icqf.resampling.matching import aligned, correlations, paired
 from icqf.workflow.evaluation import Design
-from icqf.workflow.result_pages import results_page
+from icqf.workflow.result_pages import linked, results_page
 from icqf_experiments.table1 import PAPER, Table1Design, as_rows, errors
 
 if TYPE_CHECKING:
@@ -30,12 +30,6 @@ def table1_page(results: pd.DataFrame, made: Table1Design, design: Design) -> Pa
     results.to_csv(design.out / "table1_runs.csv", index=False)
     table.to_csv(design.out / "table1.csv", index=False)
     clean.to_csv(design.out / "proposition2.csv", index=False)
-    for name, figure in (
-        ("table1", table1_figure(table)),
-        ("recovered_factors", recovery_figure()),
-        ("proposition2", proposition2_figure(clean)),
-    ):
-        figure.savefig(design.out / f"{name}.png", dpi=150)
     noises = [f"noise {noise:g}" for noise in sorted(table["noise"].unique())]
     return results_page(
         design,
@@ -44,13 +38,19 @@ def table1_page(results: pd.DataFrame, made: Table1Design, design: Design) -> Pa
         f"""{made.datasets} synthetic questionnaires ({made.n} × {made.m}, {made.k} factors) for each noise;
         {made.candidates[0]} to {made.candidates[-1]} factors are tried, with β = {made.beta:g}.""",
         [
-            f"Mean |found k − {made.k}| (standard error); the paper's, where it has any, in square brackets.",
-            markdown_table(["scheme", *noises], as_rows(table)),
-            "![Error of every scheme against the noise](table1.png)",
-            "![True and recovered factors](recovered_factors.png)",
-            "![Error of the scores against the bound of Proposition 2](proposition2.png)",
-            "All runs: [table1_runs.csv](table1_runs.csv). Tables: [table1.csv](table1.csv), "
-            "[proposition2.csv](proposition2.csv).",
+            Grid(
+                f"Mean |found k − {made.k}| (standard error); the paper's, where given, in square brackets",
+                ["scheme", *noises],
+                as_rows(table),
+            ),
+            Picture("table1", table1_figure(table), "Error of every scheme against the noise"),
+            Picture("recovered_factors", recovery_figure(), "True and recovered factors"),
+            Picture(
+                "proposition2",
+                proposition2_figure(clean),
+                "Error of the scores against the bound of Proposition 2",
+            ),
+            linked("All runs and tables", "table1_runs.csv", "table1.csv", "proposition2.csv"),
         ],
     )
 

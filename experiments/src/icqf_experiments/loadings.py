@@ -23,10 +23,10 @@ from icqf.evaluation.methods import (
 from icqf.jobs.parallel import run_all
 from icqf.plotting import loading_heatmap, top_items
 from icqf.plotting.loadings import grouped_order, subscales_of
-from icqf.report.renderers.markdown import markdown_table, safe
+from icqf.report.blocks import Grid, Picture, Prose, Section, Span
 from icqf.resampling.matching import match_factors
 from icqf.workflow.evaluation import QUICK_PARTICIPANTS, Design
-from icqf.workflow.result_pages import about_simulations, candidates, results_page
+from icqf.workflow.result_pages import about_simulations, candidates, linked, present, results_page
 from icqf_experiments.published import LOADINGS
 
 if TYPE_CHECKING:
@@ -39,14 +39,13 @@ COHORT_SIZE = 1335
 def loadings(studies: Sequence[Study], design: Design) -> Path:
     """Run the experiment on each study; writes tables, figures and the page ``loadings.md``."""
     design.out.mkdir(parents=True, exist_ok=True)
-    parts = [about_simulations(studies)]
-    for study in studies:
-        parts += _section(study, _fits(study, design), design)
+    parts = [_section(study, _fits(study, design), design) for study in studies]
     simulated = [study.name for study in studies if study.truth is not None]
     if simulated:
-        parts += _recovery_section(recovery(simulated, design), design)
+        parts.append(_recovery_section(recovery(simulated, design), design))
     title = "Loadings: three methods side by side"
-    return results_page(design, "loadings", title, _setting(design), parts)
+    lead = [about_simulations(studies)]
+    return results_page(design, "loadings", title, _setting(design), parts, lead=lead)
 
 
 def _setting(design: Design) -> str:
@@ -84,7 +83,7 @@ def _fits(study: Study, design: Design) -> dict[str, Fitted | str]:
     return fits
 
 
-def _section(study: Study, fits: Mapping[str, Fitted | str], design: Design) -> list[str]:
+def _section(study: Study, fits: Mapping[str, Fitted | str], design: Design) -> Section:
     base = design.out / f"loadings-{study.name}"
     failed = [f"{name}: {fit}" for name, fit in fits.items() if isinstance(fit, str)]
     usable = _in_one_order({name: fit for name, fit in fits.items() if not isinstance(fit, str)})
@@ -104,19 +103,20 @@ def _section(study: Study, fits: Mapping[str, Fitted | str], design: Design) -> 
             row += [f"{match.mean:.3f}", f"{match.min:.3f}"]
         rows.append(row)
         _tops(study, name, fit).savefig(f"{base}-{_file(name)}-top.png", dpi=110)
-    _heatmaps(study, usable).savefig(f"{base}.png", dpi=130)
     head = ["method", "k", "β", "loadings that are 0", "below 0", "range"]
     head += ["mean correlation with the truth", "worst factor"] if study.truth is not None else []
-    tops = ", ".join(f"[{name}]({base.name}-{_file(name)}-top.png)" for name in usable)
-    return [
-        f"## {safe(study.described)}",
-        safe(" ".join(study.notes)),
-        markdown_table(head, rows),
+    tops: list[str | Span] = ["The ten strongest items of each factor: "]
+    for name in usable:
+        tops += ["" if len(tops) == 1 else ", ", Span(name, link=f"{base.name}-{_file(name)}-top.png")]
+    parts = present(
+        " ".join(study.notes),
+        Grid("Loadings of each method", head, rows),
         LOADINGS if study.name == "hbn" else "",
-        f"Not possible: {safe('; '.join(failed))}" if failed else "",
-        f"![Loadings of the three methods]({base.name}.png)",
-        f"The ten strongest items of each factor: {tops}.",
-    ]
+        f"Not possible: {'; '.join(failed)}" if failed else "",
+        Picture(base.name, _heatmaps(study, usable), "Loadings of the three methods"),
+        Prose([*tops, "."]),
+    )
+    return Section(study.described, parts)
 
 
 def recovery(names: Sequence[str], design: Design) -> pd.DataFrame:
@@ -151,7 +151,7 @@ def _recovered(name: str, size: int, seed: int, method: Any) -> dict[str, Any]:
     return {"n_components": fit.n_components, "beta": fit.beta, "mean": match.mean, "worst": match.min}
 
 
-def _recovery_section(table: pd.DataFrame, design: Design) -> list[str]:
+def _recovery_section(table: pd.DataFrame, design: Design) -> Section:
     table.to_csv(design.out / "loadings-recovery.csv", index=False, float_format="%.6g")
     rows = []
     for (study, method), part in table.groupby(["study", "method"], sort=False):
@@ -169,16 +169,17 @@ def _recovery_section(table: pd.DataFrame, design: Design) -> list[str]:
     means = table.groupby(["study", "method"])["mean"].mean().unstack("method")
     closest = "; ".join(f"{str(study).upper()}: {best}" for study, best in means.idxmax(axis=1).items())
     size = QUICK_PARTICIPANTS if design.quick else COHORT_SIZE
-    return [
-        f"## How well the true loadings are found in {size} participants",
-        "Eight true factors; Pearson correlation of matched loadings with the true ones; simulated studies "
-        f"of each population: {table['seed'].nunique()}.",
-        markdown_table(
-            ["population", "method", "mean", "lowest study", "lowest factor", "k: median (range)"], rows
-        ),
-        f"Closest to the truth on average: {closest}.",
-        "All fits: [loadings-recovery.csv](loadings-recovery.csv).",
-    ]
+    head = ["population", "method", "mean", "lowest study", "lowest factor", "k: median (range)"]
+    return Section(
+        f"How well the true loadings are found in {size} participants",
+        [
+            "Eight true factors; Pearson correlation of matched loadings with the true ones; simulated "
+            f"studies of each population: {table['seed'].nunique()}.",
+            Grid("Correlation with the true loadings", head, rows),
+            f"Closest to the truth on average: {closest}.",
+            linked("All fits", "loadings-recovery.csv"),
+        ],
+    )
 
 
 def _in_one_order(fits: Mapping[str, Fitted]) -> dict[str, Fitted]:

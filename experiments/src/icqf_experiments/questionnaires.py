@@ -19,7 +19,7 @@ from icqf.io.codebook import write_codebook
 from icqf.io.readers.questionnaires import read_questionnaire
 from icqf.io.readers.tables import Table
 from icqf.plotting.comparison import battery_overview
-from icqf.report.renderers.markdown import markdown_table, safe
+from icqf.report.blocks import Grid, Picture
 from icqf.workflow.evaluation import QUICK_PARTICIPANTS, Design
 from icqf.workflow.result_pages import prose, results_page
 from icqf_experiments.exports import hbn_id, read_export
@@ -232,8 +232,7 @@ def _page(
             found = ["–"] * 5
         lines.append([layout.title, layout.name, *paper, f"{layout.k}", f"{layout.beta:g}", kind, *found])
     pd.DataFrame(rows).to_csv(design.out / "questionnaires.csv", index=False)
-    drawn = battery_overview(table.reset_index()).figure
-    drawn.savefig(design.out / "questionnaires.png", dpi=150)  # type: ignore[union-attr]
+    drawn: Any = battery_overview(table.reset_index()).figure
     chosen = table["k"].astype(int).to_dict()
     known = [each for each in LAYOUTS if each.name in chosen and each.name not in real]
     off = [abs(chosen[each.name] - each.k) for each in known]
@@ -261,13 +260,13 @@ def _page(
         design,
         "questionnaires",
         "The 21 questionnaires of the paper's appendix",
-        "Each questionnaire is searched and fitted by itself, as `icqf batch` does.",
+        "Each questionnaire is searched and fitted by itself, as icqf batch does.",
         [
-            simulated_words if off else "",
-            markdown_table(head, lines),
-            "![Factors of each questionnaire](questionnaires.png)",
-            *(f"Not fitted: {safe(name)} ({safe(str(error))})" for name, error in failures.items()),
+            Grid("Questionnaires, the paper's numbers and ours", head, lines),
+            Picture("questionnaires", drawn, "Factors of each questionnaire"),
+            *(f"Not fitted: {name} ({error})" for name, error in failures.items()),
             "The table is in questionnaires.csv; the run leaves a report of each questionnaire in "
             f"{folder.name}/results.",
         ],
+        lead=[simulated_words if off else ""],
     )

@@ -20,10 +20,10 @@ from icqf.io.readers.files import read_table
 from icqf.io.readers.questionnaires import read_questionnaire
 from icqf.io.suggestion import suggest_codebook
 from icqf.models.icqf import ICQF
-from icqf.report.renderers.markdown import markdown_table, safe
+from icqf.report.blocks import Bullets, Grid, Prose, Section, Span
 from icqf.selection import ICQFCV
 from icqf.workflow.evaluation import Design
-from icqf.workflow.result_pages import prose, results_page
+from icqf.workflow.result_pages import linked, prose, results_page
 from icqf_experiments.novice import NoviceFile
 
 # What the program read before it knew two more rules, so that the last three files are not quite unseen.
@@ -162,11 +162,10 @@ def reading_page(files: Sequence[NoviceFile], design: Design) -> Path:
         "Files without a codebook",
         _setting(),
         [
-            markdown_table(list(table.columns), table.to_numpy(dtype=str).tolist()),
+            Grid("Each file", list(table.columns), table.to_numpy(dtype=str).tolist()),
             prose(FIRST_READING),
-            "## File by file",
-            *details,
-            "The table: [reading.csv](reading.csv).",
+            linked("The table", "reading.csv"),
+            Section("File by file", [Bullets(details)]),
         ],
     )
 
@@ -201,7 +200,7 @@ def _range_words(ranges: dict[tuple[float, float], int]) -> Iterable[str]:
     return (f"{low:g} to {high:g} for {n}" for (low, high), n in ranges.items())
 
 
-def _detail(reading: FileReading) -> str:
+def _detail(reading: FileReading) -> Prose:
     file = reading.file
     missed = [name for name in file.items if name not in set(reading.taken)]
     others = [name for name in reading.taken if name not in set(file.items)]
@@ -218,8 +217,8 @@ def _detail(reading: FileReading) -> str:
             f"Reversed items not found: {listed(unseen, most=MOST_MISSES)}." if unseen else "",
         ]
     found = find_reversed(reading.study, resamples=0)
-    sentences += [safe(ends.sentence) for ends in found.ends]
-    return f"**{safe(file.title)}.** " + " ".join(filter(None, sentences))
+    sentences += [ends.sentence for ends in found.ends]
+    return Prose([Span(f"{file.title}.", "strong"), " " + " ".join(filter(None, sentences))])
 
 
 def _setting() -> str:

@@ -10,7 +10,7 @@ from icqf.data.parameters import FACTORIZATIONS
 from icqf.data.study import Study
 from icqf.evaluation.comparisons import replication
 from icqf.plotting import by_method
-from icqf.report.renderers.markdown import markdown_table, safe
+from icqf.report.blocks import Grid, Picture, Section
 from icqf.workflow.evaluation import Design
 from icqf.workflow.result_pages import (
     about_simulations,
@@ -19,6 +19,8 @@ from icqf.workflow.result_pages import (
     how_chosen,
     in_each_split,
     in_short,
+    linked,
+    present,
     results_page,
     table_of_tests,
     tests_of,
@@ -74,24 +76,25 @@ def replication_experiment(studies: Sequence[Study], design: Design) -> Path:
         for at, method in enumerate(dict.fromkeys(found.table["method"])):
             ax.plot(at, REPLICATION[method][0], "x", color="0.35", markersize=8)
         ax.set_xlabel("× the paper's mean, on the real studies")
-    ax.figure.savefig(design.out / "replication.png", dpi=150)
+    section = Section(
+        f"{a.described} ↔ {b.described}",
+        present(
+            *(f"{study.title}: {note}" for study in studies for note in study.notes),
+            Grid("Agreement of the two studies' factors", head, lines),
+            "The paper's numbers are from the real studies." if published else "",
+            Picture("replication", ax.figure, "Agreement in every split"),
+            table_of_tests(tests),
+            failures_words(found.failures),
+            linked("All runs", "replication.csv"),
+        ),
+    )
     return results_page(
         design,
         "replication",
         "Replication: do two studies give the same factors?",
         _setting(design),
-        [
-            about_simulations(studies),
-            *in_short([(f"{a.title} and {b.title}", verdict(tests, "the agreement"))]),
-            f"## {safe(a.described)} ↔ {safe(b.described)}",
-            *(safe(f"{study.title}: {note}") for study in studies for note in study.notes),
-            markdown_table(head, lines),
-            "The paper's numbers are from the real studies." if published else "",
-            "![Agreement in every split](replication.png)",
-            table_of_tests(tests),
-            failures_words(found.failures),
-            "All runs: [replication.csv](replication.csv).",
-        ],
+        [in_short([(f"{a.title} and {b.title}", verdict(tests, "the agreement"))]), section],
+        lead=[about_simulations(studies)],
     )
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from icqf.report.renderers.markdown import markdown_table
+from icqf.report.blocks import Block, Grid, Section
 from icqf.workflow.evaluation import Design
-from icqf.workflow.result_pages import results_page
+from icqf.workflow.result_pages import linked, results_page
 from icqf_experiments.collect_parts import FittedPart
 from icqf_experiments.grounds import DEVELOPMENT, Ground, study_of
 from icqf_experiments.judged import judge
@@ -30,17 +30,18 @@ def selection_page(grounds: Sequence[Ground], parts: Sequence[FittedPart], desig
         "Which rule chooses a number of factors that a second study confirms?",
         _setting(),
         [
-            _verdict(overall(table[~simulated & ~sought])) if (~simulated & ~sought).any() else "",
-            "## Public studies that judge",
-            summary(table[~simulated & ~sought]),
-            "## Public studies on which rules were sought",
-            summary(table[~simulated & sought]),
-            "## Simulated studies with minor factors",
-            summary(table[simulated]),
-            "## Every study",
-            *(_study(str(ground), mine) for ground, mine in table.groupby("ground", sort=False)),
-            "All numbers: [selection.csv](selection.csv).",
+            Section("Public studies that judge", [summary(table[~simulated & ~sought])]),
+            Section("Public studies on which rules were sought", [summary(table[~simulated & sought])]),
+            Section("Simulated studies with minor factors", [summary(table[simulated])]),
+            Section(
+                "Every study",
+                [
+                    *(_study(str(ground), mine) for ground, mine in table.groupby("ground", sort=False)),
+                    linked("All numbers", "selection.csv"),
+                ],
+            ),
         ],
+        lead=[_verdict(overall(table[~simulated & ~sought])) if (~simulated & ~sought).any() else ""],
     )
 
 
@@ -67,7 +68,7 @@ def overall(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def summary(table: pd.DataFrame) -> str:
+def summary(table: pd.DataFrame) -> Block:
     """The rules' means over studies, as a table."""
     if table.empty:
         return "None were run."
@@ -91,7 +92,7 @@ def summary(table: pd.DataFrame) -> str:
         ]
         for row in overall(table).to_dict("records")
     ]
-    return markdown_table(head, lines)
+    return Grid("Means over studies", head, lines)
 
 
 def _verdict(means: pd.DataFrame) -> str:
@@ -100,14 +101,14 @@ def _verdict(means: pd.DataFrame) -> str:
     base = means.set_index("rule").loc[BASE]
     wanted = (
         f"A rule was to become the default if, on the public studies that judge, it raised the share of "
-        f"factors found again by {GAIN} over that of `min` and found at least {100 * KEPT:.0f} % as many."
+        f"factors found again by {GAIN} over that of min and found at least {100 * KEPT:.0f} % as many."
     )
-    had = f"`min` has a share of {base['share']:.2f} and {base['found']:.1f} factors found again there."
-    found = f"These do: {', '.join(better)}." if better else "**No rule does**, so `min` remains the default."
+    had = f"min has a share of {base['share']:.2f} and {base['found']:.1f} factors found again there."
+    found = f"These do: {', '.join(better)}." if better else "No rule does, so min remains the default."
     return f"{wanted} {had} {found}"
 
 
-def _study(ground: str, mine: pd.DataFrame) -> str:
+def _study(ground: str, mine: pd.DataFrame) -> Section:
     lines = [
         [
             row["rule"],
@@ -118,9 +119,8 @@ def _study(ground: str, mine: pd.DataFrame) -> str:
         ]
         for row in mine.to_dict("records")
     ]
-    return f"### {ground}\n\n" + markdown_table(
-        ["rule", "share found again", "found again", "mean k", "k differs by"], lines
-    )
+    head = ["rule", "share found again", "found again", "mean k", "k differs by"]
+    return Section(ground, [Grid("", head, lines)])
 
 
 def _setting() -> str:

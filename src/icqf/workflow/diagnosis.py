@@ -13,7 +13,7 @@ from icqf.errors import counted
 from icqf.evaluation.comparisons import DiagnosticAUC, diagnostic_auc
 from icqf.evaluation.methods import METHODS
 from icqf.plotting import by_sample_size
-from icqf.report.renderers.markdown import markdown_table
+from icqf.report.blocks import Block, Grid, Picture, Prose, Span
 from icqf.workflow.evaluation import Design
 from icqf.workflow.result_pages import (
     about_tests,
@@ -70,35 +70,35 @@ def _setting(design: Design) -> str:
 
 def _section(
     study: Study, found: DiagnosticAUC, base: Path, *, sizes: Sequence[float], published: Mapping[str, str]
-) -> list[str]:
+) -> list[Block]:
     summary, both = found.summary(), (max(sizes), min(sizes))
     found.table.to_csv(f"{base}.csv", index=False, float_format="%.4g")
     ax: Any = by_sample_size(summary, "auc", label="mean AUC")
     ax.set_xlabel("training set, as a share of the development set")
     ax.set_title(study.title, loc="left")
-    ax.figure.savefig(f"{base}.png", dpi=150)
 
     def area(row: Any) -> str:
         return f"{row['auc']:.3f} ({row['low']:.3f}–{row['high']:.3f})"
 
     counts = chosen_counts(found.table[found.table["beta"].notna() | (found.table["method"] == "FA-promax")])
+    labels = counted(found.table["label"].nunique(), "label")
     return [
-        f"Area under the ROC curve, mean over {counted(found.table['label'].nunique(), 'label')}, with the "
-        "95 % interval of its mean over splits:",
-        wide(summary, area),
-        f"![AUC against the size of the training set]({base.name}.png)",
+        wide(
+            f"Area under the ROC curve, mean over {labels}, with the 95 % interval of its mean over splits",
+            summary,
+            area,
+        ),
+        Picture(base.name, ax.figure, "AUC against the size of the training set"),
         table_of_tests(tests_of(found)),
-        f"Number of factors chosen, median and range over splits. {published.get(study.name, '')}".strip(),
-        wide(counts, count_cell),
-        "Penalty β chosen:",
-        wide(chosen_counts(found.table[found.table["beta"].notna()], "beta"), count_cell),
-        f"Mean area for each label, trained on {share(both[0])} and on {share(both[1])}:",
+        published.get(study.name, ""),
+        wide("Number of factors chosen, median and range over splits", counts, count_cell),
+        wide("Penalty β chosen", chosen_counts(found.table[found.table["beta"].notna()], "beta"), count_cell),
         _by_label(found, both),
         _label_words(found, base),
     ]
 
 
-def _label_words(found: DiagnosticAUC, base: Path) -> str:
+def _label_words(found: DiagnosticAUC, base: Path) -> Block:
     if tests_of(found).empty:
         return ""
     tests = found.tests(each_label=True)
@@ -107,15 +107,20 @@ def _label_words(found: DiagnosticAUC, base: Path) -> str:
     for other, part in tests.groupby("against", sort=False):
         better, worse = ((part["verdict"] == word).sum() for word in ("better", "worse"))
         lines.append(f"{other}: better in {better}, worse in {worse} of {len(part)}")
-    return (
-        "Label by label and size by size, the false discovery rate being over all of these tests, ICQF is, "
-        f"against {'; '.join(lines)} ([tests]({base.name}-label-tests.csv))."
+    return Prose(
+        [
+            "Label by label and size by size, the false discovery rate being over all of these tests, ICQF "
+            f"is, against {'; '.join(lines)} (",
+            Span("tests", link=f"{base.name}-label-tests.csv"),
+            ").",
+        ]
     )
 
 
-def _by_label(found: DiagnosticAUC, sizes: Sequence[float]) -> str:
+def _by_label(found: DiagnosticAUC, sizes: Sequence[float]) -> Grid:
     areas = found.by_label()
     methods = list(dict.fromkeys(found.table["method"]))
     columns = [(size, method) for size in sizes for method in methods if (size, method) in areas]
     lines = [[str(label), *(f"{areas.loc[label, at]:.2f}" for at in columns)] for label in areas.index]
-    return markdown_table(["label", *(f"{method}, {share(size)}" for size, method in columns)], lines)
+    caption = f"Mean area for each label, trained on {share(sizes[0])} and on {share(sizes[1])}"
+    return Grid(caption, ["label", *(f"{method}, {share(size)}" for size, method in columns)], lines)

@@ -1,4 +1,4 @@
-"""Pages of results in Markdown: what was done, the tables, and where ICQF wins, ties or loses."""
+"""Pages of results: what was done, the tables, and where ICQF wins, ties or loses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from icqf import __version__
 from icqf.data.study import Study
 from icqf.errors import shown_p
 from icqf.evaluation.comparisons import ALPHA, DiagnosticAUC, Replication, Stability
-from icqf.report.renderers.markdown import markdown_table, safe
+from icqf.report.blocks import Block, Bullets, Grid, Prose, Section, Span
+from icqf.report.document import Document, write_document
 from icqf.workflow.evaluation import Design
 
 Found = TypeVar("Found", bound=DiagnosticAUC | Stability)
@@ -42,48 +43,40 @@ def with_spread(mean: float, spread: float, digits: int = 2) -> str:
 
 
 def prose(text: str) -> str:
-    """A paragraph written over several lines of code, as one line.
-
-    Examples
-    --------
-    >>> prose("one two   three")
-    'one two three'
-    """
+    """A paragraph written over several lines of code, as one line."""
     return " ".join(text.split())
 
 
-def results_page(design: Design, name: str, title: str, setting: str, parts: Iterable[str]) -> Path:
-    """Write the page of an experiment and return its path.
+def linked(text: str, *files: str) -> Prose:
+    """A sentence that ends with links to files beside the page."""
+    links: list[str | Span] = []
+    for file in files:
+        links += [", " if links else "", Span(file, link=file)]
+    return Prose([f"{text}: ", *links, "."])
 
-    Parameters
-    ----------
-    design : Design
-        The folder to write to, and the command, which the page names.
-    name, title : str
-        Of the file, without its ending, and of the page.
-    setting : str
-        What was done: follows the command in the first paragraph.
-    parts : iterable of str
-        Paragraphs, headings, tables and figures in Markdown; empty ones are left out.
 
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     design = Design(Path(folder), command="icqf stability")
-    ...     print(results_page(design, "page", "Stability", "One split.", ["All is well."]).read_text())
-    # Stability
-    <BLANKLINE>
-    Made by `icqf stability` with icqf ... One split.
-    <BLANKLINE>
-    All is well.
+def results_page(
+    design: Design, name: str, title: str, setting: str, parts: Iterable[Block], *, lead: Iterable[str] = ()
+) -> Path:
+    """Write the page of an experiment as HTML and Markdown, and return the path of the Markdown.
+
+    `setting`, what was done, follows the command in the first paragraph, and `lead` comes after it; `parts`
+    are sections, or blocks of a section called "Results". Empty paragraphs are left out.
     """
     quick = "This is the quick form, with few splits, candidates and participants: a try, not a result."
-    made_by = prose(f"Made by `{design.command}` with icqf {__version__}. {setting} {quick * design.quick}")
-    page = design.out / f"{name}.md"
-    text = "\n\n".join(part for part in (f"# {title}", made_by, *parts) if part)
-    page.write_text(f"{text}\n", encoding="utf-8")
-    return page
+    what = prose(f"{setting} {quick * design.quick}")
+    first = Prose(["Made by ", Span(design.command, "code"), f" with icqf {__version__}. {what}"])
+    blocks = list(parts)
+    loose = present(*(block for block in blocks if not isinstance(block, Section)))
+    sections = [Section("Results", loose)] if loose else []
+    sections += [block for block in blocks if isinstance(block, Section)]
+    page = Document(title, [first, *(each for each in lead if each)], sections)
+    return write_document(design.out / f"{name}.md", page, formats=(".md", ".html"))[0]
+
+
+def present(*blocks: Block) -> list[Block]:
+    """The blocks without empty paragraphs."""
+    return [block for block in blocks if block]
 
 
 def candidates(design: Design) -> str:
@@ -153,16 +146,17 @@ def about_simulations(studies: Iterable[Study]) -> str:
     )
 
 
-def in_short(verdicts: Iterable[tuple[str, str]]) -> list[str]:
+def in_short(verdicts: Iterable[tuple[str, str]]) -> Section:
     """What came out, one line per study."""
-    return ["## In short", "\n".join(f"- **{safe(title)}.** {text}" for title, text in verdicts)]
+    lines = [Prose([Span(f"{title}.", "strong"), f" {text}"]) for title, text in verdicts]
+    return Section("In short", [Bullets(lines)])
 
 
 def on_each_study(
     studies: Sequence[Study],
     design: Design,
     work: Callable[[Study], Found],
-    section: Callable[[Study, Found, Path], list[str]],
+    section: Callable[[Study, Found, Path], list[Block]],
     *,
     name: str,
     title: str,
@@ -180,21 +174,25 @@ def on_each_study(
         base, tests = design.out / f"{name}-{study.name}", tests_of(found)
         tests.to_csv(f"{base}-tests.csv", index=False, float_format="%.6g")
         verdicts.append((study.title, verdict(tests, measure)))
-        sections += [f"## {safe(study.described)}", safe(" ".join(study.notes)), *section(study, found, base)]
-        sections += [failures_words(found.failures), f"All runs: [{base.name}.csv]({base.name}.csv)."]
-    return results_page(
-        design, name, title, setting, [about_simulations(studies), *in_short(verdicts), *sections]
-    )
+        parts = present(
+            " ".join(study.notes),
+            *section(study, found, base),
+            failures_words(found.failures),
+            linked("All runs", f"{base.name}.csv"),
+        )
+        sections.append(Section(study.described, parts))
+    lead = [about_simulations(studies)]
+    return results_page(design, name, title, setting, [in_short(verdicts), *sections], lead=lead)
 
 
-def wide(summary: pd.DataFrame, cell: Callable[[Any], str]) -> str:
+def wide(caption: str, summary: pd.DataFrame, cell: Callable[[Any], str]) -> Grid:
     """A table of methods by sizes; `cell` turns a row of the summary into text."""
     sizes = list(dict.fromkeys(summary["size"]))
     lines = []
     for name, mine in summary.set_index("size").groupby("method", sort=False):
         lines.append([str(name), *(cell(mine.loc[size]) if size in mine.index else "" for size in sizes)])
     titles = [share(size) if isinstance(size, float) else str(size) for size in sizes]
-    return markdown_table(["method", *titles], lines)
+    return Grid(caption, ["method", *titles], lines)
 
 
 def tests_of(found: DiagnosticAUC | Stability | Replication) -> pd.DataFrame:
@@ -204,7 +202,7 @@ def tests_of(found: DiagnosticAUC | Stability | Replication) -> pd.DataFrame:
     return pd.DataFrame(columns=["size", "against", "difference", "q_better", "q_worse", "verdict"])
 
 
-def table_of_tests(tests: pd.DataFrame) -> str:
+def table_of_tests(tests: pd.DataFrame) -> Block:
     """Differences with their adjusted p-values; nothing when there are none."""
     if tests.empty:
         return ""
@@ -220,7 +218,7 @@ def table_of_tests(tests: pd.DataFrame) -> str:
         for row in tests.to_dict("records")
     ]
     head = ["training set", "against", "mean difference", "q (ICQF better)", "q (ICQF worse)", "verdict"]
-    return markdown_table(head, lines)
+    return Grid("ICQF against the other methods", head, lines)
 
 
 def verdict(tests: pd.DataFrame, what: str) -> str:
@@ -276,7 +274,7 @@ def failures_words(failures: Sequence[str]) -> str:
     if not failures:
         return ""
     number = "One fit was" if len(failures) == 1 else f"{len(failures)} fits were"
-    return f"{number} not possible and left out: {safe(failures[0])}{' (the first)' * (len(failures) > 1)}"
+    return f"{number} not possible and left out: {failures[0]}{' (the first)' * (len(failures) > 1)}"
 
 
 def _sizes(sizes: Iterable[float]) -> str:

@@ -14,6 +14,7 @@ from icqf.data.parameters import FACTORIZATIONS
 from icqf.data.study import Study
 from icqf.evaluation.comparisons import Stability, bands, stability
 from icqf.plotting import by_sample_size
+from icqf.report.blocks import Block, Grid, Picture
 from icqf.workflow.evaluation import Design
 from icqf.workflow.result_pages import (
     about_tests,
@@ -67,14 +68,13 @@ def _setting(design: Design) -> str:
     favours whoever finds fewer factors, so look at the numbers of factors too. {about_tests(design)}"""
 
 
-def _section(study: Study, found: Stability, base: Path, *, published: Published) -> list[str]:
+def _section(study: Study, found: Stability, base: Path, *, published: Published) -> list[Block]:
     summary = found.summary()
     found.table.to_csv(f"{base}.csv", index=False, float_format="%.6g")
     label = "mean correlation of loadings"
     ax: Any = by_sample_size(bands(found.table, "pearson"), "pearson", label=label)
     ax.set_xlabel("part, as a share of the development set")
     ax.set_title(study.title, loc="left")
-    ax.figure.savefig(f"{base}.png", dpi=150)
     paper = published.get(study.name, {})
 
     def greedy(row: Any) -> str:
@@ -82,22 +82,25 @@ def _section(study: Study, found: Stability, base: Path, *, published: Published
         text = with_spread(row["pearson"], row["pearson_spread"], 3)
         return text + (f" [{theirs:.2f}]" if theirs is not None else "")
 
-    parts = [
-        "Mean correlation of matched loadings, greedy (standard deviation over splits)"
-        + ("; in square brackets the paper's Table 2, from the real study." if paper else "."),
-        wide(summary, greedy),
-        f"![Agreement against the size of the sample]({base.name}.png)",
+    caption = "Mean correlation of matched loadings, greedy (standard deviation over splits)"
+    parts: list[Block] = [
+        wide(f"{caption}; in square brackets the paper's Table 2" if paper else caption, summary, greedy),
+        Picture(base.name, ax.figure, "Agreement against the size of the sample"),
         table_of_tests(tests_of(found)),
-        "With the best assignment / by Tucker's congruence:",
-        wide(summary, lambda row: f"{row['pearson_optimal']:.3f} / {row['congruence']:.3f}"),
-        "Number of factors in the parts, median and range over splits (first column: in the whole "
-        "development set):",
+        wide(
+            "With the best assignment / by Tucker's congruence",
+            summary,
+            lambda row: f"{row['pearson_optimal']:.3f} / {row['congruence']:.3f}",
+        ),
         _counts(found),
     ]
     if study.truth is not None:
         parts += [
-            "Correlation with the true loadings that the answers were made from:",
-            wide(summary, lambda row: with_spread(row["truth"], row["truth_spread"], 3)),
+            wide(
+                "Correlation with the true loadings that the answers were made from",
+                summary,
+                lambda row: with_spread(row["truth"], row["truth_spread"], 3),
+            ),
             _closest(summary),
         ]
     return parts
@@ -112,8 +115,9 @@ def _closest(summary: pd.DataFrame) -> str:
     return f"Closest to the truth: {'; '.join(places)}."
 
 
-def _counts(found: Stability) -> str:
+def _counts(found: Stability) -> Grid:
     whole = found.table.assign(size="whole").rename(columns={"k_full": "n_components"})
     parts = found.table.rename(columns={"k": "n_components"})
     counts = pd.concat([chosen_counts(whole), chosen_counts(parts)])
-    return wide(counts, count_cell)
+    caption = "Number of factors in the parts, median and range over splits (first: whole development set)"
+    return wide(caption, counts, count_cell)
