@@ -61,6 +61,36 @@ class Advice(str):
         return "".join(write(part) if isinstance(part, Setting) else part for part in self.parts)
 
 
+class Note(str):
+    """A sentence on what was done to data, with a code by which programs know it.
+
+    Examples
+    --------
+    >>> has_note([Note("no-ids", "Participants are numbered.")], "no-ids")
+    True
+    """
+
+    code: str
+
+    def __new__(cls, code: str, text: str) -> Self:
+        self = super().__new__(cls, text)
+        self.code = code
+        return self
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return self.code, str(self)
+
+
+def is_note(note: str, *codes: str) -> bool:
+    """Whether a note is of one of these kinds."""
+    return getattr(note, "code", None) in codes
+
+
+def has_note(notes: Iterable[str], *codes: str) -> bool:
+    """Whether one of the notes is of one of these kinds."""
+    return any(is_note(note, *codes) for note in notes)
+
+
 def sentence(said: Any, write: Callable[[Setting], str] = str) -> str:
     """Return what an error, a warning or a finding says, with its remedy's settings as `write` gives them."""
     remedy = getattr(said, "remedy", "")
@@ -90,9 +120,10 @@ class Worded(Exception):
         remedy = remedy if isinstance(remedy, Advice) else text
         self.message, self.code, self.remedy, self.fields = message, code, remedy, fields
 
-    def at(self, place: str) -> Self:
+    def at(self, place: str, **fields: Any) -> Self:
         """Return the same with the place in front of its message: a file, or a row of one."""
-        return type(self)(f"{place}: {self.message}", code=self.code, remedy=self.remedy, **self.fields)
+        more = self.fields | fields
+        return type(self)(f"{place}: {self.message}", code=self.code, remedy=self.remedy, **more)
 
 
 class InputError(Worded, ValueError):

@@ -81,7 +81,7 @@ def test_plain_values_name_no_participant_and_no_answer(table):
 
 def test_notes_are_not_said_twice(table):
     draft = study_table(table, confounds=["age"], missing_codes=[2]).draft()
-    rest = further_notes(draft.notes, Overview.of(draft))
+    rest = further_notes(draft.notes)
     assert len(rest) < len(draft.notes)
     assert any("2 was read as missing" in note for note in rest)
     assert not any(note.startswith(("Left out", "No range")) for note in rest)

@@ -15,6 +15,7 @@ from icqf import ICQF
 from icqf.errors import InputError
 from icqf.io import read_questionnaire, read_table
 from icqf.workflow import score_file, write_scores
+from icqf.workflow.new_answers import ModelledBatches
 from small_study import codebook, table
 
 ALL = 10**6
@@ -182,7 +183,7 @@ def test_formats_that_are_written_whole_take_the_same_way(model, tmp_path, monke
 def test_what_is_wrong_with_a_file_too_large_to_read_whole_is_still_named(
     scored, tmp_path, monkeypatch, name, said
 ):
-    monkeypatch.setattr(score, "fits_in_memory", lambda *_: False)
+    monkeypatch.setattr(ModelledBatches, "fits_in_memory", lambda _: False)
     CASES[name].to_csv(tmp_path / "new.csv", index=False)
     error = scored(tmp_path / "new.csv", 16)
     assert said in error and error.startswith("new.csv: ")

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from icqf.app.pages import Asked, command, in_words, of_run, page, shown, to
 from icqf.app.runs import SCORES, Run, free_place
 from icqf.errors import InputError
+from icqf.io.study_files import StudyFiles
 from icqf.workflow.compare import METHODS, SIMILARITIES
-from icqf.workflow.options import StudyOptions
 
 _PREVIEW = 8
 
@@ -42,14 +42,9 @@ def score_file(asked: Asked) -> Response:
             if chosen is not None:
                 added[name] = run.add(chosen.filename or "", chosen.file, folder="new", otherwise=name)
         codes, visit = asked.listed("missing_codes"), asked.listed("visit")
-        given: dict[str, Any] = {"answers": added["answers"], "missing_codes": codes, "visit": visit}
-        taken = StudyOptions.of(given)
-        how: dict[str, Any] = {
-            "id": asked.text("id") or None,
-            "missing_codes": taken.missing_codes,
-            "visit": taken.visit or None,
-        }
-        done = asked.top.desk.do(lambda: scoring.score_file(model, **added, **how))
+        given = {**added, "missing_codes": codes, "visit": visit, "id": asked.text("id")}
+        files = StudyFiles.of({name: value for name, value in given.items() if value})
+        done = asked.top.desk.do(lambda: scoring.score_file(model, files))
     except InputError as error:
         for path in added.values():
             path.unlink(missing_ok=True)

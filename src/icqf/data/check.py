@@ -23,8 +23,8 @@ from icqf.data.disclosure import (
     refuse_few_answers,
 )
 from icqf.data.questionnaire import Draft, Questionnaire, range_faults
-from icqf.errors import Advice, InputError, counted, listed, readable, short
-from icqf.screening.columns import LeftOut, sentences
+from icqf.errors import Advice, InputError, counted, is_note, listed, readable, short
+from icqf.screening.columns import REASONS, LeftOut, sentences
 from icqf.screening.names import folded
 from icqf.screening.ranges import (
     DECLARE_RANGE,
@@ -40,6 +40,7 @@ from icqf.screening.ranges import (
     refuse_wide_range,
 )
 
+IDS = "ids"  # the code of the note on the column of ids
 CODEBOOK, FILE, FAMILY = "codebook", "file", "family"
 _FROM = {
     CODEBOOK: "declared",
@@ -199,16 +200,9 @@ def width_sentence(spans: Sequence[float]) -> str:
     )
 
 
-def id_note(column: str) -> str:
-    """Return the note on the column of ids that was recognised."""
-    return f"Column {column!r} holds the participant ids."
-
-
-def further_notes(notes: Iterable[str], overview: Overview) -> list[str]:
-    """Return the notes that the overview does not say already."""
-    said = set(sentences(column for column in overview.not_used if column.reason != "words"))
-    said.add(id_note(overview.id))
-    return [note for note in notes if note not in said and not note.startswith((UNDECLARED, *REVERSED))]
+def further_notes(notes: Iterable[str]) -> list[str]:
+    """Return the notes that an overview does not say already."""
+    return [note for note in notes if not is_note(note, IDS, UNDECLARED, REVERSED, *REASONS)]
 
 
 def _id_column(draft: Draft) -> str:
@@ -336,8 +330,8 @@ class Findings:
         """The findings without notes of the reader that the overview says already."""
         if self.overview is None:
             return self.findings
-        fresh = set(further_notes([each.sentence for each in self.of("reading")], self.overview))
-        return tuple(each for each in self if each.code != "reading" or each.sentence in fresh)
+        fresh = set(further_notes(each.message for each in self.of("reading")))
+        return tuple(each for each in self if each.code != "reading" or each.message in fresh)
 
     @property
     def verdict(self) -> str:

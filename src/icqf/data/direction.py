@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from icqf.data.questionnaire import Draft, Item, match_names
-from icqf.errors import Advice, InputError, InputWarning, counted, listed
+from icqf.errors import Advice, InputError, InputWarning, Note, counted, listed
 from icqf.screening.ranges import Families, codes_apart
 
 Floats = npt.NDArray[np.float64]
@@ -508,12 +508,7 @@ def _found_again(answers: Answers, sets: list[tuple[Indices, bool]], resamples: 
 
 AUTO = "auto"
 MOST_NAMED = 50
-# How notes of the readers begin that the overview says in its own way.
-REVERSED = (
-    "Reversed because they are reverse-keyed",
-    "Reversed at your request",
-    "Reversed because they run against the others",
-)
+REVERSED = "reversed"  # the code of notes on reversed items
 _LOOK_REVERSED = "look reversed but are used as they are"
 
 
@@ -585,7 +580,8 @@ def with_reversed(draft: Draft, wanted: Sequence[str]) -> Draft:
     named = [name for name in wanted if name != AUTO]
     if named:
         names = match_names(named, [item.name for item in draft.items], draft.source)
-        draft = _reversing(draft, names, f"Reversed at your request: {listed(names, most=MOST_NAMED)}.")
+        note = Note(REVERSED, f"Reversed at your request: {listed(names, most=MOST_NAMED)}.")
+        draft = _reversing(draft, names, note)
         draft = replace(draft, asked_reversed=tuple(names))
     if AUTO in wanted:
         if len(draft.items) > MOST_ITEMS:
@@ -596,11 +592,10 @@ def with_reversed(draft: Draft, wanted: Sequence[str]) -> Draft:
                 remedy=Advice("Name the items to reverse with {reverse}, or declare them with {codebook}."),
             )
         found = find_reversed(draft, resamples=0).looks_reversed
-        note = (
-            f"{REVERSED[-1]}: {listed(found, most=MOST_NAMED)}."
-            if found
-            else "No item runs against the others; none was reversed."
-        )
+        note = Note("none-reversed", "No item runs against the others; none was reversed.")
+        if found:
+            text = f"Reversed because they run against the others: {listed(found, most=MOST_NAMED)}."
+            note = Note(REVERSED, text)
         draft = replace(_reversing(draft, found, note), found_reversed=found)
     return draft
 

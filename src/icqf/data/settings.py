@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -49,6 +49,12 @@ def option(default: Any, help: str, **more: Any) -> Any:
 def file(default: Any, help: str, **more: Any) -> Any:
     """Declare an option that is a file."""
     return option(default, help, take=path_of, file=True, **more)
+
+
+def like(kind: type[Settings], name: str, **changes: Any) -> Any:
+    """Declare an option as another record does, but for `changes`."""
+    (known,) = (each for each in fields(kind) if each.name == name)
+    return field(default=known.default, metadata={"option": replace(options_in(kind)[name], **changes)})
 
 
 def options_in(kind: type[Settings]) -> dict[str, Option]:

@@ -55,11 +55,6 @@ BETAS = (0.01, 0.1, 0.5)
 SMOOTHNESS = (0.0, 1.0, 10.0, 100.0, 1000.0)
 
 
-def is_longitudinal(path: str | os.PathLike[str]) -> bool:
-    """Return whether a model file holds a model of repeated visits."""
-    return KIND in read_model(path).header
-
-
 def described_visits(model: LongitudinalICQF) -> StoredModel:
     """The description of a fitted model; see `LongitudinalICQF.describe`."""
     stored = model.model_.describe()

@@ -20,7 +20,7 @@ from icqf.data.questionnaire import Item, Questionnaire
 from icqf.data.tables import as_pandas
 from icqf.data.validate import EmptyRowsWarning
 from icqf.errors import InputError, did_you_mean, listed
-from icqf.io.modelfile import damage_refused, read_battery_model, write_battery_model
+from icqf.io.modelfile import StoredModel, damage_refused, read_battery_model, write_battery_model
 from icqf.jobs.journal import WorkJournal
 from icqf.jobs.parallel import Progress
 from icqf.models.icqf import ICQF
@@ -233,14 +233,19 @@ class FittedMeta(TransformerMixin, BaseEstimator):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a model that `save` wrote; a file that is damaged or made up is refused."""
-        parts, meta = read_battery_model(path)
+        stored = read_battery_model(path)
         with damage_refused(path):
-            model = cls()
-            model.instruments_ = {name: rebuild(ICQF, stored) for name, stored in parts.items()}
-            model.meta_ = rebuild(ICQF, meta)
-            model.searches_ = {}
-            model.n_participants_ = model.meta_.n_participants_
-            _check_joined(model)
+            return cls.rebuilt(*stored)
+
+    @classmethod
+    def rebuilt(cls, instruments: Mapping[str, StoredModel], meta: StoredModel) -> Self:
+        """The model that a file describes; errors of all kinds for what makes no sense."""
+        model = cls()
+        model.instruments_ = {name: rebuild(ICQF, stored) for name, stored in instruments.items()}
+        model.meta_ = rebuild(ICQF, meta)
+        model.searches_ = {}
+        model.n_participants_ = model.meta_.n_participants_
+        _check_joined(model)
         return model
 
 
@@ -463,7 +468,8 @@ class MetaICQF(FittedMeta):
             try:
                 scores = np.asarray(stage.fit_transform(questionnaire))
             except InputError as error:
-                raise error.at("Meta-factors" if name == META else f"Instrument {name!r}") from None
+                place = "Meta-factors" if name == META else f"Instrument {name!r}"
+                raise error.at(place, stage=name) from None
         if isinstance(stage, ICQFCV):
             self.searches_[name] = stage.set_params(checkpoint=self.checkpoint)
             return stage.best_estimator_, scores

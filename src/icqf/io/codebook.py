@@ -75,9 +75,15 @@ def read_codebook(path: str | os.PathLike[str]) -> tuple[Item, ...]:
     >>> item.name, item.min, item.max, item.missing_codes
     ('q001', 0.0, 2.0, (9.0,))
     """
+    return items_and_instruments(path)[0]
+
+
+def items_and_instruments(path: str | os.PathLike[str]) -> tuple[tuple[Item, ...], dict[str, str]]:
+    """Read a codebook, and which instrument of a battery each item belongs to, where it says so."""
     path = Path(path)
     require_file(path)
     items: dict[str, Item] = {}
+    instruments: dict[str, str] = {}
     for place, entry in entries_of(path):
         item = item_of(entry, f"{path.name}: {place}")
         if item.name in items:
@@ -85,9 +91,11 @@ def read_codebook(path: str | os.PathLike[str]) -> tuple[Item, ...]:
                 f"{path.name}: {place} describes the item {item.name!r} a second time. Delete one of the two."
             )
         items[item.name] = item
+        if instrument := str(entry.get("instrument", "")).strip():
+            instruments[item.name] = instrument
     if not items:
         raise InputError(f"{path.name}: the codebook describes no item.")
-    return tuple(items.values())
+    return tuple(items.values()), instruments
 
 
 def read_instruments(path: str | os.PathLike[str]) -> dict[str, str]:

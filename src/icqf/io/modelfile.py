@@ -57,6 +57,9 @@ class StoredModel:
     codebook: StoredCodebook = field(default_factory=StoredCodebook)
 
 
+StoredBattery = tuple[dict[str, StoredModel], StoredModel]  # of the instruments, and of their joined scores
+
+
 def write_model(path: str | os.PathLike[str], model: StoredModel) -> None:
     """Write a described model to `path`; the file appears whole or not at all."""
     _write(path, _tensors(model))
@@ -110,51 +113,52 @@ def _length_of_names(content: bytes | bytearray) -> int:
     return int.from_bytes(content[:8], "little")
 
 
+def read_any_model(path: str | os.PathLike[str]) -> StoredModel | StoredBattery:
+    """Read a model file of any kind; others are refused with one sentence, and nothing in them is run."""
+    with damage_refused(path):
+        tensors = _read(Path(path))
+        return _battery(tensors) if BATTERY in tensors else _model(tensors)
+
+
 def read_model(path: str | os.PathLike[str]) -> StoredModel:
-    """Read a model file; anything else is refused with one sentence, and nothing in it is run."""
-    with damage_refused(path):
-        tensors = _read(Path(path))
-        if BATTERY in tensors:
-            raise _OtherKind(
-                "this is the model of a battery.",
-                code="battery-model",
-                remedy="Load it with MetaICQF.load.",
-            )
-        return _model(tensors)
+    """Read the model of one questionnaire."""
+    stored = read_any_model(path)
+    if not isinstance(stored, StoredModel):
+        raise InputError(
+            f"{os.fspath(path)}: this is the model of a battery.",
+            code="battery-model",
+            remedy="Load it with MetaICQF.load.",
+        )
+    return stored
 
 
-def read_battery_model(path: str | os.PathLike[str]) -> tuple[dict[str, StoredModel], StoredModel]:
+def read_battery_model(path: str | os.PathLike[str]) -> StoredBattery:
     """Read the models of a battery's instruments, by name, and that of their joined scores."""
-    with damage_refused(path):
-        tensors = _read(Path(path))
-        if BATTERY not in tensors and HEADER in tensors:
-            raise _OtherKind(
-                "this is the model of one questionnaire, not of a battery.",
-                code="no-battery-model",
-                remedy="Load it with ICQF.load.",
-            )
-        head = _parsed(tensors, BATTERY)
-        _check_version(head, BATTERY_FORMAT, BATTERY_VERSION)
-        instruments = head.pop("instruments")
-        if head or not isinstance(instruments, list) or not 0 < len(instruments) <= _MOST_INSTRUMENTS:
-            raise ValueError("it does not list its instruments")
-        if not all(isinstance(name, str) and name for name in instruments):
-            raise ValueError("an instrument has no name")
-        if len({*instruments}) < len(instruments):
-            raise ValueError("an instrument is there twice")
-        models = [_model(tensors, f"{at}/") for at in range(1, len(instruments) + 1)]
-        meta = _model(tensors, f"{META}/")
-        for name in tensors:
-            raise ValueError(f"{name[:80]!r} is not part of it")
-        return dict(zip(instruments, models, strict=True)), meta
+    stored = read_any_model(path)
+    if isinstance(stored, StoredModel):
+        raise InputError(
+            f"{os.fspath(path)}: this is the model of one questionnaire, not of a battery.",
+            code="no-battery-model",
+            remedy="Load it with ICQF.load.",
+        )
+    return stored
 
 
-def is_battery_model(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file is the model of a battery; whatever else it is, its reader will say."""
-    try:
-        return BATTERY in _read(Path(path))
-    except _DAMAGE:
-        return False
+def _battery(tensors: dict[str, np.ndarray]) -> StoredBattery:
+    head = _parsed(tensors, BATTERY)
+    _check_version(head, BATTERY_FORMAT, BATTERY_VERSION)
+    instruments = head.pop("instruments")
+    if head or not isinstance(instruments, list) or not 0 < len(instruments) <= _MOST_INSTRUMENTS:
+        raise ValueError("it does not list its instruments")
+    if not all(isinstance(name, str) and name for name in instruments):
+        raise ValueError("an instrument has no name")
+    if len({*instruments}) < len(instruments):
+        raise ValueError("an instrument is there twice")
+    models = [_model(tensors, f"{at}/") for at in range(1, len(instruments) + 1)]
+    meta = _model(tensors, f"{META}/")
+    for name in tensors:
+        raise ValueError(f"{name[:80]!r} is not part of it")
+    return dict(zip(instruments, models, strict=True)), meta
 
 
 class _OtherKind(InputError):

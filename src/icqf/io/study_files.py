@@ -11,10 +11,6 @@ from icqf.data.parameters import codes_of, one_text, texts, visit_pairs
 from icqf.data.settings import Settings, file, option
 
 FILES = ("answers", "codebook", "dictionary", "participants")
-NO_ANSWERS = "No file of answers is named."
-DICTIONARY = "REDCap data dictionary (CSV) or BIDS sidecar (JSON)."
-VISIT = "Visit to keep of a file with several rows per participant, such as wave=1; may be repeated."
-VISIT_LABEL = "Visit to keep, where a participant has several rows"
 _NAMES = ("confounds", "items", "subscales", "reverse")
 
 
@@ -61,9 +57,11 @@ class StudyFiles(Settings):
     ('answers.csv', ('age', 'sex'), (('wave', '1'),))
     """
 
-    answers: Path = file(MISSING, "The table of answers.", argument=True, missing=NO_ANSWERS)
+    answers: Path = file(
+        MISSING, "The table of answers.", argument=True, missing="No file of answers is named."
+    )
     codebook: Path | None = file(None, "Codebook of the items: CSV, Excel or TOML.")
-    dictionary: Path | None = file(None, DICTIONARY)
+    dictionary: Path | None = file(None, "REDCap data dictionary (CSV) or BIDS sidecar (JSON).")
     participants: Path | None = file(
         None, "Table with confounds, groups or weights by participant id, where ANSWERS lacks them."
     )
@@ -98,7 +96,11 @@ class StudyFiles(Settings):
         metavar="ITEM",
     )
     visit: tuple[tuple[str, str], ...] = option(
-        (), VISIT, take=visit_pairs, metavar="COLUMN=VALUE", label=VISIT_LABEL
+        (),
+        "Visit to keep of a file with several rows per participant, such as wave=1; may be repeated.",
+        take=visit_pairs,
+        metavar="COLUMN=VALUE",
+        label="Visit to keep, where a participant has several rows",
     )
 
     def __post_init__(self) -> None:

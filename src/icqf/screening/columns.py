@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from icqf.errors import counted, listed, short
+from icqf.errors import Note, counted, listed, short
 from icqf.screening.names import is_total, named_kind, redcap_columns, stem
 from icqf.screening.ranges import Families, ValueCounts, families_of
 
@@ -170,7 +170,7 @@ class Columns:
     left_out: tuple[LeftOut, ...] = ()
 
 
-def sentences(left_out: Iterable[LeftOut], *, most: int = 5) -> list[str]:
+def sentences(left_out: Iterable[LeftOut], *, most: int = 5) -> list[Note]:
     """Return one sentence for each reason, in which all columns of that reason are named or counted."""
     by_reason: dict[str, list[LeftOut]] = {}
     for column in left_out:
@@ -183,7 +183,7 @@ def sentences(left_out: Iterable[LeftOut], *, most: int = 5) -> list[str]:
         ]
         rest = len(texts) - most
         names = ", ".join(texts[:most]) + (f" and {rest} more" if rest > 0 else "")
-        found.append(f"{REASONS[reason]}: {names}.")
+        found.append(Note(reason, f"{REASONS[reason]}: {names}."))
     return found
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from icqf.errors import Advice, InputError, counted, listed
+from icqf.errors import Advice, InputError, Note, counted, listed
 from icqf.screening.names import folded, stem
 
 Array = NDArray[np.float64]
@@ -158,7 +158,7 @@ MOST_DOUBTFUL = 2  # answers that only one item has at an end
 MISSED_BY_CHANCE = 1e-3  # the least probability at which items are believed to have missed an extreme
 FEWEST_NEAR = 10  # answers near an end that tell how ready participants are to go beyond it
 PART_OF_RANGE = 0.5  # of a range's width, which another one must exceed to be taken for its part
-UNDECLARED = "No range is declared for"
+UNDECLARED = "undeclared"  # the code of the note on ranges that no codebook declares
 
 
 @dataclass(frozen=True)
@@ -197,13 +197,14 @@ class Families:
         return {item: (family.low, family.high) for family in self.families for item in family.items}
 
     @property
-    def sentence(self) -> str:
+    def sentence(self) -> Note:
         """The ranges that were taken from the answers, and for which items."""
         count = sum(len(family.items) for family in self.families)
         parts = [f"{family.low:g} to {family.high:g} for {folded(family.items)}" for family in self.families]
-        return (
-            f"{UNDECLARED} {counted(count, 'item')}: the lowest and highest answer found among "
-            f"items that share their answer values are taken, {'; '.join(parts)}."
+        return Note(
+            UNDECLARED,
+            f"No range is declared for {counted(count, 'item')}: the lowest and highest answer found among "
+            f"items that share their answer values are taken, {'; '.join(parts)}.",
         )
 
 

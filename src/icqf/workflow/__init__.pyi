@@ -2,7 +2,6 @@ from .batch import BatchResult as BatchResult
 from .batch import run_batch as run_batch
 from .battery import InstrumentFile as InstrumentFile
 from .battery import find_instruments as find_instruments
-from .battery_scores import score_battery as score_battery
 from .check import StudyLook as StudyLook
 from .check import check_study as check_study
 from .check import check_table as check_table
@@ -22,10 +21,10 @@ from .meta import MetaFit as MetaFit
 from .meta import fit_battery as fit_battery
 from .meta import read_battery as read_battery
 from .meta import write_meta as write_meta
-from .modelled import ModelledAnswers as ModelledAnswers
-from .modelled import read_for_model as read_for_model
 from .naming import Rewritten as Rewritten
 from .naming import rewrite_results as rewrite_results
+from .new_answers import ModelledAnswers as ModelledAnswers
+from .new_answers import read_for_model as read_for_model
 from .options import DiagnosisOptions as DiagnosisOptions
 from .options import InvarianceOptions as InvarianceOptions
 from .options import LongitudinalOptions as LongitudinalOptions

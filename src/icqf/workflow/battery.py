@@ -6,13 +6,15 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from icqf.data.questionnaire import Questionnaire
 from icqf.data.study import Study
-from icqf.errors import Advice, InputError, listed
-from icqf.io.codebook import read_codebook, read_instruments
+from icqf.errors import Advice, InputError, has_note, listed
+from icqf.io.codebook import items_and_instruments, read_instruments
 from icqf.io.formats import READERS
-from icqf.io.readers.files import read_table
+from icqf.io.readers.questionnaires import NO_IDS, read_answers
+from icqf.workflow.large import stream_of
 from icqf.workflow.options import StudyOptions
-from icqf.workflow.read import read_study
+from icqf.workflow.read import study_from
 
 CODEBOOK = re.compile(r"(?:(?P<stem>.+)[._ -])?codebook", re.IGNORECASE)
 PARTICIPANTS = "participants"
@@ -46,29 +48,23 @@ class InstrumentFile:
         Of several numbers of factors to try, those that it has too few items or participants for are left
         out.
         """
-        options = self._stated()
-        study = read_study(options)
+        options, table, entries = self.options, None, None
+        if options.codebook is not None and not options.items and options.answers.is_file():
+            entries, instruments = items_and_instruments(options.codebook)
+            if instruments:
+                mine = tuple(item for item, name in instruments.items() if name == self.name)
+            else:
+                stream = stream_of(options)
+                table = None if stream is not None else read_answers(options)
+                columns = {*(() if stream is None else stream.names), *(() if table is None else table.frame)}
+                mine = tuple(item.name for item in entries if item.name in columns)
+            if mine and (instruments or len(mine) < len(entries)):  # others are described as well
+                options = replace(options, items=mine)
+        study = study_from(options, table=table, entries=entries)
         most = min(study.questionnaire.answers.shape)
         if len(options.n_components) > 1 and options.n_components[0] <= most:
             options = replace(options, n_components=tuple(k for k in options.n_components if k <= most))
         return options, study
-
-    def _stated(self) -> StudyOptions:
-        """The options with the items named, where the codebook describes other instruments as well."""
-        options = self.options
-        if options.codebook is None or options.items or not options.answers.is_file():
-            return options
-        entries, instruments = read_codebook(options.codebook), read_instruments(options.codebook)
-        if instruments:
-            mine = tuple(item for item, name in instruments.items() if name == self.name)
-        else:
-            columns = {str(name) for name in read_table(options.answers, dictionary=options.dictionary).frame}
-            mine = tuple(item.name for item in entries if item.name in columns)
-            if (
-                len(mine) == len(entries) or not mine
-            ):  # its own codebook, or one that the reader will complain of
-                return options
-        return replace(options, items=mine) if mine else options
 
 
 def find_instruments(options: StudyOptions) -> list[InstrumentFile]:
@@ -172,6 +168,17 @@ def _in_folder(folder: Path, options: StudyOptions) -> list[InstrumentFile]:
         )
         for path in answers
     ]
+
+
+def require_ids(name: str, questionnaire: Questionnaire) -> None:
+    """Refuse an instrument whose participants are only numbered, which cannot be joined to the others."""
+    if has_note(questionnaire.notes, NO_IDS):
+        raise InputError(
+            f"{questionnaire.source}: no column of participant ids is recognised, so instrument {name!r} "
+            "cannot be joined to the others.",
+            code="no-id-column",
+            remedy=Advice("Name the column with {id}; it must be called the same in all files."),
+        )
 
 
 def folder_name(instrument: str) -> str:

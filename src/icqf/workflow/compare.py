@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import Literal
 
+from icqf.models.icqf import ICQF
 from icqf.resampling.matching import Match, match_factors
-from icqf.workflow.score import model_items
 
 METHODS = ("greedy", "optimal")
 SIMILARITIES = ("pearson", "congruence")
@@ -56,7 +56,8 @@ def compare_models(
     >>> pair.match.n_items, round(pair.match.mean, 3)
     (119, 1.0)
     """
-    (a, items_a), (b, items_b) = model_items(first), model_items(second)
+    a, b = ICQF.load(first), ICQF.load(second)
+    items_a, items_b = a.codebook_.items, b.codebook_.items
     match = match_factors(a, b, method=method, similarity=similarity)
     keyed_a, keyed_b = ({item.name for item in items if item.reverse} for items in (items_a, items_b))
     shared = [name for name in a.loadings_.index if name in keyed_a ^ keyed_b and name in b.loadings_.index]

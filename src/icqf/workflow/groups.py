@@ -19,8 +19,8 @@ from icqf.plotting.style import default_settings, factor_names
 from icqf.report.blocks import Block, Bullets, Grid, Picture, Prose, Section, Span
 from icqf.report.document import Document, made_by, write_document
 from icqf.workflow.folders import tool_account, write_folder
-from icqf.workflow.modelled import ModelledAnswers
 from icqf.workflow.named import DECIMALS
+from icqf.workflow.new_answers import ModelledAnswers
 
 _SHOWN = 14
 

@@ -12,7 +12,7 @@ from icqf.data.parameters import parameter_error
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.study import Study
 from icqf.data.tables import AnswersInParts, SomeAnswers
-from icqf.errors import counted
+from icqf.errors import counted, has_note
 from icqf.io.formats import ARROW, PARQUET, TEXT
 from icqf.io.parts import hashed_ids, repeated_id
 from icqf.io.readers.questionnaires import NO_IDS, StudyTable
@@ -136,7 +136,7 @@ def everyone_like(stream: Stream, sample: Questionnaire, options: StudyFiles) ->
         for batch in stream.batches(list(dict.fromkeys(wanted))):
             read = StudyTable(replace(batch.table(), first=first), files, entries).questionnaire()
             first += read.n_participants
-            if NO_IDS not in read.notes:
+            if not has_note(read.notes, NO_IDS):
                 ids.append(hashed_ids(read.answers.index))
             yield SomeAnswers(read)
         fault = repeated_id(stream, ids, str(sample.answers.index.name))

@@ -16,10 +16,9 @@ import pandas as pd
 from icqf.data.battery import Battery
 from icqf.data.parameters import parameter_error
 from icqf.data.study import Study
-from icqf.errors import Advice, InputError
+from icqf.errors import InputError
 from icqf.extensions.hierarchy import HierarchyComparison, compare_hierarchy
 from icqf.extensions.meta import META, MetaICQF
-from icqf.io.readers.questionnaires import NO_IDS
 from icqf.io.write import write_table
 from icqf.jobs.journal import WorkJournal
 from icqf.jobs.parallel import Progress
@@ -28,7 +27,7 @@ from icqf.report.document import write_document
 from icqf.report.meta import meta_page
 from icqf.selection.icqfcv import ICQFCV
 from icqf.workflow.account import anonymous, run_account
-from icqf.workflow.battery import InstrumentFile, find_instruments
+from icqf.workflow.battery import InstrumentFile, find_instruments, require_ids
 from icqf.workflow.fit import model_of, said, searcher
 from icqf.workflow.folders import write_folder
 from icqf.workflow.named import DECIMALS
@@ -102,14 +101,7 @@ def read_battery(options: StudyOptions) -> Studies:
     studies = {each.name: _read(each) for each in instruments}
     if options.answers.is_dir() and len(studies) > 1:
         for name, (_, study) in studies.items():
-            if NO_IDS in study.questionnaire.notes:
-                raise InputError(
-                    f"{study.questionnaire.source}: no column of participant ids is recognised, so "
-                    f"instrument {name!r} "
-                    "cannot be joined to the others.",
-                    code="no-id-column",
-                    remedy=Advice("Name the column with {id}; it must be called the same in all files."),
-                )
+            require_ids(name, study.questionnaire)
     return studies
 
 
@@ -184,7 +176,7 @@ def fit_battery(
 
 def _as_asked(error: InputError) -> InputError:
     """An error about the number of meta-factors under the name that it has among the options."""
-    if error.message.startswith("Meta-factors: ") and error.fields.get("name") == "n_components":
+    if error.fields.get("stage") == META and error.fields.get("name") == "n_components":
         return parameter_error("n_meta", str(error.fields["complaint"]))
     return error
 

@@ -20,7 +20,6 @@ from icqf.data.parameters import (
     Number,
     OneOf,
     bins_of,
-    codes_of,
     counts,
     number_or_path,
     one_text,
@@ -29,12 +28,11 @@ from icqf.data.parameters import (
     ranges_of,
     starts,
     texts,
-    visit_pairs,
 )
-from icqf.data.settings import Settings, file, number_in, option, options_in
+from icqf.data.settings import Settings, file, like, number_in, option, options_in
 from icqf.errors import InputError, short
 from icqf.io.formats import WRITABLE
-from icqf.io.study_files import DICTIONARY, NO_ANSWERS, VISIT, VISIT_LABEL, StudyFiles
+from icqf.io.study_files import StudyFiles
 
 SEED = "Seed of all random numbers."
 JOBS = "Processes; -1 uses all processors."
@@ -388,37 +386,31 @@ class ModelledOptions(Settings):
     --------
     >>> from icqf.workflow import ModelledOptions
     >>> options = ModelledOptions.of({"model": "model.icqf", "answers": "new.csv", "missing_codes": [99]})
-    >>> options.reading["missing_codes"]
+    >>> options.files.missing_codes
     (99.0,)
     """
 
     model: Path = file(MISSING, "The model file.", argument=True, missing="No model file is named.")
-    answers: Path = file(MISSING, "The table of answers.", argument=True, missing=NO_ANSWERS)
-    codebook: Path | None = file(None, "Directions, missing codes and labels, instead of the model file's.")
-    dictionary: Path | None = file(None, DICTIONARY)
-    id: str | None = option(
-        None,
-        "Column of participant ids.",
-        take=one_text,
-        metavar="COLUMN",
-        usual="that of the fit",
-        label="Column of participant ids",
+    answers: Path = like(StudyFiles, "answers")
+    codebook: Path | None = like(
+        StudyFiles, "codebook", help="Directions, missing codes and labels, instead of the model file's."
     )
-    missing_codes: tuple[float | str, ...] = option(
-        (),
-        "Further values that mean no answer.",
-        take=codes_of,
-        metavar="VALUE",
+    dictionary: Path | None = like(StudyFiles, "dictionary")
+    participants: Path | None = like(StudyFiles, "participants")
+    id: str | None = like(StudyFiles, "id", usual="that of the fit", label="Column of participant ids")
+    missing_codes: tuple[float | str, ...] = like(
+        StudyFiles,
+        "missing_codes",
+        help="Further values that mean no answer.",
         label="Further values that mean no answer",
     )
-    visit: tuple[tuple[str, str], ...] = option(
-        (), VISIT, take=visit_pairs, metavar="COLUMN=VALUE", label=VISIT_LABEL
-    )
+    visit: tuple[tuple[str, str], ...] = like(StudyFiles, "visit")
 
     @property
-    def reading(self) -> dict[str, Any]:
-        """The parameters of `icqf.workflow.read_for_model`."""
-        return {each.name: getattr(self, each.name) for each in fields(ModelledOptions)}
+    def files(self) -> StudyFiles:
+        """The files and column roles of the new answers, for `icqf.workflow.read_for_model`."""
+        own = vars(self)
+        return StudyFiles(**{name: own[name] for name in options_in(StudyFiles) if name in own})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -433,7 +425,6 @@ class ScoreOptions(ModelledOptions):
     """
 
     format: str | None = option(None, "", kind=OneOf(WRITABLE), usual="by the ending of --out")
-    participants: Path | None = file(None, "Table of a battery's confounds by participant id.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -503,8 +494,8 @@ class ShortFormOptions(ModelledOptions):
         file=True,
     )
     max_minutes: float | None = option(None, "Most minutes of the form.")
-    groups: str | None = option(
-        None, "Column of families or sites, which are held out whole.", take=one_text, metavar="COLUMN"
+    groups: str | None = like(
+        StudyFiles, "groups", help="Column of families or sites, which are held out whole.", label=""
     )
     title: str = option("Questionnaire", "Heading of the page to fill in.", take=one_text)
     seed: int = option(0, "Seed of who is held out.")

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from icqf.data.questionnaire import Questionnaire
+from icqf.data.questionnaire import Item, Questionnaire
 from icqf.data.study import Study
 from icqf.errors import InputError
 from icqf.io.readers.questionnaires import StudyTable, read_files
-from icqf.io.readers.tables import require_column
+from icqf.io.readers.tables import Table, require_column
 from icqf.io.study_files import StudyFiles
 from icqf.screening.ranges import refuse_wide_range
 from icqf.workflow.large import sample_of, sampled_study, stream_of
@@ -40,10 +40,22 @@ def read_study(
     >>> read_study(answers, codebook=codebook, subscales=["Worry"]).questionnaire.answers.shape
     (600, 15)
     """
-    options = as_options(options, more, StudyOptions)
-    stream = stream_of(options)
+    return study_from(as_options(options, more, StudyOptions), labels=labels)
+
+
+def study_from(
+    options: StudyOptions,
+    *,
+    labels: Sequence[str] = (),
+    table: Table | None = None,
+    entries: tuple[Item, ...] | None = None,
+) -> Study:
+    """Read a study's files; the table of answers and the entries of the codebook may be at hand."""
+    stream = stream_of(options) if table is None else None
     sample = None if stream is None else sample_of(stream, seed=options.seed)
-    read = read_files(options, table=None if sample is None else sample.table, beside=labels)
+    read = read_files(
+        options, table=table if sample is None else sample.table, entries=entries, beside=labels
+    )
     for name in labels:
         require_column(read.table, name, "a label")
     both = tuple(dict.fromkeys([*options.confounds, *labels]))

@@ -5,43 +5,44 @@ from __future__ import annotations
 import os
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from pathlib import Path
 from typing import IO, Any, Protocol, TypeVar
 
 import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from icqf.data.parameters import Visit, parameter_error
-from icqf.data.questionnaire import Item, Questionnaire
-from icqf.errors import InputError
-from icqf.extensions.longitudinal import LongitudinalICQF, is_longitudinal
-from icqf.io.codebook import read_codebook
-from icqf.io.readers.confounds import as_the_model_knows
-from icqf.io.readers.files import read_table
-from icqf.io.readers.questionnaires import NOT_IN_CODEBOOK, StudyTable
-from icqf.io.readers.tables import Table
+from icqf.data.parameters import parameter_error
+from icqf.data.questionnaire import Questionnaire
+from icqf.errors import InputError, listed
+from icqf.extensions.longitudinal import LongitudinalICQF
+from icqf.extensions.meta import MetaICQF
+from icqf.io.readers.questionnaires import StudyTable, read_files
 from icqf.io.study_files import StudyFiles
 from icqf.io.write import TableWriter, table_writer
 from icqf.models.icqf import ICQF
-from icqf.workflow.modelled import (
-    DIRECTIONS_UNKNOWN,
-    known_items,
-    read_for_model,
+from icqf.workflow.named import DECIMALS
+from icqf.workflow.new_answers import (
+    FaultyBatch,
+    ModelledBatches,
+    ModelReader,
+    battery_answers,
+    entries_of,
+    files_for_model,
+    in_batches,
+    load_model,
     require_model_columns,
 )
-from icqf.workflow.modelled_batches import FaultyBatch, ModelledBatches, fits_in_memory, in_batches
-from icqf.workflow.named import DECIMALS
 from icqf.workflow.visits import visit_rows
 
 Task = TypeVar("Task")
 Done = TypeVar("Done")
 ROWS_AT_A_TIME = 16384
+Begin = Callable[[], object] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,52 +65,42 @@ class Scored:
 
 def score_file(
     model: str | os.PathLike[str],
-    answers: str | os.PathLike[str],
+    answers: StudyFiles | str | os.PathLike[str],
     *,
-    codebook: str | os.PathLike[str] | None = None,
-    dictionary: str | os.PathLike[str] | None = None,
-    id: str | None = None,
-    missing_codes: Iterable[float | str] = (),
-    visit: Visit = None,
-    begin: Callable[[], object] | None = None,
+    begin: Begin = None,
+    **roles: Any,
 ) -> Scored:
     """Score the participants of a file with the model of another.
 
     Parameters
     ----------
     model : path
-        A model file. The ranges, directions and missing codes of its items are used.
-    answers : path
-        A table with the model's items and confounds.
-    codebook : path, optional
-        Directions, missing codes and labels, for a model file that holds none, or instead of those it holds.
-        An entry of a confound says which of its values is which category of the model.
-    dictionary, id, missing_codes, visit
-        As in `icqf.io.read_questionnaire`.
+        A model file of `icqf.ICQF`, of a battery (`icqf.extensions.MetaICQF`) or of repeated visits.
+    answers, **roles
+        New answers, as in `read_for_model`.
     begin : callable, optional
         Called when the files have been read and before the participants are scored.
 
     Returns
     -------
     Scored
-        Participants who answered nothing are kept, with empty scores.
+        Participants who answered nothing are kept, with empty scores. Of a battery, scores of the
+        meta-factors, and those of the instruments' factors beside them.
 
     Examples
     --------
     >>> import tempfile
-    >>> from icqf.datasets import demo_paths
-    >>> from icqf.workflow import StudyOptions, fit_study, score_file, write_results
-    >>> answers, codebook = demo_paths()
-    >>> asked = {"answers": answers, "codebook": codebook, "n_components": 2, "beta": 0.1, "report": False}
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import demo_paths, load_demo
+    >>> from icqf.workflow import score_file
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     names = write_results(fit_study(StudyOptions.of(asked)), f"{folder}/results")
-    ...     scored = score_file(f"{folder}/results/model.icqf", answers)
+    ...     ICQF(2).fit(load_demo()).save(f"{folder}/model.icqf")
+    ...     scored = score_file(f"{folder}/model.icqf", demo_paths().answers)
     >>> scored.scores.shape
     (600, 2)
     """
     frames = _Frames()
-    asked = _ToScore(model, answers, codebook, dictionary, id, tuple(missing_codes), visit)
-    done = _score(asked, lambda: nullcontext(frames.anew()), begin)
+    done = _score(model, files_for_model(answers, roles), lambda: nullcontext(frames.anew()), begin)
     return Scored(pd.concat(frames.parts), done.notes, done.n_silent)
 
 
@@ -131,16 +122,12 @@ class ScoresWritten:
 
 def write_scores(
     model: str | os.PathLike[str],
-    answers: str | os.PathLike[str],
+    answers: StudyFiles | str | os.PathLike[str],
     out: str | os.PathLike[str] | IO[bytes],
     *,
     format: str | None = None,
-    codebook: str | os.PathLike[str] | None = None,
-    dictionary: str | os.PathLike[str] | None = None,
-    id: str | None = None,
-    missing_codes: Iterable[float | str] = (),
-    visit: Visit = None,
-    begin: Callable[[], object] | None = None,
+    begin: Begin = None,
+    **roles: Any,
 ) -> ScoresWritten:
     """Score the participants of a file of any size with the model of another, and write their scores.
 
@@ -149,14 +136,12 @@ def write_scores(
 
     Parameters
     ----------
-    model, answers
+    model, answers, **roles
         As in `score_file`; a folder of Parquet files is one table.
     out : path or binary file
         The table to write, which is there when all participants have been scored. An open file gets CSV.
     format : {"csv", "parquet", "xlsx", "sav"}, optional
         None: by the ending of `out`. CSV and Parquet are written batch by batch.
-    codebook, dictionary, id, missing_codes, visit
-        As in `score_file`.
     begin : callable, optional
         Called when the first participants have been read and before they are scored.
 
@@ -182,8 +167,7 @@ def write_scores(
         out.truncate()
         return nullcontext(TableWriter(out, "csv", DECIMALS))
 
-    asked = _ToScore(model, answers, codebook, dictionary, id, tuple(missing_codes), visit)
-    return _score(asked, opened, begin)
+    return _score(model, files_for_model(answers, roles), opened, begin)
 
 
 class Sink(Protocol):
@@ -212,70 +196,44 @@ class _Frames:
         self.parts.append(part)
 
 
-@dataclass(frozen=True, eq=False)
-class _ToScore:
-    """The files, and how the answers are read."""
-
-    model: str | os.PathLike[str]
-    answers: str | os.PathLike[str]
-    codebook: str | os.PathLike[str] | None
-    dictionary: str | os.PathLike[str] | None
-    id: str | None
-    missing_codes: tuple[float | str, ...]
-    visit: Visit
-
-
 Opened = Callable[[], AbstractContextManager[Sink]]
-Begin = Callable[[], object] | None
 
 
-def _score(asked: _ToScore, opened: Opened, begin: Begin) -> ScoresWritten:
+def _score(model: str | os.PathLike[str], files: StudyFiles, opened: Opened, begin: Begin) -> ScoresWritten:
+    fitted = load_model(model)
+    if isinstance(fitted, ICQF):
+        return _score_in_parts(ModelReader(fitted, files, entries_of(files)), opened, begin)
+    score_all = _score_battery if isinstance(fitted, MetaICQF) else _score_visits
+    scored = score_all(fitted, files, begin)
+    with opened() as sink:
+        sink.add(sink.rendered(scored.scores))
+    return ScoresWritten(len(scored.scores), scored.n_silent, scored.notes)
+
+
+def _score_in_parts(reader: ModelReader, opened: Opened, begin: Begin) -> ScoresWritten:
     """Score a file batch by batch where its format allows that, and whole where it must be."""
-    given = () if asked.codebook is None else read_codebook(asked.codebook)
-    if is_longitudinal(asked.model):
-        if asked.visit:
-            raise parameter_error("visit", " has no meaning for a model of repeated visits; leave it out.")
-        scored = _score_visits(asked, given, begin)
-        with opened() as sink:
-            sink.add(sink.rendered(scored.scores))
-        return ScoresWritten(len(scored.scores), scored.n_silent, scored.notes)
-    fitted = ICQF.load(asked.model)
-    found = in_batches(
-        fitted,
-        asked.answers,
-        batch_rows=ROWS_AT_A_TIME,
-        given=given,
-        dictionary=asked.dictionary,
-        id=asked.id,
-        missing_codes=asked.missing_codes,
-        visit=asked.visit,
-    )
-    if isinstance(found, ModelledBatches):
+    model = reader.model
+    batches = in_batches(reader, batch_rows=ROWS_AT_A_TIME)
+    if isinstance(batches, ModelledBatches):
         try:
-            done = _scored(fitted, found.questionnaires(), opened, begin, found.stream.source)
+            done = _scored(model, batches.questionnaires(), opened, begin, batches.stream.source)
         except FaultyBatch as faulty:
             # What is wrong is said of the whole table: how many answers, and which visits tell rows apart.
-            if not fits_in_memory(asked.answers, found.stream):
-                raise faulty.fault from None
+            if not batches.fits_in_memory():
+                raise faulty.error from None
+            batches = None
         else:
-            found.warn()
-            return replace(done, notes=found.notes)
-    read = read_for_model(
-        asked.model,
-        found if isinstance(found, Table) else asked.answers,
-        codebook=asked.codebook,
-        dictionary=asked.dictionary,
-        id=asked.id,
-        missing_codes=asked.missing_codes,
-        visit=asked.visit,
-    )
-    whole = read.questionnaire
-    # All that can be said about the confounds is said here, once for all participants.
-    fitted.confound_encoder_.transform(whole.confounds, n_rows=whole.n_participants)
+            return replace(done, notes=batches.notes)
+    whole = reader.whole(batches)
     starts = range(0, whole.n_participants, ROWS_AT_A_TIME)
     ends = (min(start + ROWS_AT_A_TIME, whole.n_participants) for start in starts)
     parts = (whole.take(np.arange(start, end)) for start, end in zip(starts, ends, strict=True))
-    return replace(_scored(fitted, parts, opened, begin, whole.source), notes=read.notes)
+    try:
+        done = _scored(model, parts, opened, begin, whole.source)
+    except FaultyBatch as faulty:
+        model.confound_encoder_.transform(whole.confounds, n_rows=whole.n_participants)  # of all participants
+        raise faulty.fault from None
+    return replace(done, notes=reader.notes(whole.notes))
 
 
 def _scored(
@@ -291,19 +249,29 @@ def _scored(
         )
     if begin is not None:
         begin()
-    names = model.get_feature_names_out()
+    names, encoder = model.get_feature_names_out(), model.confound_encoder_
     n_participants = n_silent = 0
+    doubtful: list[pd.DataFrame] = []  # confounds outside the range of the fit
     with opened() as sink:
 
-        def work(read: Questionnaire) -> tuple[Any, int, int]:
-            scores = np.asarray(model.transform(read))
+        def work(read: Questionnaire) -> tuple[Any, int, int, pd.DataFrame | None]:
+            try:
+                scores = np.asarray(model.transform(read))
+            except InputError as fault:
+                rows = read.file_rows
+                raise FaultyBatch(fault, after=None if rows is None else int(rows[-1])) from fault
             silent = int(np.isnan(scores[:, 0]).sum()) if scores.shape[1] else 0
             frame = pd.DataFrame(scores, index=read.answers.index, columns=names)
-            return sink.rendered(frame), len(scores), silent
+            beside = read.confounds
+            outside = None if beside is None else beside[encoder.outside(beside)]
+            return sink.rendered(frame), len(scores), silent, outside
 
-        for part, n, silent in _in_threads(work, chain(first, questionnaires)):
+        for part, n, silent, outside in _in_threads(work, chain(first, questionnaires)):
             sink.add(part)
             n_participants, n_silent = n_participants + n, n_silent + silent
+            doubtful += [] if outside is None or outside.empty else [outside]
+    if doubtful:
+        encoder.transform(pd.concat(doubtful))  # which warns, once for all participants
     return ScoresWritten(n_participants, n_silent, ())
 
 
@@ -318,40 +286,52 @@ def _in_threads(work: Callable[[Task], Done], tasks: Iterator[Task]) -> Iterator
         ThreadPoolExecutor(threads) as pool,
     ):
         warnings.simplefilter("ignore", UserWarning)
-        for task in tasks:
+        fault: FaultyBatch | None = None
+        while True:
+            try:
+                task = next(tasks, None)
+            except FaultyBatch as found:  # said after what is wrong with those before
+                task, fault = None, found
+            if task is None:
+                break
             waiting.append(pool.submit(work, task))
             if len(waiting) > threads:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+        if fault is not None:
+            raise fault
 
 
-def _score_visits(asked: _ToScore, given: tuple[Item, ...], begin: Begin) -> Scored:
+def _score_battery(model: MetaICQF, files: StudyFiles, begin: Begin) -> Scored:
+    """Score participants by whichever instruments of a battery there are."""
+    battery, notes = battery_answers(model, files)
+    if begin is not None:
+        begin()
+    scores = pd.concat([model.transform(battery), model.factor_scores(battery)], axis=1)
+    silent = int((~battery.answered.any(axis=1)).sum())
+    absent = [name for name in model.instruments_ if name not in battery.instruments]
+    if absent:
+        notes = (*notes, f"Scored without {listed(absent, most=12)}, which are not there.")
+    return Scored(scores, notes, silent)
+
+
+def _score_visits(model: LongitudinalICQF, files: StudyFiles, begin: Begin) -> Scored:
     """Score participants by all their visits in the file, with a longitudinal model."""
-    fitted = LongitudinalICQF.load(asked.model)
-    participant, confounds = asked.id or fitted.participant, list(fitted.confounds)
-    table = read_table(asked.answers, dictionary=asked.dictionary, text=[participant])
+    if files.visit:
+        raise parameter_error("visit", " has no meaning for a model of repeated visits; leave it out.")
+    participant, confounds = files.id or model.participant, list(model.confounds)
+    reader = ModelReader(model, files, entries_of(files))
+    own = replace(files, codebook=None, confounds=(model.age, *confounds))
+    table = read_files(own, text=[participant]).table
     require_model_columns(table, [participant], "participant column")
-    require_model_columns(table, [fitted.age], "age column")
-    require_model_columns(table, fitted.items_, "item")
-    require_model_columns(table, confounds, "confound")
-    categories = {column.name: column.categories for column in fitted.confound_encoder_.columns}
-    table = as_the_model_knows(table, categories, (*given, *table.items, *fitted.codebook_.confounds))
-    items = known_items(fitted, given)
-    files = StudyFiles(Path(asked.answers), missing_codes=asked.missing_codes)
-    visits = visit_rows(StudyTable(table, files, items), participant, fitted.age, confounds)
+    require_model_columns(table, [model.age], "age column")
+    reader.require_columns(table)
+    read = StudyTable(reader.in_categories(table), files, reader.items)
+    visits = visit_rows(read, participant, model.age, confounds)
     if begin is not None:
         begin()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        scores = fitted.set_params(participant=participant).transform(visits)
-    notes = [note for note in visits.notes if not note.startswith(NOT_IN_CODEBOOK)]
-    if not given and not fitted.codebook_.items:
-        notes.insert(0, DIRECTIONS_UNKNOWN)
-    return Scored(scores, tuple(notes), int(scores.iloc[:, 0].isna().sum()))
-
-
-def model_items(model: str | os.PathLike[str]) -> tuple[ICQF, tuple[Item, ...]]:
-    """Load a model and what its file says about the items."""
-    fitted = ICQF.load(model)
-    return fitted, fitted.codebook_.items
+        scores = model.set_params(participant=participant).transform(visits)
+    return Scored(scores, reader.notes(visits.notes), int(scores.iloc[:, 0].isna().sum()))

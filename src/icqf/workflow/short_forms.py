@@ -13,22 +13,19 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from icqf.data.battery import Battery
-from icqf.data.parameters import parameter_error
 from icqf.data.questionnaire import Item
 from icqf.errors import InputError
 from icqf.extensions.short_forms import ShortForm, shortform
 from icqf.io.codebook import format_codebook
-from icqf.io.modelfile import is_battery_model
 from icqf.io.readers.files import read_table
 from icqf.io.write import write_table
 from icqf.jobs.parallel import Progress
 from icqf.plotting import accuracy_curve
 from icqf.plotting.style import default_settings
 from icqf.report import scoring_page
-from icqf.workflow.battery_scores import read_for_battery
 from icqf.workflow.folders import tool_account, write_folder
-from icqf.workflow.modelled import ModelledAnswers, read_for_model
 from icqf.workflow.named import DECIMALS
+from icqf.workflow.new_answers import ModelledAnswers
 from icqf.workflow.options import ShortFormOptions
 
 
@@ -142,15 +139,6 @@ def items_of(form: ShortForm, read: ModelledAnswers) -> list[Item]:
     else:
         known = {item.name: item for item in read.questionnaire.items}
     return [known.get(name, Item(name)) for name in form.items]
-
-
-def read_for_form(options: ShortFormOptions) -> ModelledAnswers:
-    """Read the model of a questionnaire or of a battery, and the answers to its items."""
-    if not is_battery_model(options.model):
-        return read_for_model(groups=options.groups, **options.reading)
-    if options.groups is not None:
-        raise parameter_error("groups", " is not for batteries: participants are held out one by one.")
-    return read_for_battery(**options.reading)
 
 
 def parameters_of(options: ShortFormOptions) -> dict[str, Any]:

@@ -35,12 +35,12 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
     different, items that load differently are named, and all loadings are written with their intervals.
     """
     from icqf.workflow.groups import compare_groups, write_groups
-    from icqf.workflow.modelled import read_for_model
+    from icqf.workflow.new_answers import read_for_model
     from icqf.workflow.places import refuse_existing
 
     started, options = datetime.now(UTC), options_of(ctx, InvarianceOptions)
     by = options.by
-    read = read_for_model(beside=[by], **options.reading)
+    read = read_for_model(options.model, options.files, beside=[by])
     if dry_run:
         sizes = () if read.beside is None else read.beside[by].value_counts().items()
         show_notes([*read.notes, *(f"{by} {group}: {counted(n, 'participant')}." for group, n in sizes)])

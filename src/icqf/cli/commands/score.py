@@ -44,33 +44,20 @@ def command(ctx: click.Context, out: Path | None, force: bool, quiet: bool, **_:
     With the model of a battery (icqf meta), ANSWERS is a folder with files of any of its instruments, or a
     table with their items; instruments that are not there are missing.
     """
-    from icqf.io.modelfile import is_battery_model
-    from icqf.io.write import csv_text, write_table
-    from icqf.workflow.battery_scores import score_battery
-    from icqf.workflow.named import DECIMALS
     from icqf.workflow.places import refuse_table
-    from icqf.workflow.score import ScoresWritten, write_scores
+    from icqf.workflow.score import write_scores
 
     options = options_of(ctx, ScoreOptions)
     form, config = options.format, ctx.params["config"]
 
     def begin() -> None:
         if out is not None:
-            files = (options.model, options.answers, options.codebook, options.dictionary)
-            refuse_table(out, force=force, format=form, inputs=(*files, options.participants, config))
+            inputs = (options.model, *options.files.paths, config)
+            refuse_table(out, force=force, format=form, inputs=inputs)
 
     with TemporaryFile() as spool:
-        if is_battery_model(options.model):
-            scored = score_battery(**options.reading, participants=options.participants, begin=begin)
-            done = ScoresWritten(len(scored.scores), scored.n_silent, scored.notes)
-            if out is None:
-                spool.write(csv_text(scored.scores, decimals=DECIMALS).encode())
-            else:
-                write_table(scored.scores, out, format=form, decimals=DECIMALS)
-        else:
-            done = write_scores(
-                **options.reading, out=spool if out is None else out, format=form, begin=begin
-            )
+        place = spool if out is None else out
+        done = write_scores(options.model, options.files, place, format=form, begin=begin)
         say(done.notes, quiet=quiet)
         if out is None:
             spool.seek(0)

@@ -37,17 +37,12 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
     With the model of a battery (icqf meta), ANSWERS is a folder with files of its instruments, or a table
     with their items; items are chosen across instruments, called "instrument: item", and no page is written.
     """
+    from icqf.workflow.new_answers import read_for_model
     from icqf.workflow.places import refuse_existing
-    from icqf.workflow.short_forms import (
-        items_of,
-        parameters_of,
-        read_for_form,
-        shorten_study,
-        write_short_form,
-    )
+    from icqf.workflow.short_forms import items_of, parameters_of, shorten_study, write_short_form
 
     started, options = datetime.now(UTC), options_of(ctx, ShortFormOptions)
-    parameters, read = parameters_of(options), read_for_form(options)
+    parameters, read = parameters_of(options), read_for_model(options.model, options.files)
     if dry_run:
         show_notes([*read.notes, f"{read.questionnaire.n_participants} participants."])
         return

@@ -28,20 +28,19 @@ def command(model: Path, top: int, everything: bool) -> None:
 
     Of a battery (icqf meta), its meta-factors are shown.
     """
-    from icqf.io.modelfile import is_battery_model
-    from icqf.workflow.score import model_items
+    from icqf.extensions.longitudinal import LongitudinalICQF
+    from icqf.extensions.meta import MetaICQF
+    from icqf.models.icqf import ICQF
+    from icqf.workflow.new_answers import load_model
 
-    if is_battery_model(model):
-        from icqf.extensions.meta import MetaICQF
-
-        battery = MetaICQF.load(model)
-        echo(meta_text(battery, top=top))
-        if everything:
-            for table in (battery.loadings_, battery.item_loadings_):
-                echo("\n" + table.to_string(float_format="{:.2f}".format))
-        return
-    fitted, items = model_items(model)
-    echo(model_text(fitted, items, top=top))
-    if everything:
-        for table in (fitted.loadings_, fitted.confound_loadings_):
-            echo("\n" + table.to_string(float_format="{:.2f}".format))
+    fitted = load_model(model)
+    if isinstance(fitted, LongitudinalICQF):
+        fitted = ICQF.load(model)  # says what the file holds instead
+    if isinstance(fitted, MetaICQF):
+        echo(meta_text(fitted, top=top))
+        tables = (fitted.loadings_, fitted.item_loadings_)
+    else:
+        echo(model_text(fitted, fitted.codebook_.items, top=top))
+        tables = (fitted.loadings_, fitted.confound_loadings_)
+    for table in tables if everything else ():
+        echo("\n" + table.to_string(float_format="{:.2f}".format))

@@ -71,7 +71,7 @@ def announce(study: Study, *, quiet: bool = False) -> None:
     questionnaire = study.questionnaire
     _warn(study, err=True)
     echo(str(study.overview), err=True)
-    say(further_notes(questionnaire.notes, study.overview))
+    say(further_notes(questionnaire.notes))
     plain = questionnaire.with_confounds(None)  # a fit refuses confounds that it cannot use
     for finding in check(plain, keying=study.keying):
         if finding.severity == "error":
@@ -93,7 +93,7 @@ def only_show(study: Study) -> None:
 
     _warn(study, err=False)
     echo(str(study.overview))
-    for note in further_notes(study.questionnaire.notes, study.overview):
+    for note in further_notes(study.questionnaire.notes):
         echo(f"Note: {worded(note)}")
     if study.overview.widths:
         echo(f"Note: {study.overview.widths}")

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from icqf.data.check import id_note
+from icqf.data.check import IDS
 from icqf.data.direction import REVERSED, with_reversed
 from icqf.data.questionnaire import Draft, Item, Questionnaire, match_names
-from icqf.errors import InputError, counted, did_you_mean, listed
+from icqf.errors import InputError, Note, counted, did_you_mean, listed
 from icqf.io.codebook import merged, read_codebook
 from icqf.io.readers.beside import joined_by_id
 from icqf.io.readers.cells import Fault, item_numbers, raise_fault, without_codes
@@ -25,11 +25,10 @@ from icqf.io.readers.tallies import EMPTY, Counts, Tally
 from icqf.io.readers.texts import text_families, words_fault, words_note
 from icqf.io.readers.visits import keep_visit, repeated_rows
 from icqf.io.study_files import StudyFiles
-from icqf.screening.columns import REASONS, LeftOut, sentences
+from icqf.screening.columns import LeftOut, sentences
 
 Codebook = Sequence[Item] | str | os.PathLike[str] | None
-NO_IDS = "No id column was named or recognised: participants are numbered from 1 in file order."
-NOT_IN_CODEBOOK = REASONS["not in the codebook"]
+NO_IDS, NOT_IN_CODEBOOK = "no-ids", "not in the codebook"  # codes of notes
 
 
 def read_questionnaire(
@@ -114,18 +113,24 @@ def read_files(
     Columns named in `text` are read as text, as ids and groups are; those `beside` the roles may come from
     the table of participants as well.
     """
-    texts = [name for name in (files.id, files.groups, *text) if name]
-    if table is None:
-        table = read_table(files.answers, dictionary=files.dictionary, text=texts)
-    table = keep_visit(table, files.visit)
+    table = keep_visit(read_answers(files, text) if table is None else table, files.visit)
     if files.participants is not None:
-        others = read_table(files.participants, text=texts)
+        others = read_table(files.participants, text=_texts(files, text))
         table = joined_by_id(table, others, [*files.about_participants, *beside], id=files.id)
     if entries is None and files.codebook is not None:
         entries = read_codebook(files.codebook)
     if files.subscales:
         files = replace(files, items=_with_subscales(files, table, entries), subscales=())
     return StudyTable(table, files, entries)
+
+
+def read_answers(files: StudyFiles, text: Iterable[str] = ()) -> Table:
+    """Read the table of answers as it stands, its ids, groups and columns in `text` as text."""
+    return read_table(files.answers, dictionary=files.dictionary, text=_texts(files, text))
+
+
+def _texts(files: StudyFiles, more: Iterable[str]) -> list[str]:
+    return [name for name in (files.id, files.groups, *more) if name]
 
 
 def _with_subscales(files: StudyFiles, table: Table, entries: tuple[Item, ...] | None) -> tuple[str, ...]:
@@ -217,10 +222,12 @@ def _declared_by_file(
 
 def _range_notes(draft: Draft) -> list[str]:
     """Say which ranges had to be observed, and which items are reversed."""
-    notes = [] if draft.families is None or not draft.families.families else [draft.families.sentence]
+    notes: list[str] = (
+        [] if draft.families is None or not draft.families.families else [draft.families.sentence]
+    )
     reverse_keyed = [item.name for item in draft.items if item.reverse]
     if reverse_keyed:
-        notes.append(f"{REVERSED[0]}: {listed(reverse_keyed)}.")
+        notes.append(Note(REVERSED, f"Reversed because they are reverse-keyed: {listed(reverse_keyed)}."))
     return notes
 
 
@@ -285,7 +292,8 @@ def _ids(table: Table, identity: str | None, fault: Fault) -> tuple[pd.Index, li
     if identity is None:
         numbers = range(table.first, table.first + len(table.frame))
         numbered = pd.Index([str(i) for i in numbers], name="participant")
-        return numbered, [NO_IDS]
+        text = "No id column was named or recognised: participants are numbered from 1 in file order."
+        return numbered, [Note(NO_IDS, text)]
     texts: pd.Series = pd.Series(id_texts(table.frame[identity]), dtype=object)
     blank = np.flatnonzero(texts == "")
     if blank.size:
@@ -304,8 +312,10 @@ def _ids(table: Table, identity: str | None, fault: Fault) -> tuple[pd.Index, li
     if again.size:
         fault(repeated_rows(table, identity, texts))
         texts.iloc[again] = [f"{texts.iloc[i]} (row {table.rows[i]})" for i in again]
-    note = [] if table.id != identity else [id_note(identity)]
-    return pd.Index(texts, name=identity), note
+    notes: list[str] = []
+    if table.id == identity:
+        notes.append(Note(IDS, f"Column {identity!r} holds the participant ids."))
+    return pd.Index(texts, name=identity), notes
 
 
 def _choose(
@@ -343,7 +353,7 @@ def _choose(
                     )
                 )
         chosen = [item for item in there if item.name in kept and item.name in columns]
-        rest = "not in the codebook"
+        rest = NOT_IN_CODEBOOK
         reason |= {name: LeftOut(name, "not selected") for name in names if name not in kept}
     elif wanted:
         names = match_names(wanted, [name for name in columns if name not in roles], table.source)

@@ -1,0 +1,437 @@
+"""Answers read as a fitted model knows its items: from a whole table, batch by batch, or of a battery."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from icqf.data.battery import Battery
+from icqf.data.parameters import parameter_error
+from icqf.data.questionnaire import Item, Questionnaire, StoredCodebook
+from icqf.errors import InputError, did_you_mean, has_note, is_note, listed
+from icqf.extensions.longitudinal import KIND as LONGITUDINAL
+from icqf.extensions.longitudinal import LongitudinalICQF, rebuilt_visits
+from icqf.extensions.meta import MetaICQF
+from icqf.io.codebook import read_codebook
+from icqf.io.formats import TEXT
+from icqf.io.modelfile import StoredModel, damage_refused, read_any_model
+from icqf.io.parts import hashed_ids, repeated_id
+from icqf.io.readers.confounds import as_the_model_knows
+from icqf.io.readers.files import with_id
+from icqf.io.readers.platforms import may_be_export
+from icqf.io.readers.questionnaires import NO_IDS, NOT_IN_CODEBOOK, StudyTable, read_files
+from icqf.io.readers.streams import Batch, Stream, WholeStream, open_stream
+from icqf.io.readers.tables import Table, largest_file, names_of_ids, require_column
+from icqf.io.readers.tallies import join_notes
+from icqf.io.readers.visits import rows_of_visit, without_visit
+from icqf.io.study_files import StudyFiles, sidecar_of
+from icqf.models.icqf import ICQF
+from icqf.models.persistence import described, rebuild
+from icqf.workflow.battery import find_instruments, require_ids
+from icqf.workflow.options import StudyOptions, as_options
+
+DIRECTIONS_UNKNOWN = (
+    "The model file does not say which items are reversed and which values mean a missing answer, so the "
+    "answers are used as they are. Give a codebook if this is wrong."
+)
+_OF_THE_MODEL = ("confounds", "weights", "items", "subscales", "reverse")
+_CELL = 8  # bytes of a cell in memory
+_LETTERS = 2  # bytes of a cell in a file of text
+
+
+def load_model(path: str | os.PathLike[str]) -> ICQF | LongitudinalICQF | MetaICQF:
+    """Read a model file of any kind, once."""
+    stored = read_any_model(path)
+    with damage_refused(path):
+        if not isinstance(stored, StoredModel):
+            return MetaICQF.rebuilt(*stored)
+        if LONGITUDINAL in stored.header:
+            return rebuilt_visits(LongitudinalICQF, stored)
+        return rebuild(ICQF, stored)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelledAnswers:
+    """A model of a file, and the answers of another that has its items: of one questionnaire, or a battery.
+
+    Examples
+    --------
+    >>> from icqf.workflow import ModelledAnswers
+    >>> [name for name in ModelledAnswers.__annotations__]
+    ['model', 'questionnaire', 'notes', 'beside', 'files']
+    """
+
+    model: Any
+    questionnaire: Any
+    notes: tuple[str, ...]
+    beside: pd.DataFrame | None
+    files: tuple[Path, ...]
+
+
+def read_for_model(
+    model: str | os.PathLike[str],
+    answers: StudyFiles | str | os.PathLike[str],
+    *,
+    beside: Sequence[str] = (),
+    **roles: Any,
+) -> ModelledAnswers:
+    """Read a model, and answers to its items with the ranges, directions and codes of the fit.
+
+    Parameters
+    ----------
+    model : path
+        A model file. The ranges, directions and missing codes of its items are used.
+    answers : path or StudyFiles
+        A table with the model's items and confounds. For the model of a battery, a folder with a file for any
+        of its instruments, named after it, or a table with the items of any; an instrument that is not there
+        is missing.
+    beside : sequence of str
+        Further columns to bring along, such as one that says who belongs to which group.
+    **roles
+        ``codebook``, ``dictionary``, ``participants``, ``id``, ``groups``, ``missing_codes`` and ``visit``,
+        as in `icqf.io.StudyFiles`. The codebook's directions, missing codes and labels come before those of
+        the model file; an entry of a confound says which of its values is which category of the model.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import demo_paths, load_demo
+    >>> from icqf.workflow import read_for_model
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ICQF(2).fit(load_demo()).save(f"{folder}/model.icqf")
+    ...     read = read_for_model(f"{folder}/model.icqf", demo_paths().answers, beside=["site"])
+    >>> read.questionnaire.answers.shape, list(read.beside)
+    ((600, 119), ['site'])
+    """
+    fitted, files = load_model(model), files_for_model(answers, roles)
+    if isinstance(fitted, MetaICQF):
+        if files.groups is not None:
+            raise parameter_error("groups", " is not for batteries: participants are held out one by one.")
+        battery, notes = battery_answers(fitted, files)
+        return ModelledAnswers(fitted, battery, notes, None, (Path(model),))
+    if isinstance(fitted, LongitudinalICQF):
+        ICQF.load(model)  # says what the file holds instead
+    reader = ModelReader(fitted, files, entries_of(files))
+    questionnaire = reader.whole(beside=beside)
+    found = questionnaire.confounds
+    if found is not None and beside:
+        own = list(reader.categories)
+        questionnaire = questionnaire.with_confounds(found[own] if own else None)
+    return ModelledAnswers(
+        fitted,
+        questionnaire,
+        reader.notes(questionnaire.notes),
+        None if not beside or found is None else found[list(beside)],
+        (Path(model), *files.paths),
+    )
+
+
+def files_for_model(answers: StudyFiles | str | os.PathLike[str], roles: dict[str, Any]) -> StudyFiles:
+    """The files and roles of new answers; roles that the model gives are refused."""
+    files = answers if isinstance(answers, StudyFiles) else StudyFiles(Path(answers), **roles)
+    for name in _OF_THE_MODEL:
+        if getattr(files, name):
+            raise parameter_error(name, " is given by the model; leave it out.")
+    return files
+
+
+def entries_of(files: StudyFiles) -> tuple[Item, ...]:
+    """The entries of the codebook, where one is named."""
+    return () if files.codebook is None else read_codebook(files.codebook)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelReader:
+    """Reads a table's answers to a model's items, with the ranges, directions and codes of the fit.
+
+    Entries of a codebook that are `given` come before those of the model.
+    """
+
+    model: ICQF | LongitudinalICQF
+    files: StudyFiles
+    given: tuple[Item, ...] = ()
+
+    @cached_property
+    def items(self) -> tuple[Item, ...]:
+        """The model's items: ranges from the model, the rest from the codebook given or stored."""
+        names = (Item(str(name)) for name in self.model.item_range_.index)
+        known = StoredCodebook((*names, *self.model.codebook_.items, *self.given))
+        return described(self.model, known).items
+
+    @cached_property
+    def categories(self) -> dict[str, tuple[Any, ...] | None]:
+        """The model's confounds, each with its categories; None for a continuous one."""
+        return {column.name: column.categories for column in self.model.confound_encoder_.columns}
+
+    def whole(self, table: Table | None = None, *, beside: Sequence[str] = ()) -> Questionnaire:
+        """All answers, of the file unless its table is at hand; columns `beside` are among the confounds."""
+        files = replace(self.files, codebook=None, confounds=tuple(self.categories))
+        texts = [self.model.codebook_.id, *(name for name in beside if name not in self.categories)]
+        read = read_files(files, table=table, text=texts, beside=beside)
+        return self.questionnaire(read.table, beside=beside)
+
+    def questionnaire(self, table: Table, *, beside: Sequence[str] = ()) -> Questionnaire:
+        """The answers of a table, which may be a part of the file."""
+        known, names = self.model.codebook_, [item.name for item in self.items]
+        id = self.files.id or (known.id if known.id in table.frame.columns else table.id)
+        self.require_columns(table)
+        for name in beside:
+            require_column(table, name, "a group")
+            if name in names:
+                raise parameter_error(
+                    "by",
+                    f" names {name!r}, which is an item of the model; name a column of groups, such as sex.",
+                )
+        files = replace(self.files, id=id, confounds=tuple(dict.fromkeys([*self.categories, *beside])))
+        entries = (*self.items, *(entry for entry in self.given if entry.name in beside))
+        read = StudyTable(self.in_categories(table), files, entries).questionnaire()
+        return read.with_notes(_other_directions(known.items, self.given))
+
+    def require_columns(self, table: Table) -> None:
+        """Refuse a table that lacks items or confounds of the model."""
+        require_model_columns(table, [str(name) for name in self.model.item_range_.index], "item")
+        require_model_columns(table, list(self.categories), "confound")
+
+    def in_categories(self, table: Table) -> Table:
+        """The table with the confounds in the model's categories."""
+        entries = (*self.given, *table.items, *self.model.codebook_.confounds)
+        return as_the_model_knows(table, self.categories, entries)
+
+    def notes(self, notes: Iterable[str]) -> tuple[str, ...]:
+        """The notes on all answers that matter to somebody who has a model."""
+        rest = [note for note in notes if not is_note(note, NOT_IN_CODEBOOK)]
+        return tuple(rest if self.given or self.model.codebook_.items else [DIRECTIONS_UNKNOWN, *rest])
+
+
+def _other_directions(known: Iterable[Item], given: Iterable[Item]) -> list[str]:
+    """Say where a codebook reverses other items than the fit did."""
+    fitted = {item.name: item.reverse for item in known}
+    other = [item.name for item in given if fitted.get(item.name, item.reverse) != item.reverse]
+    if not other:
+        return []
+    return [
+        f"The codebook and the model disagree about the direction of {listed(other)}. The codebook is "
+        "followed; if that is wrong, correct its column 'direction', or leave the codebook out."
+    ]
+
+
+def require_model_columns(table: Table, names: Sequence[str], kind: str) -> None:
+    """Refuse a table that lacks columns of a model."""
+    absent = [name for name in names if name not in table.frame.columns]
+    if absent:
+        more = f", nor are {len(absent) - 1} more" if len(absent) > 1 else ""
+        others = [name for name in table.frame.columns if name not in names]
+        raise InputError(
+            f"{table.source}: the model's {kind} {absent[0]!r} is no column of the table{more}."
+            f"{did_you_mean(absent[0], others)}"
+        )
+
+
+# --- batch by batch ---------------------------------------------------------------------------------------
+
+
+class FaultyBatch(Exception):
+    """What is wrong with a batch, of which `after` is the last row; the whole table may be told more."""
+
+    def __init__(self, fault: InputError, after: int | None = None) -> None:
+        super().__init__(str(fault))
+        self.fault, self.error = fault, fault
+        if after is not None:
+            text = f"{fault.message} Rows after {after} were not read."
+            self.error = InputError(text, code=fault.code, remedy=fault.remedy, **fault.fields)
+
+
+@dataclass(eq=False)
+class ModelledBatches:
+    """A table that is read batch by batch, each being checked and mapped to the items of a model.
+
+    `notes` are those on the whole table, when all batches have been given out. Ids are compared over all.
+    """
+
+    reader: ModelReader
+    stream: Stream
+    notes: tuple[str, ...] = field(default=(), init=False)
+
+    def questionnaires(self) -> Iterator[Questionnaire]:
+        """Give out the batches, from the beginning; a fault in one is raised as a `FaultyBatch`."""
+        self._check_names()
+        visit = self.reader.files.visit
+        kept, visit_note = self._visit()
+        notes: tuple[str, ...] = ()
+        ids: list[np.ndarray] = []
+        identity: str | None = None
+        flags: frozenset[str] | None = None
+        at = done = 0
+        for batch in self.stream.batches(self._columns()):
+            table = batch.table()
+            if at == 0:
+                identity = with_id(table).id
+            table = replace(table, id=identity, first=done + 1)
+            rows = slice(at, at + len(batch))
+            at += len(batch)
+            if kept is not None:
+                table = without_visit(table, visit, kept[rows], visit_note)
+                if not len(table.frame):
+                    continue
+            read = self._read(table, batch)
+            flags = self._same_flags(table, flags)
+            notes = join_notes([notes, read.notes])
+            if not has_note(read.notes, NO_IDS):
+                ids.append(hashed_ids(read.answers.index))
+            done += len(read.answers)
+            if len(read.answers):
+                yield read
+        self._refuse_repeated(ids, identity)
+        self.notes = self.reader.notes(notes)
+
+    def fits_in_memory(self) -> bool:
+        """Whether the file may be read whole to see what is wrong: one file, half as large as any read."""
+        path, stream = self.reader.files.answers, self.stream
+        if not path.is_file():
+            return False
+        if stream.n_rows is not None:
+            size = stream.n_rows * len(stream.names) * _CELL
+        else:
+            size = path.stat().st_size * (_CELL // _LETTERS if path.suffix.lower() in TEXT else 1)
+        return 2 * size <= largest_file()
+
+    def _check_names(self) -> None:
+        header = Table(pd.DataFrame(columns=list(self.stream.names)), self.stream.source, np.arange(0))
+        for column, _ in self.reader.files.visit:
+            require_column(header, column, "the visit")
+        self.reader.require_columns(header)
+        if self.reader.files.id is not None:
+            require_column(header, self.reader.files.id, "the id")
+
+    def _columns(self) -> list[str] | None:
+        """The columns to read, in their order; all of a text, whose other columns cost nearly nothing."""
+        names, reader = self.stream.names, self.reader
+        if self.stream.n_rows is None:
+            return None
+        wanted = {names[0], *names_of_ids(names), reader.files.id, reader.model.codebook_.id}
+        wanted |= {item.name for item in reader.items} | {*reader.categories}
+        wanted |= {column for column, _ in reader.files.visit}
+        return [name for name in names if name in wanted]
+
+    def _visit(self) -> tuple[np.ndarray | None, str]:
+        """Which rows are of the visit to keep, from its columns alone."""
+        pairs = self.reader.files.visit
+        if not pairs:
+            return None, ""
+        columns = list(dict.fromkeys(column for column, _ in pairs))
+        parts = [batch.frame.astype(object) for batch in self.stream.batches(columns)]
+        whole = pd.concat(parts, ignore_index=True)
+        return rows_of_visit(Table(whole, self.stream.source, np.arange(len(whole))), pairs)
+
+    def _read(self, table: Table, batch: Batch) -> Questionnaire:
+        try:
+            return self.reader.questionnaire(table)
+        except InputError as fault:
+            raise FaultyBatch(fault, after=batch.rows[-1] if len(batch) else 0) from fault
+
+    def _same_flags(self, table: Table, flags: frozenset[str] | None) -> frozenset[str]:
+        """Refuse items that are true or false in some batches and something else in others."""
+        kinds = dict(zip(table.frame.columns, table.frame.dtypes, strict=True))
+        items = self.reader.items
+        here = frozenset(item.name for item in items if pd.api.types.is_bool_dtype(kinds[item.name]))
+        if flags is not None and here != flags:
+            raise FaultyBatch(
+                InputError(
+                    f"{self.stream.source}: item {min(here ^ flags)!r} holds true and false in some rows, "
+                    "and something else in others.",
+                    code="mixed-flags",
+                    remedy="Code its answers as numbers.",
+                )
+            )
+        return here
+
+    def _refuse_repeated(self, ids: list[np.ndarray], identity: str | None) -> None:
+        """Refuse an id that stands in two batches."""
+        known = self.reader.model.codebook_.id
+        name = self.reader.files.id or (known if known in self.stream.names else identity)
+        fault = repeated_id(self.stream, ids, str(name))
+        if fault is not None:
+            raise FaultyBatch(fault)
+
+
+def in_batches(reader: ModelReader, *, batch_rows: int) -> ModelledBatches | Table | None:
+    """Open a file to be read batch by batch; the table where it had to be read whole, None where it must be.
+
+    Described columns (a dictionary or sidecar), a table of participants and exports of survey programs need
+    the whole.
+    """
+    files = reader.files
+    if files.dictionary is not None or files.participants is not None or sidecar_of(files.answers):
+        return None
+    texts = [name for name in (files.id, reader.model.codebook_.id) if name]
+    stream = open_stream(files.answers, batch_rows=batch_rows, text=texts)
+    if isinstance(stream, WholeStream):
+        return stream.table
+    return None if may_be_export(stream.names) else ModelledBatches(reader, stream)
+
+
+# --- a battery --------------------------------------------------------------------------------------------
+
+
+def battery_answers(model: MetaICQF, files: StudyFiles) -> tuple[Battery, tuple[str, ...]]:
+    """Read the answers to any instruments of a battery's model, and the notes on them."""
+    notes: list[str] = []
+    given, table = entries_of(files), None
+    if files.answers.is_dir():
+        own_files = _in_folder(model, files, notes)
+    else:
+        table = read_files(replace(files, codebook=None, participants=None)).table
+        own_files = dict.fromkeys(_in_table(model, table), replace(files, visit=()))
+    instruments: dict[str, Questionnaire] = {}
+    for name, own in own_files.items():
+        read = ModelReader(model.instruments_[name], own, given).whole(table)
+        if len(own_files) > 1 and table is None:
+            require_ids(name, read)
+        instruments[name] = read
+        notes += [f"{name}: {note}" for note in read.notes if not is_note(note, NOT_IN_CODEBOOK)]
+    return Battery(instruments), tuple(dict.fromkeys(notes))
+
+
+def _in_folder(model: MetaICQF, files: StudyFiles, notes: list[str]) -> dict[str, StudyFiles]:
+    """The files of each of the model's instruments, with the table of participants."""
+    folder = files.answers
+    asked = as_options(files, {"confounds": ["any"]}, StudyOptions)  # so that participants are looked for
+    found = find_instruments(asked)
+    mine = [each for each in found if each.name in model.instruments_]
+    if not mine:
+        raise InputError(
+            f"{folder}: no file is named after an instrument of the model "
+            f"({listed(model.instruments_, most=12)}); the "
+            f"folder has {listed(each.name for each in found)}."
+        )
+    others = [each.name for each in found if each.name not in model.instruments_]
+    if others:
+        notes.append(f"Not used, as the model has no such instruments: {listed(others)}.")
+    return {
+        each.name: replace(files, answers=each.options.answers, participants=each.options.participants)
+        for each in mine
+    }
+
+
+def _in_table(model: MetaICQF, table: Table) -> list[str]:
+    """The instruments that a table holds any item of."""
+    columns = {str(name) for name in table.frame.columns}
+    present = [
+        name
+        for name, own in model.instruments_.items()
+        if columns & {str(item) for item in own.item_range_.index}
+    ]
+    if not present:
+        raise InputError(
+            f"{table.source}: no column is an item of the model's instruments "
+            f"({listed(model.instruments_, most=12)})."
+        )
+    return present
