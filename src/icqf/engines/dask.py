@@ -202,7 +202,7 @@ def keep_memory() -> None:
 
     Dask starts workers with MALLOC_TRIM_THRESHOLD_ set, with which glibc gives every such array back to the
     system and asks for it anew; that takes longer than the arithmetic. These are the values that glibc comes
-    to of its own accord where nothing is set. RemoteTable there is no such function, and no need of it. A
+    to of its own accord where nothing is set. Elsewhere there is no such function, and no need of it. A
     process that the user started, where a cluster of threads works on chunks too, is left as it is.
     """
     worker = parent_process() is not None and "MALLOC_TRIM_THRESHOLD_" in os.environ

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import signal
 import threading
@@ -128,10 +127,9 @@ def started(calls: Iterable[tuple[Any, ...]], *, n_jobs: int | None, ordered: bo
     parallel = Parallel(
         n_jobs=n_jobs,
         return_as="generator" if ordered else "generator_unordered",
-        **(_workers_watch() if ours else {}),
+        **({"initializer": _watch_parent} if ours else {}),
     )
-    caller = on_one_thread if ours else called_on_one_thread
-    tasks = (delayed(caller)(*call) for call in calls)
+    tasks = (delayed(on_one_thread)(*call) for call in calls)
     if not ours or threading.current_thread() is not threading.main_thread():
         return parallel(tasks)  # only the main thread may say what signals do
     names = ("SIGINT", "SIGTERM", "SIGHUP")
@@ -145,46 +143,17 @@ def started(calls: Iterable[tuple[Any, ...]], *, n_jobs: int | None, ordered: bo
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
-def called_on_one_thread(work: Callable[..., T], *arguments: Any) -> T:
-    """What `work` gives with BLAS on one thread."""
+def on_one_thread(work: Callable[..., T], *arguments: Any) -> T:
+    """What `work` gives with BLAS on one thread: matrices are small, and other processes use the others."""
     with threadpool_limits(limits=1):
         return work(*arguments)
 
 
-class OneThread:
-    """Calls work with BLAS on one thread: its matrices are small, and other processes use the others.
-
-    A worker that receives it ends with the process that sent it. It comes before the work and its arguments,
-    whose imports take most of the time that a worker needs to begin.
-    """
-
-    def __call__(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Call `work` with these arguments."""
-        return called_on_one_thread(work, *arguments)
-
-    def __reduce__(self) -> tuple[Callable[[], OneThread], tuple[()]]:
-        return _received, ()
-
-
-on_one_thread = OneThread()
-
-
-def _received() -> OneThread:
-    _watch_parent()
-    return on_one_thread
-
-
 def _watch_parent() -> None:
+    """Let this worker end with the process that started it."""
     parent = parent_process()
     if parent is not None and parent.pid is not None:
         _end_with(parent.pid)
-
-
-@cache
-def _workers_watch() -> dict[str, Any]:
-    """What joblib, from 1.5 on, is told to do in each worker before any task arrives."""
-    newer = "backend_kwargs" in inspect.signature(Parallel.__init__).parameters
-    return {"initializer": _watch_parent} if newer else {}
 
 
 def pieces(things: Sequence[T], n_jobs: int | None) -> list[list[T]]:

@@ -37,7 +37,7 @@ from icqf.data.validate import (
     working_matrix,
 )
 from icqf.engines.choice import engine_of
-from icqf.engines.dask import MOST_CHUNKS, RemoteTable, keep_memory, one_blas_thread
+from icqf.engines.dask import MOST_CHUNKS, Dask, RemoteTable, keep_memory, one_blas_thread
 from icqf.errors import InputError
 from icqf.models.statement import (
     Array,
@@ -51,7 +51,6 @@ from icqf.models.statement import (
 )
 
 if TYPE_CHECKING:
-    from icqf.engines.dask import Dask
     from icqf.models.base import FittedModel
 
 
@@ -389,8 +388,6 @@ def _remove(path: str) -> None:
 
 def cluster_of(engine: Any) -> Dask | None:
     """The cluster on which a dask array is fitted; None for other engines."""
-    from icqf.engines.dask import Dask
-
     engine = engine_of(engine)
     return engine if isinstance(engine, Dask) else None
 

@@ -327,13 +327,8 @@ def observations_of(
     if not kept.all():
         work, design = work[kept], design[kept]
         weights = None if weights is None else weights[kept]
-    return observed(work, design, weights, learned.dtype)
-
-
-def observed(work: Array, design: Array, weights: Array | None, dtype: np.dtype[Any]) -> Observations:
-    """These answers (counted from 0), confound columns and weights."""
     # The design is in double precision: the bounds on R hold exactly.
-    return Observations(work, np.ascontiguousarray(design.T), weights, dtype=dtype)
+    return Observations(work, np.ascontiguousarray(design.T), weights, dtype=learned.dtype)
 
 
 def problem_of(
