@@ -1,4 +1,4 @@
-"""Does the hierarchy pay? Two stages beside one flat factorization, judged on the same hidden answers."""
+"""Is the second level worthwhile? Two stages beside one flat factorization, on the same hidden answers."""
 
 from __future__ import annotations
 

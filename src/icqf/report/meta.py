@@ -77,7 +77,7 @@ def meta_page(
         Section("The instruments", [_instruments(model, battery)]),
     ]
     if comparisons:
-        sections.append(Section("Does the hierarchy pay?", _judged(comparisons)))
+        sections.append(Section("Is the second level worthwhile?", _judged(comparisons)))
     sections.append(Section("How this was done", _methods(model)))
     name = title or "a battery"
     return Document(f"Meta-factors of {name}", lead, sections, footer=made_by())
