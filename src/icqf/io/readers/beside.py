@@ -17,14 +17,6 @@ def joined_by_id(table: Table, other: Table, columns: Iterable[str], *, id: str 
 
     Columns that neither has are left for the reader to complain about. A participant who is not in the other
     table has empty cells there.
-
-    Examples
-    --------
-    >>> import numpy as np, pandas as pd
-    >>> answers = Table(pd.DataFrame({"id": ["P2", "P1"], "q1": [0, 1]}), "a.csv", np.arange(2), id="id")
-    >>> people = Table(pd.DataFrame({"id": ["P1", "P2"], "age": [9, 11]}), "p.csv", np.arange(2), id="id")
-    >>> joined_by_id(answers, people, ["age"]).frame["age"].tolist()
-    [11, 9]
     """
     wanted = [name for name in dict.fromkeys(columns) if name not in table.frame.columns]
     if not wanted:

@@ -29,15 +29,7 @@ class NotUnderstood(ValueError):
 
 
 def shown(expression: str, frame: pd.DataFrame) -> np.ndarray:
-    """Return for each record whether the branching logic shows the field.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> frame = pd.DataFrame({"sex": [1, 2, None], "why___3": [1, 0, 1]})
-    >>> shown("[sex] = '1' and [why(3)] = '1'", frame)
-    array([ True, False, False])
-    """
+    """Return for each record whether the branching logic shows the field."""
     return _Parser(expression, frame).parse()
 
 

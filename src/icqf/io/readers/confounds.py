@@ -92,25 +92,10 @@ def _named(column: pd.Series, labels: Mapping[float, str]) -> pd.Series | None:
 
 
 def as_the_model_knows(table: Table, known: Mapping[str, Categories], entries: Iterable[Item]) -> Table:
-    """Return the table with its confounds in the categories of a fitted model.
+    """Return the table with its confounds in the categories of a fitted model (`known`; None: continuous).
 
-    Parameters
-    ----------
-    table : Table
-        New participants.
-    known : mapping of str to tuple or None
-        The categories of each confound of the model; None for a continuous one.
-    entries : iterable of Item
-        What codebooks say of the confounds' values; of several entries with labels the first counts, after
-        the value labels of the file itself unless they are the first.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> table = Table(pd.DataFrame({"sex": [2, 1, 2]}), "new.csv", np.arange(3))
-    >>> entry = Item("sex", labels=((1, "Female"), (2, "Male")))
-    >>> as_the_model_knows(table, {"sex": ("Female", "Male")}, [entry]).frame["sex"].tolist()
-    ['Male', 'Female', 'Male']
+    Of several `entries` of codebooks with labels the first counts, after the value labels of the file itself
+    unless they are the first.
     """
     entries = list(entries)
     columns: dict[str, pd.Series] = {}

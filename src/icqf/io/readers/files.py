@@ -90,12 +90,6 @@ def with_id(table: Table) -> Table:
     """Look at the values of what by its name holds ids, and take a first column that numbers participants.
 
     A column of few values, however it is called, holds no ids.
-
-    Examples
-    --------
-    >>> frame = pd.DataFrame({"seqn": range(501, 521), "pid": [1, 2] * 10, "q1": [0, 1] * 10})
-    >>> with_id(Table(frame, "answers.csv", np.arange(20), id="pid")).id
-    'seqn'
     """
     by_name = [name for name in names_of_ids(table.frame.columns) if may_be_id(table.frame[name])]
     if table.id is not None and may_be_id(table.frame[table.id]):

@@ -42,14 +42,7 @@ _TIME = re.compile(r"\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}[ T,]+\d{1,2}[:.]\d\d")
 
 
 def further_headers(header: Sequence[str], below: Sequence[Sequence[str]]) -> int:
-    """Return how many rows below the header are header rows as well: question texts and import ids.
-
-    Examples
-    --------
-    >>> header = ["StartDate", "Status", "Q1"]
-    >>> further_headers(header, [["Start Date", "Response Type", "I am calm"], ['{"ImportId":"a"}'] * 3])
-    2
-    """
+    """Return how many rows below the header are header rows as well: question texts and import ids."""
     for at, row in enumerate(below[:2]):
         filled = [cell for cell in row if cell.strip()]
         if filled and 2 * sum(bool(_IMPORT.match(cell)) for cell in filled) > len(filled):
@@ -63,14 +56,7 @@ def further_headers(header: Sequence[str], below: Sequence[Sequence[str]]) -> in
 
 
 def without_further_headers(data: bytes, sample: str, delimiter: str) -> tuple[bytes, list[str], int]:
-    """Return delimited text without header rows below the first, the question texts in them, and how many.
-
-    Examples
-    --------
-    >>> text = 'StartDate,Q1\\nStart Date,"I am\\ncalm"\\n2024-01-01,2\\n'
-    >>> without_further_headers(text.encode(), text, ",")
-    (b'StartDate,Q1\\n2024-01-01,2\\n', ['Start Date', 'I am calm'], 1)
-    """
+    """Return delimited text without header rows below the first, the question texts in them, and how many."""
     if not any(mark in sample for mark in ("ImportId", *QUALTRICS)):
         return data, [], 0
     stream = io.StringIO(sample, newline="")
@@ -116,15 +102,7 @@ def with_wordings(table: Table, names: Sequence[str], texts: Sequence[str]) -> T
 
 
 def recognised_export(table: Table) -> Table:
-    """The table with the columns that a survey program added set aside, and a note of them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> frame = pd.DataFrame({"Timestamp": ["2024/05/01 9:12:00 AM"], "I am calm": ["Yes"]})
-    >>> recognised_export(Table(frame, "form.csv", np.arange(1))).metadata
-    ('Timestamp',)
-    """
+    """The table with the columns that a survey program added set aside, and a note of them."""
     names = [str(name) for name in table.frame.columns]
     own = [name for name in names if name in QUALTRICS]
     if len(own) >= FEWEST_OF_ITS_OWN:
@@ -137,13 +115,7 @@ def recognised_export(table: Table) -> Table:
 
 
 def may_be_export(names: Sequence[str]) -> bool:
-    """Whether a table may be an export of a survey program, by the names of its columns.
-
-    Examples
-    --------
-    >>> may_be_export(["Timestamp", "I am calm"]), may_be_export(["id", "q1"])
-    (True, False)
-    """
+    """Whether a table may be an export of a survey program, by the names of its columns."""
     own = sum(name in QUALTRICS for name in names)
     return own >= FEWEST_OF_ITS_OWN or (bool(names) and names[0].lower() == GOOGLE_FORMS[0])
 

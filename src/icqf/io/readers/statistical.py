@@ -81,12 +81,6 @@ def labelled_item(
     """Make an item whose range is that of its labelled answers.
 
     A labelled value beyond the others whose label says "refused" or the like, as a whole, is a missing code.
-
-    Examples
-    --------
-    >>> item = labelled_item("q1", "Sleeps badly", {0: "never", 1: "often", 9: "refused"})
-    >>> item.min, item.max, item.missing_codes
-    (0.0, 1.0, (9.0,))
     """
     missing = list(codes)
     values = {

@@ -135,13 +135,7 @@ def require_content(path: Path) -> None:
 
 
 def recognised_id(columns: Iterable[object]) -> str | None:
-    """Return the column that by its name holds participant ids, or None.
-
-    Examples
-    --------
-    >>> recognised_id(["age", "Record_ID", "q1"]), recognised_id(["age", "Patient-ID", "q1"])
-    ('Record_ID', 'Patient-ID')
-    """
+    """Return the column that by its name holds participant ids, or None."""
     return next(iter(names_of_ids(columns)), None)
 
 
@@ -153,25 +147,13 @@ def names_of_ids(columns: Iterable[object]) -> list[str]:
 
 
 def may_be_id(column: pd.Series) -> bool:
-    """Whether a column's values may be ids: not a few that return again and again.
-
-    Examples
-    --------
-    >>> may_be_id(pd.Series([1, 2] * 50)), may_be_id(pd.Series(["a", "a", "b"]))
-    (False, True)
-    """
+    """Whether a column's values may be ids: not a few that return again and again."""
     different = column.nunique()
     return not (0 < different <= MOST_ANSWERS and len(column) >= 10 * different)
 
 
 def numbers_participants(column: pd.Series) -> bool:
-    """Whether every row has a number or code of its own, as ids have.
-
-    Examples
-    --------
-    >>> numbers_participants(pd.Series(range(101, 131))), numbers_participants(pd.Series([0.5] * 30))
-    (True, False)
-    """
+    """Whether every row has a number or code of its own, as ids have."""
     if len(column) < FEWEST_NUMBERED or not column.is_unique or column.isna().any():
         return False
     if pd.api.types.is_numeric_dtype(column.dtype):
@@ -183,19 +165,7 @@ def numbers_participants(column: pd.Series) -> bool:
 def item_columns(table: Table, roles: Mapping[str, str] | None = None) -> Columns:
     """Tell the items of a table from its other columns, by what the file says of them, names and values.
 
-    Parameters
-    ----------
-    table : Table
-    roles : mapping of str to str, optional
-        Columns that are used otherwise, and as what: "id", "confound", "group" or "weight".
-
-    Examples
-    --------
-    >>> from icqf.datasets import demo_paths
-    >>> from icqf.io import read_table
-    >>> found = item_columns(read_table(demo_paths().answers))
-    >>> len(found.items), [(column.name, column.reason) for column in found.left_out][:3]
-    (119, [('child_id', 'id'), ('age', 'demographic'), ('sex', 'demographic')])
+    `roles` are columns that are used otherwise: as "id", "confound", "group" or "weight".
     """
     described = table.described
     ids = {name for name in names_of_ids(table.frame.columns) if may_be_id(table.frame[name])}
@@ -264,13 +234,7 @@ def refuse_second_header(frame: pd.DataFrame, rows: np.ndarray, source: str) -> 
 
 
 def no_items(source: str, left_out: Iterable[LeftOut]) -> InputError:
-    """Return the fault of a table without items: what its columns are instead.
-
-    Examples
-    --------
-    >>> no_items("study.csv", [LeftOut("note", "empty")]).message
-    "study.csv: no column looks like answers to a questionnaire. Left out because they are empty: 'note'."
-    """
+    """Return the fault of a table without items: what its columns are instead."""
     return InputError(
         " ".join([f"{source}: no column looks like answers to a questionnaire.", *sentences(left_out)]),
         code="no-items",

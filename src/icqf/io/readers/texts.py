@@ -18,17 +18,7 @@ ALIKE, MUCH_ALIKE = 0.5, 0.7  # shared words among all words of two columns
 
 @dataclass(frozen=True)
 class TextFamily:
-    """Items that share their answers in words.
-
-    Parameters
-    ----------
-    items : tuple of str
-        In the order of the table.
-    texts : tuple of str
-        All different answers.
-    order : Order or None
-        The order that is believed in; None where it is not known.
-    """
+    """Items that share their answers in words; `order` is None where it is not known."""
 
     items: tuple[str, ...]
     texts: tuple[str, ...]
@@ -42,15 +32,7 @@ class TextFamily:
 
 
 def families_by_words(texts: Mapping[str, Sequence[str]]) -> tuple[TextFamily, ...]:
-    """Return which items share their answers, from the different answers of each.
-
-    Examples
-    --------
-    >>> texts = {"q1": ["no", "yes"], "q2": ["Never", "Often"], "q3": ["yes", "no", "N/A"]}
-    >>> families = families_by_words(texts)
-    >>> [(family.items, str(family.order)) for family in families]
-    [(('q1', 'q3'), 'no < yes'), (('q2',), 'Never < sometimes < Often')]
-    """
+    """Return which items share their answers, from the different answers of each."""
     groups: list[tuple[list[str], dict[str, str]]] = []
     by_size = sorted(texts, key=lambda name: -len(texts[name]))
     for name in by_size:
@@ -87,15 +69,7 @@ def _belongs(own: Mapping[str, str], shared: Mapping[str, str]) -> bool:
 
 
 def text_families(table: Table, *, leave_out: Iterable[str] = ()) -> tuple[TextFamily, ...]:
-    """Return the families of columns that are answers in words: several that share a few words.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> frame = pd.DataFrame({"q1": ["no", "yes"], "q2": ["yes", "yes"], "sex": ["Male", "Female"]})
-    >>> [family.items for family in text_families(Table(frame, "answers.csv", np.arange(2)))]
-    [('q1', 'q2')]
-    """
+    """Return the families of columns that are answers in words: several that share a few words."""
     skip = {*leave_out, table.id, *table.metadata}
     texts = {}
     for name in table.frame.columns:

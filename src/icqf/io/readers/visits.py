@@ -33,13 +33,6 @@ def keep_visit(table: Table, visit: Visit) -> Table:
 
     Numbers match as numbers, so 1 is 1.0; a text matches whatever its case, and may be a value's label; an
     empty text matches empty cells.
-
-    Examples
-    --------
-    >>> frame = pd.DataFrame({"id": ["a", "a"], "wave": [1.0, 2.0], "q1": [0, 3]})
-    >>> keep_visit(Table(frame, "answers.csv", np.arange(2)), ("wave", "2")).frame
-      id  q1
-    0  a   3
     """
     pairs = visit_pairs(visit)
     return without_visit(table, pairs, *rows_of_visit(table, pairs)) if pairs else table
@@ -110,13 +103,7 @@ def _shown(value: str) -> str:
 
 
 def values_in(cells: pd.Series) -> str:
-    """Return a column's values with their numbers of rows, for a sentence.
-
-    Examples
-    --------
-    >>> values_in(pd.Series([1.0, 2.0, 1.0, None]))
-    '1 (2 rows), 2 (1 row) and nothing (1 row)'
-    """
+    """Return a column's values with their numbers of rows, for a sentence."""
     counts = _texts(cells).value_counts()
     ordered = sorted(
         counts.index, key=lambda text: (text == "", _as_number(text) is None, _as_number(text) or 0, text)
