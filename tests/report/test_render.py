@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 import pytest
 from markupsafe import escape
 
-from icqf.report import analyse, as_html, as_json, as_markdown, renamed, report_of, write_report
+from icqf.report import analyse, as_html, as_json, as_markdown, renamed, report_of, words, write_report
 from icqf.report.fit_report import with_words
-from icqf.report.values import Values, changed
+from icqf.report.values import Values, bar_of, changed
 from icqf.report.words import number, percent
 from report_names import NASTY
 
@@ -160,7 +160,22 @@ def test_files(report, tmp_path):
 
 def test_words():
     assert percent(0.123456, 1) == "12.3%"
-    assert number(-0.001) == "0.00"
+    assert [percent(share) for share in (0.4567, 0.001, 0.0, 0.999, None)] == [
+        "46%",
+        "<1%",
+        "0%",
+        ">99%",
+        "–",
+    ]
+    values = (1.236, -0.5, -0.001, None, float("nan"))
+    assert [number(value) for value in values] == ["1.24", "−0.50", "0.00", "–", "–"]
+    assert (words.interval(0.5, 0.75), words.interval(None, None)) == ("0.50–0.75", "–")
+    assert (words.at_least(0.934), words.at_least(0.999)) == ("0.93 or higher", "1.00")
+    assert (words.joined(["a"]), words.joined(["a", "b", "c"])) == ("a", "a, b and c")
+    assert (words.spelled(8), words.spelled(13)) == ("eight", "13")
+    assert (words.count_of(1, "factor"), words.count_of(11681, "item")) == ("1 factor", "11\u202f681 items")
+    many, few = bar_of("none", 12, 20, limit=10), bar_of("half", 3, 20, limit=10)
+    assert (words.members(many), words.members(few), few.share) == ("12", "fewer than 10", None)
 
 
 def test_what_was_not_given_has_no_section(model, questionnaire):

@@ -35,34 +35,6 @@ Array = NDArray[Any]
 class Analysis:
     """A fitted model with everything that was worked out about it and the answers behind it.
 
-    Attributes
-    ----------
-    model : ICQF
-        The fitted model.
-    study : Study
-        The answers, with their directions, doubts and overview.
-    stated : StatedProblem
-        The problem that these answers state.
-    scores : DataFrame of shape (n_participants, k)
-    search : ICQFCV or None
-        The cross-validation that chose the model.
-    rules : RuleTable or None
-        What every rule for the number of factors says.
-    parallel : FactorCount or None
-        What parallel analysis says; None where it is not possible or not asked for.
-    hidden : HiddenFit or None
-        How well hidden answers are predicted.
-    resamples : Resamples or None
-        Fits to resampled participants, behind intervals and stability.
-    rival : Counterparts, str or None
-        The factor analysis beside the model, or why it could not be run.
-    psychometry : Psychometry or None
-        Reliability and item statistics, where the answers allow them.
-    other_models : tuple of ICQF
-        Fits of the same answers with other numbers of factors.
-    seed : int
-        Seed of resamples and folds.
-
     Examples
     --------
     >>> from icqf import ICQF
@@ -74,19 +46,19 @@ class Analysis:
     (5, 'Parallel analysis', 10)
     """
 
-    model: ICQF
-    study: Study
-    stated: StatedProblem
-    scores: pd.DataFrame
-    search: Any = None
-    rules: RuleTable | None = None
-    parallel: FactorCount | None = None
-    hidden: HiddenFit | None = None
-    resamples: Resamples | None = None
-    rival: Counterparts | str | None = None
-    psychometry: Psychometry | None = None
-    other_models: tuple[ICQF, ...] = ()
-    seed: int = 0
+    model: ICQF  # fitted
+    study: Study  # the answers, with their directions, doubts and overview
+    stated: StatedProblem  # the problem that these answers state
+    scores: pd.DataFrame  # (n_participants, k)
+    search: Any = None  # the ICQFCV that chose the model
+    rules: RuleTable | None = None  # what every rule for the number of factors says
+    parallel: FactorCount | None = None  # what parallel analysis says; None where it is not possible
+    hidden: HiddenFit | None = None  # how well hidden answers are predicted
+    resamples: Resamples | None = None  # fits to resampled participants, behind intervals and stability
+    rival: Counterparts | str | None = None  # the factor analysis, or why it could not be run
+    psychometry: Psychometry | None = None  # reliability and item statistics, where the answers allow them
+    other_models: tuple[ICQF, ...] = ()  # fits of the same answers with other numbers of factors
+    seed: int = 0  # of resamples and folds
 
     @property
     def questionnaire(self) -> Questionnaire:

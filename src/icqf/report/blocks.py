@@ -17,7 +17,7 @@ _NUMERIC = re.compile(rf"(–|{_NUMBER}(\s?(–|to|±)\s?{_NUMBER})?( \({_NUMBER
 
 @dataclass(frozen=True)
 class Span:
-    """Words of a sentence that stand out or lead somewhere; `kind` is "strong", "code", "small" or "".
+    """Words of a sentence that stand out or lead somewhere.
 
     Examples
     --------
@@ -27,19 +27,13 @@ class Span:
     """
 
     text: str
-    kind: str = ""
+    kind: str = ""  # "strong", "code" or "small"
     link: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class Prose:
     """A paragraph with words that stand out; a plain paragraph is just a text.
-
-    Attributes
-    ----------
-    parts : sequence of str or Span
-    kind : str
-        "quote" for a text to be pasted elsewhere, or a class of the page.
 
     Examples
     --------
@@ -49,7 +43,7 @@ class Prose:
     """
 
     parts: Sequence[str | Span]
-    kind: str = ""
+    kind: str = ""  # "quote" for a text to be pasted elsewhere, or a class of the page
 
     @property
     def text(self) -> str:
@@ -99,21 +93,6 @@ class Histogram:
 class Cell:
     """A cell of a table that is more than its text.
 
-    Attributes
-    ----------
-    text : str
-    note : str
-        Small print after it, such as the name of an item after its wording.
-    kind : str
-        Class on the page, such as a shade from q1 to q10.
-    link : str
-    tip : str
-        The interval that the page tells of the number under the pointer.
-    drawing : Bar or Histogram, optional
-        Drawn on the page instead of the text; other renderers leave it out.
-    spoken : str
-        What a screen reader says where the text is empty.
-
     Examples
     --------
     >>> from icqf.report import Cell
@@ -122,12 +101,12 @@ class Cell:
     """
 
     text: str = ""
-    note: str = ""
-    kind: str = ""
+    note: str = ""  # small print after it, such as the name of an item after its wording
+    kind: str = ""  # class on the page, such as a shade from q1 to q10
     link: str = ""
-    tip: str = ""
-    drawing: Bar | Histogram | None = None
-    spoken: str = ""
+    tip: str = ""  # the interval that the page tells of the number under the pointer
+    drawing: Bar | Histogram | None = None  # instead of the text; only on the page
+    spoken: str = ""  # what a screen reader says where the text is empty
 
     @property
     def plain(self) -> str:
@@ -139,20 +118,6 @@ class Cell:
 class Column:
     """A heading that is more than its title.
 
-    Attributes
-    ----------
-    title : str
-    kind : str
-        Class of the heading on the page ("up" for a vertical one).
-    cells : str
-        Class of the cells below it.
-    numeric : bool, optional
-        Whether it is set to the right; by default where all its cells look like numbers.
-    drawn : bool
-        Whether its cells hold drawings, which the page alone shows.
-    quiet : bool
-        Whether the title is for screen readers only.
-
     Examples
     --------
     >>> from icqf.report import Column
@@ -161,11 +126,11 @@ class Column:
     """
 
     title: str
-    kind: str = ""
-    cells: str = ""
-    numeric: bool | None = None
-    drawn: bool = False
-    quiet: bool = False
+    kind: str = ""  # class of the heading on the page; "up" for a vertical one
+    cells: str = ""  # class of the cells below it
+    numeric: bool | None = None  # whether set to the right; by default where all cells look like numbers
+    drawn: bool = False  # whether its cells hold drawings, which only the page shows
+    quiet: bool = False  # whether the title is for screen readers only
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,29 +147,7 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """A table; the first column names the rows.
-
-    Attributes
-    ----------
-    caption : str
-    head : sequence of str or Column
-        Headings; none for a table without.
-    rows : sequence of rows
-        Each a sequence of str or Cell, or a Row.
-    links : sequence of str
-        Where the name of each row leads, such as a folder beside the page; empty for nowhere.
-    note : str
-        What a reader needs beside it; set below.
-    bold : set of (row, column)
-        Cells that stand out.
-    kind : str
-        Classes on the page: "sortable" for a table that a click on a heading sorts, "bars" for a narrow one.
-    label : str
-        Name of the scrolling region on the page; the caption by default.
-    quiet : bool
-        Whether the page shows the caption to screen readers only.
-    scroll : bool
-        Whether the page scrolls a table that is wider than the window.
+    """A table; the first column names the rows. Cells are texts or Cells, headings texts or Columns.
 
     Examples
     --------
@@ -214,15 +157,15 @@ class Grid:
     """
 
     caption: str
-    head: Sequence[object]
+    head: Sequence[object]  # none for a table without headings
     rows: Sequence[Iterable[object]]
-    links: Sequence[str] = ()
-    note: str = ""
-    bold: frozenset[tuple[int, int]] = frozenset()
-    kind: str = ""
-    label: str = ""
-    quiet: bool = False
-    scroll: bool = True
+    links: Sequence[str] = ()  # where the name of each row leads, such as a folder; empty for nowhere
+    note: str = ""  # what a reader needs beside it; set below
+    bold: frozenset[tuple[int, int]] = frozenset()  # row and column of cells that stand out
+    kind: str = ""  # classes on the page: "sortable" where a click on a heading sorts, "bars" for narrow ones
+    label: str = ""  # of the scrolling region on the page; the caption by default
+    quiet: bool = False  # whether the page shows the caption to screen readers only
+    scroll: bool = True  # whether the page scrolls a table that is wider than the window
 
     @cached_property
     def columns(self) -> list[Column]:
@@ -240,13 +183,12 @@ class Grid:
     def numeric(self) -> list[bool]:
         """Which columns hold numbers, and are set to the right."""
         return [
-            bool(self.rows)
-            and not column.drawn
-            and all(_NUMERIC.fullmatch(row[at].text) for row in self.cells)
-            if column.numeric is None
-            else column.numeric
+            not column.drawn and self._looks_numeric(at) if column.numeric is None else column.numeric
             for at, column in enumerate(self.columns)
         ]
+
+    def _looks_numeric(self, at: int) -> bool:
+        return bool(self.rows) and all(_NUMERIC.fullmatch(row[at].text) for row in self.cells)
 
     def texts(self) -> tuple[list[str], list[list[str]]]:
         """Headings and rows as plain texts, without drawings."""
@@ -259,16 +201,8 @@ class Grid:
 class Picture:
     """A figure with the name of its file, and what it shows for those who do not see it.
 
-    Attributes
-    ----------
-    name : str
-        Of the file, without its ending, beside the page.
-    figure : matplotlib Figure, bytes, callable or None
-        What is drawn: a figure, the content of a PNG file, a function that returns an SVG element of the
-        page as Markup (which no other renderer shows), or nothing where the file is there already.
-    caption : str
-    alt : str
-        What it shows in words; the caption by default.
+    `figure` is a matplotlib figure, the content of a PNG file, a function that returns an SVG element of the
+    page as Markup (which no other renderer shows), or None where the file is there already.
 
     Examples
     --------
@@ -278,10 +212,10 @@ class Picture:
     'levels'
     """
 
-    name: str
+    name: str  # of the file beside the page, without its ending
     figure: Figure | bytes | Callable[[], Markup] | None
     caption: str
-    alt: str = ""
+    alt: str = ""  # what it shows in words; the caption by default
 
     @property
     def inline(self) -> bool:
@@ -293,19 +227,17 @@ class Picture:
 class Details:
     """Blocks that the page folds away under a summary; elsewhere they stand under `title` or the summary.
 
-    With `page_only`, other renderers leave them out.
-
     Examples
     --------
     >>> from icqf.report import Details
-    >>> Details("How this was done", ["In two stages."]).summary
+    >>> Details("How this was done", ["In two stages."]).heading
     'How this was done'
     """
 
     summary: str
     parts: Sequence[Block]
     kind: str = ""
-    page_only: bool = False
+    page_only: bool = False  # whether other renderers leave it out
     title: str = ""
 
     @property
@@ -318,8 +250,6 @@ class Details:
 class Group:
     """Blocks that the page sets beside each other ("cols") or, if they are sections, as cards ("cards").
 
-    A list among the parts is set as one. Where `data` are given, they are attributes on the page.
-
     Examples
     --------
     >>> from icqf.report import Group
@@ -327,26 +257,14 @@ class Group:
     2
     """
 
-    parts: Sequence[Block | Sequence[Block]]
+    parts: Sequence[Block | Sequence[Block]]  # a list among them is set as one
     kind: str = "cols"
-    data: Mapping[str, str] = field(default_factory=dict)
+    data: Mapping[str, str] = field(default_factory=dict)  # attributes on the page
 
 
 @dataclass(frozen=True, eq=False)
 class Section:
     """A heading with what stands below it, in order: paragraphs, lists, tables, pictures, smaller sections.
-
-    Attributes
-    ----------
-    heading : str
-    parts : sequence of blocks
-        A text is a paragraph. A Markup is shown by the page alone.
-    key : str
-        Its id on the page, and its name in JSON; needed only where something refers to it.
-    title : str
-        What the navigation of the page calls it; without one, it is not part of it.
-    data : mapping, optional
-        Its values for JSON, instead of its words and tables; an empty mapping for none.
 
     Examples
     --------
@@ -356,35 +274,38 @@ class Section:
     """
 
     heading: str
-    parts: Sequence[Block]
-    key: str = ""
-    title: str = ""
-    data: Mapping[str, Any] | None = None
+    parts: Sequence[Block]  # a text is a paragraph; a Markup is shown by the page alone
+    key: str = ""  # its id on the page, and its name in JSON
+    title: str = ""  # what the navigation of the page calls it; without one, it is not listed
+    data: Mapping[str, Any] | None = None  # values for JSON instead of its words and tables; {} for none
+
+
+@dataclass(frozen=True)
+class Heading:
+    """The heading of a section or of details, in formats that show one block after another."""
+
+    level: int
+    text: str
 
 
 Block: TypeAlias = str | Markup | Prose | Bullets | Grid | Picture | Details | Group | Section
+Leaf: TypeAlias = str | Prose | Bullets | Grid | Picture | Heading
+
+
+def in_order(blocks: Iterable[Any], level: int = 1) -> Iterator[Leaf]:
+    """Blocks one after another, for formats without columns and folds, and without what only a page shows."""
+    for block in blocks:
+        if isinstance(block, (list, tuple, Group)):
+            yield from in_order(block.parts if isinstance(block, Group) else block, level)
+        elif isinstance(block, (Section, Details)):
+            below = list(in_order(block.parts, level + 1))
+            if isinstance(block, Section) or (below and not block.page_only):
+                yield Heading(level, block.heading)
+                yield from below
+        elif not (isinstance(block, Markup) or block == "" or (isinstance(block, Picture) and block.inline)):
+            yield block
 
 
 def plain_text(text: str | Prose) -> str:
     """The words of a paragraph."""
     return text if isinstance(text, str) else text.text
-
-
-def on_the_page_alone(block: Any) -> bool:
-    """Whether only the HTML page shows a block: its own drawings and controls."""
-    return (
-        isinstance(block, Markup)
-        or (isinstance(block, Picture) and block.inline)
-        or (isinstance(block, Details) and block.page_only)
-    )
-
-
-def walk(parts: Sequence[Any]) -> Iterator[Block]:
-    """All blocks in their order, those inside others included."""
-    for part in parts:
-        if isinstance(part, (list, tuple)):
-            yield from walk(part)
-            continue
-        yield part
-        if isinstance(part, (Details, Group, Section)):
-            yield from walk(part.parts)

@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from icqf import __version__
 from icqf.errors import InputError
-from icqf.report.blocks import Picture, Prose, Section, walk
+from icqf.report.blocks import Leaf, Picture, Prose, Section, in_order
 from icqf.report.renderers import html, json, latex, markdown, terminal, word
 
 
 @dataclass(frozen=True, eq=False)
 class Document:
     """A page: its title, the sentences to read first, and sections.
-
-    Attributes
-    ----------
-    title : str
-    lead : sequence of str or Prose
-        What to read first.
-    sections : sequence of Section
-    footer : str
-    cautions : sequence of str
-        What could be wrong, set before everything else.
-    data : mapping, optional
-        Values for JSON beside those of the sections.
-    interactive : bool
-        Whether the HTML page has a script, which sorts and filters tables and saves figures.
 
     Examples
     --------
@@ -41,18 +27,21 @@ class Document:
     """
 
     title: str
-    lead: Sequence[str | Prose]
+    lead: Sequence[str | Prose]  # what to read first
     sections: Sequence[Section]
     footer: str = ""
-    cautions: Sequence[str] = ()
-    data: Mapping[str, Any] | None = None
-    interactive: bool = False
+    cautions: Sequence[str] = ()  # what could be wrong, set before everything else
+    data: Mapping[str, Any] | None = None  # values for JSON beside those of the sections
+    interactive: bool = False  # whether the HTML page has the script that sorts tables and saves figures
+
+    def in_order(self) -> Iterator[Leaf]:
+        """Everything below the title and the cautions, one block after another."""
+        return in_order((*self.lead, *self.sections, self.footer))
 
     @property
     def pictures(self) -> list[Picture]:
         """The pictures that are files beside the page."""
-        found = (block for block in walk(self.sections) if isinstance(block, Picture))
-        return [picture for picture in found if not picture.inline and picture.figure is not None]
+        return [leaf for leaf in self.in_order() if isinstance(leaf, Picture) and leaf.figure is not None]
 
     def as_html(self) -> str:
         """The page as one HTML file that loads nothing, pictures included."""

@@ -162,8 +162,10 @@ def renamed(report: Report, names: Sequence[str]) -> Report:
     )
 
 
-def document_of(report: Report) -> Document:
+def document_of(report: Report | Document) -> Document:
     """The report as a page of sections."""
+    if isinstance(report, Document):
+        return report
     sections = sections_of(report)  # first: what they keep is part of the values
     made = f"Made with icqf {dict(report.methods.versions)['icqf']}."
     private = " This report holds no data on individual participants."
@@ -208,52 +210,40 @@ def write_report(path: str | os.PathLike[str], report: Report) -> tuple[Path, Pa
     return html, markdown, plain
 
 
-def as_html(report: Report) -> str:
-    """The report as one HTML page that needs nothing else: style, script and figures are inside.
+def as_html(page: Report | Document) -> str:
+    """A report or page as one HTML file that needs nothing else: style, script and figures are inside.
 
     Examples
     --------
-    >>> from icqf import ICQF
-    >>> from icqf.datasets import load_demo
-    >>> from icqf.report import analyse, as_html, report_of
-    >>> demo = load_demo().select(["q00*", "q01*"])
-    >>> report = report_of(analyse(ICQF(2).fit(demo), demo, n_bootstrap=0, compare=False), title="The demo")
-    >>> "<h1>The demo</h1>" in as_html(report)
+    >>> from icqf.report import Document, as_html
+    >>> "<h1>The demo</h1>" in as_html(Document("The demo", [], []))
     True
     """
-    return document_of(report).as_html()
+    return document_of(page).as_html()
 
 
-def as_markdown(report: Report) -> str:
-    """The report as Markdown: the content of the page in the same order, in tables that paste well.
+def as_markdown(page: Report | Document) -> str:
+    """A report or page as Markdown: the content of the HTML in the same order, in tables that paste well.
 
     Examples
     --------
-    >>> from icqf import ICQF
-    >>> from icqf.datasets import load_demo
-    >>> from icqf.report import analyse, as_markdown, report_of
-    >>> demo = load_demo().select(["q00*", "q01*"])
-    >>> report = report_of(analyse(ICQF(2).fit(demo), demo, n_bootstrap=0, compare=False), title="The demo")
-    >>> as_markdown(report).splitlines()[0]
-    '# The demo'
+    >>> from icqf.report import Document, as_markdown
+    >>> as_markdown(Document("The demo", ["Eight factors."], [])).splitlines()
+    ['# The demo', '', 'Eight factors.']
     """
-    return document_of(report).as_markdown()
+    return document_of(page).as_markdown()
 
 
-def as_json(report: Report) -> str:
-    """The whole report as JSON: numbers to twelve digits, null for what does not exist.
+def as_json(page: Report | Document) -> str:
+    """A report or page as JSON: numbers to twelve digits, null for what does not exist.
 
     Examples
     --------
-    >>> from icqf import ICQF
-    >>> from icqf.datasets import load_demo
-    >>> from icqf.report import analyse, as_json, report_of
-    >>> demo = load_demo().select(["q00*", "q01*"])
-    >>> report = report_of(analyse(ICQF(2).fit(demo), demo, n_bootstrap=0, compare=False), title="The demo")
-    >>> as_json(report).splitlines()[1]
+    >>> from icqf.report import Document, Section, as_json
+    >>> as_json(Document("The demo", [], [Section("Size", [], "size", data={"n": 600})])).splitlines()[1]
     ' "title": "The demo",'
     """
-    return document_of(report).as_json()
+    return document_of(page).as_json()
 
 
 def from_json(text: str) -> Report:

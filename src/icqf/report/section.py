@@ -16,17 +16,6 @@ from icqf.report.values import Report
 class ReportSection:
     """A section of the report: a function from the report to its blocks; None or none leave it out.
 
-    Attributes
-    ----------
-    key : str
-        Its id on the page, and its name in report.json.
-    heading : str
-    make : callable
-    title : str
-        What the navigation of the page calls it.
-    after : str
-        The key of the section that it follows; the last one by default.
-
     Examples
     --------
     >>> from icqf.report import report_section
@@ -38,11 +27,11 @@ class ReportSection:
     ('size', 'sample')
     """
 
-    key: str
+    key: str  # its id on the page, and its name in report.json
     heading: str
     make: Callable[[Report], Sequence[Block] | None]
-    title: str = ""
-    after: str = ""
+    title: str = ""  # what the navigation of the page calls it; the heading by default
+    after: str = ""  # the key of the section that it follows; the last one by default
 
     def section(self, report: Report) -> Section | None:
         """The section of this report."""

@@ -15,24 +15,12 @@ LONG_DASH = "–"
 
 
 def spelled(n: int) -> str:
-    """A small number as a word.
-
-    Examples
-    --------
-    >>> spelled(8), spelled(13)
-    ('eight', '13')
-    """
+    """A small number as a word."""
     return _SMALL[n] if 0 <= n < len(_SMALL) else str(n)
 
 
 def count_of(n: int, what: str) -> str:
-    """A number with its noun.
-
-    Examples
-    --------
-    >>> count_of(1, "factor"), count_of(11681, "participant")
-    ('1 factor', '11\u202f681 participants')
-    """
+    """A number with its noun."""
     return f"{whole(n)} {what}{'' if n == 1 else 's'}"
 
 
@@ -47,13 +35,7 @@ def members(bar: Values) -> str:
 
 
 def percent(share: float | None, digits: int = 0) -> str:
-    """A share as a percentage.
-
-    Examples
-    --------
-    >>> percent(0.4567), percent(0.001), percent(0.0), percent(None)
-    ('46%', '<1%', '0%', '–')
-    """
+    """A share as a percentage."""
     if share is None or math.isnan(share):
         return LONG_DASH
     if digits == 0 and 0 < share < 0.005:
@@ -64,13 +46,7 @@ def percent(share: float | None, digits: int = 0) -> str:
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """A number with fixed digits; a minus sign, not a hyphen; an en dash when there is none.
-
-    Examples
-    --------
-    >>> number(1.236), number(-0.5), number(None), number(float("nan"))
-    ('1.24', '−0.50', '–', '–')
-    """
+    """A number with fixed digits; a minus sign, not a hyphen; an en dash when there is none."""
     if value is None or math.isnan(value):
         return LONG_DASH
     text = f"{value:.{digits}f}"
@@ -80,38 +56,20 @@ def number(value: float | None, digits: int = 2) -> str:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """An interval; an en dash when there is none.
-
-    Examples
-    --------
-    >>> interval(0.5, 0.75), interval(None, None)
-    ('0.50–0.75', '–')
-    """
+    """An interval; an en dash when there is none."""
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return LONG_DASH
     return f"{number(low)}–{number(high)}"
 
 
 def at_least(value: float) -> str:
-    """A correlation that others are not below; nothing is above 1.
-
-    Examples
-    --------
-    >>> at_least(0.934), at_least(0.999)
-    ('0.93 or higher', '1.00')
-    """
+    """A correlation that others are not below; nothing is above 1."""
     text = number(value)
     return text if text == "1.00" else f"{text} or higher"
 
 
 def joined(parts: Sequence[str]) -> str:
-    """Texts as a list in a sentence.
-
-    Examples
-    --------
-    >>> joined(["a"]), joined(["a", "b", "c"])
-    ('a', 'a, b and c')
-    """
+    """Texts as a list in a sentence."""
     if len(parts) < 2:
         return "".join(parts)
     return ", ".join(parts[:-1]) + " and " + parts[-1]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from icqf.report.blocks import Bullets, Details, Grid, Group, Picture, Section, on_the_page_alone, plain_text
+from icqf.report.blocks import Bullets, Grid, Heading, Leaf, Picture, in_order, plain_text
 
 if TYPE_CHECKING:
     from icqf.report.document import Document
@@ -26,7 +26,8 @@ def render(page: Document) -> str:
     for number, section in enumerate(page.sections, 1):
         key = section.key or f"section{number}"
         if section.data is None:
-            content[key] = _content(section)
+            parts = [_content(leaf) for leaf in in_order(section.parts)]
+            content[key] = {"heading": section.heading, "parts": parts}
         elif section.data:
             found[key] = plain(section.data)
     found |= {"sections": content} if content else {}
@@ -46,21 +47,15 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _content(block: Any) -> Any:
-    """The words and tables of a block as plain values."""
-    if isinstance(block, (Section, Details)):
-        return {"heading": block.heading, "parts": _contents(block.parts)}
-    if isinstance(block, (Group, list, tuple)):
-        return _contents(block.parts if isinstance(block, Group) else block)
-    if isinstance(block, Bullets):
-        return [_content(entry) for entry in block.entries]
-    if isinstance(block, Picture):
-        return {"picture": block.name, "caption": block.caption}
-    if isinstance(block, Grid):
-        head, rows = block.texts()
-        return {"caption": block.caption, "head": head, "rows": rows, "note": block.note}
-    return plain_text(block)
-
-
-def _contents(blocks: Any) -> list[Any]:
-    return [_content(block) for block in blocks if not on_the_page_alone(block)]
+def _content(leaf: Leaf) -> Any:
+    """The words or the table of a block as plain values."""
+    if isinstance(leaf, Heading):
+        return {"heading": leaf.text}
+    if isinstance(leaf, Bullets):
+        return [plain_text(entry) for entry in leaf.entries]
+    if isinstance(leaf, Picture):
+        return {"picture": leaf.name, "caption": leaf.caption}
+    if isinstance(leaf, Grid):
+        head, rows = leaf.texts()
+        return {"caption": leaf.caption, "head": head, "rows": rows, "note": leaf.note}
+    return plain_text(leaf)

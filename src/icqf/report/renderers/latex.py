@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from icqf.report.blocks import Bullets, Details, Grid, Group, Picture, Section, on_the_page_alone, plain_text
+from icqf.report.blocks import Bullets, Grid, Heading, Leaf, Picture, plain_text
 
 if TYPE_CHECKING:
     from icqf.report.document import Document
@@ -23,10 +23,8 @@ def render(page: Document) -> str:
     """The page in LaTeX, to be included in a document that uses booktabs, longtable and graphicx."""
     lines = ["% Needs \\usepackage{booktabs,longtable,graphicx}; to be included with \\input."]
     lines += [rf"\section*{{{_latex(page.title)}}}"]
-    if page.cautions:
-        lines += _block(Bullets(page.cautions), 0)
-    for block in (*page.lead, *page.sections, page.footer):
-        lines += ["", *_block(block, 0)]
+    for leaf in ([Bullets(page.cautions)] if page.cautions else []) + list(page.in_order()):
+        lines += ["", *_leaf(leaf)]
     return "\n".join(lines) + "\n"
 
 
@@ -45,32 +43,20 @@ def latex_tables(tables: Sequence[Grid]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _block(block: Any, level: int) -> list[str]:
-    if on_the_page_alone(block):
-        return []
-    if isinstance(block, (list, tuple)):
-        return [line for each in block for line in _block(each, level)]
-    if isinstance(block, Group):
-        return _block(list(block.parts), level)
-    if isinstance(block, (Section, Details)):
-        return [
-            rf"{_HEADINGS[min(level, 3)]}{{{_latex(block.heading)}}}",
-            "",
-            *_block(list(block.parts), level + 1),
-        ]
-    if isinstance(block, Bullets):
-        entries = [rf"\item {_latex(plain_text(each))}" for each in block.entries]
+def _leaf(leaf: Leaf) -> list[str]:
+    if isinstance(leaf, Heading):
+        return [rf"{_HEADINGS[min(leaf.level, len(_HEADINGS)) - 1]}{{{_latex(leaf.text)}}}"]
+    if isinstance(leaf, Bullets):
+        entries = [rf"\item {_latex(plain_text(each))}" for each in leaf.entries]
         return [r"\begin{itemize}", *entries, r"\end{itemize}"]
-    if isinstance(block, Picture):
+    if isinstance(leaf, Picture):
         return [
             r"\begin{figure}",
-            rf"\includegraphics[width=\linewidth]{{{block.name}}}",
-            rf"\caption{{{_latex(block.caption)}}}",
+            rf"\includegraphics[width=\linewidth]{{{leaf.name}}}",
+            rf"\caption{{{_latex(leaf.caption)}}}",
             r"\end{figure}",
         ]
-    if isinstance(block, Grid):
-        return _table(block)
-    return [_latex(plain_text(block)), ""]
+    return _table(leaf) if isinstance(leaf, Grid) else [_latex(plain_text(leaf))]
 
 
 def _table(table: Grid) -> list[str]:

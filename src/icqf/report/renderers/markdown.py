@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from icqf.report.blocks import Bullets, Details, Grid, Group, Picture, Prose, Section, Span, on_the_page_alone
+from icqf.report.blocks import Bullets, Grid, Heading, Leaf, Picture, Prose, Span
 
 if TYPE_CHECKING:
     from icqf.report.document import Document
@@ -44,38 +44,21 @@ def render(page: Document) -> str:
     parts = [f"# {safe(page.title)}"] if page.title else []
     if page.cautions:
         parts.append("\n".join(f"- **Take care.** {safe(each)}" for each in page.cautions))
-    parts += [_inline(sentence) for sentence in page.lead]
-    parts += _blocks(page.sections, 2)
-    return "\n\n".join([*parts, safe(page.footer)]).strip() + "\n"
+    parts += [text for leaf in page.in_order() for text in _leaf(leaf) if text]
+    return "\n\n".join(parts).strip() + "\n"
 
 
-def _blocks(blocks: Sequence[Any], level: int) -> list[str]:
-    found: list[str] = []
-    for block in blocks:
-        found += _block(block, level)
-    return [text for text in found if text]
-
-
-def _block(block: Any, level: int) -> list[str]:
-    """One block as paragraphs of Markdown; a drawing that only the page shows gives none."""
-    if on_the_page_alone(block):
-        return []
-    if isinstance(block, (list, tuple)):
-        return _blocks(block, level)
-    if isinstance(block, Group):
-        return _blocks(block.parts, level)
-    if isinstance(block, (Section, Details)):
-        below = _blocks(block.parts, level + 1)
-        return [f"{'#' * min(level, 6)} {safe(block.heading)}", *below] if below or level == 2 else []
-    if isinstance(block, Bullets):
-        return ["\n".join(f"- {_inline(entry)}" for entry in block.entries)]
-    if isinstance(block, Picture):
-        address = block.name.replace(" ", "%20")
-        return [f"![{safe(block.alt or block.caption)}]({address}.png)"]
-    if isinstance(block, Grid):
-        return _grid(block)
-    quoted = isinstance(block, Prose) and block.kind == "quote"
-    return [f"> {_inline(block)}" if quoted else _inline(block)]
+def _leaf(leaf: Leaf) -> list[str]:
+    if isinstance(leaf, Heading):
+        return [f"{'#' * min(leaf.level + 1, 6)} {safe(leaf.text)}"]
+    if isinstance(leaf, Bullets):
+        return ["\n".join(f"- {_inline(entry)}" for entry in leaf.entries)]
+    if isinstance(leaf, Picture):
+        return [f"![{safe(leaf.alt or leaf.caption)}]({leaf.name.replace(' ', '%20')}.png)"]
+    if isinstance(leaf, Grid):
+        return _grid(leaf)
+    quoted = isinstance(leaf, Prose) and leaf.kind == "quote"
+    return [f"> {_inline(leaf)}" if quoted else _inline(leaf)]
 
 
 def _grid(grid: Grid) -> list[str]:

@@ -4,43 +4,33 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from icqf.report.blocks import Bullets, Details, Grid, Group, Picture, Section, on_the_page_alone, plain_text
+from icqf.report.blocks import Bullets, Grid, Heading, Leaf, Picture, plain_text
 
 if TYPE_CHECKING:
     from icqf.report.document import Document
 
 
 def render(page: Document, width: int = 100) -> str:
-    """The page as text: headings underlined, tables in columns; a long first column is wrapped."""
+    """The page as text: headings underlined, tables in columns, of which the widest may be wrapped."""
     parts = [f"{page.title}\n{'=' * min(len(page.title), width)}"] if page.title else []
     parts += [_wrapped(f"Take care: {each}", width) for each in page.cautions]
-    parts += [_wrapped(plain_text(each), width) for each in page.lead]
-    parts += [text for section in page.sections for text in _block(section, width)]
-    parts += [_wrapped(page.footer, width)] if page.footer else []
+    parts += [_leaf(leaf, width) for leaf in page.in_order()]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _block(block: Any, width: int) -> list[str]:
-    if on_the_page_alone(block):
-        return []
-    if isinstance(block, (Group, list, tuple)):
-        parts = block.parts if isinstance(block, Group) else block
-        return [text for each in parts for text in _block(each, width)]
-    if isinstance(block, (Section, Details)):
-        head = f"{_wrapped(block.heading, width)}\n{'-' * min(len(block.heading), width)}"
-        return [head, *(text for each in block.parts for text in _block(each, width))]
-    if isinstance(block, Bullets):
-        entries = [plain_text(each) for each in block.entries]
-        return ["\n".join(_wrapped(each, width, "- ", "  ") for each in entries)]
-    if isinstance(block, Picture):
-        return [_wrapped(f"[{block.name}.png: {block.caption}]", width)]
-    if isinstance(block, Grid):
-        return [part for part in (_wrapped(block.caption, width), _table(block, width)) if part] + (
-            [_wrapped(block.note, width)] if block.note else []
-        )
-    return [_wrapped(plain_text(block), width)]
+def _leaf(leaf: Leaf, width: int) -> str:
+    if isinstance(leaf, Heading):
+        return f"{_wrapped(leaf.text, width)}\n{'-' * min(len(leaf.text), width)}"
+    if isinstance(leaf, Bullets):
+        return "\n".join(_wrapped(plain_text(each), width, "- ", "  ") for each in leaf.entries)
+    if isinstance(leaf, Picture):
+        return _wrapped(f"[{leaf.name}.png: {leaf.caption}]", width)
+    if isinstance(leaf, Grid):
+        parts = (_wrapped(leaf.caption, width), _table(leaf, width), _wrapped(leaf.note, width))
+        return "\n\n".join(part for part in parts if part)
+    return _wrapped(plain_text(leaf), width)
 
 
 def _table(grid: Grid, width: int) -> str:

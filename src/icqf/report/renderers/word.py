@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
 from icqf.errors import InputError
-from icqf.report.blocks import Bullets, Details, Grid, Group, Picture, Prose, Section, on_the_page_alone
+from icqf.report.blocks import Bullets, Grid, Heading, Leaf, Picture, Prose
 from icqf.report.renderers.html import png
 
 if TYPE_CHECKING:
@@ -21,12 +21,11 @@ _DATE = (2020, 1, 1, 0, 0, 0)  # of the members of a Word file, so that the same
 
 def render(page: Document) -> bytes:
     """The page as the content of a Word file."""
-    document, counter = _new(), [0]
+    document, tables = _new(), 0
     document.add_heading(_printable(page.title), 0)
-    for each in page.cautions:
-        document.add_paragraph(_printable(each), style="List Bullet")
-    for block in (*page.lead, *page.sections, page.footer):
-        _add(document, block, 1, counter)
+    for leaf in ([Bullets(page.cautions)] if page.cautions else []) + list(page.in_order()):
+        tables += isinstance(leaf, Grid)
+        _add(document, leaf, tables)
     return _content(document)
 
 
@@ -58,31 +57,23 @@ def _new() -> Any:
     return document
 
 
-def _add(document: Any, block: Any, level: int, counter: list[int]) -> None:
-    """Add a block; `counter` holds the number of tables so far."""
-    if on_the_page_alone(block) or block == "":
-        return
-    if isinstance(block, (Group, list, tuple)):
-        for each in block.parts if isinstance(block, Group) else block:
-            _add(document, each, level, counter)
-    elif isinstance(block, (Section, Details)):
-        document.add_heading(_printable(block.heading), min(level, 9))
-        for each in block.parts:
-            _add(document, each, level + 1, counter)
-    elif isinstance(block, Bullets):
-        for entry in block.entries:
+def _add(document: Any, leaf: Leaf, number: int) -> None:
+    """Add a block; `number` is that of the table."""
+    if isinstance(leaf, Heading):
+        document.add_heading(_printable(leaf.text), min(leaf.level, 9))
+    elif isinstance(leaf, Bullets):
+        for entry in leaf.entries:
             _runs(document.add_paragraph(style="List Bullet"), entry)
-    elif isinstance(block, Grid):
-        counter[0] += 1
-        _numbered(document, block, counter[0])
-    elif isinstance(block, Picture):
-        if block.figure is not None:
+    elif isinstance(leaf, Grid):
+        _numbered(document, leaf, number)
+    elif isinstance(leaf, Picture):
+        if leaf.figure is not None:
             from docx.shared import Inches
 
-            document.add_picture(io.BytesIO(png(block)), width=Inches(6))
-        document.add_paragraph().add_run(_printable(block.caption)).italic = True
+            document.add_picture(io.BytesIO(png(leaf)), width=Inches(6))
+        document.add_paragraph().add_run(_printable(leaf.caption)).italic = True
     else:
-        _runs(document.add_paragraph(), block)
+        _runs(document.add_paragraph(), leaf)
 
 
 def _runs(paragraph: Any, text: str | Prose) -> None:
