@@ -9,7 +9,7 @@ from icqf.datasets import load_demo
 from icqf.extensions import AgeChanges, Invariance
 from icqf.io import read_questionnaire
 from icqf.report import analyse, report_of
-from icqf.workflow.groups import page
+from icqf.workflow.groups import groups_page
 
 
 @pytest.fixture(scope="module")
@@ -79,9 +79,11 @@ def test_what_is_printed_of_groups_is_what_is_judged():
         {"factor": "factor1", "difference": 0.4, "p": 0.01, "q": [0.0496], "flagged": True,
          "level_difference": 0.1, "level_p": 0.5, "level_q": 0.5, "level_flagged": False}, index=["q1"],
     )  # fmt: skip
-    found = Invariance("sex", {"f": 50, "m": 50}, factors, items, pd.DataFrame(), 199, 100)
+    loadings = pd.DataFrame({"factor": "factor1", "item": "q1", "group": ["f", "m"], "loading": [0.1, 0.5]})
+    loadings = loadings.assign(low=0.0, high=0.6, common=0.3)
+    found = Invariance("sex", {"f": 50, "m": 50}, factors, items, loadings, 199, 100)
     assert "factor1 differs: p = 0.0496" in found.sentences[0]
-    written = page(found, {"q1": "Worries"})
+    written = groups_page(found, {"q1": "Worries"}).as_markdown()
     assert "| different | 0.0496 |" in written and "| similar | 0.0504 |" in written
     assert written.count("0.050 ") == 0
 
