@@ -326,29 +326,28 @@ HALVES = {
 }
 
 
-@pytest.mark.parametrize("half", HALVES)
-def test_half_a_request_is_not_waited_for(server, half):
-    """The other side falls silent, and the connection is closed after a while."""
-    with socket.create_connection(("127.0.0.1", server.port)) as line:
-        line.settimeout(connections.SECONDS_FOR_HEAD + 30)
-        line.sendall(HALVES[half])
-        while line.recv(2**16):
-            pass  # the answer to the first request, where there was a whole one
-
-
-def test_a_head_that_comes_in_drops_is_not_waited_for(server):
-    with socket.create_connection(("127.0.0.1", server.port)) as line:
-        line.settimeout(0.5)
-        until, ended = time.monotonic() + connections.SECONDS_FOR_HEAD + 30, False
-        line.sendall(b"GET / HTTP/1.1\r\n")
+def test_half_a_request_and_a_head_that_comes_in_drops_are_not_waited_for(server):
+    """The other side falls silent or dawdles, and the connection is closed after a while; all at once."""
+    address, until = ("127.0.0.1", server.port), time.monotonic() + connections.SECONDS_FOR_HEAD + 30
+    with contextlib.ExitStack() as lines:
+        silent = {half: lines.enter_context(socket.create_connection(address)) for half in HALVES}
+        for half, line in silent.items():
+            line.sendall(HALVES[half])
+        drops, ended = lines.enter_context(socket.create_connection(address)), False
+        drops.settimeout(0.5)
+        drops.sendall(b"GET / HTTP/1.1\r\n")
         while not ended and time.monotonic() < until:
             with contextlib.suppress(TimeoutError):
                 try:
-                    line.sendall(b"x")
-                    ended = line.recv(1) == b""
+                    drops.sendall(b"x")
+                    ended = drops.recv(1) == b""
                 except (BrokenPipeError, ConnectionResetError):
                     ended = True
         assert ended
+        for line in silent.values():
+            line.settimeout(30)
+            while line.recv(2**16):
+                pass  # the answer to the first request, where there was a whole one
 
 
 def test_somebody_who_comes_back_to_a_kept_connection_is_answered(server):

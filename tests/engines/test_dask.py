@@ -6,7 +6,6 @@ import os
 import pickle
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -368,9 +367,7 @@ def test_an_engine_that_is_sent_to_a_worker_is_the_local_one_there(client):
 
 
 def command(*words):
-    return subprocess.run(
-        [sys.executable, "-m", "icqf", *map(str, words)], capture_output=True, text=True, check=False
-    )
+    return CliRunner().invoke(cli, [*map(str, words)])
 
 
 @pytest.fixture(scope="module")
@@ -384,7 +381,7 @@ def table(tmp_path_factory):
 def test_the_command_line_searches_on_a_cluster(client, table):
     words = ("select", table, "--n-components", "1-2", "--beta", "0.1", "--n-splits", 4, "--quiet")
     there = command(*words, "--engine", "dask", "--scheduler", client.scheduler.address)
-    assert (there.returncode, there.stderr) == (0, "")
+    assert (there.exit_code, there.stderr) == (0, "")
     assert there.stdout == command(*words).stdout
 
 
@@ -396,5 +393,5 @@ def test_the_command_line_says_what_is_wrong_with_a_cluster(soon, table):
         (("--engine", "dask"), "Give its scheduler with --scheduler"),
         (("--scheduler", address), "Add --engine dask, or leave --scheduler out."),
     ):
-        found = CliRunner().invoke(cli, [*map(str, (*words, *more))])
+        found = command(*words, *more)
         assert found.exit_code == 2 and message in found.stderr, found.stderr

@@ -66,8 +66,16 @@ def close(a, b):
         np.testing.assert_allclose(b.trace.columns()[name], values, rtol=1e-3, atol=1e-5)
 
 
+def some_long(cases, *long):
+    """Cases of a test, some for `make test-all`: Triton's interpreter takes seconds for each."""
+    return [
+        pytest.param(*case, id=name, marks=[pytest.mark.long] * (name in long))
+        for name, case in cases.items()
+    ]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", some_long({kind: (kind,) for kind in KINDS}, "l1, no bounds", "l2"))
 def test_a_batch_finds_what_the_processor_finds(kind, interpreter):
     """Among others a problem has room for more factors and participants than its own; they stay zero."""
     problems, starts = some_problems(stated(**KINDS[kind]))
@@ -227,6 +235,13 @@ def test_a_fit_that_does_not_fit_ends_with_a_sentence():
 # --- searches ----------------------------------------------------------------------------------------------
 
 
+SEARCHES = {
+    "weights": ({}, True),
+    "l2, no bounds, range undeclared": ({"item_range": None, "penalty": "l2"} | UNBOUNDED, False),
+    "rotated": ({"init": "rotated"}, False),
+}
+
+
 def searches(weights=None, **options):
     answers = make_synthetic(40, 8, 2, noise=0.2, missing=0.05, random_state=1).answers
     settings = {"n_components": [1, 2], "betas": [0.1, 0.5], "n_splits": 3, "random_state": 0}
@@ -244,9 +259,7 @@ def searches(weights=None, **options):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("options", "weighted"),
-    [({}, True), ({"item_range": None, "penalty": "l2"} | UNBOUNDED, False), ({"init": "rotated"}, False)],
-    ids=["weights", "l2, no bounds, range undeclared", "rotated"],
+    ("options", "weighted"), some_long(SEARCHES, "l2, no bounds, range undeclared", "rotated")
 )
 def test_a_search_makes_the_same_choice(options, weighted, interpreter):
     here, there = searches(np.random.default_rng(0).uniform(0.5, 2, 40) if weighted else None, **options)
@@ -258,6 +271,7 @@ def test_a_search_makes_the_same_choice(options, weighted, interpreter):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_halves_agree_alike(interpreter):
     problem = stated(n=60, reconstruction_max="item_range")
     halves = [halves_of(problem, rng=np.random.default_rng(0))]
