@@ -18,9 +18,17 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
+LONG = ("battery.md",)  # twenty seconds and more; tests/extensions and tests/cli fit batteries as well
+
+
 def blocks():
     return [
-        pytest.param(page, "\n".join(BLOCK.findall(page.read_text(encoding="utf-8"))), id=page.name)
+        pytest.param(
+            page,
+            "\n".join(BLOCK.findall(page.read_text(encoding="utf-8"))),
+            id=page.name,
+            marks=[pytest.mark.long] * (page.name in LONG),
+        )
         for page in PAGES
         if BLOCK.search(page.read_text(encoding="utf-8")) and ">>>" not in page.read_text(encoding="utf-8")
     ]
