@@ -23,7 +23,7 @@ from _simulated import parts, problem_of
 from icqf.core.problem import Problem
 from icqf.core.result import Factorization
 from icqf.engines import Dask
-from icqf.engines.base import Begin, Engine
+from icqf.engines.base import Engine, NamedStart
 from icqf.engines.local import LOCAL
 from icqf.models.sources import StoredAnswers, StoredObservations
 
@@ -46,7 +46,7 @@ def stored(folder: Path) -> Problem:
 
 def fit(problem: Problem, engine: Engine, iterations: int) -> Factorization:
     """A fit of so many iterations."""
-    start = Begin("nndsvd", FACTORS, np.random.default_rng(0))
+    start = NamedStart("nndsvd", FACTORS, np.random.default_rng(0))
     return engine.run(problem, start, tol=1e-12, max_iter=iterations)[0]
 
 

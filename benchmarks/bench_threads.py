@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from _measure import best_of_each, report, run_script
 from _simulated import answers, problem_of
 from icqf.core.problem import Problem
-from icqf.engines.base import Begin
+from icqf.engines.base import NamedStart
 from icqf.engines.choice import run
 
 PARTICIPANTS, ITEMS, FACTORS, ITERATIONS = 1_000_000, 100, 8, 4
@@ -22,7 +22,7 @@ LIMIT = 1.7  # times as fast
 def iterate(problem: Problem, threads: int) -> np.ndarray:
     """Loadings after a few iterations with this many threads."""
     with threadpool_limits(threads, user_api="blas"):
-        start = Begin("nndsvd", FACTORS, np.random.default_rng(0))
+        start = NamedStart("nndsvd", FACTORS, np.random.default_rng(0))
         (found,) = run(problem, start, tol=1e-12, max_iter=ITERATIONS, exact=False)
     return found.factors.loadings
 

@@ -25,7 +25,7 @@ from icqf import ICQF, ICQFCV
 from icqf.cli.program import cli
 from icqf.datasets import make_synthetic
 from icqf.engines import Dask
-from icqf.engines.base import Begin
+from icqf.engines.base import NamedStart
 from icqf.engines.choice import engine_of, run
 from icqf.engines.local import LOCAL
 from icqf.errors import InputError
@@ -90,7 +90,7 @@ def test_loadings_and_scores_of_many_chunks_are_those_of_one(client, here):
 def test_random_starts_are_those_of_the_local_engine(engine):
     problem = ICQF(3, **SETTINGS).state(DATA.answers, confounds=DATA.confounds).problem
     found = [
-        run(problem, Begin("random", 3, np.random.default_rng(5)), engine=each, tol=1e-3)[0]
+        run(problem, NamedStart("random", 3, np.random.default_rng(5)), engine=each, tol=1e-3)[0]
         for each in ("local", engine)
     ]
     assert found[0].objective == pytest.approx(found[1].objective, rel=1e-9)
@@ -99,7 +99,7 @@ def test_random_starts_are_those_of_the_local_engine(engine):
 def test_hidden_answers_stay_hidden_on_the_cluster(engine):
     problem = ICQF(3, **SETTINGS).state(DATA.answers, confounds=DATA.confounds).problem
     mask = np.random.default_rng(3).random((problem.n, problem.m)) < 0.3
-    begin = Begin("rotated", 3, np.random.default_rng(0))
+    begin = NamedStart("rotated", 3, np.random.default_rng(0))
     spoiled = replace(
         problem, observations=replace(problem.observations, answers=np.where(mask, 7.0, problem.answers))
     )
@@ -129,7 +129,7 @@ def test_answers_in_a_file_are_read_by_the_workers(engine, tmp_path):
         problem.design,
         dtype=problem.dtype,
     )
-    begin = Begin("nndsvd", 2, np.random.default_rng(0))
+    begin = NamedStart("nndsvd", 2, np.random.default_rng(0))
     (here,) = run(problem, begin, tol=1e-3)
     (there,) = run(replace(problem, observations=stored), begin, tol=1e-3, engine=engine)
     assert there.objective == pytest.approx(here.objective, rel=1e-6)
@@ -144,7 +144,7 @@ def test_a_file_that_workers_cannot_see_is_named(engine, tmp_path):
     with pytest.raises(InputError, match="gone'") as found:
         run(
             replace(problem, observations=stored),
-            Begin("nndsvd", 2, np.random.default_rng(0)),
+            NamedStart("nndsvd", 2, np.random.default_rng(0)),
             tol=1e-3,
             engine=engine,
         )
