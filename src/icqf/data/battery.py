@@ -137,17 +137,7 @@ class Battery:
         return joined.reindex(self.ids) if columns is None else joined.reindex(self.ids)[columns]
 
     def flat(self) -> Questionnaire:
-        """One questionnaire of all items, called ``instrument: item``; the subscale is the instrument.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from icqf.data import Battery
-        >>> sad = pd.DataFrame({"q1": [0, 2], "q2": [1, 2], "q3": [0, 1]}, index=["P1", "P2"])
-        >>> flat = Battery.of({"mood": sad, "sleep": sad}).flat()
-        >>> flat.answers.shape, flat.items[3].name
-        ((2, 6), 'sleep: q1')
-        """
+        """One questionnaire of all items, called ``instrument: item``; the subscale is the instrument."""
         tables, items = [], []
         for name, each in self.instruments.items():
             known = each.with_observed_ranges()

@@ -288,8 +288,7 @@ class Finding:
     def of(cls, fault: InputError, *, severity: str = "error", code: str | None = None) -> Finding:
         """Return a fault as a finding."""
         item = fault.fields.get("item", fault.fields.get("confound"))
-        row = fault.fields.get("row")
-        row = fault.fields.get("participant", row)
+        row = fault.fields.get("participant", fault.fields.get("row"))
         place = None if row is None else str(row)
         return cls(severity, code or fault.code, fault.message, item, place, fault.remedy, fault.fields)
 
@@ -518,9 +517,8 @@ def _codes(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
             )
             names = tuple(str(finding.item) for finding in group)
             fields = {"value": value, "apart": bool(group[0].fields.get("apart")), "of": names}
-            yield Finding(
-                *("error", code, message, group[0].item, group[0].row, missing_code_remedy(value), fields)
-            )
+            remedy = missing_code_remedy(value)
+            yield Finding("error", code, message, group[0].item, group[0].row, remedy, fields)
     yield from _doubtful(draft, numbers)
 
 
@@ -610,9 +608,8 @@ def _items(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
     low, high = (end.reduce(numbers.values, initial=np.nan) for end in (np.fmin, np.fmax))
     for item, answered, lowest, highest in zip(draft.items, numbers.by_item.tolist(), low, high, strict=True):
         if not answered:
-            yield Finding(
-                "error", "empty-item", f"Nobody answered item {item.name!r}. Leave it out.", item.name
-            )
+            text = f"Nobody answered item {item.name!r}. Leave it out."
+            yield Finding("error", "empty-item", text, item.name)
         elif lowest == highest:
             text = (
                 f"Everybody who answered item {item.name!r} gave {number(lowest)}. It carries "
@@ -620,14 +617,13 @@ def _items(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
             )
             constant.append(Finding("warning", "constant-item", text, item.name))
         if 0 < answered <= (1 - NEARLY_EMPTY) * n:
-            text = (
-                f"Only {answered} of {n} participants answered item {item.name!r}. Consider leaving it out."
-            )
+            few = f"Only {answered} of {n} participants answered item {item.name!r}."
+            text = f"{few} Consider leaving it out."
             yield Finding("warning", "nearly-empty", text, item.name)
     if len(constant) > MOST_ALIKE:
         names = tuple(str(finding.item) for finding in constant)
-        text = f"Everybody gave the same answer to each of {len(names)} items: {listed(names)}."
-        text += " Leave them out."
+        same = f"Everybody gave the same answer to each of {len(names)} items: {listed(names)}."
+        text = f"{same} Leave them out."
         constant = [Finding("warning", "constant-item", text, names[0], fields={"items": names})]
     yield from constant
 
@@ -659,28 +655,21 @@ def _directions(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
         against = f"{listed(suspect.against, most=3)}{among} ({suspect.strength})"
         runs = f"{short(suspect.item)!r}{asked} runs against {against}"
         fields = {"item": suspect.item, "reversed": suspect.reversed, "runs": runs}
+        fields |= {"correlation": suspect.correlation, "found_again": suspect.found_again}
         state, remedy = (
             ("although it is declared reversed", "Check its direction in the codebook.")
             if suspect.reversed
             else ("so it looks reversed", Advice("If it is, add {reverse=}.", reverse=[suspect.item]))
         )
-        yield Finding(
-            "warning",
-            "looks-reversed",
-            f"Item {runs}, {state}.",
-            suspect.item,
-            remedy=remedy,
-            fields=fields | {"correlation": suspect.correlation, "found_again": suspect.found_again},
-        )
+        text = f"Item {runs}, {state}."
+        yield Finding("warning", "looks-reversed", text, suspect.item, remedy=remedy, fields=fields)
+    remedy = (
+        "If all belong to one scale, reverse one end; if they are traits or moods of their own, leave them "
+    )
+    remedy += "as they are."
     for ends in keying.ends:
-        yield Finding(
-            "warning",
-            "two-ends",
-            ends.sentence,
-            remedy="If all belong to one scale, reverse one end; if they are traits or moods of their own, "
-            "leave them as they are.",
-            fields={"one": ends.one, "other": ends.other},
-        )
+        fields = {"one": ends.one, "other": ends.other}
+        yield Finding("warning", "two-ends", ends.sentence, remedy=remedy, fields=fields)
 
 
 def _straight_lines(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
@@ -696,12 +685,8 @@ def _straight_lines(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
     ):
         ids = draft.answers.index[lines]
         if len(ids):
-            yield Finding(
-                severity,
-                "straight-liner",
-                f"{counted(len(ids), 'participant')} {what}: {listed(ids)}.",
-                row=str(ids[0]),
-            )
+            text = f"{counted(len(ids), 'participant')} {what}: {listed(ids)}."
+            yield Finding(severity, "straight-liner", text, row=str(ids[0]))
 
 
 def _missing(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
@@ -759,12 +744,8 @@ def _confounds(draft: Draft, smallest_category: int, *, filled: bool) -> Iterato
             kind = ("note", "confound-filled") if filled else ("error", "confound-gaps")
             yield Finding(*kind, text, str(name), str(gaps[0]))
         if column.nunique() == 1:
-            yield Finding(
-                "warning",
-                "constant-confound",
-                f"Confound {str(name)!r} is the same for everybody.",
-                str(name),
-            )
+            text = f"Confound {str(name)!r} is the same for everybody."
+            yield Finding("warning", "constant-confound", text, str(name))
         if pd.api.types.is_numeric_dtype(column.dtype):
             for code in codes_apart(column.to_numpy(dtype=float, na_value=np.nan)):
                 if abs(code) >= 66 or code < 0:

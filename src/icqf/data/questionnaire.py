@@ -258,14 +258,6 @@ class Questionnaire(Draft):
             The subscale of items, by name.
         confounds, groups
             Of the same participants, in order.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from icqf.data.questionnaire import Questionnaire
-        >>> answers = pd.DataFrame({"sad": [0, 2], "tired": [1, None]}, index=["P1", "P2"])
-        >>> Questionnaire.of(answers, item_range=(0, 3)).items[0]
-        Item(name='sad', wording='', min=0, max=3, reverse=False, subscale='', missing_codes=(), labels=())
         """
         low, high = (None, None) if item_range is None else item_range
         scales = subscales or {}
@@ -314,14 +306,7 @@ class Questionnaire(Draft):
         return self.answers.assign(**dict(zip(reverse_keyed, reversed_.T, strict=True)))
 
     def select(self, items: Iterable[str]) -> Questionnaire:
-        """Return the questionnaire with only the items named, by name or glob, in the order they are in.
-
-        Examples
-        --------
-        >>> from icqf.datasets import load_demo
-        >>> [item.name for item in load_demo().select(["q00*"]).items][:3]
-        ['q001', 'q002', 'q003']
-        """
+        """Return the questionnaire with only the items named, by name or glob, in the order they are in."""
         chosen = match_names(
             [items] if isinstance(items, str) else items, [item.name for item in self.items], self.source
         )
@@ -334,14 +319,7 @@ class Questionnaire(Draft):
         )
 
     def take(self, rows: Sequence[int] | np.ndarray) -> Questionnaire:
-        """Return the questionnaire of some participants only, by position.
-
-        Examples
-        --------
-        >>> from icqf.datasets import load_demo
-        >>> load_demo().take([0, 5]).n_participants
-        2
-        """
+        """Return the questionnaire of some participants only, by position."""
         rows = np.asarray(rows)
         return self._derived(
             answers=self.answers.iloc[rows],
