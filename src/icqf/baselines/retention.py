@@ -165,9 +165,7 @@ def _largest(Z: Floats, uniquenesses: Floats, count: int) -> Floats:
         S = Z.T @ Z - np.diag(uniquenesses)
         return np.asarray(linalg.eigvalsh(S, check_finite=False)[::-1][:count])
     S = LinearOperator(
-        (m, m),
-        matvec=lambda v: Z.T @ (Z @ v.ravel()) - uniquenesses * v.ravel(),
-        dtype=np.float64,
+        (m, m), matvec=lambda v: Z.T @ (Z @ v.ravel()) - uniquenesses * v.ravel(), dtype=np.float64
     )
     # A start of its own, as the library's would be another one each time.
     found = eigsh(S, count, which="LA", v0=np.ones(m), tol=1e-6, return_eigenvectors=False)
@@ -535,9 +533,7 @@ def empirical_kaiser(X: npt.ArrayLike, *, correlation: CorrelationKind = "pairwi
     bar = np.maximum(left * (1 + np.sqrt(m / n)) ** 2, 1.0)
     # The eigenvalues have mean 1, so the last one cannot be above 1.
     n_components = int(np.flatnonzero(~(observed > bar))[0])
-    curve = pd.DataFrame(
-        {"n_components": np.arange(1, m + 1), "eigenvalue": observed, "reference": bar},
-    )
+    curve = pd.DataFrame({"n_components": np.arange(1, m + 1), "eigenvalue": observed, "reference": bar})
     first = counted(n_components, "factor")
     against = f"(eigenvalue {observed[n_components]:.2f} against {bar[n_components]:.2f})"
     reason = (
@@ -672,10 +668,7 @@ def _as_correlation(covariance: Floats) -> Floats:
 
 
 def _sample(
-    covariance: Floats,
-    missing: npt.NDArray[np.bool_],
-    correlation: CorrelationKind,
-    rng: np.random.Generator,
+    covariance: Floats, missing: npt.NDArray[np.bool_], correlation: CorrelationKind, rng: np.random.Generator
 ) -> Floats:
     """Correlations of a normal sample with these covariances and missing answers."""
     n, m = missing.shape

@@ -146,13 +146,8 @@ class Battery:
             items += [
                 replace(item, name=new, subscale=name) for item, new in zip(known.items, own, strict=True)
             ]
-        return Questionnaire(
-            pd.concat(tables, axis=1),
-            tuple(items),
-            confounds=self.confounds,
-            groups=self.groups,
-            weights=self.weights,
-        )
+        beside = {kind: getattr(self, kind) for kind in ("confounds", "groups", "weights")}
+        return Questionnaire(pd.concat(tables, axis=1), tuple(items), **beside)
 
     def _with_confounds(self, table: Any) -> Battery:
         if not isinstance(table, pd.DataFrame):
@@ -166,12 +161,8 @@ class Battery:
         if not table.index.is_unique:
             again = table.index[table.index.duplicated()][0]
             raise InputError(f"confounds has several rows for the participant {str(again)!r}; keep one.")
-        return Battery(
-            {
-                name: each.with_confounds(table.loc[each.answers.index])
-                for name, each in self.instruments.items()
-            }
-        )
+        made = self.instruments.items()
+        return Battery({name: each.with_confounds(table.loc[each.answers.index]) for name, each in made})
 
     def problems(self) -> Iterator[InputError | InputWarning]:
         """What prevents factors across instruments; warnings for what only weakens them."""

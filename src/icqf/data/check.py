@@ -223,16 +223,11 @@ def _ranges(draft: Draft) -> Iterable[SharedRange]:
 
 
 def _reversed(draft: Draft) -> Iterable[tuple[str, tuple[str, ...]]]:
-    asked, found = set(draft.asked_reversed), set(draft.found_reversed)
-    for who in ("codebook", "hand", "assistant"):
-        names = tuple(
-            item.name
-            for item in draft.items
-            if item.reverse
-            and who == ("assistant" if item.name in found else "hand" if item.name in asked else "codebook")
-        )
-        if names:
-            yield who, names
+    by: dict[str, list[str]] = {"codebook": [], "hand": [], "assistant": []}
+    for name in (item.name for item in draft.items if item.reverse):
+        found, asked = name in draft.found_reversed, name in draft.asked_reversed
+        by["assistant" if found else "hand" if asked else "codebook"].append(name)
+    return [(who, tuple(names)) for who, names in by.items() if names]
 
 
 def _roles(draft: Draft) -> Iterable[LeftOut]:
@@ -429,6 +424,10 @@ FEWEST_ANSWERS = 10
 FEWEST_FITTED = 10
 MOST_ALIKE = 3
 _ROWS_IN_CACHE = 1024
+_TWO_ENDS = (
+    "If all belong to one scale, reverse one end; if they are traits or moods of their own, leave them as "
+    "they are."
+)
 _TOGETHER = {
     "text": "{n} columns hold text rather than numbers",
     "missing-column": "{n} items of the codebook are not columns of the table",
@@ -663,13 +662,9 @@ def _directions(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
         )
         text = f"Item {runs}, {state}."
         yield Finding("warning", "looks-reversed", text, suspect.item, remedy=remedy, fields=fields)
-    remedy = (
-        "If all belong to one scale, reverse one end; if they are traits or moods of their own, leave them "
-    )
-    remedy += "as they are."
     for ends in keying.ends:
         fields = {"one": ends.one, "other": ends.other}
-        yield Finding("warning", "two-ends", ends.sentence, remedy=remedy, fields=fields)
+        yield Finding("warning", "two-ends", ends.sentence, remedy=_TWO_ENDS, fields=fields)
 
 
 def _straight_lines(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:

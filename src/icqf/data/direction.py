@@ -437,15 +437,12 @@ def _decided(
 
 def _surely(answers: Answers, group: Group) -> Indices:
     """Those against most of the group for which this is no chance and no trifle."""
-    return np.array(
-        [
-            j
-            for j in group.against.tolist()
-            for r, error in [_with_mean(answers, j, group.most)]
-            if r < -LEAST_CORRELATION and r < -CERTAINLY * error
-        ],
-        dtype=np.intp,
-    )
+    surely = []
+    for j in group.against.tolist():
+        r, error = _with_mean(answers, j, group.most)
+        if r < -max(LEAST_CORRELATION, CERTAINLY * error):
+            surely.append(j)
+    return np.array(surely, dtype=np.intp)
 
 
 def _of_one_trait(answers: Answers, most: Indices, against: Indices) -> bool:

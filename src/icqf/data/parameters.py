@@ -330,8 +330,7 @@ def check_parameters(model: Any) -> None:
         )
     if model.solver == "admm" and model.rho != "adaptive" and model.rho < SMALLEST_RHO:
         warnings.warn(
-            f"rho={model.rho:g} is below √2, where ADMM is not known to converge; use rho=3.0.",
-            stacklevel=4,
+            f"rho={model.rho:g} is below √2, where ADMM is not known to converge; use rho=3.0.", stacklevel=4
         )
 
 

@@ -176,16 +176,9 @@ def _help_items() -> list[Item]:
         Item(name, said.get(name, ""), min=0, max=3, reverse=name in CESD_REVERSED, subscale="CES-D")
         for name in CESD
     ]
-    items += [
-        Item(
-            name,
-            said.get(name, ""),
-            min=0,
-            max=1,
-            subscale="InDUC control" if name in INDUC_CONTROL else "InDUC",
-        )
-        for name in INDUC
-    ]
+    for name in INDUC:
+        subscale = "InDUC control" if name in INDUC_CONTROL else "InDUC"
+        items.append(Item(name, said.get(name, ""), min=0, max=1, subscale=subscale))
     return items
 
 

@@ -15,14 +15,7 @@ from scipy import stats
 from icqf.data.parameters import FACTORIZATIONS, TRAINING_SHARES
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError, listed
-from icqf.evaluation.methods import (
-    METHODS,
-    Callback,
-    Method,
-    failures,
-    fit_parts,
-    resolve,
-)
+from icqf.evaluation.methods import METHODS, Callback, Method, failures, fit_parts, resolve
 from icqf.resampling.folds import FULL
 from icqf.resampling.matching import agreement, match_factors
 
@@ -246,12 +239,7 @@ def stability(
     0   0.8   ICQF       384.0  8.0
     1   0.2   ICQF        96.0  8.0
     """
-    how: Any = {
-        "n_splits": n_splits,
-        "random_state": random_state,
-        "n_jobs": n_jobs,
-        "callback": callback,
-    }
+    how: Any = {"n_splits": n_splits, "random_state": random_state, "n_jobs": n_jobs, "callback": callback}
     parts = fit_parts(
         questionnaire, labels, resolve(methods), sizes=[*sizes, FULL], checkpoint=checkpoint, **how
     )
@@ -351,12 +339,7 @@ def replication(
     1      1    4    4
     """
     chosen = resolve(methods)
-    how: Any = {
-        "n_splits": n_splits,
-        "random_state": random_state,
-        "n_jobs": n_jobs,
-        "callback": callback,
-    }
+    how: Any = {"n_splits": n_splits, "random_state": random_state, "n_jobs": n_jobs, "callback": callback}
     sides = [
         fit_parts(study, known, chosen, sizes=[FULL], checkpoint=checkpoint, **how)
         for study, known, checkpoint in zip((a, b), labels, checkpoints, strict=True)
@@ -488,12 +471,7 @@ def diagnostic_auc(
         )
     if FULL in sizes:
         raise InputError("The whole development set leaves nobody for validation; give sizes up to 0.8.")
-    how: Any = {
-        "n_splits": n_splits,
-        "random_state": random_state,
-        "n_jobs": n_jobs,
-        "callback": callback,
-    }
+    how: Any = {"n_splits": n_splits, "random_state": random_state, "n_jobs": n_jobs, "callback": callback}
     parts = fit_parts(questionnaire, labels, resolve(methods), sizes=sizes, checkpoint=checkpoint, **how)
     own = ("split", "size", "n_training", "method", "n_components", "beta")
     rows = [

@@ -147,9 +147,7 @@ def factor_analysis_counterparts(
     varying = values.loc[:, values.std() > 0]
     analysis = FactorAnalysis(loadings.shape[1]).fit(varying)
     theirs = pd.DataFrame(
-        analysis.loadings_,
-        index=varying.columns,
-        columns=[f"FA {r + 1}" for r in range(loadings.shape[1])],
+        analysis.loadings_, index=varying.columns, columns=[f"FA {r + 1}" for r in range(loadings.shape[1])]
     )
     match = match_factors(loadings.loc[varying.columns], theirs, method="optimal")
     partner = dict(zip(match.pairs["factor_a"].astype(str), match.pairs["factor_b"], strict=True))

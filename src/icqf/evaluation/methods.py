@@ -410,13 +410,7 @@ def fit_parts(
                 name = f"{size} {number} {method!r}"
                 jobs[name] = (study, tested, method, rows, seed)
                 places[name] = (number, size, len(rows[0]), method.name)
-    results = run_all(
-        jobs,
-        fit_part,
-        n_jobs=n_jobs,
-        checkpoint=checkpoint,
-        callback=callback,
-    )
+    results = run_all(jobs, fit_part, n_jobs=n_jobs, checkpoint=checkpoint, callback=callback)
     parts = [_part(places[name], results[name], study) for name in jobs]
     if all(part.failed for part in parts):
         raise InputError(f"No fit was possible. {parts[0].method}: {parts[0].failed}")
@@ -522,10 +516,4 @@ def _part(place: tuple[int, float, int, str], found: dict[str, Any], study: Ques
     if "loadings" in found:
         names = [f"factor{r + 1}" for r in range(found["n_components"])]
         loadings = pd.DataFrame(found["loadings"], index=study.answers.columns, columns=names)
-    return Part(
-        *place,
-        n_components=found["n_components"],
-        beta=found["beta"],
-        loadings=loadings,
-        auc=found.get("auc", {}),
-    )
+    return Part(*place, found["n_components"], found["beta"], loadings, found.get("auc", {}))

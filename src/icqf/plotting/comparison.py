@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -324,25 +324,12 @@ def three_levels(
     for r, y in enumerate(metas):
         ax.text(META_AT - 0.03, y, shown[r], ha="right", va="center", weight="bold", color=ink(), zorder=4)
         ax.plot([META_AT + 0.012], [y], "o", color=colours[r], markersize=9, zorder=3)
-    box = {
-        "boxstyle": "round,pad=0.25",
-        "facecolor": ax.figure.get_facecolor(),
-        "edgecolor": muted(),
-        "lw": 0.8,
-    }
+    box = {"boxstyle": "round,pad=0.25", "edgecolor": muted(), "lw": 0.8}
+    box["facecolor"] = ax.figure.get_facecolor()
+    boxed: Any = {"ha": "center", "va": "center", "fontsize": 9, "color": ink(), "bbox": box, "zorder": 4}
     for at, (instrument, factor) in enumerate(loadings.index):
         text = f"{shortened(str(instrument), 22)} · {str(factor).removeprefix('factor')}"
-        ax.text(
-            FACTOR_AT,
-            factors[at],
-            text,
-            ha="center",
-            va="center",
-            fontsize=9,
-            color=ink(),
-            bbox=box,
-            zorder=4,
-        )
+        ax.text(FACTOR_AT, factors[at], text, **boxed)
     for key, part in by_factor.items():
         for y, label in zip(labels.get(key, ()), part["label"], strict=True):
             ax.text(
