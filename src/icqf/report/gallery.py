@@ -168,7 +168,7 @@ def _fonts_without_layout() -> Iterator[None]:
     from fontTools.subset import Options
 
     before = Options._drop_tables_default
-    Options._drop_tables_default = [*before, "GDEF", "GPOS", "GSUB"]
+    Options._drop_tables_default = [*before, "GDEF", "GPOS", "GSUB", "MATH"]
     try:
         yield
     finally:
