@@ -3,11 +3,13 @@
 import io
 import re
 import zipfile
+import zlib
 from html.parser import HTMLParser
 
 import matplotlib
 import numpy as np
 import pytest
+from fontTools import subset, ttLib
 from matplotlib import image
 from matplotlib.text import Text
 
@@ -177,6 +179,19 @@ def test_files_of_figures(report, tmp_path):
     write_figures(tmp_path, renamed(report, names))
     assert "New 0" in (tmp_path / "heatmap.svg").read_text(encoding="utf-8")
     assert matplotlib.rcParams["font.size"] == 10  # the print style is not left behind
+
+
+def test_fonts_are_embedded_without_tables_that_lay_out_text(report):
+    before = list(subset.Options().drop_tables)
+    content = figure_bytes(draw_figure(report, "scores"), "pdf")
+    fonts = [
+        ttLib.TTFont(io.BytesIO(zlib.decompress(found)))
+        for found in re.findall(rb"stream\r?\n(.*?)\r?\nendstream", content, re.DOTALL)
+        if zlib.decompress(found).startswith(b"\x00\x01\x00\x00")
+    ]
+    assert fonts
+    assert all("glyf" in font and "GSUB" not in font for font in fonts)
+    assert subset.Options().drop_tables == before
 
 
 def test_figures_that_there_are_not(report):
