@@ -87,7 +87,7 @@ def test_an_instrument_that_nobody_answered_is_named():
 
 
 def test_one_instrument_is_too_few():
-    assert "one instrument only ('mood')" in str(first_problem(Battery.of({"mood": table(["P1"])})))
+    assert "only one instrument ('mood')" in str(first_problem(Battery.of({"mood": table(["P1"])})))
 
 
 def test_instruments_without_a_participant_in_common_show_their_ids():

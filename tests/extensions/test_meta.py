@@ -155,7 +155,7 @@ def test_an_estimator_that_will_not_do(made, estimator, said):
 
 def test_what_stands_in_the_way_is_said_before_anything_is_fitted(made):
     own = made.battery.instruments
-    with pytest.raises(InputError, match="one instrument only"):
+    with pytest.raises(InputError, match="only one instrument"):
         MetaICQF(ICQF(2)).fit({"A": own["A"]})
     with pytest.raises(InputError, match="has 2 items"):
         MetaICQF(ICQF(2)).fit({"A": own["A"], "B": own["B"].select(["b01", "b02"])})

@@ -646,7 +646,7 @@ def nest(
         )
     else:
         reason = (
-            f"Even {counted(k, 'factor')} did not suffice {against}, and models with more were not looked at."
+            f"Even {counted(k, 'factor')} did not suffice {against}, and models with more were not tried."
         )
     return FactorCount("NEST", k, curve, reason, value="eigenvalue", reference="random_eigenvalue")
 

@@ -169,9 +169,9 @@ class Battery:
         if len(self.instruments) < 2:
             found = self.names[0] if self.instruments else "none"
             yield InputError(
-                f"There is one instrument only ({found!r}); factors across instruments need two or more."
+                f"There is only one instrument ({found!r}); factors across instruments need at least two."
                 if self.instruments
-                else "There is no instrument; factors across instruments need two or more.",
+                else "There is no instrument; factors across instruments need at least two.",
                 code="one-instrument",
                 remedy="Factorize a single questionnaire with ICQF or ICQFCV.",
             )
@@ -273,8 +273,8 @@ class Battery:
             if r * np.sqrt((n - 2) / max(1 - r**2, 1e-12)) < _FALLS:
                 yield InputWarning(
                     f"Instrument {name!r} runs against the others: where its answers are high, theirs are "
-                    f"low (correlation {r:.2f}). Loadings are not negative, so no meta-factor can join it to "
-                    "them.",
+                    f"low (correlation {r:.2f}). Loadings cannot be negative, so no meta-factor can join it "
+                    "to them.",
                     code="runs-against",
                     remedy="If its high answers are good news, declare all of its items as reversed.",
                     instrument=name,
@@ -340,7 +340,7 @@ def _questionnaire(name: str, table: Any) -> Questionnaire:
     frame = as_pandas(table)
     if not isinstance(frame, pd.DataFrame):
         raise InputError(
-            f"Instrument {name!r} is of the kind {type(table).__name__}; give a questionnaire or a table "
+            f"Instrument {name!r} is of type {type(table).__name__}; give a questionnaire or a table "
             "indexed by participant id."
         )
     try:

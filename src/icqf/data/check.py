@@ -698,7 +698,7 @@ def _missing(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
     often = by_item[(by_item > MANY_MISSING) & (by_item < NEARLY_EMPTY)].sort_values(ascending=False)
     if len(often):
         text = (
-            f"{len(often)} items were not answered by more than {100 * MANY_MISSING:.0f} % of those "
+            f"{len(often)} items are missing for more than {100 * MANY_MISSING:.0f} % of those "
             f"asked, most often {often.index[0]!r} ({100 * often.iloc[0]:.0f} %): {listed(often.index)}."
         )
         yield Finding("warning", "missing-items", text, str(often.index[0]))

@@ -436,7 +436,7 @@ def _decided(
 
 
 def _surely(answers: Answers, group: Group) -> Indices:
-    """Those against most of the group for which this is no chance and no trifle."""
+    """Those against most of the group for which this is neither chance nor negligible."""
     surely = []
     for j in group.against.tolist():
         r, error = _with_mean(answers, j, group.most)

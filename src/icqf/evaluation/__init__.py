@@ -1,4 +1,4 @@
-"""How good factors are: whether they agree between fits, samples and studies, and what they tell."""
+"""How good factors are: whether they agree between fits, samples and studies, and what they predict."""
 
 import lazy_loader
 

@@ -140,8 +140,8 @@ def factor_analysis_counterparts(
     """
     if len(loadings) > _MOST_ITEMS:
         raise InputError(
-            f"The loadings have {len(loadings)} items, and a factor analysis, which takes all their pairs, "
-            f"is made of at most {_MOST_ITEMS}."
+            f"The loadings have {len(loadings)} items; a factor analysis compares all pairs of items, and is "
+            f"limited to {_MOST_ITEMS}."
         )
     values = pd.DataFrame(answers.to_numpy(dtype=float, na_value=np.nan), columns=loadings.index)
     varying = values.loc[:, values.std() > 0]

@@ -98,7 +98,7 @@ def axes_or_new(ax: Axes | None, *, size: tuple[float, float] = (6.4, 4.0)) -> A
 
 
 def require_columns(table: Any, columns: Sequence[str], what: str, such_as: str) -> None:
-    """Refuse what is no table with these columns, and name one that is."""
+    """Refuse anything but a table with these columns, and name one."""
     if not isinstance(table, pd.DataFrame):
         raise InputError(f"{what} must be a table, such as {such_as}, not {type(table).__name__}.")
     absent = [name for name in columns if name not in table.columns]
