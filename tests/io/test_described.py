@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from icqf.errors import InputError
 from icqf.io import read_questionnaire, read_table
-from icqf.io.readers.branching import NotUnderstood, shown
+from icqf.io.readers.redcap import NotUnderstood, shown
 
 SIDECAR = {
     "MeasurementToolMetadata": {"Description": "A questionnaire"},

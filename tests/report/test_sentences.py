@@ -90,8 +90,8 @@ def test_what_is_printed_of_groups_is_what_is_judged():
 
 def test_labels_of_a_file_beside_the_answers_are_used(demo, tmp_path):
     pyreadstat = pytest.importorskip("pyreadstat")
-    from icqf.io.readers.beside import joined_by_id
     from icqf.io.readers.files import read_table
+    from icqf.io.readers.questionnaires import joined_by_id
 
     ids = [f"C{i}" for i in range(40)]
     answers = pd.DataFrame({"id": ids} | {f"q{j}": np.arange(40) % 3 for j in range(3)})

@@ -11,7 +11,7 @@ from icqf import ICQF
 from icqf.errors import InputError
 from icqf.io.readers.streams import open_stream
 from icqf.workflow import StudyOptions, check_study, fit_study, read_study, write_results
-from icqf.workflow.large import sample_of
+from icqf.workflow.read import sample_of
 
 ITEMS = [f"q{j:02}" for j in range(10)]
 
@@ -31,9 +31,9 @@ def table(n=900):
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """What counts as large, and the parts and the sample, in proportion to these tests."""
-    monkeypatch.setattr("icqf.workflow.large.LARGE", 2_000)
-    monkeypatch.setattr("icqf.workflow.large.SAMPLE", 300)
-    monkeypatch.setattr("icqf.workflow.large.open_stream", partial(open_stream, batch_rows=128))
+    monkeypatch.setattr("icqf.workflow.read.LARGE", 2_000)
+    monkeypatch.setattr("icqf.workflow.read.SAMPLE", 300)
+    monkeypatch.setattr("icqf.workflow.read.open_stream", partial(open_stream, batch_rows=128))
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pandas as pd
 from icqf.data.questionnaire import Item
 from icqf.errors import counted, listed
 from icqf.io.codebook import codebook_from
+from icqf.io.readers.cells import TextFamily, text_families
 from icqf.io.readers.tables import Table, item_columns, no_items
-from icqf.io.readers.texts import TextFamily, text_families
 from icqf.screening.answer_words import means_no_answer, plain
 from icqf.screening.ranges import is_number, number
 

@@ -12,9 +12,8 @@ from icqf.errors import Advice, InputError, has_note, listed
 from icqf.io.codebook import items_and_instruments, read_instruments
 from icqf.io.formats import READERS
 from icqf.io.readers.questionnaires import NO_IDS, read_answers
-from icqf.workflow.large import stream_of
 from icqf.workflow.options import StudyOptions
-from icqf.workflow.read import study_from
+from icqf.workflow.read import stream_of, study_from
 
 CODEBOOK = re.compile(r"(?:(?P<stem>.+)[._ -])?codebook", re.IGNORECASE)
 PARTICIPANTS = "participants"
@@ -182,13 +181,7 @@ def require_ids(name: str, questionnaire: Questionnaire) -> None:
 
 
 def folder_name(instrument: str) -> str:
-    """The folder of an instrument's results: its name, with what a file system may refuse replaced.
-
-    Examples
-    --------
-    >>> folder_name("CES-D / short form")
-    'CES-D_short_form'
-    """
+    """The folder of an instrument's results: its name, with what a file system may refuse replaced."""
     return re.sub(r"[^\w.-]+", "_", instrument).strip("._") or "instrument"
 
 

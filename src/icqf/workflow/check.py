@@ -21,8 +21,8 @@ from icqf.io.readers.questionnaires import Codebook, StudyTable, read_files, stu
 from icqf.io.readers.tables import Table, recognised_id
 from icqf.io.study_files import StudyFiles
 from icqf.io.suggestion import SuggestedCodebook, suggest_codebook
-from icqf.workflow.large import sample_of, stream_of
 from icqf.workflow.options import StudyOptions, as_options
+from icqf.workflow.read import sample_of, stream_of
 
 READING = "Reading the file"
 LOOKING = "Looking for what would spoil a fit"

@@ -25,11 +25,11 @@ from icqf.io.modelfile import StoredModel, damage_refused, read_any_model
 from icqf.io.parts import hashed_ids, repeated_id
 from icqf.io.readers.confounds import as_the_model_knows
 from icqf.io.readers.files import with_id
+from icqf.io.readers.notes import join_notes
 from icqf.io.readers.platforms import may_be_export
 from icqf.io.readers.questionnaires import NO_IDS, NOT_IN_CODEBOOK, StudyTable, read_files
 from icqf.io.readers.streams import Batch, Stream, WholeStream, open_stream
 from icqf.io.readers.tables import Table, largest_file, names_of_ids, require_column
-from icqf.io.readers.tallies import join_notes
 from icqf.io.readers.visits import rows_of_visit, without_visit
 from icqf.io.study_files import StudyFiles, sidecar_of
 from icqf.models.icqf import ICQF

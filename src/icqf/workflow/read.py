@@ -1,20 +1,27 @@
-"""From the options to a study."""
+"""From the options to a study, of which a large file is read in parts."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
+from icqf.data.parameters import parameter_error
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.data.study import Study
-from icqf.errors import InputError
-from icqf.io.readers.questionnaires import StudyTable, read_files
+from icqf.data.tables import AnswersInParts, SomeAnswers
+from icqf.errors import InputError, counted, has_note
+from icqf.io.formats import ARROW, PARQUET, TEXT
+from icqf.io.parts import hashed_ids, repeated_id
+from icqf.io.readers.questionnaires import NO_IDS, StudyTable, read_files
+from icqf.io.readers.streams import Batch, Stream, open_stream
 from icqf.io.readers.tables import Table, require_column
 from icqf.io.study_files import StudyFiles
 from icqf.screening.ranges import refuse_wide_range
-from icqf.workflow.large import sample_of, sampled_study, stream_of
 from icqf.workflow.options import StudyOptions, as_options
 
 
@@ -84,3 +91,148 @@ def _refuse_unusable(questionnaire: Questionnaire) -> None:
             refuse_wide_range(str(item), low, high)
         except InputError as error:
             raise error.at(questionnaire.source) from None
+
+
+LARGE = 50_000_000  # cells of a table from which on it is read in parts
+SAMPLE = 20_000  # participants to look at and to choose with
+_CELL_BYTES = 2  # of a cell and its separator in delimited text
+
+
+def stream_of(options: StudyFiles) -> Stream | None:
+    """The file of answers as a stream, where it is large; None where it is read whole."""
+    path = options.answers
+    texts = [name for name in (options.id, options.groups) if name]
+    if path.is_dir() or (path.is_file() and path.suffix.lower() in (*PARQUET, *ARROW)):
+        stream = open_stream(path, text=texts)
+        large = path.is_dir() or (stream.n_rows or 0) * len(stream.names) > LARGE
+    elif path.is_file() and path.suffix.lower() in TEXT and path.stat().st_size > LARGE * _CELL_BYTES:
+        stream = open_stream(path, text=texts)
+        large = True
+    else:
+        return None
+    if not large or stream.whole:
+        return None
+    for name in ("visit", "participants", "dictionary"):
+        if getattr(options, name):
+            remedies = {
+                "visit": "leave the rows of other visits out of it first",
+                "participants": "join the two tables first",
+                "dictionary": "give a codebook instead",
+            }
+            raise parameter_error(
+                name,
+                f" cannot be used with a table that is read in parts ({stream.source}); {remedies[name]}.",
+            )
+    return stream
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """Some participants of a stream, in the order of the file, and how many rows there are in all."""
+
+    table: Table
+    n_rows: int
+
+
+def sample_of(stream: Stream, *, size: int | None = None, seed: int = 0) -> Sampled:
+    """Draw participants at random; whoever gave the lowest or the highest answer to an item is among them.
+
+    So nothing is out of the range of the sample that is not out of the declared range.
+    """
+    rng, size = np.random.default_rng(seed), size or SAMPLE
+    ends: dict[str, tuple[float, float]] = {}
+    drawn: list[tuple[Batch, np.ndarray, np.ndarray]] = []  # each with places of rows, and their lots
+    extreme: list[tuple[Batch, np.ndarray]] = []
+    n_rows, limit = 0, np.inf
+    for batch in stream.batches():
+        lots = rng.random(len(batch))
+        chosen = np.flatnonzero(lots < limit)
+        drawn.append((_rows(batch, chosen), np.arange(len(chosen)), lots[chosen]))
+        outer = _extremes(batch, ends)
+        if len(outer):
+            extreme.append((_rows(batch, outer), outer))
+        n_rows += len(batch)
+        together = np.concatenate([lots for _, _, lots in drawn])
+        if len(together) > size:
+            limit = float(np.partition(together, size)[size])
+    parts = [_rows(batch, places[lots < limit]) for batch, places, lots in drawn]
+    drawn_and_extreme = _joined([*parts, *(batch for batch, _ in extreme)])
+    return Sampled(replace(drawn_and_extreme, source=stream.source), n_rows)
+
+
+def _rows(batch: Batch, places: np.ndarray) -> Batch:
+    content = batch.content
+    kept = content.iloc[places] if isinstance(content, pd.DataFrame) else content.take(places)
+    return replace(batch, content=kept, rows=batch.rows[places])
+
+
+def _extremes(batch: Batch, ends: dict[str, tuple[float, float]]) -> np.ndarray:
+    """Places of rows with a lower or higher number in some column than any row before."""
+    found: set[int] = set()
+    for name, column in batch.frame.items():
+        if not pd.api.types.is_numeric_dtype(column.dtype):
+            continue
+        numbers = column.to_numpy(dtype=float, na_value=np.nan)
+        if np.isnan(numbers).all():
+            continue
+        at = int(np.nanargmin(numbers)), int(np.nanargmax(numbers))
+        low, high = ends.get(str(name), (np.inf, -np.inf))
+        lowest, highest = (float(numbers[place]) for place in at)
+        found |= {at[0]} if lowest < low else set()
+        found |= {at[1]} if highest > high else set()
+        ends[str(name)] = (min(low, lowest), max(high, highest))
+    return np.array(sorted(found), dtype=int)
+
+
+def _joined(parts: list[Batch]) -> Table:
+    """One table of several batches' rows, each row once, in the order of the file."""
+    first = parts[0].table()
+    frame = pd.concat([part.frame for part in parts], ignore_index=True)
+    places = np.concatenate([part.rows for part in parts])
+    sources = np.repeat([part.source for part in parts], [len(part) for part in parts])
+    where = pd.DataFrame({"source": sources, "row": places}).drop_duplicates()
+    order = where.sort_values(["source", "row"]).index
+    return replace(first, frame=frame.iloc[order].reset_index(drop=True), rows=places[order])
+
+
+def everyone_like(stream: Stream, sample: Questionnaire, options: StudyFiles) -> AnswersInParts:
+    """All participants of a stream, with items, ranges and directions as they were found in a sample."""
+    known = sample.with_observed_ranges()
+    items = [item.name for item in known.items]
+    others = [name for name in (options.id or sample.answers.index.name, options.weights) if name]
+    files = replace(options, items=tuple(items), subscales=(), groups=None, reverse=())
+    entries = (*known.items, *known.confound_entries)
+    wanted = [*items, *options.confounds, *(str(name) for name in others if name in stream.names)]
+
+    def parts() -> Iterator[SomeAnswers]:
+        first, ids = 1, []
+        for batch in stream.batches(list(dict.fromkeys(wanted))):
+            read = StudyTable(replace(batch.table(), first=first), files, entries).questionnaire()
+            first += read.n_participants
+            if not has_note(read.notes, NO_IDS):
+                ids.append(hashed_ids(read.answers.index))
+            yield SomeAnswers(read)
+        fault = repeated_id(stream, ids, str(sample.answers.index.name))
+        if fault is not None:
+            raise fault
+
+    return AnswersInParts(parts)
+
+
+def sampled_study(study: Study, stream: Stream, options: StudyFiles, n_rows: int) -> Study:
+    """The study of a sample, with all participants as its source."""
+    sample = study.questionnaire
+    note = f"The table of {counted(n_rows, 'row')} was read in parts."
+    if n_rows > SAMPLE:
+        note += (
+            " Factors and scores are of all of them; what is shown of participants, intervals, and the "
+            "choice of the number of factors rest on "
+            f"{counted(sample.n_participants, 'participant')} drawn at random."
+        )
+    return replace(
+        study,
+        questionnaire=replace(sample, notes=(*sample.notes, note)),
+        n_rows=None,
+        everyone=everyone_like(stream, sample, options),
+        rows_of_everyone=n_rows,
+    )

@@ -1,8 +1,9 @@
-"""From a raw table and a codebook to a Questionnaire."""
+"""From a study's files to a Questionnaire."""
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,15 +15,21 @@ import pandas as pd
 from icqf.data.check import IDS
 from icqf.data.direction import REVERSED, with_reversed
 from icqf.data.questionnaire import Draft, Item, Questionnaire, match_names
-from icqf.errors import InputError, Note, counted, did_you_mean, listed
+from icqf.errors import Advice, InputError, InputWarning, Note, counted, did_you_mean, listed
 from icqf.io.codebook import merged, read_codebook
-from icqf.io.readers.beside import joined_by_id
-from icqf.io.readers.cells import Fault, item_numbers, raise_fault, without_codes
+from icqf.io.readers.cells import (
+    Fault,
+    item_numbers,
+    raise_fault,
+    text_families,
+    without_codes,
+    words_fault,
+    words_note,
+)
 from icqf.io.readers.confounds import confounds_of
 from icqf.io.readers.files import read_table
+from icqf.io.readers.notes import EMPTY, Counts, Tally
 from icqf.io.readers.tables import Table, item_columns, no_items, recognised_id, require_column
-from icqf.io.readers.tallies import EMPTY, Counts, Tally
-from icqf.io.readers.texts import text_families, words_fault, words_note
 from icqf.io.readers.visits import keep_visit, repeated_rows
 from icqf.io.study_files import StudyFiles
 from icqf.screening.columns import LeftOut, sentences
@@ -267,13 +274,7 @@ def empty_words(counts: Counts) -> str:
 
 
 def id_texts(column: pd.Series) -> list[str]:
-    """Return ids as text without blanks around it; numbers without a needless ``.0``, empty cells as nothing.
-
-    Examples
-    --------
-    >>> id_texts(pd.Series([7.0, 12.0, None])), id_texts(pd.Series(["007 ", "012"]))
-    (['7', '12', ''], ['007', '012'])
-    """
+    """Return ids as text without blanks around it; numbers without ``.0``, empty cells as nothing."""
     if pd.api.types.is_float_dtype(column.dtype):
         known = column.dropna()
         if bool(((known % 1 == 0) & (known.abs() < 2**53)).all()):  # beyond, a number is not whole for sure
@@ -388,3 +389,72 @@ def _answers_in_words(
         else:
             notes.append(words_note(family))
     return tuple(replace(each, reason="words") if each.name in in_words else each for each in left_out), notes
+
+
+def joined_by_id(table: Table, other: Table, columns: Iterable[str], *, id: str | None = None) -> Table:
+    """Return the table with columns that it lacks, taken from another by participant id.
+
+    Columns that neither has are left for the reader to complain about. A participant who is not in the other
+    table has empty cells there.
+    """
+    wanted = [name for name in dict.fromkeys(columns) if name not in table.frame.columns]
+    if not wanted:
+        return table
+    known = [name for name in wanted if name in other.frame.columns]
+    if len(known) < len(wanted):
+        absent = next(name for name in wanted if name not in known)
+        choices = [*other.frame.columns, *table.frame.columns]
+        raise InputError(
+            f"{other.source}: there is no column {absent!r} here, nor in {table.source}."
+            f"{did_you_mean(absent, choices)}"
+        )
+    own, theirs = _id_column(table, id), _id_column(other, id)
+    lookup = other.frame.set_axis(_ids_of(other, theirs), axis=0)[known]
+    again = lookup.index[lookup.index.duplicated() & (lookup.index != "")]
+    if len(again):
+        raise InputError(
+            f"{other.source}: the participant {str(again[0])!r} stands in several rows. Keep one row per "
+            f"participant."
+        )
+    ids = _ids_of(table, own)
+    met = ids.isin(lookup.index)
+    if not met.any():
+        raise InputError(
+            f"{other.source}: none of its participants ({listed(lookup.index, most=2)}) is in {table.source} "
+            f"({listed(ids, most=2)}). Write the ids alike in both.",
+            code="no-shared-participants",
+        )
+    lookup = lookup[~lookup.index.duplicated()]
+    frame = table.frame.assign(**{name: lookup[name].reindex(ids).to_numpy() for name in known})
+    lost = int((~met).sum())
+    if lost:
+        warnings.warn(
+            InputWarning(
+                f"{table.source}: {counted(lost, 'participant')} not found in {other.source}, so "
+                f"{listed(known)} "
+                f"{'is' if len(known) == 1 else 'are'} missing there.",
+                code="not-beside",
+                number=lost,
+            ),
+            stacklevel=2,
+        )
+    note = f"{', '.join(known)} taken from {other.source} by participant id."
+    about = tuple(item for item in other.items if item.name in known)
+    return replace(table, frame=frame, items=(*table.items, *about), notes=(*table.notes, note))
+
+
+def _id_column(table: Table, id: str | None) -> str:
+    if id is not None and id in table.frame.columns:
+        return id
+    if table.id is None:
+        raise InputError(
+            f"{table.source}: no column of participant ids is recognised, so nothing can be joined by them.",
+            code="no-id-column",
+            remedy=Advice("Name the column with {id}."),
+        )
+    require_column(table, table.id, "the id")
+    return table.id
+
+
+def _ids_of(table: Table, column: str) -> pd.Index:
+    return pd.Index(id_texts(table.frame[column]), dtype=object)

@@ -10,30 +10,12 @@ CONFOUNDS, EMPTY, CELLS, CODES = range(4)  # what tallies are about, in the orde
 
 
 class Tally(str):
-    """A note about some rows that can be joined to the same note about others.
+    """A note about some rows that can be joined to the same note about others."""
 
-    Parameters
-    ----------
-    rank : tuple of int
-        What the note is about, and where it stands among other notes.
-    counts : mapping of tuple to int
-        What was counted; the keys say in which order it is named.
-    words : callable
-        Makes the sentence of the counts, in order. A function of a module, so that notes can be pickled.
-    unless : tuple of int, optional
-        Another note's rank: what is counted there is not counted here.
-
-    Examples
-    --------
-    >>> one, other = (Tally((1,), {(0, "q1"): n}, _example) for n in (2, 3))
-    >>> one, one.joined(other)
-    ('2 cells were empty.', '5 cells were empty.')
-    """
-
-    rank: tuple[int, ...]
-    counts: Counts
-    words: Callable[[Counts], str]
-    unless: tuple[int, ...] | None
+    rank: tuple[int, ...]  # what the note is about, and where it stands among other notes
+    counts: Counts  # what was counted; the keys say in which order it is named
+    words: Callable[[Counts], str]  # makes the sentence; a function of a module, so that notes can be pickled
+    unless: tuple[int, ...] | None  # another note's rank: what is counted there is not counted here
 
     def __new__(
         cls,
@@ -67,12 +49,6 @@ def join_notes(parts: Iterable[Iterable[str]]) -> tuple[str, ...]:
     """Return the notes of a whole table from those of its parts, in the order they would have had.
 
     Notes without numbers are the same in all parts; tallies stand between the same two of them.
-
-    Examples
-    --------
-    >>> first, later = Tally((2,), {(0, "q1"): 2}, _example), Tally((1,), {(0, "q1"): 1}, _example)
-    >>> join_notes([["Read.", first], ["Read.", later, first, "Done."]])
-    ('Read.', '1 cells were empty.', '4 cells were empty.', 'Done.')
     """
     plain: list[str] = []
     tallies: dict[tuple[int, ...], tuple[str, Tally]] = {}
@@ -94,7 +70,3 @@ def join_notes(parts: Iterable[Iterable[str]]) -> tuple[str, ...]:
             left = tally if other is None else tally.without(other[1])
             joined += [left] if place == before and left is not None else []
     return tuple(joined)
-
-
-def _example(counts: Counts) -> str:
-    return f"{sum(counts.values())} cells were empty."

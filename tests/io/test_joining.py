@@ -6,7 +6,7 @@ import pytest
 
 from icqf.errors import InputError
 from icqf.io.codebook import read_codebook, read_instruments
-from icqf.io.readers.beside import joined_by_id
+from icqf.io.readers.questionnaires import joined_by_id
 from icqf.io.readers.tables import Table
 
 
