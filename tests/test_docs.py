@@ -18,7 +18,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
-LONG = ("battery.md",)  # twenty seconds and more; tests/extensions and tests/cli fit batteries as well
+LONG = ("battery.md", "command-line.md")  # twenty seconds each; tests/cli runs the same with other settings
 
 
 def blocks():

@@ -59,6 +59,12 @@ def browser(chromium):
 
 
 @pytest.fixture(scope="session")
+def bare(chromium):
+    """A browser in which scripts are switched off."""
+    return chromium(scripts=False)
+
+
+@pytest.fixture(scope="session")
 def axe():
     path = os.environ.get("AXE_CORE", "")
     if not Path(path).is_file():

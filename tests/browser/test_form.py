@@ -45,6 +45,12 @@ def demo():
     return load_demo().select(["q00*", "q01*", "q02*"])
 
 
+@pytest.fixture(scope="module")
+def usual(demo, tmp_path_factory):
+    """A short form of the demo, and its page."""
+    return made(ICQF(3, beta=0.3).fit(demo), demo, tmp_path_factory.mktemp("form"))
+
+
 @pytest.mark.parametrize("settings", [{}, {"penalty": "l2"}, {"penalty": "l21"}, {"score_max": None}])
 def test_the_page_scores_as_the_program_does(browser, demo, tmp_path, settings):
     """Reversed items, gaps, confounds, ranges that press, every penalty: the same scores to four digits."""
@@ -82,9 +88,8 @@ def test_items_without_labels_or_confounds(browser, tmp_path):
         np.testing.assert_allclose([each[0] for each in found], form.model.transform(row[None])[0], atol=1e-4)
 
 
-def test_nothing_is_sent_kept_or_run(chromium, demo, tmp_path):
-    form, page = made(ICQF(3, beta=0.3).fit(demo), demo, tmp_path)
-    browser = chromium()
+def test_nothing_is_sent_kept_or_run(browser, usual):
+    form, page = usual
     browser.get_log("browser"), browser.get_log("performance")
     browser.get(page.as_uri())
     assert (
@@ -107,8 +112,8 @@ def test_nothing_is_sent_kept_or_run(chromium, demo, tmp_path):
     assert asked and all(url.startswith(("file:", "data:")) for url in asked if "example.org" not in url)
 
 
-def test_what_is_said_on_the_way(browser, demo, tmp_path):
-    form, page = made(ICQF(3, beta=0.3).fit(demo), demo, tmp_path)
+def test_what_is_said_on_the_way(browser, usual):
+    form, page = usual
     browser.get(page.as_uri())
     status = "return document.getElementById('status').textContent"
     assert browser.execute_script(status) == "Nothing is answered yet."
@@ -119,8 +124,8 @@ def test_what_is_said_on_the_way(browser, demo, tmp_path):
 
 
 @pytest.mark.parametrize("width", [375, 1440])
-def test_the_page_fits_the_window(browser, demo, tmp_path, width):
-    _, page = made(ICQF(3, beta=0.3).fit(demo), demo, tmp_path)
+def test_the_page_fits_the_window(browser, usual, width):
+    _, page = usual
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     browser.get(page.as_uri())
@@ -128,17 +133,16 @@ def test_the_page_fits_the_window(browser, demo, tmp_path, width):
     assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_without_scripts_the_questions_are_there(chromium, demo, tmp_path):
-    form, page = made(ICQF(3, beta=0.3).fit(demo), demo, tmp_path)
-    browser = chromium(scripts=False)
-    browser.get(page.as_uri())
-    text = browser.find_element("tag name", "body").text
+def test_without_scripts_the_questions_are_there(bare, usual):
+    form, page = usual
+    bare.get(page.as_uri())
+    text = bare.find_element("tag name", "body").text
     assert "switched off in this browser" in text
     assert all(item.wording in text for item in form.model.codebook_.items)
 
 
-def test_accessible(browser, demo, tmp_path, axe):
-    _, page = made(ICQF(3, beta=0.3).fit(demo), demo, tmp_path)
+def test_accessible(browser, usual, axe):
+    _, page = usual
     browser.get(page.as_uri())
     browser.execute_script(FILL, [1] * 8, ["9", "1"])
     browser.execute_script(axe)

@@ -182,8 +182,7 @@ def test_switch_the_number_of_factors(browser, page, report):
     assert heads == 2 + report.models[2].n_components + len(report.model.confounds)
 
 
-def test_complete_without_scripts(chromium, page, report):
-    bare = chromium(scripts=False)
+def test_complete_without_scripts(bare, page, report):
     bare.get(page.as_uri())
     text = bare.execute_cdp_cmd("DOM.getDocument", {"depth": 0})
     html = bare.execute_cdp_cmd("DOM.getOuterHTML", {"nodeId": text["root"]["nodeId"]})["outerHTML"]

@@ -51,7 +51,7 @@ def installed(*words, cwd):
     )
 
 
-def test_three_hospitals_get_one_model_that_scores(hospitals):
+def test_three_hospitals_get_one_model_that_scores(hospitals, run, monkeypatch):
     done = installed("pool", "a.icqf", "b.icqf", "c.icqf", cwd=hospitals)
     assert done.returncode == 0, done.stderr
     assert "3 factors behind 39 items, pooled from 3 sites with 600 participants." in done.stdout
@@ -61,7 +61,8 @@ def test_three_hospitals_get_one_model_that_scores(hospitals):
     assert scored.returncode == 0, scored.stderr
     scores = pd.read_csv(hospitals / "scores.csv", index_col=0)
     assert scores.shape == (150, 3) and scores.to_numpy().min() >= 0 and scores.to_numpy().max() <= 1
-    shown = installed("show", "pooled.icqf", cwd=hospitals)
+    monkeypatch.chdir(hospitals)
+    shown = run("show", "pooled.icqf")
     assert "averages over 3 fits" in shown.stdout
 
     table = pd.read_csv(hospitals / "pooled.csv")
@@ -72,12 +73,12 @@ def test_three_hospitals_get_one_model_that_scores(hospitals):
     assert f"{table['r'].min():.2f}" in page and "150" in page and "250" in page
     assert (hospitals / "pooled.md").read_text(encoding="utf-8").startswith("# One model from several sites")
 
-    again = installed("pool", "a.icqf", "b.icqf", "c.icqf", cwd=hospitals)
-    assert again.returncode == 2 and "already there" in again.stderr and "--force" in again.stderr
+    again = run("pool", "a.icqf", "b.icqf", "c.icqf")
+    assert again.exit_code == 2 and "already there" in again.stderr and "--force" in again.stderr
     before = (hospitals / "pooled.icqf").read_bytes()
-    forced = installed("pool", "c.icqf", "a.icqf", "b.icqf", "--force", "--quiet", cwd=hospitals)
+    forced = run("pool", "c.icqf", "a.icqf", "b.icqf", "--force", "--quiet")
     assert (
-        forced.returncode == 0 and forced.stdout == "" and before == (hospitals / "pooled.icqf").read_bytes()
+        forced.exit_code == 0 and forced.stdout == "" and before == (hospitals / "pooled.icqf").read_bytes()
     )
 
 

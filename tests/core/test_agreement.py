@@ -32,19 +32,22 @@ def mixed_ranges(data, widths):
 
 
 def agreement_cases():
+    """What `make test` tries all at once at noise 0.1, `make test-all` tries one by one as well."""
     for noise in (0.1, 0.3):
-        yield f"noise {noise}", noise, {}, {}
-        yield f"noise {noise}, 20 % missing", noise, {"missing": 0.2}, {}
-        yield f"noise {noise}, confounds", noise, {"confounded": True}, {}
-        yield f"noise {noise}, mixed ranges", noise, {}, {"widths": [1.0, 5.0, 10.0, 100.0]}
-        yield f"noise {noise}, weights", noise, {}, {"weighted": True}
+        alone = [pytest.mark.long] * (noise == 0.1)
+        yield f"noise {noise}", noise, {}, {}, []
+        yield f"noise {noise}, 20 % missing", noise, {"missing": 0.2}, {}, alone
+        yield f"noise {noise}, confounds", noise, {"confounded": True}, {}, alone
+        yield f"noise {noise}, mixed ranges", noise, {}, {"widths": [1.0, 5.0, 10.0, 100.0]}, alone
+        yield f"noise {noise}, weights", noise, {}, {"weighted": True}, alone
     # All of it at once. At noise 0.3 that has several minima, 0.2 % apart, and the solvers may part ways.
     how = {"widths": [20.0, 50.0, 100.0], "weighted": True}
-    yield "noise 0.1, everything", 0.1, {"missing": 0.2, "confounded": True}, how
+    yield "noise 0.1, everything", 0.1, {"missing": 0.2, "confounded": True}, how, []
 
 
 @pytest.mark.parametrize(
-    ("noise", "made", "how"), [pytest.param(*case, id=name) for name, *case in agreement_cases()]
+    ("noise", "made", "how"),
+    [pytest.param(*case, id=name, marks=marks) for name, *case, marks in agreement_cases()],
 )
 def test_fast_and_admm_agree(noise, made, how):
     data = paper(noise, **made)

@@ -308,11 +308,11 @@ def saved(kind: str, path: Path, *, members: int, opposite: bool, **settings: An
 KINDS = ("plain", "mapped", "visits", "battery", "short form")
 
 
-def cells_of_few(folder: Path, **settings: Any) -> Tally:
+def cells_of_few(folder: Path, *, sizes: tuple[int, ...] = (1, 5, 19), **settings: Any) -> Tally:
     """Models of answers that differ only in those of a few: the files must be the same to the byte."""
     tally = Tally("answers of a few to an item")
     for kind in KINDS:
-        for members in (1, 5, 19):
+        for members in sizes:
             one, other = (
                 saved(kind, folder / "few.icqf", members=members, opposite=turned, **settings)
                 for turned in (False, True)

@@ -5,7 +5,15 @@ import pytest
 from hostile import degenerate
 
 
-@pytest.mark.parametrize("scenario", degenerate.SCENARIOS)
+def scenarios():
+    """Sizes that no questionnaire has are for `make test-all`."""
+    return [
+        pytest.param(name, marks=[pytest.mark.long] * ("of 1e" in name or "beta 1e" in name))
+        for name in degenerate.SCENARIOS
+    ]
+
+
+@pytest.mark.parametrize("scenario", scenarios())
 def test_every_call_answers_or_refuses(scenario):
     tally = degenerate.run([scenario])
     assert not tally.faults, "\n".join(tally.lines())
