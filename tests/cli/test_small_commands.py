@@ -101,14 +101,14 @@ def test_compare_refuses_what_shares_no_items(run, results, usual, tmp_path):
 def quick_demo(monkeypatch):
     from icqf.workflow import demo
 
-    monkeypatch.setattr(demo, "SEARCH", {"n_components": 2, "beta": 0.1})
+    monkeypatch.setattr(demo, "SEARCH", {"n_components": 2, "beta": 0.1, "bootstrap": 0, "figures": False})
 
 
 QUICK_DEMO = """
 import sys
 from icqf.cli import main
 from icqf.workflow import demo
-demo.SEARCH = {"n_components": 2, "beta": 0.1}
+demo.SEARCH = {"n_components": 2, "beta": 0.1, "bootstrap": 0, "figures": False}
 sys.exit(main())
 """
 
