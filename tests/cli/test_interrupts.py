@@ -106,12 +106,10 @@ def test_interrupted_before_any_fit(run, study, tmp_path, monkeypatch, left_behi
 
 
 def test_interrupted_while_reading(run, study, tmp_path, monkeypatch, left_behind):
-    from icqf.workflow import read
-
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(read, "read_table", interrupted)
+    monkeypatch.setattr("icqf.io.readers.questionnaires.read_table", interrupted)
     assert run("fit", *study, *SEARCH, "--out", tmp_path / "out").exit_code == 130
     assert left_behind() == []
 
