@@ -10,7 +10,8 @@ from icqf.data.validate import EmptyRowsWarning
 from icqf.errors import InputError, Note, has_note
 from icqf.io import StudyFiles, read_questionnaire
 from icqf.io.readers.questionnaires import NO_IDS, NOT_IN_CODEBOOK
-from icqf.workflow import StudyOptions, check_study, read_for_model, read_study, score_file
+from icqf.workflow import StudyOptions, check_study, read_study, score_file
+from icqf.workflow.new_answers import read_for_model
 from small_study import codebook, table
 
 

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from icqf.io import Table, suggest_codebook
-from icqf.workflow import StudyOptions, check_table, remedies_of
+from icqf.workflow import StudyOptions, check_table
+from icqf.workflow.remedies import remedies_of
 
 OPTIONS = StudyOptions.of({"answers": "a.csv"})
 

@@ -22,21 +22,7 @@ _OWN = (".journal", ".csv", ".html", ".md", ".png")  # endings of the files besi
 
 @dataclass(frozen=True)
 class InstrumentFile:
-    """One instrument of a battery, as it will be read.
-
-    Attributes
-    ----------
-    name : str
-    options : StudyOptions
-        Those of the battery, with this instrument's file, codebook and items.
-
-    Examples
-    --------
-    >>> import pathlib
-    >>> from icqf.workflow import InstrumentFile, StudyOptions
-    >>> InstrumentFile("mood", StudyOptions(pathlib.Path("study/mood.csv"))).name
-    'mood'
-    """
+    """One instrument of a battery, as it will be read."""
 
     name: str
     options: StudyOptions
@@ -67,26 +53,7 @@ class InstrumentFile:
 
 
 def find_instruments(options: StudyOptions) -> list[InstrumentFile]:
-    """Find the instruments of a battery.
-
-    Parameters
-    ----------
-    options : StudyOptions
-        `answers` is a folder with one file per instrument, named after it, or one wide table whose codebook
-        has a column ``instrument``. In a folder, ``NAME_codebook.csv`` is the codebook of ``NAME.csv``,
-        ``codebook.csv`` that of all instruments without one of their own, and ``participants.csv`` holds
-        confounds by id.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from icqf.workflow import StudyOptions, find_instruments
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for name in ("mood.csv", "sleep.csv", "mood_codebook.csv", "participants.csv"):
-    ...         _ = pathlib.Path(folder, name).write_text("id,q1")
-    ...     [each.name for each in find_instruments(StudyOptions(pathlib.Path(folder)))]
-    ['mood', 'sleep']
-    """
+    """Find the instruments of a battery."""
     place = options.answers
     if not place.exists():
         raise InputError(f"{place}: there is no such file or folder.")

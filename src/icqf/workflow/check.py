@@ -32,29 +32,7 @@ _USED = ("id", "confound", "group", "weight")
 
 @dataclass(frozen=True, eq=False)
 class StudyLook:
-    """What a look at a study's files gives.
-
-    Parameters
-    ----------
-    findings : Findings
-        What was found, and what will be analysed.
-    columns : tuple of str
-        All columns of the table of answers.
-    beside : tuple of str
-        Further columns that the table of participants has.
-    items : tuple of Item
-        The items as they will be analysed, each with the range that is used: a codebook to edit.
-    others : tuple of Item
-        The columns that are left out, described as well as they can be.
-    remarks : dict of str to str
-        What was guessed of an item, or why a column is left out, by its name.
-
-    Examples
-    --------
-    >>> from icqf.workflow import StudyLook
-    >>> list(StudyLook.__annotations__)
-    ['findings', 'columns', 'beside', 'items', 'others', 'remarks']
-    """
+    """What a look at a study's files gives."""
 
     findings: Findings
     columns: tuple[str, ...]
@@ -146,23 +124,7 @@ def look_at_study(
     callback: Callable[[str], object] | None = None,
     **more: Any,
 ) -> StudyLook:
-    """Read a study's files once, check them, and describe the items.
-
-    Parameters
-    ----------
-    options, **more
-        As in `check_study`.
-    callback : callable, optional
-        Told in a few words what is being done.
-
-    Examples
-    --------
-    >>> from icqf.datasets import demo_paths
-    >>> from icqf.workflow import look_at_study
-    >>> look = look_at_study(demo_paths().answers)
-    >>> look.findings.must_fix, look.columns[:3], look.items[0].name, look.items[0].max
-    (True, ('child_id', 'age', 'sex'), 'q001', 2.0)
-    """
+    """Read a study's files once, check them, and describe the items."""
     options = as_options(options, more, StudyOptions)
     tell = callback or (lambda _: None)
     with warnings.catch_warnings(record=True) as caught:

@@ -22,56 +22,14 @@ def guess_codebook(
     visit: Visit = None,
     directions: bool = False,
 ) -> SuggestedCodebook:
-    """Guess a first codebook of a file, for its user to confirm.
-
-    Parameters
-    ----------
-    answers : path
-        The table of answers.
-    dictionary : path, optional
-        REDCap data dictionary (CSV) or BIDS sidecar (JSON).
-    visit : pair or mapping of column to value, optional
-        The visit to keep of a file with several rows per participant.
-    directions : bool
-        Whether items that run against the others are declared reversed.
-
-    Examples
-    --------
-    >>> from icqf.datasets import demo_paths
-    >>> from icqf.workflow import guess_codebook
-    >>> len(guess_codebook(demo_paths().answers).items)
-    119
-    """
+    """Guess a first codebook of a file, for its user to confirm."""
     table = study_table(answers, dictionary=dictionary, visit=visit).table
     guess = suggest_codebook(table)
     return suggest_directions(table, guess) if directions else guess
 
 
 def suggest_directions(table: Table, guess: SuggestedCodebook) -> SuggestedCodebook:
-    """Declare reversed the items of a guessed codebook that run against the others.
-
-    Parameters
-    ----------
-    table : Table
-        The answers.
-    guess : SuggestedCodebook
-        The codebook, as `icqf.io.suggest_codebook` guesses it.
-
-    Returns
-    -------
-    SuggestedCodebook
-        The same with directions, and with remarks and notes on them.
-
-    Examples
-    --------
-    >>> from icqf.datasets import demo_paths
-    >>> from icqf.io import read_table, suggest_codebook
-    >>> from icqf.workflow import suggest_directions
-    >>> table = read_table(demo_paths().answers)
-    >>> guess = suggest_directions(table, suggest_codebook(table))
-    >>> [item.name for item in guess.items if item.reverse]
-    ['q004', 'q006']
-    """
+    """Declare reversed the items of a guessed codebook that run against the others."""
     faults: list[InputError] = []  # a fit names them; here they only keep single answers out
     read = StudyTable(table, StudyFiles(Path(table.source)), guess.items)
     keying = find_reversed(read.draft(faults.append))

@@ -15,14 +15,7 @@ SIMILARITIES = ("pearson", "congruence")
 
 @dataclass(frozen=True, eq=False)
 class ModelPair:
-    """The matched factors of two models, and what to know before reading the pairs.
-
-    Examples
-    --------
-    >>> from icqf.workflow import ModelPair
-    >>> list(ModelPair.__annotations__)
-    ['match', 'notes']
-    """
+    """The matched factors of two models, and what to know before reading the pairs."""
 
     match: Match
     notes: tuple[str, ...]

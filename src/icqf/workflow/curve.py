@@ -15,14 +15,7 @@ from icqf.workflow.naming import account_in
 
 @dataclass(frozen=True)
 class TriedNumber:
-    """A number of factors that a search tried, with the penalty that was best for it.
-
-    Examples
-    --------
-    >>> from icqf.workflow import TriedNumber
-    >>> TriedNumber(n_components=4, beta=0.1, error=0.31, standard_error=0.01, chosen=True).chosen
-    True
-    """
+    """A number of factors that a search tried, with the penalty that was best for it."""
 
     n_components: int
     beta: float
@@ -32,21 +25,7 @@ class TriedNumber:
 
 
 def tried_numbers(folder: str | os.PathLike[str]) -> tuple[TriedNumber, ...]:
-    """Return every number of factors that the search behind a folder of results tried; empty without one.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from icqf.datasets import demo_paths
-    >>> from icqf.workflow import StudyOptions, fit_study, tried_numbers, write_results
-    >>> answers, codebook = demo_paths()
-    >>> asked = {"answers": answers, "codebook": codebook, "subscales": ["Worry", "Temper"], "report": False}
-    >>> options = StudyOptions.of({**asked, "n_components": "1-3", "beta": 0.1, "n_splits": 4})
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     names = write_results(fit_study(options), f"{folder}/results")
-    ...     [(each.n_components, each.chosen) for each in tried_numbers(f"{folder}/results")]
-    [(1, False), (2, True), (3, False)]
-    """
+    """Return every number of factors that the search behind a folder of results tried; empty without one."""
     folder = Path(folder)
     model = account_in(folder)["model"]
     found = [path for form in WRITABLE if (path := folder / f"cv.{form}").is_file()]

@@ -235,18 +235,7 @@ def select_study(
     checkpoint: Path | WorkJournal | None = None,
     callback: Callback | None = None,
 ) -> ICQFCV:
-    """Choose the number of factors and β by cross-validation; returns the fitted `ICQFCV`.
-
-    Examples
-    --------
-    >>> from icqf.datasets import demo_paths
-    >>> from icqf.workflow import StudyOptions, read_study, select_study
-    >>> answers, codebook = demo_paths()
-    >>> asked = {"answers": answers, "codebook": codebook, "subscales": ["Worry", "Temper"]}
-    >>> options = StudyOptions.of({**asked, "n_components": "1-3", "beta": 0.1, "n_splits": 5})
-    >>> select_study(options, read_study(options)).n_components_
-    2
-    """
+    """Choose the number of factors and β by cross-validation; returns the fitted `ICQFCV`."""
     return searcher(options, checkpoint=checkpoint, callback=callback).fit(study.questionnaire)
 
 

@@ -33,31 +33,7 @@ def compare_groups(
     callback: Callable[[Progress], object] | None = None,
     **asked: Any,
 ) -> Invariance:
-    """Compare the factors of the groups in a column that was read along.
-
-    Parameters
-    ----------
-    read : ModelledAnswers
-        What `icqf.workflow.read_for_model` gives, the column being among its ``beside``.
-    by : str
-        The column.
-    checkpoint, callback
-        Journal of finished work, and who is told about the progress.
-    **asked
-        Further parameters of `icqf.extensions.invariance`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from icqf import ICQF
-    >>> from icqf.datasets import demo_paths, load_demo
-    >>> from icqf.workflow import compare_groups, read_for_model
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     ICQF(2).fit(load_demo().select(["q00*"])).save(f"{folder}/model.icqf")
-    ...     read = read_for_model(f"{folder}/model.icqf", demo_paths().answers, beside=["site"])
-    >>> compare_groups(read, "site", n_permutations=19, n_resamples=5).sizes
-    {'East': 146, 'North': 159, 'South': 144, 'West': 151}
-    """
+    """Compare the factors of the groups in a column that was read along."""
     if read.beside is None:
         raise InputError(f"The column {by!r} was not read along.")
     labels = read.beside[by]
@@ -76,26 +52,7 @@ def write_groups(
     started: datetime | None = None,
     force: bool = False,
 ) -> list[str]:
-    """Write a comparison of groups: tables, a figure and a page.
-
-    Returns
-    -------
-    list of str
-        Names of the files.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from icqf import ICQF
-    >>> from icqf.datasets import demo_paths, load_demo
-    >>> from icqf.workflow import compare_groups, read_for_model, write_groups
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     ICQF(2).fit(load_demo().select(["q00*"])).save(f"{folder}/model.icqf")
-    ...     read = read_for_model(f"{folder}/model.icqf", demo_paths().answers, beside=["sex"])
-    ...     found = compare_groups(read, "sex", n_permutations=19, n_resamples=5)
-    ...     write_groups(found, f"{folder}/groups", read=read, options={"by": "sex"})
-    ['factors.csv', 'groups.html', 'groups.md', 'groups.png', 'items.csv', 'loadings.csv', 'provenance.json']
-    """
+    """Write a comparison of groups: tables, a figure and a page."""
     wordings = {item.name: item.wording for item in read.questionnaire.items}
 
     def write(place: Path) -> None:

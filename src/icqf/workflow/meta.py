@@ -77,26 +77,7 @@ class MetaFit:
 
 
 def read_battery(options: StudyOptions) -> Studies:
-    """Read all instruments of a battery, each with its own options; one that cannot be read is an error.
-
-    Parameters
-    ----------
-    options : StudyOptions
-        `answers` is a folder with one file per instrument, or a wide table (see `find_instruments`).
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from icqf.datasets import make_battery
-    >>> from icqf.workflow import StudyOptions, read_battery
-    >>> made = make_battery(n=40, n_items=(4, 5), n_factors=1, n_meta=1, random_state=0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for name, each in made.battery.instruments.items():
-    ...         each.answers.to_csv(pathlib.Path(folder, f"{name}.csv"))
-    ...     studies = read_battery(StudyOptions(pathlib.Path(folder)))
-    >>> {name: study.questionnaire.n_items for name, (_, study) in studies.items()}
-    {'A': 4, 'B': 5}
-    """
+    """Read all instruments of a battery, each with its own options; one that cannot be read is an error."""
     instruments = find_instruments(options)
     studies = {each.name: _read(each) for each in instruments}
     if options.answers.is_dir() and len(studies) > 1:

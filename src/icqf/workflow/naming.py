@@ -28,25 +28,7 @@ _NAMED = ("factor", "name", "top_items")
 
 @dataclass(frozen=True, eq=False)
 class Rewritten:
-    """A folder of results that was written again.
-
-    Parameters
-    ----------
-    folder : Path
-    names : tuple of str
-        The names of the factors.
-    report : Report or None
-        What the report says; None where the fit wrote none.
-    files : tuple of str
-        What the folder holds.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from icqf.workflow import Rewritten
-    >>> Rewritten(Path("results"), ("Worry", "Temper"), None, ("factors.csv",)).names
-    ('Worry', 'Temper')
-    """
+    """A folder of results that was written again."""
 
     folder: Path
     names: tuple[str, ...]

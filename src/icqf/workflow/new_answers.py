@@ -59,14 +59,7 @@ def load_model(path: str | os.PathLike[str]) -> ICQF | LongitudinalICQF | MetaIC
 
 @dataclass(frozen=True, eq=False)
 class ModelledAnswers:
-    """A model of a file, and the answers of another that has its items: of one questionnaire, or a battery.
-
-    Examples
-    --------
-    >>> from icqf.workflow import ModelledAnswers
-    >>> [name for name in ModelledAnswers.__annotations__]
-    ['model', 'questionnaire', 'notes', 'beside', 'files']
-    """
+    """A model from a file, and new answers to its items: of one questionnaire or a battery."""
 
     model: Any
     questionnaire: Any
@@ -82,35 +75,7 @@ def read_for_model(
     beside: Sequence[str] = (),
     **roles: Any,
 ) -> ModelledAnswers:
-    """Read a model, and answers to its items with the ranges, directions and codes of the fit.
-
-    Parameters
-    ----------
-    model : path
-        A model file. The ranges, directions and missing codes of its items are used.
-    answers : path or StudyFiles
-        A table with the model's items and confounds. For the model of a battery, a folder with a file for any
-        of its instruments, named after it, or a table with the items of any; an instrument that is not there
-        is missing.
-    beside : sequence of str
-        Further columns to bring along, such as one that says who belongs to which group.
-    **roles
-        ``codebook``, ``dictionary``, ``participants``, ``id``, ``groups``, ``missing_codes`` and ``visit``,
-        as in `icqf.io.StudyFiles`. The codebook's directions, missing codes and labels come before those of
-        the model file; an entry of a confound says which of its values is which category of the model.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from icqf import ICQF
-    >>> from icqf.datasets import demo_paths, load_demo
-    >>> from icqf.workflow import read_for_model
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     ICQF(2).fit(load_demo()).save(f"{folder}/model.icqf")
-    ...     read = read_for_model(f"{folder}/model.icqf", demo_paths().answers, beside=["site"])
-    >>> read.questionnaire.answers.shape, list(read.beside)
-    ((600, 119), ['site'])
-    """
+    """Read a model, and answers to its items with the ranges, directions and codes of the fit."""
     fitted, files = load_model(model), files_for_model(answers, roles)
     if isinstance(fitted, MetaICQF):
         if files.groups is not None:

@@ -251,14 +251,7 @@ class LongitudinalOptions(StudyOptions):
 
 @dataclass(frozen=True)
 class MetaOptions(StudyOptions):
-    """The options of ``icqf meta``: those of `StudyOptions`, for all instruments of a battery.
-
-    Examples
-    --------
-    >>> from icqf.workflow import MetaOptions
-    >>> MetaOptions.of({"answers": "study", "n_meta": 3, "compare": False}).n_meta
-    (3,)
-    """
+    """The options of ``icqf meta``: those of `StudyOptions`, for all instruments of a battery."""
 
     compare: bool = option(
         True, "Predict hidden answers by two stages and by one flat factorization of all items.", kind=Flag()
@@ -305,14 +298,7 @@ class PlanOptions(StudyOptions):
 
 @dataclass(frozen=True)
 class StabilityOptions(StudyOptions):
-    """The options of ``icqf stability``: a study, and how it is divided again and again.
-
-    Examples
-    --------
-    >>> from icqf.workflow import StabilityOptions
-    >>> StabilityOptions.of({"answers": "answers.csv", "methods": "icqf", "sizes": 0.5}).sizes
-    (0.5,)
-    """
+    """The options of ``icqf stability``: a study, and how it is divided again and again."""
 
     labels: tuple[str, ...] = option(
         (),
@@ -357,14 +343,7 @@ class StabilityOptions(StudyOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class DiagnosisOptions(StabilityOptions):
-    """The options of ``icqf diagnosis``: those of `StabilityOptions`, and the diagnoses to predict.
-
-    Examples
-    --------
-    >>> from icqf.workflow import DiagnosisOptions
-    >>> DiagnosisOptions.of({"answers": "answers.csv", "labels": ["adhd"]}).methods
-    ('icqf', 'l1-nmf', 'fa-promax', 'subscales', 'items')
-    """
+    """The options of ``icqf diagnosis``: those of `StabilityOptions`, and the diagnoses to predict."""
 
     labels: tuple[str, ...] = option(
         MISSING,
@@ -380,15 +359,7 @@ class DiagnosisOptions(StabilityOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelledOptions(Settings):
-    """A model file, a file of answers to its items, and how that file is read.
-
-    Examples
-    --------
-    >>> from icqf.workflow import ModelledOptions
-    >>> options = ModelledOptions.of({"model": "model.icqf", "answers": "new.csv", "missing_codes": [99]})
-    >>> options.files.missing_codes
-    (99.0,)
-    """
+    """A model file, a file of answers to its items, and how that file is read."""
 
     model: Path = file(MISSING, "The model file.", argument=True, missing="No model file is named.")
     answers: Path = like(StudyFiles, "answers")
@@ -408,7 +379,7 @@ class ModelledOptions(Settings):
 
     @property
     def files(self) -> StudyFiles:
-        """The files and column roles of the new answers, for `icqf.workflow.read_for_model`."""
+        """The files and column roles of the new answers, for `icqf.workflow.new_answers.read_for_model`."""
         own = vars(self)
         return StudyFiles(**{name: own[name] for name in options_in(StudyFiles) if name in own})
 
@@ -468,15 +439,7 @@ class InvarianceOptions(ModelledOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ShortFormOptions(ModelledOptions):
-    """The options of ``icqf shortform``.
-
-    Examples
-    --------
-    >>> from icqf.workflow import ShortFormOptions
-    >>> files = {"model": "model.icqf", "answers": "new.csv"}
-    >>> ShortFormOptions.of({**files, "max_items": 20, "keep": ["q01", "q02"]}).keep
-    ('q01', 'q02')
-    """
+    """The options of ``icqf shortform``."""
 
     max_items: int | None = option(
         None, "Length of the form.", usual="20, or half of the items if fewer than 40"
@@ -503,14 +466,7 @@ class ShortFormOptions(ModelledOptions):
 
 @dataclass(frozen=True)
 class PoolOptions(Settings):
-    """The options of ``icqf pool``: the model files of the sites.
-
-    Examples
-    --------
-    >>> from icqf.workflow import PoolOptions
-    >>> len(PoolOptions.of({"models": ["a.icqf", "b.icqf"]}).models)
-    2
-    """
+    """The options of ``icqf pool``: the model files of the sites."""
 
     models: tuple[Path, ...] = file(
         MISSING, "The model files.", argument=True, many=True, missing="No model files are named."

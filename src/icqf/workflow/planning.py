@@ -34,18 +34,7 @@ def pilot_of(
     checkpoint: Path | None = None,
     callback: Callable[[Any], object] | None = None,
 ) -> tuple[ICQF, Questionnaire]:
-    """Fit a pilot study as the options say, and return the model with the pilot's answers.
-
-    Examples
-    --------
-    >>> from icqf.datasets import demo_paths
-    >>> from icqf.workflow import StudyOptions, pilot_of, read_study
-    >>> answers, codebook = demo_paths()
-    >>> asked = {"answers": answers, "codebook": codebook, "n_components": 2, "beta": 0.1}
-    >>> options = StudyOptions.of(asked)
-    >>> pilot_of(options, read_study(options))[0].n_participants_
-    600
-    """
+    """Fit a pilot study as the options say, and return the model with the pilot's answers."""
     own = replace(options, bootstrap=0, report=False)
     fit = fit_study(own, study=study, checkpoint=checkpoint if own.searches else None, callback=callback)
     return fit.model, study.questionnaire
@@ -61,26 +50,7 @@ def write_plan(
     started: datetime | None = None,
     force: bool = False,
 ) -> list[str]:
-    """Write a plan: the curve, what each factor needs, a figure and a page with a sentence for a grant.
-
-    Returns
-    -------
-    list of str
-        Names of the files.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from icqf import ICQF
-    >>> from icqf.datasets import load_demo
-    >>> from icqf.extensions import plan
-    >>> from icqf.workflow import write_plan
-    >>> model = ICQF(2, beta=0.1).fit(load_demo().select(["q00*", "q01*"]))
-    >>> found = plan(model, sizes=(50, 200), n_repeats=10)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_plan(found, f"{folder}/plan", files=(), options={})
-    ['curve.csv', 'factors.csv', 'plan.html', 'plan.md', 'plan.png', 'provenance.json']
-    """
+    """Write a plan: the curve, what each factor needs, a figure and a page with a sentence for a grant."""
 
     def write(place: Path) -> None:
         write_table(found.curve, place / "curve.csv", decimals=DECIMALS)

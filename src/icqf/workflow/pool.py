@@ -103,38 +103,7 @@ def _site_names(files: Sequence[Path]) -> list[str]:
 def write_pooled(
     found: Pooled, path: str | os.PathLike[str], *, force: bool = False, inputs: Sequence[Path] = ()
 ) -> list[Path]:
-    """Write a pooled model, and beside it the table of agreement and the page.
-
-    Parameters
-    ----------
-    found : Pooled
-    path : path
-        The model file, such as pooled.icqf. The others are called pooled.csv, pooled.html, pooled.md and
-        pooled-agreement.png.
-    force : bool
-        Whether to replace earlier files.
-    inputs : sequence of Path
-        Files that were read, none of which is replaced.
-
-    Returns
-    -------
-    list of Path
-        The files, the model first.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from icqf import ICQF
-    >>> from icqf.datasets import load_demo
-    >>> from icqf.extensions import pool
-    >>> from icqf.workflow import write_pooled
-    >>> demo = load_demo().select(["q00*", "q01*"])
-    >>> halves = {site: ICQF(2).fit(demo.take(np.arange(at, 600, 2))) for at, site in enumerate("AB")}
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     [file.name for file in write_pooled(pool(halves), f"{folder}/pooled.icqf")]
-    ['pooled.icqf', 'pooled.csv', 'pooled.html', 'pooled.md', 'pooled-agreement.png']
-    """
+    """Write a pooled model, and beside it the table of agreement and the page."""
     model = Path(path)
     refuse_pooled(model, force=force, inputs=inputs)
     table = model.with_suffix(".csv")

@@ -23,24 +23,7 @@ _MOST_VISITS = 6  # that are offered to be kept
 
 @dataclass(frozen=True)
 class Remedy:
-    """One thing to do about a finding.
-
-    Parameters
-    ----------
-    label : str
-        What it does, as it stands on a button.
-    changes : mapping
-        Options, and the values they get.
-    codebook : bool
-        Whether a suggested codebook is needed as well, for its user to confirm.
-
-    Examples
-    --------
-    >>> from icqf.workflow import Remedy, StudyOptions
-    >>> remedy = Remedy("Read 999 as missing", {"missing_codes": (999.0,)})
-    >>> remedy.applied(StudyOptions.of({"answers": "answers.csv"})).missing_codes
-    (999.0,)
-    """
+    """One thing to do about a finding."""
 
     label: str
     changes: Mapping[str, Any] = field(default_factory=dict)
@@ -57,25 +40,7 @@ class Remedy:
 
 
 def remedies_of(finding: Finding, findings: Findings, options: StudyOptions) -> tuple[Remedy, ...]:
-    """Return what can be done about a finding by changing the options; empty where nothing can.
-
-    Parameters
-    ----------
-    finding : Finding
-    findings : Findings
-        All that was found, with the overview of what will be analysed.
-    options : StudyOptions
-        The options with which it was found.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from icqf.workflow import StudyOptions, check_table, remedies_of
-    >>> found = check_table(pd.DataFrame({"q1": [0, 1, 2, 999], "q2": [1, 0, 2, 1]}))
-    >>> (finding,) = found.of("suspicious-code")
-    >>> [remedy.label for remedy in remedies_of(finding, found, StudyOptions.of({"answers": "a.csv"}))]
-    ['Read 999 as missing', 'Leave q1 out']
-    """
+    """Return what can be done about a finding by changing the options; empty where nothing can."""
     fields = finding.fields
     items = () if findings.overview is None else findings.overview.items
     if finding.item is not None and finding.item in options.confounds:
@@ -114,16 +79,7 @@ def remedies_of(finding: Finding, findings: Findings, options: StudyOptions) -> 
 
 
 def reversing_all(findings: Findings, options: StudyOptions) -> Remedy | None:
-    """Return the remedy for all items that look reversed; None where there are fewer than two.
-
-    Examples
-    --------
-    >>> from icqf.datasets import demo_paths
-    >>> from icqf.workflow import StudyOptions, check_study, reversing_all
-    >>> options = StudyOptions.of({"answers": demo_paths().answers})
-    >>> reversing_all(check_study(options), options).label
-    'Reverse q004, q006'
-    """
+    """Return the remedy for all items that look reversed; None where there are fewer than two."""
     names = [
         finding.fields["item"]
         for finding in findings.of("looks-reversed")

@@ -18,16 +18,6 @@ def rules_of_study(study: Study, *, search: ICQFCV | None = None, seed: int = 0)
 
     Items that everybody answered alike correlate with nothing and are left out. Answers that no rule can use
     give a table without numbers that says why, so that they do not end a run that is otherwise done.
-
-    Examples
-    --------
-    >>> from icqf.datasets import demo_paths
-    >>> from icqf.workflow import StudyOptions, read_study, rules_of_study
-    >>> answers, codebook = demo_paths()
-    >>> asked = {"answers": answers, "codebook": codebook, "subscales": ["Worry", "Temper"]}
-    >>> found = rules_of_study(read_study(StudyOptions.of(asked)))
-    >>> bool(found.table["n_components"].between(2, 4).all())
-    True
     """
     answers = study.questionnaire.keyed_answers()
     try:

@@ -47,16 +47,7 @@ Begin = Callable[[], object] | None
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Scores by participant id, and what was done to the data on the way.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from icqf.workflow import Scored
-    >>> scored = Scored(pd.DataFrame({"factor1": [0.2, None]}, index=["P1", "P2"]), notes=(), n_silent=1)
-    >>> scored.scores["factor1"].tolist(), scored.n_silent
-    ([0.2, nan], 1)
-    """
+    """Scores by participant id, and what was done to the data on the way."""
 
     scores: pd.DataFrame
     notes: tuple[str, ...]
@@ -106,14 +97,7 @@ def score_file(
 
 @dataclass(frozen=True)
 class ScoresWritten:
-    """What `write_scores` wrote, and what was done to the data on the way.
-
-    Examples
-    --------
-    >>> from icqf.workflow import ScoresWritten
-    >>> ScoresWritten(n_participants=600, n_silent=2, notes=()).n_participants
-    600
-    """
+    """What `write_scores` wrote, and what was done to the data on the way."""
 
     n_participants: int
     n_silent: int

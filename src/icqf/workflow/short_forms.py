@@ -32,29 +32,7 @@ from icqf.workflow.options import ShortFormOptions
 def shorten_study(
     read: ModelledAnswers, *, callback: Callable[[Progress], object] | None = None, **asked: Any
 ) -> ShortForm:
-    """Choose a short form for a model and the answers of a file.
-
-    Parameters
-    ----------
-    read : ModelledAnswers
-        What `icqf.workflow.read_for_model` gives.
-    callback : callable, optional
-        Told about the progress.
-    **asked
-        Further parameters of `icqf.extensions.shortform`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from icqf import ICQF
-    >>> from icqf.datasets import demo_paths, load_demo
-    >>> from icqf.workflow import read_for_model, shorten_study
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     ICQF(2).fit(load_demo()).save(f"{folder}/model.icqf")
-    ...     read = read_for_model(f"{folder}/model.icqf", demo_paths().answers)
-    >>> len(shorten_study(read, max_items=6).items)
-    6
-    """
+    """Choose a short form for a model and the answers of a file."""
     return shortform(read.model, read.questionnaire, callback=callback, **asked)
 
 
@@ -71,24 +49,6 @@ def write_short_form(
     """Write a short form: its codebook, a model that scores it, the curve, a figure and a page to fill in.
 
     The page is left out for a battery.
-
-    Returns
-    -------
-    list of str
-        Names of the files.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from icqf import ICQF
-    >>> from icqf.datasets import demo_paths, load_demo
-    >>> from icqf.workflow import read_for_model, shorten_study, write_short_form
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     ICQF(2).fit(load_demo()).save(f"{folder}/model.icqf")
-    ...     read = read_for_model(f"{folder}/model.icqf", demo_paths().answers)
-    ...     form = shorten_study(read, max_items=6)
-    ...     write_short_form(form, f"{folder}/short", read=read, options={"max_items": 6})
-    ['accuracy.png', 'bands.csv', 'curve.csv', 'form.html', 'items.csv', 'model.icqf', 'provenance.json']
     """
 
     battery = isinstance(read.questionnaire, Battery)

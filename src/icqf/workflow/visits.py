@@ -39,32 +39,7 @@ Told = Callable[[Any], object]
 
 
 def read_visits(options: StudyFiles | str | os.PathLike[str], **more: Any) -> Study:
-    """Read a file with one row per visit.
-
-    Parameters
-    ----------
-    options : LongitudinalOptions or path
-        The files and the roles of their columns, or the table of answers.
-    **more
-        Options by name, such as ``age="age"``; see `icqf.io.StudyFiles` and `LongitudinalOptions`.
-
-    Returns
-    -------
-    Study
-        Its questionnaire has one row per visit; the participants are its groups, and the age (or visit) is
-        its first confound.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from icqf.datasets import make_longitudinal
-    >>> from icqf.workflow import read_visits
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     make_longitudinal(n=30, n_items=8, n_bins=3).visits.to_csv(f"{folder}/visits.csv", index=False)
-    ...     study = read_visits(f"{folder}/visits.csv")
-    >>> study.questionnaire.groups.name, list(study.questionnaire.confounds)
-    ('participant', ['age'])
-    """
+    """Read a file with one row per visit."""
     options = as_options(options, more, LongitudinalOptions)
     read = read_files(options)
     participant, age = _who_and_when(read.table, options)
