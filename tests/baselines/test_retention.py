@@ -94,7 +94,7 @@ def test_participants_who_answered_nothing_do_not_count(gappy):
 
 def test_all_stronger_than_random_is_said(three_factors, monkeypatch):
     answers = iter([np.arange(12.0, 0.0, -1.0)] + 3 * [np.zeros(12)])
-    monkeypatch.setattr("icqf.baselines.retention._eigenvalues", lambda *_: next(answers))
+    monkeypatch.setattr("icqf.baselines.retention._common_eigenvalues", lambda *_: next(answers))
     count = parallel_analysis(three_factors, n_iter=3, random_state=0)
     assert count.n_components == 12 and count.reason.startswith("Every factor")
 

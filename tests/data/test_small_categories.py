@@ -200,7 +200,7 @@ def test_answers_that_few_of_a_category_gave_are_left_out(answers, participants)
     table.iloc[2::2, [3, 5]] = np.nan  # the first alone of all women
     message = (
         r"^Item 'q3' \(and 1 more item\) was answered by fewer than 20 participants of the category "
-        r"'female': 2 answers of such a few are left out of the fit, so that the model does not tell them\. "
+        r"'female': 2 answers of so few are left out of the fit, so that the model does not reveal them\. "
         r"For a model that is not shared, smallest_category=1 keeps them\.$"
     )
     with pytest.warns(InputWarning, match=message):
@@ -256,6 +256,6 @@ def test_participants_all_of_whose_answers_are_left_out_take_no_part(answers, pa
     table.iloc[0] = np.where(
         np.arange(table.shape[1]) == 3, 1.0, np.nan
     )  # nothing but an answer nobody else gave
-    with pytest.warns(InputWarning, match="1 answer of such a few is left out"):
+    with pytest.warns(InputWarning, match="1 answer of so few is left out"):
         model = fit(table, participants)
     assert model.n_participants_ == len(table) - 1

@@ -255,7 +255,7 @@ def test_answers_of_a_few_are_left_out_as_in_a_table(engine):
     models = []
     for kind, where in ((np.asarray, "local"), (parted, engine)):
         model = ICQF(3, engine=where, **SETTINGS)
-        with pytest.warns(UserWarning, match=r"^Item 'item3' .*: 14 answers of such a few are left out"):
+        with pytest.warns(UserWarning, match=r"^Item 'item3' .*: 14 answers of so few are left out"):
             models.append(model.fit(kind(answers), confounds=pd.DataFrame({"group": group})))
     same(models[1], models[0])
 

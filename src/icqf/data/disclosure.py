@@ -118,7 +118,7 @@ def left_out(
     more = f" (and {counted(others, 'more item')})" if others else ""
     return InputWarning(
         f"Item {items[item]!r}{more} was answered by fewer than {limit} participants{whose}: "
-        f"{counted(number, 'answer')} of such a few {'is' if number == 1 else 'are'} left out of the fit, so "
+        f"{counted(number, 'answer')} of so few {'is' if number == 1 else 'are'} left out of the fit, so "
         "that the model does not reveal them.",
         code="few-answers",
         remedy=Advice(
