@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -37,27 +38,32 @@ def _in_python(value: Any) -> str:
 class Advice(str):
     """A remedy with the settings it names marked, so that each front end writes them in its own words.
 
-    As a string it reads in the words of Python.
+    As a string it reads in the words of Python. `typed` is what to do where commands are typed, if something
+    else is to be done there.
     """
 
     parts: tuple[str | Setting, ...]
+    typed: str | Advice
     _made_of: tuple[tuple[str, ...], dict[str, Any]]
 
-    def __new__(cls, template: str, *texts: str, **values: Any) -> Self:
+    def __new__(cls, template: str, *texts: str, typed: str | Advice = "", **values: Any) -> Self:
         inserted = iter(texts)
         pieces = _MARKED.split(template)
         parts: list[str | Setting] = [pieces[0]]
         for name, assigned, text in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
             parts += [Setting(name, values.get(name), bool(assigned)) if name else next(inserted), text]
         self = super().__new__(cls, "".join(map(str, parts)))
-        self.parts, self._made_of = tuple(parts), ((template, *texts), values)
+        self.parts, self.typed = tuple(parts), typed
+        self._made_of = (template, *texts), {**values, "typed": typed}
         return self
 
     def __getnewargs_ex__(self) -> tuple[tuple[str, ...], dict[str, Any]]:
         return self._made_of
 
-    def written(self, write: Callable[[Setting], str]) -> str:
-        """Return the sentence with its settings as `write` gives them."""
+    def written(self, write: Callable[[Setting], str], *, typed: bool = False) -> str:
+        """Return the sentence with its settings as `write` gives them; with commands where it is `typed`."""
+        if typed and self.typed:
+            return self.typed.written(write) if isinstance(self.typed, Advice) else self.typed
         return "".join(write(part) if isinstance(part, Setting) else part for part in self.parts)
 
 
@@ -91,12 +97,25 @@ def has_note(notes: Iterable[str], *codes: str) -> bool:
     return any(is_note(note, *codes) for note in notes)
 
 
-def sentence(said: Any, write: Callable[[Setting], str] = str) -> str:
-    """Return what an error, a warning or a finding says, with its remedy's settings as `write` gives them."""
-    remedy = getattr(said, "remedy", "")
-    if not isinstance(remedy, Advice):
-        return readable(str(getattr(said, "sentence", said)))
-    return readable(f"{said.message} {remedy.written(write)}")
+def codebook_command(source: str) -> str:
+    """Return the command that writes a first codebook of a file."""
+    return shlex.join(["icqf", "codebook", source, "--out", "items.csv"])
+
+
+def sentence(said: Any, write: Callable[[Setting], str] = str, *, typed: bool = False) -> str:
+    """Return what an error, a warning or a finding says, with the settings it names as `write` gives them.
+
+    A parameter that begins the message is one of them, unless the place of a file stands in front; `typed` is
+    as in `Advice.written`.
+    """
+    if not hasattr(said, "message"):
+        return readable(str(said))
+    message, remedy, fields = said.message, said.remedy, said.fields
+    name, complaint = fields.get("name", ""), fields.get("complaint", "")
+    if complaint and message == f"{name}{complaint}" and write is not str:
+        message = f"{write(Setting(name))} {complaint.lstrip('= ')}"
+    advice = remedy.written(write, typed=typed) if isinstance(remedy, Advice) else remedy
+    return readable(f"{message} {advice}".rstrip())
 
 
 class Worded(Exception):

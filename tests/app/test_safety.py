@@ -301,7 +301,7 @@ def test_only_a_fit_of_the_run_is_ended(number, tmp_path):
             ended = []
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(process, "_end", lambda *given: ended.append(given))
-                with pytest.raises(InputError, match="begun by somebody else"):
+                with pytest.raises(InputError, match="Somebody else started this fit"):
                     process.stop(run)
         assert ended == [] and other.poll() is None
     finally:

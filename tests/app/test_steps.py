@@ -155,11 +155,11 @@ def test_confounds_come_from_a_table_of_participants_and_settings_are_forgotten(
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"n_components": "many"}, "Number of factors must be &#39;auto&#39;"),
-        ({"beta": "-1"}, "Penalty β must be a number of at least 0"),
-        ({"n_splits": "1"}, "Folds must be a whole number of at least 2"),
-        ({"rule": "best"}, "Selection rule=&#39;best&#39; is not known"),
-        ({"tol": "x"}, "Tolerance must be a number"),
+        ({"n_components": "many"}, "“Number of factors” must be &#39;auto&#39;"),
+        ({"beta": "-1"}, "“Penalty β” must be a number of at least 0"),
+        ({"n_splits": "1"}, "“Folds” must be a whole number of at least 2"),
+        ({"rule": "best"}, "“Selection rule” &#39;best&#39; is not known"),
+        ({"tol": "x"}, "“Tolerance” must be a number"),
     ],
 )
 def test_options_that_mean_nothing_are_refused_where_they_are_typed(server, given, said):
@@ -210,7 +210,7 @@ def test_a_fit_outlives_its_server_and_is_cancelled_and_continued(tmp_path, desc
         assert second.post(f"/runs/{run.id}/cancel").status == 303
         assert not process.is_running(run) and members(leader) == []
         page = second.get(f"/runs/{run.id}/fit").text
-        assert "The fit was stopped" in page and "Go on with the fit" in page
+        assert "The fit was stopped" in page and "Continue the fit" in page
         assert (run.folder / process.JOURNAL).read_bytes().count(b"\n") > 1  # finished fits are kept
         second.post(f"/runs/{run.id}/continue")
         assert second.page(f"/runs/{run.id}/fit").status == 200

@@ -14,7 +14,7 @@ from icqf.cli.support.wording import option, typed_setting, worded
 from icqf.data.check import Finding
 from icqf.data.questionnaire import Draft, Questionnaire, range_faults
 from icqf.datasets import load_demo
-from icqf.errors import Advice, InputError, InputWarning, Setting
+from icqf.errors import Advice, InputError, InputWarning, Setting, sentence
 from icqf.screening.ranges import missing_code_remedy
 
 
@@ -106,10 +106,19 @@ def test_every_setting_that_a_remedy_names_is_an_option_of_a_command():
     for path in Path(icqf.__file__).parent.rglob("*.py"):
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Advice":
-                named |= set(re.findall(r"\{(\w+)=?\}", ast.unparse(call.args[0])))
+                parts = [part.value for part in ast.walk(call.args[0]) if isinstance(part, ast.Constant)]
+                named |= {name for part in parts for name in re.findall(r"\{(\w+)=?\}", str(part))}
     assert {"max_iter", "missing_codes", "reverse", "force"} <= named
     assert {typed_setting(Setting(name)) for name in named} <= options
 
 
 def test_options_are_typed_with_hyphens():
     assert option("missing_confounds") == "--missing-confounds"
+
+
+def test_advice_for_commands_is_shown_where_commands_are_typed_and_crosses_processes():
+    own = Advice("Add {codebook=} of {}.", "{file}", codebook="items.csv")
+    fault = InputError("Found.", remedy=Advice("Declare it.", typed=own))
+    for each in (fault, pickle.loads(pickle.dumps(fault)), Finding.of(fault)):
+        assert worded(each) == "Found. Add --codebook items.csv of {file}."
+        assert sentence(each) == "Found. Declare it."

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 
 from icqf.app import process
 from icqf.app.looks import PATIENCE, Look
-from icqf.app.pages import Asked, command, in_words, of_run, page, shown, to
+from icqf.app.pages import Asked, command, form_field, in_words, of_run, page, shown, to
 from icqf.app.runs import DATA, Run
 from icqf.data.check import TITLES, Finding, Findings
 from icqf.errors import InputError
@@ -275,15 +275,31 @@ def _shared(run: Run, options: StudyOptions, look: StudyLook | None) -> dict[str
         "blocked": look is None or look.findings.must_fix,
         "options": options,
         "changed": options != _files_alone(options),
-        "columns": () if look is None else (*look.columns, *look.beside),
         "others": () if look is None else [name for name in look.columns if name not in used],
         "beside": () if look is None else look.beside,
-        "codes": ", ".join(number(code) for code in options.missing_codes),
-        "ranges": ", ".join(f"{name}={low:g}:{high:g}" for name, low, high in options.confound_ranges),
+        "fields": _roles(options, () if look is None else (*look.columns, *look.beside)),
         "fixed": run.done or process.is_running(run),
         "command": command("check", "--config", run.config),
         "config": run.settings,
     }
+
+
+def _roles(options: StudyOptions, columns: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The fields that say which columns have a role, and what values mean no answer."""
+    empty = {"id": "recognised by name", "groups": "none", "weights": "none"}
+    codes = [number(code) for code in options.missing_codes]
+    ranges = [f"{name}={low:g}:{high:g}" for name, low, high in options.confound_ranges]
+    chosen = [
+        form_field(
+            StudyOptions, name, getattr(options, name), about="", shape="list", choices=columns, empty=none
+        )
+        for name, none in empty.items()
+    ]
+    return [
+        *chosen,
+        form_field(StudyOptions, "missing_codes", codes, about="", empty="such as 99, -9"),
+        form_field(StudyOptions, "confound_ranges", ranges, about="", empty="such as age=5:21"),
+    ]
 
 
 def _findings(look: Look) -> Findings:

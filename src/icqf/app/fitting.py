@@ -1,4 +1,4 @@
-"""Fit: the options with their usual values, progress, and an end before its time."""
+"""Fit: the options with their usual values, progress, and stopping."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 
 from icqf.app import process
-from icqf.app.pages import Asked, command, in_words, of_run, page, shown, to
+from icqf.app.pages import Asked, command, form_field, in_words, of_run, page, shown, to
 from icqf.app.runs import Run
 from icqf.data.parameters import PARAMETERS, Flag, Kind, OneOf
-from icqf.data.settings import options_in
+from icqf.data.settings import number_in, options_in
 from icqf.errors import InputError
 from icqf.workflow.options import StudyOptions
 
@@ -44,7 +44,7 @@ def begin(asked: Asked) -> Response:
     try:
         options = StudyOptions.of(run.options.to_dict() | given)
     except InputError as error:
-        return _form(asked, run, given, fault=_said(error))
+        return _form(asked, run, given, fault=in_words(error))
     run.save(options)
     process.start(run)
     return to(of_run(run, "fit"))
@@ -52,7 +52,7 @@ def begin(asked: Asked) -> Response:
 
 @page
 def resume(asked: Asked) -> Response:
-    """Go on with a fit that was stopped."""
+    """Continue a fit that was stopped."""
     process.start(asked.the_run)
     return to(of_run(asked.the_run, "fit"))
 
@@ -83,8 +83,8 @@ def _form(asked: Asked, run: Run, values: dict[str, Any], *, fault: str = "") ->
         asked,
         "fit.html",
         step="fit",
-        usual=[_field(name, values) for name in USUAL],
-        advanced=[_field(name, values) for name in ADVANCED],
+        usual=[form_field(StudyOptions, name, values[name]) for name in USUAL],
+        advanced=[form_field(StudyOptions, name, values[name]) for name in ADVANCED],
         fault=fault,
         refusal=process.refusal(run) if state == "failed" else "",
         said=process.said(run) if state == "stopped" else "",
@@ -98,21 +98,6 @@ def _form(asked: Asked, run: Run, values: dict[str, Any], *, fault: str = "") ->
 def _values(options: StudyOptions) -> dict[str, Any]:
     plain = options.to_dict()
     return {name: plain[name] for name in (*USUAL, *ADVANCED)}
-
-
-def _field(name: str, values: dict[str, Any]) -> dict[str, Any]:
-    """An option as the form shows it: its kind decides between a tick, a list and a line."""
-    kind, value = _kind(name), values[name]
-    shape = "tick" if isinstance(kind, Flag) else "list" if isinstance(kind, OneOf) else "line"
-    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
-    return {
-        "name": name,
-        "label": OPTIONS[name].label,
-        "about": OPTIONS[name].help,
-        "shape": shape,
-        "value": text,
-        "choices": kind.choices if isinstance(kind, OneOf) else (),
-    }
 
 
 def _kind(name: str) -> Kind:
@@ -129,16 +114,4 @@ def _given(asked: Asked, name: str) -> Any:
         return [part.strip() for part in text.split(",") if part.strip()] or ["auto"]
     if isinstance(kind, OneOf):
         return text
-    for convert in (int, float):
-        try:
-            return convert(text)
-        except ValueError:
-            continue
-    return text
-
-
-def _said(error: InputError) -> str:
-    """The sentence about an option, under the name that the form gives it."""
-    name = str(error.fields.get("name", ""))
-    label = OPTIONS[name].label if name in OPTIONS else ""
-    return f"{label}{error.fields['complaint']}" if label and "complaint" in error.fields else in_words(error)
+    return number_in(text)

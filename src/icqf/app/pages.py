@@ -24,7 +24,8 @@ from icqf.app.guard import limit_sentence
 from icqf.app.looks import Desk
 from icqf.app.process import status
 from icqf.app.runs import Run, Runs
-from icqf.data.settings import options_in
+from icqf.data.parameters import PARAMETERS, Flag, OneOf
+from icqf.data.settings import Settings, options_in
 from icqf.errors import InputError, Setting, sentence
 from icqf.report.templating import environment
 from icqf.workflow.options import StudyOptions
@@ -156,6 +157,23 @@ def _labelled(setting: Setting) -> str:
     values = setting.value if isinstance(setting.value, list | tuple) else [setting.value]
     written = ", ".join(f"{each:g}" if isinstance(each, float) else str(each) for each in values)
     return f"{written} under “{declared.label}”" if setting.assigned else f"“{declared.label}”"
+
+
+def form_field(kind: type[Settings], name: str, value: Any, **more: Any) -> dict[str, Any]:
+    """An option as a form shows it: its kind decides between a tick, a list and a line."""
+    declared = options_in(kind)[name]
+    limits = None if declared.take is not None else declared.kind or PARAMETERS[name]
+    shape = "tick" if isinstance(limits, Flag) else "list" if isinstance(limits, OneOf) else "line"
+    return {
+        "name": name,
+        "label": declared.label,
+        "about": declared.help,
+        "shape": shape,
+        "value": ", ".join(map(str, value)) if isinstance(value, list | tuple) else value,
+        "choices": limits.choices if isinstance(limits, OneOf) else (),
+        "empty": "",
+        **more,
+    }
 
 
 def _refused(asked: Asked, said: str) -> Response:

@@ -48,7 +48,7 @@ def status(run: Run) -> str:
 
 
 def start(run: Run) -> None:
-    """Begin the fit of a run, or go on with one that was stopped."""
+    """Begin the fit of a run, or continue one that was stopped."""
     run.require_whole()
     scheduler = run.options.scheduler
     if scheduler:  # of a run from somebody else, whose cluster would get the answers and run what it likes

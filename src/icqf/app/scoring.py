@@ -8,11 +8,11 @@ from typing import Any
 
 from starlette.responses import Response
 
-from icqf.app.pages import Asked, command, in_words, of_run, page, shown, to
+from icqf.app.pages import Asked, command, form_field, in_words, of_run, page, shown, to
 from icqf.app.runs import SCORES, Run, free_place
 from icqf.errors import InputError
-from icqf.io.study_files import StudyFiles
 from icqf.workflow.compare import METHODS, SIMILARITIES
+from icqf.workflow.options import ScoreOptions
 
 _PREVIEW = 8
 
@@ -42,9 +42,9 @@ def score_file(asked: Asked) -> Response:
             if chosen is not None:
                 added[name] = run.add(chosen.filename or "", chosen.file, folder="new", otherwise=name)
         codes, visit = asked.listed("missing_codes"), asked.listed("visit")
-        given = {**added, "missing_codes": codes, "visit": visit, "id": asked.text("id")}
-        files = StudyFiles.of({name: value for name, value in given.items() if value})
-        done = asked.top.desk.do(lambda: scoring.score_file(model, files))
+        given = {**added, "model": model, "missing_codes": codes, "visit": visit, "id": asked.text("id")}
+        options = ScoreOptions.of({name: value for name, value in given.items() if value})
+        done = asked.top.desk.do(lambda: scoring.score_file(model, options.files))
     except InputError as error:
         for path in added.values():
             path.unlink(missing_ok=True)
@@ -143,6 +143,11 @@ def _score_page(asked: Asked, run: Run, *, fault: str = "", **found: Any) -> Res
         **{"scored": run.scored(), "fault": fault, "code": 400 if fault else 200},
         **found,
     }
+    hints = {"id": "that of the fit", "missing_codes": "such as 99, -9", "visit": "such as wave=1"}
+    values["fields"] = [
+        form_field(ScoreOptions, name, values["visit"] if name == "visit" else "", about="", empty=hint)
+        for name, hint in hints.items()
+    ]
     return shown(asked, "score.html", step="score", **values)
 
 

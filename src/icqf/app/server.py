@@ -245,7 +245,7 @@ def _bound(host: str, port: int | None) -> socket.socket:
 
 
 def _session(folder: Path) -> str:
-    """The secret of the cookie, kept with the runs: a tab goes on when the app is started again."""
+    """The secret of the cookie, kept with the runs: a tab continues when the app is started again."""
     path = folder / _SECRET
     try:
         about = path.lstat()
@@ -304,6 +304,6 @@ async def _broken(request: Request, error: Exception) -> Response:
     return HTMLResponse(
         "<!DOCTYPE html><html lang=en><title>icqf</title><main><h1>The app itself has a fault</h1>"
         "<p>The window in which icqf app was started says what. Your runs are as they were. "
-        "<a href=/>Go on</a></p></main></html>",
+        "<a href=/>Continue</a></p></main></html>",
         500,
     )

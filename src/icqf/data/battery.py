@@ -14,7 +14,7 @@ import pandas as pd
 
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.tables import as_pandas
-from icqf.errors import InputError, InputWarning, counted, did_you_mean, listed
+from icqf.errors import Advice, InputError, InputWarning, counted, did_you_mean, listed
 
 FEWEST_ITEMS = 3
 FEWEST_PARTICIPANTS = 2
@@ -173,7 +173,10 @@ class Battery:
                 if self.instruments
                 else "There is no instrument; factors across instruments need at least two.",
                 code="one-instrument",
-                remedy="Factorize a single questionnaire with ICQF or ICQFCV.",
+                remedy=Advice(
+                    "Factorize a single questionnaire with ICQF or ICQFCV.",
+                    typed="Analyse a single questionnaire with icqf fit.",
+                ),
             )
         for name, each in self.instruments.items():
             if each.n_items < FEWEST_ITEMS:

@@ -23,7 +23,7 @@ from icqf.data.disclosure import (
     refuse_few_answers,
 )
 from icqf.data.questionnaire import Draft, Questionnaire, range_faults
-from icqf.errors import Advice, InputError, counted, is_note, listed, readable, short
+from icqf.errors import Advice, InputError, codebook_command, counted, is_note, listed, readable, short
 from icqf.screening.columns import REASONS, LeftOut, sentences
 from icqf.screening.names import folded
 from icqf.screening.ranges import (
@@ -380,14 +380,19 @@ def _end_codes(draft: Draft, values: np.ndarray) -> Iterator[Finding]:
         value = number(found.value)
         others = [j for j, name in enumerate(names) if name not in set(found.family)]
         shared = bool((values[:, others] == found.value).any())
-        remedy = (
-            f"Other items have {value} as an answer: if it means no answer here, declare it in a codebook."
-            if shared
-            else Advice(
+        if shared:
+            here = f"Other items have {value} as an answer: if it means no answer here, "
+            own = Advice(
+                here + "let `{}` write a codebook that says so, confirm it, and add {codebook=}.",
+                codebook_command(draft.source),
+                codebook="items.csv",
+            )
+            remedy = Advice(here + "declare it in a codebook.", typed=own)
+        else:
+            remedy = Advice(
                 "If it does, add {missing_codes=}; if not, declare the items' range in a codebook.",
                 missing_codes=[found.value],
             )
-        )
         anonymous = f"{found.sentence} If it does, declare it as a missing code and fit again."
         fields = {"value": found.value, "count": found.count, "items": found.items, "shared": shared}
         fields |= {"family": found.family, "source": draft.source, "anonymous": anonymous}

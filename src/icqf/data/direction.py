@@ -531,15 +531,23 @@ class Directions:
         if self.unattended:
             one = len(self.unattended) == 1
             taken = "looks reversed but is used as it is" if one else _LOOK_REVERSED
+            does = (
+                f"Add {{reverse=}} to reverse {'it' if one else 'them'}, name {'it' if one else 'those'} "
+                f"with {{reverse}}, or declare {_whose(self.unattended)} direction in a codebook."
+            )
             misses = "it misses the factor it belongs" if one else "they miss the factors they belong"
             return InputWarning(
                 f"{counted(len(self.unattended), 'item')} {taken}: "
                 f"{listed(self.unattended, most=MOST_NAMED)}. Loadings cannot be negative, so {misses} to.",
                 code="look-reversed",
                 remedy=Advice(
-                    f"Add {{reverse=}} to reverse {'it' if one else 'them'}, name {'it' if one else 'those'} "
-                    f"with {{reverse}}, or declare {_whose(self.unattended)} direction in a codebook.",
+                    does,
                     reverse=AUTO,
+                    typed=Advice(
+                        f"{does} icqf check says how sure this is; icqf codebook --suggest writes a "
+                        "codebook.",
+                        reverse=AUTO,
+                    ),
                 ),
                 items=self.unattended,
             )

@@ -20,6 +20,7 @@ from icqf.errors import Advice, InputError, counted, did_you_mean, listed
 from icqf.screening.ranges import number
 
 Array = NDArray[Any]
+ONE_VISIT = Advice("Fit one visit by itself with icqf fit {visit}, or ask for narrower {bins}.")
 AS_IN = ("baseline", "year 1")
 MOST_VISITS = 12  # different values that count as visits rather than as ages
 MOST_BINS = 8  # made of their own accord
@@ -203,7 +204,7 @@ def age_bins(
             f"The column {str(age.name)!r} has one value only ({_texts(age)[0]}): a longitudinal model needs "
             "visits at two or more ages.",
             code="one-visit",
-            remedy="Fit one visit by itself with ICQF.",
+            remedy=Advice("Fit one visit by itself with ICQF.", typed=ONE_VISIT),
         )
     if participant is not None:
         _refuse_small(made, made.place(age), participant, fewest)

@@ -337,8 +337,11 @@ class Dask(Engine):
             raise InputError(
                 "There is no Dask client in this process.",
                 code="no-client",
-                remedy="Make one with distributed.Client(…), or name the scheduler: "
-                'engine=icqf.engines.Dask(scheduler="tcp://…").',
+                remedy=Advice(
+                    "Make one with distributed.Client(…), or name the scheduler: "
+                    'engine=icqf.engines.Dask(scheduler="tcp://…").',
+                    typed=Advice("Name the cluster's scheduler with {scheduler} tcp://…."),
+                ),
             )
         if self._own is None or self._own.status != "running":
             self._own = _connected(address)
@@ -582,7 +585,10 @@ def translated_errors(client: Any) -> Iterator[None]:
             f"{error.allowed_failures + 1} workers died one after another while they worked on the same "
             "chunk of participants.",
             code="workers-killed",
-            remedy="They may need more memory, or smaller chunks: Dask(chunk=…).",
+            remedy=Advice(
+                "They may need more memory, or smaller chunks: Dask(chunk=…).",
+                typed="They may need more memory.",
+            ),
         ) from error
     except (TimeoutError, CancelledError) as error:
         raise InputError(

@@ -19,6 +19,7 @@ from icqf.data.validate import check_ranges, named_answers, numeric_table, obser
 from icqf.data.visits import (
     FEWEST_IN_BIN,
     FEWEST_ITEMS,
+    ONE_VISIT,
     WITHIN_BIN,
     AgeBins,
     VisitTable,
@@ -407,7 +408,10 @@ def _refuse_unlinked(arranged: Arranged, bins: AgeBins) -> None:
             f"{everybody}, so that nothing ties the factors of one age to those of another "
             f"({counted(len(bins), 'bin')}: {listed(bins.labels)}).",
             code="one-visit",
-            remedy="Fit each age by itself with ICQF, or ask for narrower bins if visits were put into one.",
+            remedy=Advice(
+                "Fit each age by itself with ICQF, or ask for narrower bins if visits were put into one.",
+                typed=ONE_VISIT,
+            ),
         )
 
 

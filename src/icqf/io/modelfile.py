@@ -20,7 +20,7 @@ import safetensors.numpy
 from safetensors import SafetensorError
 
 from icqf.data.questionnaire import Item, StoredCodebook
-from icqf.errors import LONGEST_MESSAGE, InputError, readable
+from icqf.errors import LONGEST_MESSAGE, Advice, InputError, readable
 from icqf.io.atomic import write_bytes
 from icqf.io.formats import READERS
 
@@ -127,7 +127,10 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
         raise InputError(
             f"{os.fspath(path)}: this is the model of a battery.",
             code="battery-model",
-            remedy="Load it with MetaICQF.load.",
+            remedy=Advice(
+                "Load it with MetaICQF.load.",
+                typed="Use icqf score, icqf show or icqf shortform with it.",
+            ),
         )
     return stored
 
@@ -139,7 +142,7 @@ def read_battery_model(path: str | os.PathLike[str]) -> StoredBattery:
         raise InputError(
             f"{os.fspath(path)}: this is the model of one questionnaire, not of a battery.",
             code="no-battery-model",
-            remedy="Load it with ICQF.load.",
+            remedy=Advice("Load it with ICQF.load.", typed="Name a file that icqf meta wrote."),
         )
     return stored
 

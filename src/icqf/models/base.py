@@ -21,7 +21,7 @@ from icqf.data.confounds import ConfoundEncoder
 from icqf.data.questionnaire import Item, Questionnaire, StoredCodebook
 from icqf.data.tables import AnswersInParts, as_pandas, is_dask_array, like, refuse_other_rows
 from icqf.data.validate import weights_of
-from icqf.errors import InputError
+from icqf.errors import Advice, InputError
 from icqf.models.names import checked_names
 from icqf.models.statement import NewAnswers, state
 from icqf.models.summary import FitStatistics, Summary
@@ -267,7 +267,9 @@ class FittedModel(TransformerMixin, BaseEstimator):
             raise InputError(
                 f"{os.fspath(path)}: this is a model of repeated visits, whose loadings change with age.",
                 code="longitudinal-model",
-                remedy="Read it with icqf.extensions.LongitudinalICQF.load.",
+                remedy=Advice(
+                    "Read it with icqf.extensions.LongitudinalICQF.load.", typed="Use it with icqf score."
+                ),
             )
         with damage_refused(path):
             return rebuild(cls, stored)

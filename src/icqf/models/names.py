@@ -79,6 +79,10 @@ def checked_names(
     return given
 
 
+_IN_ORDER = "A name belongs to a factor's content, so give names in this model's order"
+_OR_EDIT = "or edit the column name of the table of factors, where the top items stand beside it"
+
+
 def refuse_swapped(
     names: Sequence[str], known: Sequence[Sequence[str]], top_items: Sequence[Sequence[str]]
 ) -> None:
@@ -96,7 +100,7 @@ def refuse_swapped(
                 f"{listed(top_items[at], most=3)}; it goes with factor {other + 1} "
                 f"({listed(top_items[other], most=3)}).",
                 code="swapped-names",
-                remedy="A name belongs to a factor's content, so give names in this model's order.",
+                remedy=Advice(f"{_IN_ORDER}.", typed=f"{_IN_ORDER}; {_OR_EDIT}."),
             )
 
 

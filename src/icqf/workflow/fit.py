@@ -208,7 +208,10 @@ def _give_names(model: ICQF, names: tuple[str, ...]) -> None:
             InputWarning(
                 f"The factors were given no names. {error.message}",
                 code="not-named",
-                remedy="Name them after reading, with icqf.workflow.rewrite_results.",
+                remedy=Advice(
+                    "Name them after reading, with icqf.workflow.rewrite_results.",
+                    typed="Name them after reading, with icqf report.",
+                ),
             ),
             stacklevel=2,
         )

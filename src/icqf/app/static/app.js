@@ -81,7 +81,7 @@ if (watched) {
       say("");
     } catch {
       again = 1500;
-      say("The app does not answer. Start it again with icqf app: this page then goes on, and a fit goes on meanwhile.");
+      say("The app does not answer. Start it again with icqf app: this page then continues; a fit keeps running meanwhile.");
     }
     setTimeout(look, again);
   };

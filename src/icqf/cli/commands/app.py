@@ -45,7 +45,7 @@ def command(
     """Open a questionnaire's answers, check, fit, read and score them, in the browser.
 
     The app listens on this machine only, and no data leave it. Every run is a folder with a config.toml that
-    icqf fit repeats. The app ends with Ctrl-C; a fit that is under way goes on.
+    icqf fit repeats. The app ends with Ctrl-C; a fit that is running continues.
     """
     absent = [package for module, package in _NEEDED.items() if find_spec(module) is None]
     if absent:

@@ -1,17 +1,13 @@
-"""The library's errors, warnings and findings in the words of the command line.
-
-A remedy marks the settings it names (`icqf.errors.Advice`), which are written here as they are typed. The few
-sentences that differ on the command line, because it has commands where Python has functions, stand in WORDS.
-"""
+"""The library's errors, warnings and findings in the words of the command line."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from icqf.errors import Setting, readable, sentence
+from icqf.errors import Setting, sentence
 
 _OTHERWISE_CALLED = {"betas": "beta", "other_machines": "allow_other_machines"}
 _OF_ITEMS = ("items", "reverse")  # options that take patterns
@@ -26,8 +22,7 @@ def worded(said: Any) -> str:
     >>> worded(InputError("Item 'q1' holds 9.", remedy=Advice("Add {missing_codes=}.", missing_codes=[9.0])))
     "Item 'q1' holds 9. Add --missing-codes 9."
     """
-    code = getattr(said, "code", "")
-    return readable(WORDS[code](said)) if code in WORDS else sentence(said, typed_setting)
+    return sentence(said, typed_setting, typed=True)
 
 
 def typed_setting(setting: Setting) -> str:
@@ -83,64 +78,3 @@ def typed_names(name: str, items: Sequence[str]) -> str:
         else:
             words.append(shlex.quote(item))
     return " ".join([*([name, *words] if words else []), *dashed])
-
-
-def _suggesting(said: Any) -> str:
-    """The command that writes a codebook."""
-    return shlex.join(["icqf", "codebook", said.fields["source"], "--out", "items.csv"])
-
-
-def _end_code(said: Any) -> str:
-    if not said.fields["shared"]:
-        return sentence(said, typed_setting)
-    return (
-        f"{said.message} Other items have {said.fields['value']:g} as an answer: if it means no answer here, "
-        f"let `{_suggesting(said)}` write a codebook that says so, confirm it, and add --codebook items.csv."
-    )
-
-
-def _text_answers(said: Any) -> str:
-    if said.fields["codebook"]:
-        return sentence(said)
-    proposed = f"proposes the order {said.fields['order']}, for you to confirm"
-    does = proposed if said.fields["labels"] else "lists them for you to put in order"
-    return f"{said.message} `{_suggesting(said)}` {does}; then add --codebook items.csv."
-
-
-def _parameter(said: Any) -> str:
-    name, complaint = said.fields["name"], said.fields["complaint"]
-    if said.message != name + complaint:  # read from a file, whose name stands in front
-        return str(said)
-    remedy = sentence(said, typed_setting).removeprefix(said.message)
-    return f"{option(name)} {complaint.lstrip('= ')}{remedy}"
-
-
-def _look_reversed(said: Any) -> str:
-    return (
-        f"{sentence(said, typed_setting)} icqf check says how sure this is; icqf codebook --suggest writes a "
-        "codebook."
-    )
-
-
-def _with(remedy: str) -> Callable[[Any], str]:
-    return lambda said: f"{said.message} {remedy}"
-
-
-WORDS: dict[str, Callable[[Any], str]] = {
-    "end-code": _end_code,
-    "text-answers": _text_answers,
-    "parameter": _parameter,
-    "look-reversed": _look_reversed,
-    "swapped-names": _with(
-        "A name belongs to a factor's content, so give names in this model's order; or edit the column name "
-        "of the table of factors, where the top items stand beside it."
-    ),
-    "not-named": _with("Name them after reading, with icqf report."),
-    "battery-model": _with("Use icqf score, icqf show or icqf shortform with it."),
-    "no-battery-model": _with("Name a file that icqf meta wrote."),
-    "one-instrument": _with("Analyse a single questionnaire with icqf fit."),
-    "one-visit": _with("Fit one visit by itself with icqf fit --visit, or ask for narrower --bins."),
-    "longitudinal-model": _with("Use it with icqf score."),
-    "no-client": lambda said: "No Dask cluster is named. Give its scheduler with --scheduler tcp://….",
-    "workers-killed": _with("They may need more memory."),
-}

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from icqf.data.questionnaire import Item
-from icqf.errors import InputError, counted, listed
+from icqf.errors import Advice, InputError, codebook_command, counted, listed
 from icqf.io.readers.notes import CELLS, CODES, Counts, Tally
 from icqf.io.readers.tables import Table, recognised_id
 from icqf.screening.answer_words import MOST_TEXTS, Order, is_known, means_no_answer, order_of, plain
@@ -140,6 +140,14 @@ def words_fault(family: TextFamily, source: str, *, codebook: bool, row: int | N
         )
     else:
         remedy = f"If this is their order, write '{family.labels}' into the labels of the codebook."
+    if not codebook and len(family.texts) <= MOST_TEXTS:
+        does = (
+            f"proposes the order {family.order}, for you to confirm"
+            if family.labels
+            else "lists them for you to put in order"
+        )
+        own = Advice("`{}` {}; then add {codebook=}.", codebook_command(source), does, codebook="items.csv")
+        remedy = Advice("{}", remedy, typed=own)
     return InputError(
         message,
         code="text-answers",
