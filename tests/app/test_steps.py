@@ -258,7 +258,7 @@ def test_a_fitted_run_stays_as_it_is(server, done):
     before = (server.folder / done / "config.toml").read_bytes()
     for path, form in (("columns", {"id": "age"}), ("fit", {"n_components": "3"}), ("codebook", {})):
         answer = server.post(f"/runs/{done}/{path}", form)
-        assert answer.status == 400 and "stay as they are" in answer.text
+        assert answer.status == 400 and "cannot be changed" in answer.text
     assert (server.folder / done / "config.toml").read_bytes() == before
     new = server.post(f"/runs/{done}/again").getheader("location").split("/")[2]
     assert new != done and options_of(server, new).confounds == ("age", "sex")

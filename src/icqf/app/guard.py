@@ -113,7 +113,7 @@ class Guard:
         """The answer to a request that is not passed on."""
         host, method, path = headers.get("host", "").lower(), scope["method"], scope["path"]
         if host not in self.hosts:
-            return PlainTextResponse("This address is not one of the app's own.", 421)
+            return PlainTextResponse("This is not an address of the app.", 421)
         own = f"{scope.get('scheme', 'http')}://{host}"
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
         if path == START and method in SAFE:
@@ -123,9 +123,9 @@ class Guard:
                 return self._welcome()
             return HTMLResponse(_page("This address has no valid token.", ASK), 403)
         if origin is not None and origin != own:
-            return PlainTextResponse("Requests of other pages are refused.", 403)
+            return PlainTextResponse("Requests from other pages are refused.", 403)
         if site not in (None, "same-origin", "none"):
-            return PlainTextResponse("Requests of other sites are refused.", 403)
+            return PlainTextResponse("Requests from other sites are refused.", 403)
         if method not in SAFE and origin is None:
             return PlainTextResponse("A request that changes something must say where it comes from.", 403)
         if not hmac.compare_digest(self._cookie(headers).encode(), self.session.encode()):

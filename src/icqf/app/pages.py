@@ -20,8 +20,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from icqf.app.background import Desk
 from icqf.app.guard import limit_sentence
-from icqf.app.looks import Desk
 from icqf.app.process import status
 from icqf.app.runs import Run, Runs
 from icqf.data.parameters import PARAMETERS, Flag, OneOf

@@ -96,9 +96,9 @@ def stop(run: Run) -> None:
     pid = _leader(run)
     if pid is None:
         raise InputError(
-            "This fit was begun by somebody else, so it cannot be ended here.",
+            "Somebody else started this fit, so it cannot be stopped here.",
             code="not-ours",
-            remedy="End it where it was begun.",
+            remedy="Stop it where it was started.",
         )
     _end(pid, signal.SIGTERM)
     until = time.monotonic() + _SECONDS_TO_END
@@ -171,7 +171,7 @@ def require_idle(run: Run) -> None:
     """Refuse to change a run while it is fitted, or when it is done."""
     if run.done or is_running(run):
         raise InputError(
-            "This run is being fitted or done, so its settings stay as they are.",
+            "This run is being fitted or is finished, so its settings cannot be changed.",
             code="fixed",
             remedy="Make a new run from it to change them.",
         )

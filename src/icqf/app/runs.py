@@ -180,7 +180,7 @@ class Run:
             raise InputError(
                 f"This run is damaged: {damage}.",
                 code="damaged",
-                remedy=f"Mend its folder {self.folder}, or remove the run.",
+                remedy=f"Repair its folder {self.folder}, or remove the run.",
             )
 
     @property
@@ -280,7 +280,7 @@ class Runs:
         except OSError as error:
             raise InputError(f"{folder}: the folder cannot be made ({error.strerror}).") from None
         except (ValueError, RuntimeError) as error:  # a path that cannot be, and ~ of an unknown user
-            raise InputError(f"{str(folder)!r}: this is no folder ({str(error).rstrip('.')}).") from None
+            raise InputError(f"{str(folder)!r}: this is not a folder ({str(error).rstrip('.')}).") from None
         if not os.access(self.folder, os.W_OK | os.X_OK):
             raise InputError(f"{self.folder}: nothing can be written into this folder. Choose another one.")
 
@@ -319,7 +319,7 @@ class Runs:
         options = run.options
         if not (run.folder / DATA).is_dir():
             raise InputError(
-                "The files of this run are gone, so no new run can be made from it.",
+                "The files of this run are missing, so no new run can be made from it.",
                 code="no-data",
                 remedy="Open the file again.",
             )

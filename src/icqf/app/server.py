@@ -38,39 +38,39 @@ _STATIC = {"app.js": "text/javascript", "app.css": "text/css"}
 # Every page: how it is asked for, where, and the module and function that answer. A module is imported when
 # one of its pages is first asked for, so that the app starts at once.
 PAGES = (
-    ("GET", "", "opening", "home"),
-    ("POST", "open", "opening", "open_files"),
-    ("POST", "demo", "opening", "open_demo"),
-    ("GET", "history", "opening", "history"),
-    ("POST", "folder", "opening", "choose_folder"),
-    ("GET", "runs/{run}", "opening", "resume"),
-    ("POST", "runs/{run}/again", "opening", "again"),
-    ("GET", "runs/{run}/remove", "opening", "removal"),
-    ("POST", "runs/{run}/remove", "opening", "remove"),
-    ("GET", "runs/{run}/check", "checking", "check"),
-    ("GET", "runs/{run}/look", "checking", "look"),
-    ("POST", "runs/{run}/remedy", "checking", "remedy"),
-    ("POST", "runs/{run}/columns", "checking", "columns"),
-    ("POST", "runs/{run}/reset", "checking", "reset"),
-    ("GET", "runs/{run}/codebook", "checking", "codebook"),
-    ("POST", "runs/{run}/codebook", "checking", "save_codebook"),
-    ("GET", "runs/{run}/fit", "fitting", "fit"),
-    ("POST", "runs/{run}/fit", "fitting", "begin"),
-    ("POST", "runs/{run}/continue", "fitting", "resume"),
-    ("POST", "runs/{run}/cancel", "fitting", "cancel"),
-    ("GET", "runs/{run}/progress", "fitting", "progress"),
-    ("GET", "runs/{run}/results", "showing", "results"),
-    ("POST", "runs/{run}/names", "showing", "names"),
-    ("POST", "runs/{run}/number", "showing", "another_number"),
-    ("GET", "runs/{run}/report", "showing", "report"),
-    ("GET", "runs/{run}/all.zip", "showing", "everything"),
-    ("GET", "runs/{run}/files/{kind}/{name:path}", "showing", "file"),
-    ("GET", "runs/{run}/score", "scoring", "score"),
-    ("POST", "runs/{run}/score", "scoring", "score_file"),
-    ("GET", "runs/{run}/compare", "scoring", "compare"),
-    ("POST", "runs/{run}/compare", "scoring", "compare_models"),
-    ("GET", "compare", "scoring", "compare"),
-    ("POST", "compare", "scoring", "compare_models"),
+    ("GET", "", "home", "home"),
+    ("POST", "open", "home", "open_files"),
+    ("POST", "demo", "home", "open_demo"),
+    ("GET", "history", "home", "history"),
+    ("POST", "folder", "home", "choose_folder"),
+    ("GET", "runs/{run}", "home", "resume"),
+    ("POST", "runs/{run}/again", "home", "again"),
+    ("GET", "runs/{run}/remove", "home", "removal"),
+    ("POST", "runs/{run}/remove", "home", "remove"),
+    ("GET", "runs/{run}/check", "check", "check"),
+    ("GET", "runs/{run}/look", "check", "look"),
+    ("POST", "runs/{run}/remedy", "check", "remedy"),
+    ("POST", "runs/{run}/columns", "check", "columns"),
+    ("POST", "runs/{run}/reset", "check", "reset"),
+    ("GET", "runs/{run}/codebook", "check", "codebook"),
+    ("POST", "runs/{run}/codebook", "check", "save_codebook"),
+    ("GET", "runs/{run}/fit", "fit", "fit"),
+    ("POST", "runs/{run}/fit", "fit", "begin"),
+    ("POST", "runs/{run}/continue", "fit", "resume"),
+    ("POST", "runs/{run}/cancel", "fit", "cancel"),
+    ("GET", "runs/{run}/progress", "fit", "progress"),
+    ("GET", "runs/{run}/results", "results", "results"),
+    ("POST", "runs/{run}/names", "results", "names"),
+    ("POST", "runs/{run}/number", "results", "another_number"),
+    ("GET", "runs/{run}/report", "results", "report"),
+    ("GET", "runs/{run}/all.zip", "results", "everything"),
+    ("GET", "runs/{run}/files/{kind}/{name:path}", "results", "file"),
+    ("GET", "runs/{run}/score", "score", "score"),
+    ("POST", "runs/{run}/score", "score", "score_file"),
+    ("GET", "runs/{run}/compare", "score", "compare"),
+    ("POST", "runs/{run}/compare", "score", "compare_models"),
+    ("GET", "compare", "score", "compare"),
+    ("POST", "compare", "score", "compare_models"),
 )
 
 
@@ -284,7 +284,7 @@ async def _static(request: Request) -> Response:
 
 def _import_pages() -> None:
     """Import what the first check and the first results need, before they are asked for."""
-    for name in ("app.checking", "app.showing", "app.scoring", "workflow.curve", "workflow.score"):
+    for name in ("app.check", "app.results", "app.score", "workflow.curve", "workflow.score"):
         importlib.import_module(f"icqf.{name}")
 
 

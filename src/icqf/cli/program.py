@@ -154,7 +154,7 @@ def cli() -> None:
     """Interpretable factors from questionnaires.
 
     Takes a study's own files (CSV, Excel, SPSS, Stata, SAS, Parquet, REDCap, BIDS), with missing answers, and
-    gives back tables keyed by participant and item. Everything stays on this machine.
+    gives back tables keyed by participant and item. Your data never leave your computer.
 
     Exit codes: 0 done, 1 something must be fixed (check), 2 bad input or usage, 130 interrupted.
     """

@@ -99,7 +99,7 @@ missing_codes, reverse, visit
         metavar="NUMBER",
         usual="auto",
     )
-    rule: str = option("min", "How cross-validation chooses.", label="Selection rule")
+    rule: str = option("min", "Selection rule of cross-validation.", label="Selection rule")
     n_splits: int = option(10, "Number of folds of cross-validation.", label="Folds")
     n_repeats: int = option(1, "Number of repeats, each with new folds.", label="Repeats")
     thorough: bool = option(
@@ -232,7 +232,9 @@ class LongitudinalOptions(StudyOptions):
         metavar="NUMBER",
         usual="0 1 10 100 1000",
     )
-    weigh_nonresponse: bool = option(False, "Let participants with open answers count as much as the others.")
+    weigh_nonresponse: bool = option(
+        False, "Let participants with missing answers count as much as the others."
+    )
     permutations: int = option(
         199,
         "Shuffles behind the test of change with age; 0 leaves it out.",
@@ -242,7 +244,7 @@ class LongitudinalOptions(StudyOptions):
         (), "Penalty; several are compared.", take=penalties, metavar="NUMBER", usual="0.01 0.1 0.5"
     )
     n_splits: int = option(5, "Number of folds of cross-validation.")
-    rule: str = option("min", "How cross-validation chooses.", kind=OneOf(("min", "one_se")))
+    rule: str = option("min", "Selection rule of cross-validation.", kind=OneOf(("min", "one_se")))
 
     @property
     def searches(self) -> bool:
@@ -461,7 +463,7 @@ class ShortFormOptions(ModelledOptions):
         StudyFiles, "groups", help="Column of families or sites, which are held out whole.", label=""
     )
     title: str = option("Questionnaire", "Heading of the page to fill in.", take=one_text)
-    seed: int = option(0, "Seed of who is held out.")
+    seed: int = option(0, "Seed for who is held out.")
 
 
 @dataclass(frozen=True)

@@ -44,8 +44,8 @@ def command(
 ) -> None:
     """Open a questionnaire's answers, check, fit, read and score them, in the browser.
 
-    The app listens on this machine only, and no data leave it. Every run is a folder with a config.toml that
-    icqf fit repeats. The app ends with Ctrl-C; a fit that is running continues.
+    The app listens on this computer only, and your data never leave it. Every run is a folder with a
+    config.toml that icqf fit repeats. The app ends with Ctrl-C; a fit that is running continues.
     """
     absent = [package for module, package in _NEEDED.items() if find_spec(module) is None]
     if absent:

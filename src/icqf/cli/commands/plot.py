@@ -57,7 +57,7 @@ def command(
         echo("\n".join(figures_of(results)))
         return
     if figure != "top-items":
-        refuse_typed(ctx, ("items", "factor"), "is for the figure top-items, and changes nothing here.")
+        refuse_typed(ctx, ("items", "factor"), "is for the figure top-items and has no effect here.")
     place = Path(f"{figure}.pdf") if out is None else out
     done = plot_results(
         results, figure, place, columns=columns, items=items, factor=factor, dpi=dpi, force=force

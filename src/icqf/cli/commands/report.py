@@ -45,5 +45,5 @@ def command(results: Path, names: tuple[str, ...], quiet: bool) -> None:
         return
     echo(f"The factors are called: {', '.join(done.names)}.")
     if done.report is None:
-        echo("The fit wrote no report (--no-report), so tables and model alone were written again.")
+        echo("The fit wrote no report (--no-report), so only tables and model were rewritten.")
     echo(f"Written to {results}: {', '.join(done.files)}")

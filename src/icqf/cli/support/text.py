@@ -50,7 +50,7 @@ def model_text(model: ICQF, items: Iterable[Item], *, top: int, hidden: HiddenFi
     doubtful = doubtful_factors(model.starts_)
     if doubtful:
         head.append(
-            f"Another start describes the answers as well without {', '.join(doubtful)}; interpret with care."
+            f"Another start fits the answers equally well without {', '.join(doubtful)}; interpret with care."
         )
     if model.n_averaged_:
         head.append(f"Its loadings are averages over {model.n_averaged_} fits.")
@@ -154,7 +154,7 @@ def _factors(model: ICQF, items: dict[str, Item], top: int) -> list[str]:
         share, n = float(shares["variance_explained"][name]), int(shares["n_items"][name])
         lines.append(
             f"{name}: {counted(n, 'item')}{_scale(strong, items)}; explains {shown_share(share)} of the "
-            f"variance{_foretold(model, str(name))}"
+            f"variance{_replication(model, str(name))}"
         )
         for item in strong:
             known = items.get(item)
@@ -167,7 +167,7 @@ def _factors(model: ICQF, items: dict[str, Item], top: int) -> list[str]:
     return lines[:-1]
 
 
-def _foretold(model: ICQF, name: str) -> str:
+def _replication(model: ICQF, name: str) -> str:
     """How likely another study finds the factor, where resamples were drawn."""
     from icqf.resampling.replication import chance_in_words
 

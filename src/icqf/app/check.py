@@ -12,7 +12,7 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 
 from icqf.app import process
-from icqf.app.looks import PATIENCE, Look
+from icqf.app.background import PATIENCE, Look
 from icqf.app.pages import Asked, command, form_field, in_words, of_run, page, shown, to
 from icqf.app.runs import DATA, Run
 from icqf.data.check import TITLES, Finding, Findings

@@ -77,9 +77,9 @@ def choose_folder(asked: Asked) -> Response:
     if asked.top.settled:
         raise InputError("The folder of runs is chosen where the app is started.")
     if not wanted:
-        raise InputError("No folder was named.", remedy="Write its whole path, as in ~/studies/runs.")
+        raise InputError("No folder was named.", remedy="Write its full path, as in ~/studies/runs.")
     if not wanted.startswith("~") and not Path(wanted).is_absolute():
-        raise InputError(f"{wanted}: this is no whole path.", remedy="Begin with / or ~.")
+        raise InputError(f"{wanted}: this is not a full path.", remedy="Begin with / or ~.")
     asked.top.runs = Runs(Path(wanted))
     return to("/history")
 
