@@ -49,23 +49,9 @@ class TooLarge(Exception):
 class Guard:
     """Lets requests of the app's own pages through to it, and no others.
 
-    Parameters
-    ----------
-    app : callable
-        The app.
-    hosts : iterable of str
-        What the Host of a request may be: the app's own addresses with their port.
-    token : str
-        What the start address ends in.
-    once : str
-        What it ends in where the browser is opened; taken once only, as everybody on a machine may see what
-        its programs are started with.
-    session : str
-        The value of the cookie.
-    cookie : str
-        Its name; one for each port, which cookies do not tell apart.
-    limit : int
-        Bytes that a request may hold.
+    The start address ends in `token`, or in `once` where the browser is opened: that is taken once only, as
+    everybody on a machine may see what its programs are started with. Cookies do not tell ports apart, so
+    each has a `cookie` of its own name. `limit` is in bytes.
     """
 
     def __init__(
@@ -155,13 +141,7 @@ def too_large(limit: int) -> Response:
 
 
 def limit_sentence(limit: int) -> str:
-    """Return how large a file may be, and what to do about a larger one.
-
-    Examples
-    --------
-    >>> limit_sentence(2**30)
-    'The app takes files of at most 1024 MB. Keep only the columns that are needed, or use the command line.'
-    """
+    """Return how large a file may be, and what to do about a larger one."""
     return (
         f"The app takes files of at most {limit / 2**20:.0f} MB. Keep only the columns that are needed, or "
         "use the command line."

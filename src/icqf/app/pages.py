@@ -139,14 +139,7 @@ def _answered(handler: Handler, asked: Asked) -> Response:
 
 
 def in_words(said: Any) -> str:
-    """Return what an error, a warning or a finding says, with settings under the names that forms give them.
-
-    Examples
-    --------
-    >>> from icqf.errors import Advice, InputError
-    >>> in_words(InputError("It did not settle.", remedy=Advice("Raise {max_iter}.")))
-    'It did not settle. Raise “Iterations”.'
-    """
+    """Return what an error, a warning or a finding says, with settings named as in the forms."""
     return sentence(said, _labelled)
 
 

@@ -100,13 +100,7 @@ class Address:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address.
-
-    Examples
-    --------
-    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
-    (True, True, False)
-    """
+    """Whether only this machine reaches an address."""
     if host == "localhost":
         return True
     try:
@@ -148,20 +142,9 @@ def serve(
     limit: int | None = None,
     begin: Callable[[Address], object] | None = None,
 ) -> None:
-    """Run the app until it is ended.
+    """Run the app until it is ended; `begin` is told the address once the app answers there.
 
-    Parameters
-    ----------
-    folder : Path
-        Where runs are kept.
-    host, port
-        The address to bind; without a port, the usual one or another that is free.
-    other_machines : bool
-        Whether an address that other machines reach is allowed.
-    limit : int, optional
-        Bytes of the largest file that is taken.
-    begin : callable, optional
-        Told the address once the app answers there.
+    Without a port it is the usual one or another that is free; `limit` is in bytes.
     """
     if not is_loopback(host) and not other_machines:
         raise InputError(

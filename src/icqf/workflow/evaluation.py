@@ -25,34 +25,8 @@ QUICK_PARTICIPANTS = 400
 class Design:
     """How an experiment is run. The defaults are the paper's.
 
-    Parameters
-    ----------
-    out : Path
-        Folder for tables, figures, the page, and the journals of finished fits, which the experiments share.
-    n_splits : int
-        How often each study is divided.
-    sizes : tuple of float
-        Training sets as shares of the development set.
-    n_components, betas : tuple
-        Candidates of ICQF and ℓ1-NMF; `n_components` may be "auto", as for `icqf.ICQFCV`.
-    rule : {"min", "one_se", "stable"}
-        How their cross-validation chooses.
-    parameters : tuple of (name, value)
-        Further parameters of ICQF and ℓ1-NMF, as in `icqf.ICQF`.
-    n_folds, n_repeats : int
-        Folds of their cross-validation, and how often they are drawn.
-    random_state : int
-        Seed of splits and fits.
-    n_jobs : int, optional
-        Processes.
-    callback : callable, optional
-        Told how far the work is.
-    command : str
-        The command as typed, for the page.
-    names : tuple of str
-        Methods to run; empty runs all that suit the experiment.
-    quick : bool
-        Whether this is a try; see `quickly`.
+    `names` are the methods to run, all that suit the experiment where it is empty; `parameters` are further
+    ones of `icqf.ICQF`; the folder `out` also holds the journals of finished fits, which experiments share.
     """
 
     out: Path

@@ -124,19 +124,8 @@ def job(
 ) -> Iterator[Meter]:
     """Run the work inside; an interrupt says how to continue, and success removes the journal.
 
-    Parameters
-    ----------
-    ctx : click.Context
-        Of a command with the options of `job_options`.
-    out : Path
-        Where the results go. The journal is NAME.journal beside it: one that is there is refused without
-        --resume.
-    what, unit : str
-        What is being done, and what is counted.
-    journal : bool
-        Whether anything can be continued.
-    folder : bool
-        Whether finished work is kept in the folder `out` as well, and stays there.
+    The journal is NAME.journal beside `out`: one that is there is refused without --resume. `folder` says
+    that finished work is kept in the folder `out` as well, and stays there.
     """
     given = ctx.params
     place = _journal_beside(out, resume=given.get("resume", False)) if journal else None

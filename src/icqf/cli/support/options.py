@@ -206,15 +206,6 @@ def repeated(args: Iterable[str], names: set[str], whole: Iterable[str] = ()) ->
     """Return the arguments with ``--name a b`` as ``--name=a --name=b``.
 
     Values of the options in `whole` are not divided at commas.
-
-    Examples
-    --------
-    >>> repeated(["x.csv", "--codes", "-9", "99", "--out", "r"], {"--codes"})
-    ['x.csv', '--codes=-9', '--codes=99', '--out', 'r']
-    >>> repeated(["--codes=1,2"], {"--codes"})
-    ['--codes=1', '--codes=2']
-    >>> repeated(["--names", "Anger, blame", "Worry"], {"--names"}, {"--names"})
-    ['--names=Anger, blame', '--names=Worry']
     """
     plain: list[str] = []
     current = None

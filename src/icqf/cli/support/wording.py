@@ -14,27 +14,12 @@ _OF_ITEMS = ("items", "reverse")  # options that take patterns
 
 
 def worded(said: Any) -> str:
-    """Return what an error, a warning or a finding says, with options as they are typed.
-
-    Examples
-    --------
-    >>> from icqf.errors import Advice, InputError
-    >>> worded(InputError("Item 'q1' holds 9.", remedy=Advice("Add {missing_codes=}.", missing_codes=[9.0])))
-    "Item 'q1' holds 9. Add --missing-codes 9."
-    """
+    """Return what an error, a warning or a finding says, with options as they are typed."""
     return sentence(said, typed_setting, typed=True)
 
 
 def typed_setting(setting: Setting) -> str:
-    """Return a setting as it is typed.
-
-    Examples
-    --------
-    >>> print(typed_setting(Setting("visit", {"wave": "year 1"}, assigned=True)))
-    --visit 'wave=year 1'
-    >>> print(typed_setting(Setting("force", True, assigned=True)), typed_setting(Setting("max_iter")))
-    --force --max-iter
-    """
+    """Return a setting as it is typed."""
     name, value = option(_OTHERWISE_CALLED.get(setting.name, setting.name)), setting.value
     if not setting.assigned or value is True:
         return name
@@ -49,13 +34,7 @@ def typed_setting(setting: Setting) -> str:
 
 
 def option(name: str) -> str:
-    """Return a parameter's name as it is typed.
-
-    Examples
-    --------
-    >>> option("n_components")
-    '--n-components'
-    """
+    """Return a parameter's name as it is typed."""
     return "--" + name.replace("_", "-")
 
 
@@ -64,11 +43,6 @@ def typed_names(name: str, items: Sequence[str]) -> str:
 
     A comma would separate names and the word "auto" has a meaning of its own, so a pattern stands for these;
     a name that begins like an option follows an equals sign.
-
-    Examples
-    --------
-    >>> print(typed_names("--reverse", ["q1", "sad, blue", "--out"]))
-    --reverse q1 'sad? blue' --reverse=--out
     """
     words, dashed = [], []
     for item in items:
