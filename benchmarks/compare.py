@@ -92,6 +92,40 @@ def report() -> Work:
     return lambda: pages.report_of(pages.analyse(model, questionnaire, **options)) and 0
 
 
+def model_file() -> Work:
+    """Save and load twenty times: one takes milliseconds."""
+    from icqf import ICQF
+
+    answers, confounds, _ = answers_of("hbn", 1_335)
+    model = ICQF(8, beta=0.1, item_range=(0, 2), n_init=1).fit(answers, confounds=confounds)
+    folder = tempfile.TemporaryDirectory()
+    path = Path(folder.name, "model.icqf")
+
+    def work() -> Any:
+        for _ in range(20):
+            model.save(path)
+            loaded = ICQF.load(path)
+        return loaded.components_.sum() + 0 * len(folder.name)  # the folder is there as long as this
+
+    return work
+
+
+def text_in_parts() -> Work:
+    import numpy as np
+
+    from icqf.io import open_stream
+
+    rng, folder = np.random.default_rng(0), tempfile.TemporaryDirectory()
+    path, names = Path(folder.name, "answers.csv"), [f"q{j}" for j in range(119)]
+    np.savetxt(path, rng.integers(0, 5, (80_000, 119)), "%d", ",", header=",".join(names), comments="")
+
+    def work() -> Any:
+        batches = open_stream(path).batches(names)
+        return sum(batch.matrix(names).sum() for batch in batches) + 0 * len(folder.name)
+
+    return work
+
+
 CASES: dict[str, tuple[str, Callable[[], Work]]] = {
     "small": ("a full fit, 1 335 × 119", lambda: fit("hbn", 1_335)),
     "large": ("a full fit, 11 681 × 119", lambda: fit("abcd", 11_681)),
@@ -99,6 +133,8 @@ CASES: dict[str, tuple[str, Callable[[], Work]]] = {
     "search": ("a search of 60 fits, 1 335 × 119", search),
     "transform": ("transform, 11 681 × 119", transform),
     "report": ("a report with 50 resamples, 1 335 × 119", report),
+    "files": ("20 model files saved and loaded, 119 items", model_file),
+    "text": ("a text of 19 MB in parts, 80 000 × 119", text_in_parts),
 }
 
 
