@@ -7,10 +7,12 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from icqf import ICQF
-from icqf.core.penalties import PENALTIES
+from icqf.core.penalties import L1, L2, L21
 from icqf.datasets import make_synthetic
 from reference import Plain, feasible_moves
 from solving import solved_as
+
+PENALTIES = {each.name: each for each in (L1, L2, L21)}
 
 
 def likert(n=40, m=9, k=3, *, top=4, missing=0.0, seed=0):

@@ -6,12 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icqf.core.penalties import PENALTIES
+from icqf.core.pace import next_momentum, of_numbers
+from icqf.core.penalties import L1, L2, L21
 from icqf.core.sweeps import (
     INNER,
     cd_sweeps,
     cd_sweeps_each,
 )
+
+PENALTIES = {each.name: each for each in (L1, L2, L21)}
 
 SEEDS = st.integers(0, 2**32 - 1)
 KINDS = ["l1", "l2", "l21"]
@@ -171,3 +174,13 @@ def test_the_shared_and_the_own_gram_matrix_agree():
     shared = cd_sweeps(x.copy(), G, P, top, sweeps=4)
     own = cd_sweeps_each(x.copy(), G @ x - P, np.repeat(G[:, :, None], 6, axis=2), top, sweeps=4)
     np.testing.assert_allclose(own, shared, atol=1e-12)
+
+
+def test_momentum_of_plain_numbers_is_that_of_numpy():
+    plain = of_numbers(next_momentum)
+    rng = np.random.default_rng(0)
+    for t, cap in zip(1 + 9 * rng.random(50), rng.random(50), strict=True):
+        for rose in (False, True):
+            for turned in (False, True):
+                found = plain(rose, turned, float(t), float(cap))
+                assert found == tuple(map(float, next_momentum(rose, turned, float(t), float(cap))))
