@@ -76,6 +76,7 @@ def test_what_a_file_says_is_never_markup():
     html, markdown = page().as_html(), page().as_markdown()
     assert "<script>" not in html and "&lt;script&gt;x" in html and "<i>" not in html
     assert "<script>" not in markdown and "A \\| lead." in markdown
+    assert Document("a|b <script> *c* \\", [], []).as_markdown() == "# a\\|b &lt;script&gt; \\*c\\* \\\\\n"
     assert r"\textless{}script\textgreater{}x" in page().as_latex()
 
 

@@ -60,7 +60,7 @@ def test_what_is_printed_of_age_is_what_is_judged():
     at = pd.MultiIndex.from_tuples([("factor1", "q1"), ("factor2", "q2")], names=["factor", "item"])
     items = pd.DataFrame({"spread": 0.1, "p": 0.2, "q": 0.2, "changes": False}, index=at)
     first, second = str(AgeChanges(factors, items, 199)).splitlines()
-    assert first.startswith("factor1: no change") and "(q = 0.0504)" in first
+    assert first.startswith("factor1: no overall change") and "(q = 0.0504)" in first
     assert second.startswith("factor2: changes with age (q = 0.0496)")
 
 

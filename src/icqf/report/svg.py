@@ -91,7 +91,11 @@ def svg(name: str, draw: Callable[[Axes], Axes], *, size: tuple[float, float] = 
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.S)
     for stand_in, variable in _VARIABLES.items():
         text = text.replace(stand_in, variable)
-    text = re.sub(r'(\bid="|url\(#|href="#)', lambda found: f"{found[1]}{name}-", text)
+    # Numbers instead of matplotlib's hashes, which the last digit of a value changes: a report that was read
+    # from its JSON is the same page.
+    ids = dict.fromkeys(re.findall(r'\bid="([^"]*)"', text))
+    numbered = {old: f"{name}-{number}" for number, old in enumerate(ids)}
+    text = re.sub(r'(\bid="|url\(#|href="#)([^")]*)', lambda found: found[1] + numbered[found[2]], text)
     text = re.sub(r"(font:[^;\"]*?\d+px) [^;\"]*", r"\1 var(--sans)", text)
     head, body = text.split(">", 1)
     box = re.search(r'viewBox="([^"]*)"', head)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from icqf.report.blocks import Bullets, Grid, Heading, Leaf, Picture, Prose, Span
@@ -12,49 +11,22 @@ if TYPE_CHECKING:
     from icqf.report.document import Document
 
 
-def safe(text: str) -> str:
-    """A text that Markdown shows as it is.
-
-    Examples
-    --------
-    >>> print(safe("a|b <script> *c*"))
-    a\\|b &lt;script&gt; \\*c\\*
-    """
-    text = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\\\`*_{}\[\]|#~])", r"\\\1", text)
-
-
-def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown.
-
-    Examples
-    --------
-    >>> print(markdown_table(["item", "mean"], [["q1", "0.5"]]))
-    | item | mean |
-    |---|---|
-    | q1 | 0.5 |
-    """
-    lines = ["| " + " | ".join(safe(cell) for cell in head) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(safe(cell) for cell in row) + " |" for row in rows]
-    return "\n".join(lines)
-
-
 def render(page: Document) -> str:
     """The page in Markdown; pictures are named by their files."""
-    parts = [f"# {safe(page.title)}"] if page.title else []
+    parts = [f"# {_safe(page.title)}"] if page.title else []
     if page.cautions:
-        parts.append("\n".join(f"- **Take care.** {safe(each)}" for each in page.cautions))
+        parts.append("\n".join(f"- **Take care.** {_safe(each)}" for each in page.cautions))
     parts += [text for leaf in page.in_order() for text in _leaf(leaf) if text]
     return "\n\n".join(parts).strip() + "\n"
 
 
 def _leaf(leaf: Leaf) -> list[str]:
     if isinstance(leaf, Heading):
-        return [f"{'#' * min(leaf.level + 1, 6)} {safe(leaf.text)}"]
+        return [f"{'#' * min(leaf.level + 1, 6)} {_safe(leaf.text)}"]
     if isinstance(leaf, Bullets):
         return ["\n".join(f"- {_inline(entry)}" for entry in leaf.entries)]
     if isinstance(leaf, Picture):
-        return [f"![{safe(leaf.alt or leaf.caption)}]({leaf.name.replace(' ', '%20')}.png)"]
+        return [f"![{_safe(leaf.alt or leaf.caption)}]({leaf.name.replace(' ', '%20')}.png)"]
     if isinstance(leaf, Grid):
         return _grid(leaf)
     quoted = isinstance(leaf, Prose) and leaf.kind == "quote"
@@ -64,32 +36,38 @@ def _leaf(leaf: Leaf) -> list[str]:
 def _grid(grid: Grid) -> list[str]:
     head, _ = grid.texts()
     shown = [at for at, column in enumerate(grid.columns) if not column.drawn]
-    lines = ["| " + " | ".join(map(safe, head or [""] * len(shown))) + " |", "|" + "---|" * len(shown)]
+    lines = ["| " + " | ".join(map(_safe, head or [""] * len(shown))) + " |", "|" + "---|" * len(shown)]
     for number, row in enumerate(grid.cells):
         link = grid.links[number] if grid.links else ""
         cells = []
         for at in shown:
-            text = safe(row[at].plain)
+            text = _safe(row[at].plain)
             text = f"**{text}**" if (number, at) in grid.bold and text else text
             leads = row[at].link or (link if at == 0 else "")
             cells.append(f"[{text}]({leads})" if leads and not leads.startswith("#") else text)
         lines.append("| " + " | ".join(cells) + " |")
-    caption = f"{safe(grid.caption.rstrip('.:'))}:" if grid.caption else ""
-    return [caption, "\n".join(lines), safe(grid.note)]
+    caption = f"{_safe(grid.caption.rstrip('.:'))}:" if grid.caption else ""
+    return [caption, "\n".join(lines), _safe(grid.note)]
 
 
 def _inline(text: str | Prose) -> str:
     """A sentence with its marked words."""
     if isinstance(text, str):
-        return safe(text)
+        return _safe(text)
     return " ".join("".join(_span(part) for part in text.parts).split())
 
 
 def _span(part: str | Span) -> str:
     if isinstance(part, str):
         edges = (" " * part[:1].isspace(), " " * part[-1:].isspace())
-        return edges[0] + safe(part) + edges[1]
+        return edges[0] + _safe(part) + edges[1]
     marks = {"strong": "**", "code": "`"}.get(part.kind, "")
-    text = part.text.replace("`", "'") if part.kind == "code" else safe(part.text)
+    text = part.text.replace("`", "'") if part.kind == "code" else _safe(part.text)
     text = f"{marks}{text}{marks}"
     return f"[{text}]({part.link})" if part.link else text
+
+
+def _safe(text: str) -> str:
+    """A text that Markdown shows as it is."""
+    text = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\\\`*_{}\[\]|#~])", r"\\\1", text)
