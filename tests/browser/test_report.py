@@ -197,6 +197,20 @@ def test_nothing_is_cut_off_or_overlaps(browser, page, width):
         assert browser.execute_script(FAULTS) == []
 
 
+ASTRAY = """
+return [...document.querySelectorAll('.cols table')].filter((table) => {
+  const button = (table.closest('.scroll') || table).nextElementSibling.getBoundingClientRect();
+  const box = table.getBoundingClientRect();
+  return box.width && (button.top < box.bottom - 1 || Math.abs(button.left - box.left) > 1);
+}).map((table) => table.textContent.trim().slice(0, 60));
+"""
+
+
+def test_the_button_of_a_table_is_below_it_where_tables_stand_side_by_side(browser, page):
+    show(browser, page, width=1440, opened=True)
+    assert browser.execute_script(ASTRAY) == []
+
+
 def test_what_is_cut_off_would_be_found(browser, page):
     show(browser, page, width=375)
     browser.execute_script("document.querySelector('h2').style.width = '500px'")
