@@ -117,15 +117,15 @@ def test_interrupted_while_reading(run, study, tmp_path, monkeypatch, left_behin
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
 def test_a_real_ctrl_c(study, tmp_path):
-    words = [*map(str, study), "--n-components", "1-12", "--n-repeats", "200", "--out", "out"]
+    words = [*map(str, (*study, *SEARCH)), "--n-repeats", "200", "--out", "out"]
     program = subprocess.Popen(
         [sys.executable, "-m", "icqf", "fit", *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True
     )
-    journal, deadline = tmp_path / "out.journal", time.monotonic() + 60
+    journal, deadline = tmp_path / "out.journal", time.monotonic() + 120
     while time.monotonic() < deadline and not (journal.exists() and journal.read_bytes().count(b"\n") > 2):
         time.sleep(0.05)
     program.send_signal(signal.SIGINT)
-    _, said = program.communicate(timeout=60)
+    _, said = program.communicate(timeout=120)
     assert program.returncode == 130
     assert "Traceback" not in said and "--resume" in said
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.journal"]
@@ -149,7 +149,7 @@ main()
 @pytest.fixture
 def writing(study, tmp_path):
     """A program in the middle of writing its results."""
-    words = ["fit", *map(str, study), "--n-components", "2", "--beta", "0.1", "--out", "out"]
+    words = ["fit", *map(str, study), "--n-components", "2", "--beta", "0.1", "--no-report", "--out", "out"]
     program = subprocess.Popen(
         [sys.executable, "-c", WAITS, *words],
         cwd=tmp_path,

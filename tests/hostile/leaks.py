@@ -75,6 +75,8 @@ def commands(home: Path) -> list[tuple[str, ...]]:
             "0",
             "--format",
             "xlsx",
+            "--bootstrap",
+            "5",
             "--out",
             str(home / "again"),
         ),
