@@ -7,11 +7,12 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 from hostile.tally import Tally
 
-ITEMS = ("--items", "q00*", "q01*", "--n-components", "2", "--beta", "0.1", "--no-report")
+FIT = ("--n-components", "2", "--beta", "0.1", "--bootstrap", "0", "--no-figures")
 PROGRAMS = ("latex", "pdflatex", "xelatex", "lualatex", "dvipng", "dvisvgm", "kpsewhich")
 RC_FILES = {
     "LaTeX": b"text.usetex: True\ntext.latex.preamble: \\input{/etc/passwd}\n",
@@ -30,8 +31,8 @@ def commands(results: Path) -> list[tuple[str, ...]]:
     return [("plot", str(results), "heatmap", "--out", "figure.svg"), plan]
 
 
-def run(folder: Path) -> Tally:
-    """Every kind of settings file against a folder without one."""
+def run(folder: Path, names: Collection[str] = RC_FILES) -> Tally:
+    """Kinds of settings files against a folder without one."""
     from icqf.datasets import demo_paths
 
     tally, bin_folder = Tally("hostile matplotlibrc files"), folder / "programs"
@@ -40,14 +41,15 @@ def run(folder: Path) -> Tally:
         (bin_folder / name).write_text(f"#!/bin/sh\ntouch {folder}/started\nexit 1\n")
         (bin_folder / name).chmod(stat.S_IRWXU)
     answers, codebook = demo_paths()
-    fit = ("fit", str(answers), "--codebook", str(codebook), *ITEMS, "--out", "results")
+    study = (str(answers), "--codebook", str(codebook), "--items", "q00*", "q01*")
+    fit = ("fit", *study, *FIT, "--out", "results")
     drawn(folder, [fit], bin_folder)
     words = commands(folder / "results")
     plain = drawn(folder / "plain", words, bin_folder)
-    for name, content in RC_FILES.items():
+    for name in names:
         place = folder / name.replace(" ", "-")
         place.mkdir()
-        (place / "matplotlibrc").write_bytes(content)
+        (place / "matplotlibrc").write_bytes(RC_FILES[name])
         (place / "evil.py").write_text(f"open({str(folder / 'started')!r}, 'w')\n")
         found = drawn(place, words, bin_folder)
         if (folder / "started").exists():
