@@ -32,13 +32,238 @@ META = "meta"  # how the second stage is called where instruments have names
 Stage = ICQF | ICQFCV
 
 
-class FittedMeta(TransformerMixin, BaseEstimator):
-    """The side of `MetaICQF` that is used after `fit`; see there for settings and attributes."""
+def factor_name(instrument: str, factor: str) -> str:
+    """How a factor of an instrument is called as an item of the second stage."""
+    return f"{instrument}: {factor}"
+
+
+def scores_questionnaire(battery: Battery, scores: pd.DataFrame) -> Questionnaire:
+    """The joined scores as a questionnaire whose items have the range 0 to 1."""
+    items = tuple(
+        Item(str(name), wording=str(name), min=0.0, max=1.0, subscale=str(name).rpartition(": ")[0])
+        for name in scores.columns
+    )
+    return Questionnaire(
+        scores, items, confounds=battery.confounds, groups=battery.groups, weights=battery.weights
+    )
+
+
+def scores_table(name: str, model: ICQF, scores: Array, index: pd.Index) -> pd.DataFrame:
+    columns = [factor_name(name, factor) for factor in model.get_feature_names_out()]
+    return pd.DataFrame(scores, index=index, columns=columns)
+
+
+def _as_fitted(name: str, model: ICQF, table: Any) -> Questionnaire:
+    """A table of new participants as a questionnaire with the ranges of the fit; answers as they stand."""
+    frame = as_pandas(table)
+    if not isinstance(frame, pd.DataFrame):
+        raise InputError(f"Instrument {name!r} must be a questionnaire or a table indexed by participant id.")
+    wanted = [str(item) for item in model.item_range_.index]
+    absent = [item for item in wanted if item not in frame.columns]
+    if absent:
+        raise InputError(
+            f"Instrument {name!r} lacks {len(absent)} of its {len(wanted)} items: {listed(absent)}. A "
+            f"question that "
+            "was not asked is a column of missing answers."
+        )
+    ranges = model.item_range_.to_numpy().tolist()
+    items = tuple(Item(item, min=low, max=high) for item, (low, high) in zip(wanted, ranges, strict=True))
+    try:
+        return Questionnaire(frame[wanted], items)
+    except InputError as error:
+        raise error.at(f"Instrument {name!r}") from None
+
+
+def _check_joined(model: MetaICQF) -> None:
+    """Refuse a second stage that is not one of these instruments' factors."""
+    factors = [
+        factor_name(name, factor)
+        for name, each in model.instruments_.items()
+        for factor in each.get_feature_names_out()
+    ]
+    if list(model.meta_.item_range_.index) != factors:
+        raise ValueError("the meta-factors are those of other instruments")
+    if not (model.meta_.item_range_.to_numpy() == [0.0, 1.0]).all():
+        raise ValueError("the scores that the meta-factors describe do not lie between 0 and 1")
+    if any(each.score_max != 1 for each in (*model.instruments_.values(), model.meta_)):
+        raise ValueError("the scores of an instrument may exceed 1")
+
+
+class MetaICQF(TransformerMixin, BaseEstimator):
+    """Factors across the instruments of a battery, in two stages.
+
+    The first stage factorizes each instrument by itself. The second factorizes the joined scores, which lie
+    between 0 and 1 like answers with that range: [W⁽¹⁾ … W⁽ᴾ⁾] ≈ [U, C]Vᵀ, with 0 ≤ U ≤ 1 and 0 ≤ V ≤ 1. A
+    meta-factor is a pattern of factors, and through these a pattern of items. A participant who was not given
+    an instrument has missing scores there and takes part all the same.
+
+    Parameters
+    ----------
+    estimator : ICQF, ICQFCV, mapping of str to these, or None
+        The first stage: one for all instruments, or one for each by its name. An `ICQF` states the number of
+        factors; an `ICQFCV` chooses it. None is ``ICQFCV()``.
+    meta_estimator : ICQF, ICQFCV or None
+        The second stage. None is ``ICQFCV(ICQF(item_weight="variance"))``: a factor that few participants
+        have counts as much as one that many have.
+    checkpoint : path, optional
+        The journal of all searches: a fit that was interrupted continues from there.
+    callback : callable, optional
+        Told of the progress of each search (`Progress`, whose `stage` names the instrument).
+    random_state : int
+        Seed of the searches that are made here, where no estimator is given.
+
+    Attributes
+    ----------
+    instruments_ : dict of str to ICQF
+        The fitted models of the first stage.
+    meta_ : ICQF
+        The fitted model of the second: its items are the factors of the instruments.
+    searches_ : dict of str to ICQFCV
+        The searches of the first stage, by instrument, where there were any; that of the second is "meta".
+    loadings_ : DataFrame (factors, K)
+        What each meta-factor adds to each factor's score; rows are (instrument, factor).
+    item_loadings_ : DataFrame (items, K)
+        Loadings composed down to items, QV: what a meta-factor adds to each answer through the factors, in
+        the item's own units; rows are (instrument, item).
+    n_participants_ : int
+        Participants who answered anything.
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import make_battery
+    >>> from icqf.extensions import MetaICQF
+    >>> battery = make_battery(n=200, n_items=(9, 9, 9), n_factors=3, n_meta=3, random_state=0).battery
+    >>> model = MetaICQF(ICQF(3), meta_estimator=ICQF(3)).fit(battery)
+    >>> model.loadings_.shape, model.item_loadings_.shape
+    ((9, 3), (27, 3))
+    >>> new = {"B": battery.instruments["B"].answers.head(2)}
+    >>> model.transform(new).shape
+    (2, 3)
+    """
 
     instruments_: dict[str, ICQF]
     meta_: ICQF
     searches_: dict[str, ICQFCV]
     n_participants_: int
+
+    def __init__(
+        self,
+        estimator: Stage | Mapping[str, Stage] | None = None,
+        *,
+        meta_estimator: Stage | None = None,
+        checkpoint: str | os.PathLike[str] | WorkJournal | None = None,
+        callback: Callable[[Progress], object] | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.meta_estimator = meta_estimator
+        self.checkpoint = checkpoint
+        self.callback = callback
+        self.random_state = random_state
+
+    # --- fitting -------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, *, confounds: Any = None) -> MetaICQF:
+        """Factorize each instrument, and then the joined scores.
+
+        Parameters
+        ----------
+        X : mapping of str to Questionnaire or table, list of these, or Battery
+            The instruments, joined by participant id. Questionnaires bring ranges, confounds, groups and
+            weights, and their reverse-keyed items are reversed.
+        y : ignored
+        confounds : table, optional
+            By participant id, for both stages; instead of those of the questionnaires.
+        """
+        self.fit_transform(X, confounds=confounds)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, *, confounds: Any = None) -> pd.DataFrame:
+        """Factorize, and return the meta-factors' scores (n, K) by participant id."""
+        battery = Battery.of(X, confounds=confounds)
+        _say(battery)
+        stages = self._stages(battery)
+        self.searches_: dict[str, ICQFCV] = {}
+        self.instruments_: dict[str, ICQF] = {}
+        tables = []
+        for name, questionnaire in battery.instruments.items():
+            model, scores = self._fit_stage(name, stages[name], questionnaire)
+            self.instruments_[name] = model
+            tables.append(scores_table(name, model, scores, questionnaire.answers.index))
+        joined = pd.concat(tables, axis=1).reindex(battery.ids)
+        self.meta_, scores = self._fit_stage(META, stages[META], scores_questionnaire(battery, joined))
+        self.n_participants_ = self.meta_.n_participants_
+        return pd.DataFrame(scores, index=battery.ids, columns=self.get_feature_names_out())
+
+    def _stages(self, battery: Battery) -> dict[str, Stage]:
+        """The estimator of each stage, unfitted."""
+        given = self.estimator
+        if isinstance(given, Mapping):
+            for name in battery.names:
+                if name not in given:
+                    raise InputError(
+                        f"estimator has none for the instrument {name!r}; it has {listed(given)}. Give one "
+                        f"for "
+                        "each instrument, or a single one for all."
+                    )
+            strange = [str(name) for name in given if name not in battery.instruments]
+            if strange:
+                raise InputError(
+                    f"estimator names {strange[0]!r}, which is not an instrument."
+                    f"{did_you_mean(strange[0], battery.names)}"
+                )
+            chosen: dict[str, Any] = {name: given[name] for name in battery.names}
+        else:
+            chosen = dict.fromkeys(battery.names, given)
+        if META in chosen:
+            raise InputError(
+                f"An instrument cannot be called {META!r}, which names the second stage; rename it."
+            )
+        chosen[META] = self.meta_estimator
+        journal = WorkJournal.at(self.checkpoint)
+        return {name: self._stage(journal, name, stage) for name, stage in chosen.items()}
+
+    def _stage(self, journal: WorkJournal | None, name: str, given: Any) -> Stage:
+        if given is None:
+            model = ICQF(random_state=self.random_state)
+            if name == META:
+                model.set_params(item_weight="variance")
+            given = ICQFCV(model, random_state=self.random_state)
+        which = "meta_estimator" if name == META else "estimator"
+        if not isinstance(given, (ICQF, ICQFCV)):
+            raise InputError(f"{which} must be an ICQF or ICQFCV, not {type(given).__name__}.")
+        stage: Any = clone(given)
+        inner = stage.estimator if isinstance(stage, ICQFCV) else stage
+        inner = ICQF() if inner is None else inner
+        if inner.score_max != 1:
+            raise InputError(
+                f"{which} has score_max={inner.score_max}; scores must lie between 0 and 1 (score_max=1), "
+                f"because "
+                "the second stage takes them for answers with that range."
+            )
+        if isinstance(stage, ICQFCV):
+            if self.callback is not None:
+                stage.set_params(callback=_named_stage(self.callback, name))
+            if journal is not None:
+                stage.set_params(checkpoint=journal)
+        return stage
+
+    def _fit_stage(self, name: str, stage: Stage, questionnaire: Questionnaire) -> tuple[ICQF, Array]:
+        with warnings.catch_warnings():
+            if name != META:  # who answered nothing of an instrument is missing there
+                warnings.simplefilter("ignore", EmptyRowsWarning)
+            try:
+                scores = np.asarray(stage.fit_transform(questionnaire))
+            except InputError as error:
+                place = "Meta-factors" if name == META else f"Instrument {name!r}"
+                raise error.at(place, stage=name) from None
+        if isinstance(stage, ICQFCV):
+            self.searches_[name] = stage.set_params(checkpoint=self.checkpoint)
+            return stage.best_estimator_, scores
+        return stage, scores
+
+    # --- using the fitted model ----------------------------------------------------------------------
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
@@ -247,233 +472,6 @@ class FittedMeta(TransformerMixin, BaseEstimator):
         model.n_participants_ = model.meta_.n_participants_
         _check_joined(model)
         return model
-
-
-def factor_name(instrument: str, factor: str) -> str:
-    """How a factor of an instrument is called as an item of the second stage."""
-    return f"{instrument}: {factor}"
-
-
-def scores_questionnaire(battery: Battery, scores: pd.DataFrame) -> Questionnaire:
-    """The joined scores as a questionnaire whose items have the range 0 to 1."""
-    items = tuple(
-        Item(str(name), wording=str(name), min=0.0, max=1.0, subscale=str(name).rpartition(": ")[0])
-        for name in scores.columns
-    )
-    return Questionnaire(
-        scores, items, confounds=battery.confounds, groups=battery.groups, weights=battery.weights
-    )
-
-
-def scores_table(name: str, model: ICQF, scores: Array, index: pd.Index) -> pd.DataFrame:
-    columns = [factor_name(name, factor) for factor in model.get_feature_names_out()]
-    return pd.DataFrame(scores, index=index, columns=columns)
-
-
-def _as_fitted(name: str, model: ICQF, table: Any) -> Questionnaire:
-    """A table of new participants as a questionnaire with the ranges of the fit; answers as they stand."""
-    frame = as_pandas(table)
-    if not isinstance(frame, pd.DataFrame):
-        raise InputError(f"Instrument {name!r} must be a questionnaire or a table indexed by participant id.")
-    wanted = [str(item) for item in model.item_range_.index]
-    absent = [item for item in wanted if item not in frame.columns]
-    if absent:
-        raise InputError(
-            f"Instrument {name!r} lacks {len(absent)} of its {len(wanted)} items: {listed(absent)}. A "
-            f"question that "
-            "was not asked is a column of missing answers."
-        )
-    ranges = model.item_range_.to_numpy().tolist()
-    items = tuple(Item(item, min=low, max=high) for item, (low, high) in zip(wanted, ranges, strict=True))
-    try:
-        return Questionnaire(frame[wanted], items)
-    except InputError as error:
-        raise error.at(f"Instrument {name!r}") from None
-
-
-def _check_joined(model: FittedMeta) -> None:
-    """Refuse a second stage that is not one of these instruments' factors."""
-    factors = [
-        factor_name(name, factor)
-        for name, each in model.instruments_.items()
-        for factor in each.get_feature_names_out()
-    ]
-    if list(model.meta_.item_range_.index) != factors:
-        raise ValueError("the meta-factors are those of other instruments")
-    if not (model.meta_.item_range_.to_numpy() == [0.0, 1.0]).all():
-        raise ValueError("the scores that the meta-factors describe do not lie between 0 and 1")
-    if any(each.score_max != 1 for each in (*model.instruments_.values(), model.meta_)):
-        raise ValueError("the scores of an instrument may exceed 1")
-
-
-class MetaICQF(FittedMeta):
-    """Factors across the instruments of a battery, in two stages.
-
-    The first stage factorizes each instrument by itself. The second factorizes the joined scores, which lie
-    between 0 and 1 like answers with that range: [W⁽¹⁾ … W⁽ᴾ⁾] ≈ [U, C]Vᵀ, with 0 ≤ U ≤ 1 and 0 ≤ V ≤ 1. A
-    meta-factor is a pattern of factors, and through these a pattern of items. A participant who was not given
-    an instrument has missing scores there and takes part all the same.
-
-    Parameters
-    ----------
-    estimator : ICQF, ICQFCV, mapping of str to these, or None
-        The first stage: one for all instruments, or one for each by its name. An `ICQF` states the number of
-        factors; an `ICQFCV` chooses it. None is ``ICQFCV()``.
-    meta_estimator : ICQF, ICQFCV or None
-        The second stage. None is ``ICQFCV(ICQF(item_weight="variance"))``: a factor that few participants
-        have counts as much as one that many have.
-    checkpoint : path, optional
-        The journal of all searches: a fit that was interrupted continues from there.
-    callback : callable, optional
-        Told of the progress of each search (`Progress`, whose `stage` names the instrument).
-    random_state : int
-        Seed of the searches that are made here, where no estimator is given.
-
-    Attributes
-    ----------
-    instruments_ : dict of str to ICQF
-        The fitted models of the first stage.
-    meta_ : ICQF
-        The fitted model of the second: its items are the factors of the instruments.
-    searches_ : dict of str to ICQFCV
-        The searches of the first stage, by instrument, where there were any; that of the second is "meta".
-    loadings_ : DataFrame (factors, K)
-        What each meta-factor adds to each factor's score; rows are (instrument, factor).
-    item_loadings_ : DataFrame (items, K)
-        Loadings composed down to items, QV: what a meta-factor adds to each answer through the factors, in
-        the item's own units; rows are (instrument, item).
-    n_participants_ : int
-        Participants who answered anything.
-
-    Examples
-    --------
-    >>> from icqf import ICQF
-    >>> from icqf.datasets import make_battery
-    >>> from icqf.extensions import MetaICQF
-    >>> battery = make_battery(n=200, n_items=(9, 9, 9), n_factors=3, n_meta=3, random_state=0).battery
-    >>> model = MetaICQF(ICQF(3), meta_estimator=ICQF(3)).fit(battery)
-    >>> model.loadings_.shape, model.item_loadings_.shape
-    ((9, 3), (27, 3))
-    >>> new = {"B": battery.instruments["B"].answers.head(2)}
-    >>> model.transform(new).shape
-    (2, 3)
-    """
-
-    def __init__(
-        self,
-        estimator: Stage | Mapping[str, Stage] | None = None,
-        *,
-        meta_estimator: Stage | None = None,
-        checkpoint: str | os.PathLike[str] | WorkJournal | None = None,
-        callback: Callable[[Progress], object] | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.meta_estimator = meta_estimator
-        self.checkpoint = checkpoint
-        self.callback = callback
-        self.random_state = random_state
-
-    # --- fitting -------------------------------------------------------------------------------------
-
-    def fit(self, X: Any, y: Any = None, *, confounds: Any = None) -> MetaICQF:
-        """Factorize each instrument, and then the joined scores.
-
-        Parameters
-        ----------
-        X : mapping of str to Questionnaire or table, list of these, or Battery
-            The instruments, joined by participant id. Questionnaires bring ranges, confounds, groups and
-            weights, and their reverse-keyed items are reversed.
-        y : ignored
-        confounds : table, optional
-            By participant id, for both stages; instead of those of the questionnaires.
-        """
-        self.fit_transform(X, confounds=confounds)
-        return self
-
-    def fit_transform(self, X: Any, y: Any = None, *, confounds: Any = None) -> pd.DataFrame:
-        """Factorize, and return the meta-factors' scores (n, K) by participant id."""
-        battery = Battery.of(X, confounds=confounds)
-        _say(battery)
-        stages = self._stages(battery)
-        self.searches_: dict[str, ICQFCV] = {}
-        self.instruments_: dict[str, ICQF] = {}
-        tables = []
-        for name, questionnaire in battery.instruments.items():
-            model, scores = self._fit_stage(name, stages[name], questionnaire)
-            self.instruments_[name] = model
-            tables.append(scores_table(name, model, scores, questionnaire.answers.index))
-        joined = pd.concat(tables, axis=1).reindex(battery.ids)
-        self.meta_, scores = self._fit_stage(META, stages[META], scores_questionnaire(battery, joined))
-        self.n_participants_ = self.meta_.n_participants_
-        return pd.DataFrame(scores, index=battery.ids, columns=self.get_feature_names_out())
-
-    def _stages(self, battery: Battery) -> dict[str, Stage]:
-        """The estimator of each stage, unfitted."""
-        given = self.estimator
-        if isinstance(given, Mapping):
-            for name in battery.names:
-                if name not in given:
-                    raise InputError(
-                        f"estimator has none for the instrument {name!r}; it has {listed(given)}. Give one "
-                        f"for "
-                        "each instrument, or a single one for all."
-                    )
-            strange = [str(name) for name in given if name not in battery.instruments]
-            if strange:
-                raise InputError(
-                    f"estimator names {strange[0]!r}, which is not an instrument."
-                    f"{did_you_mean(strange[0], battery.names)}"
-                )
-            chosen: dict[str, Any] = {name: given[name] for name in battery.names}
-        else:
-            chosen = dict.fromkeys(battery.names, given)
-        if META in chosen:
-            raise InputError(
-                f"An instrument cannot be called {META!r}, which names the second stage; rename it."
-            )
-        chosen[META] = self.meta_estimator
-        journal = WorkJournal.at(self.checkpoint)
-        return {name: self._stage(journal, name, stage) for name, stage in chosen.items()}
-
-    def _stage(self, journal: WorkJournal | None, name: str, given: Any) -> Stage:
-        if given is None:
-            model = ICQF(random_state=self.random_state)
-            if name == META:
-                model.set_params(item_weight="variance")
-            given = ICQFCV(model, random_state=self.random_state)
-        which = "meta_estimator" if name == META else "estimator"
-        if not isinstance(given, (ICQF, ICQFCV)):
-            raise InputError(f"{which} must be an ICQF or ICQFCV, not {type(given).__name__}.")
-        stage: Any = clone(given)
-        inner = stage.estimator if isinstance(stage, ICQFCV) else stage
-        inner = ICQF() if inner is None else inner
-        if inner.score_max != 1:
-            raise InputError(
-                f"{which} has score_max={inner.score_max}; scores must lie between 0 and 1 (score_max=1), "
-                f"because "
-                "the second stage takes them for answers with that range."
-            )
-        if isinstance(stage, ICQFCV):
-            if self.callback is not None:
-                stage.set_params(callback=_named_stage(self.callback, name))
-            if journal is not None:
-                stage.set_params(checkpoint=journal)
-        return stage
-
-    def _fit_stage(self, name: str, stage: Stage, questionnaire: Questionnaire) -> tuple[ICQF, Array]:
-        with warnings.catch_warnings():
-            if name != META:  # who answered nothing of an instrument is missing there
-                warnings.simplefilter("ignore", EmptyRowsWarning)
-            try:
-                scores = np.asarray(stage.fit_transform(questionnaire))
-            except InputError as error:
-                place = "Meta-factors" if name == META else f"Instrument {name!r}"
-                raise error.at(place, stage=name) from None
-        if isinstance(stage, ICQFCV):
-            self.searches_[name] = stage.set_params(checkpoint=self.checkpoint)
-            return stage.best_estimator_, scores
-        return stage, scores
 
 
 def _say(battery: Battery) -> None:

@@ -19,7 +19,7 @@ from icqf.data.battery import Battery
 from icqf.data.parameters import check_parameter, parameter_error
 from icqf.data.questionnaire import Questionnaire, match_names
 from icqf.errors import InputError, counted, did_you_mean, listed
-from icqf.extensions.meta import FittedMeta, MetaICQF
+from icqf.extensions.meta import MetaICQF
 from icqf.extensions.reduced import reduced_model
 from icqf.extensions.simulation import drawn_from, like_others
 from icqf.jobs.parallel import Progress
@@ -442,7 +442,7 @@ def top_loading(
     return tuple(chosen)
 
 
-def reduced_battery(model: FittedMeta, items: Mapping[str, Iterable[str]]) -> MetaICQF:
+def reduced_battery(model: MetaICQF, items: Mapping[str, Iterable[str]]) -> MetaICQF:
     """Return a model of a battery that asks only some items of some of its instruments.
 
     Parameters
@@ -491,14 +491,14 @@ class MetaRecovery:
     The counterpart of `icqf.extensions.short_forms.ModelRecovery` for a model in two stages.
     """
 
-    model: FittedMeta
+    model: MetaICQF
     battery: Battery
     ids: pd.Index  # the participants (n,) who answered anything, in order
     answered: Array  # who of the battery that is
     wanted: Array  # (K, n)
 
     @classmethod
-    def of(cls, model: FittedMeta, X: Any, *, confounds: Any = None) -> MetaRecovery:
+    def of(cls, model: MetaICQF, X: Any, *, confounds: Any = None) -> MetaRecovery:
         """Of the participants of a battery."""
         battery = model.as_battery(X, confounds)
         given = dict(zip(battery.instruments, battery.answered.to_numpy().sum(axis=0).tolist(), strict=True))
@@ -633,7 +633,7 @@ class MetaRecovery:
 class SimulatedBatteryRecovery:
     """The same of simulated participants; see `icqf.extensions.Recovery`."""
 
-    model: FittedMeta
+    model: MetaICQF
     parts: dict[str, SimulatedRecovery]
     problem: Problem  # of the second stage
     wanted: Array  # (K, n)
@@ -779,7 +779,7 @@ class ShortForm:
 
 
 def shortform(
-    model: FittedModel | FittedMeta,
+    model: FittedModel | MetaICQF,
     X: Any,
     *,
     confounds: Any = None,
@@ -846,7 +846,7 @@ def shortform(
     check_is_fitted(model)
     if isinstance(X, (Questionnaire, Battery)) and groups is None:
         groups = X.groups
-    recovery = MetaRecovery if isinstance(model, FittedMeta) else ModelRecovery
+    recovery = MetaRecovery if isinstance(model, MetaICQF) else ModelRecovery
     everyone: Any = recovery.of(model, X, confounds=confounds)
     names = list(everyone.items)
     asked = _asked(names, keep, drop, max_items)
