@@ -123,7 +123,7 @@ def test_results_are_not_replaced_unasked(run, short, results, files):
         (["--accuracy", "2", "--max-items", "3"], "--accuracy must be a number of at most 1, not 2."),
         (["--drop", "*"], "All items are to be dropped, so none is left to ask; drop fewer."),
         (["--keep", "mood"], "No item is named or matches 'mood'."),
-        (["--keep", "q01", "--drop", "q0*", "--max-items", "2"], "'q01' is to be kept and to be dropped"),
+        (["--keep", "q01", "--drop", "q0*", "--max-items", "2"], "'q01' is to be both kept and dropped"),
         (["--max-minutes", "2", "--max-items", "3"], "--max-minutes needs minutes"),
         (["--minutes", "soon"], "soon"),
         (["--minutes=-1", "--max-items", "3"], "--minutes must be a number above 0, not -1.0."),

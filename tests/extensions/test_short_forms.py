@@ -217,7 +217,7 @@ def test_the_largest_loadings_take_turns(model, demo):
     [
         ({"max_items": 0}, "max_items must be a whole number of at least 1, not 0"),
         ({"max_items": 500}, "max_items is 500, and there are 49 items to choose from; give at most 49"),
-        ({"keep": ["q001"], "drop": ["q0*"], "max_items": 1}, "'q001' is to be kept and to be dropped"),
+        ({"keep": ["q001"], "drop": ["q0*"], "max_items": 1}, "'q001' is to be both kept and dropped"),
         ({"keep": ["q00*"], "max_items": 3}, "max_items is 3, and 9 items must be kept"),
         ({"keep": ["mood"]}, "No item is named or matches 'mood'"),
         ({"accuracy": 1.5}, "accuracy must be a number of at most 1, not 1.5"),
