@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from icqf.data.validate import EmptyRowsWarning
 from icqf.engines.choice import engine_of
 from icqf.errors import Advice, InputError, InputWarning, concerns_users, counted
 from icqf.evaluation.factors import hidden_fit
+from icqf.io.study_files import StudyFiles
 from icqf.jobs.journal import WorkJournal
 from icqf.jobs.parallel import Progress, spread_over
 from icqf.models.icqf import ICQF, scores_of_fit, warned_if_empty
@@ -31,7 +33,7 @@ from icqf.resampling.folds import units_of
 from icqf.resampling.hidden import HiddenFit
 from icqf.selection.icqfcv import FEWEST, ICQFCV
 from icqf.workflow.named import suggestions
-from icqf.workflow.options import StudyOptions
+from icqf.workflow.options import StudyOptions, as_options
 from icqf.workflow.read import read_study
 from icqf.workflow.rules import rules_of_study
 
@@ -108,35 +110,38 @@ class StudyFit:
 
 
 def fit_study(
-    options: StudyOptions,
+    options: StudyFiles | str | os.PathLike[str],
     *,
     study: Study | None = None,
     checkpoint: Path | WorkJournal | None = None,
     callback: Callback | None = None,
+    **more: Any,
 ) -> StudyFit:
     """Read, choose, fit and score.
 
     Parameters
     ----------
-    options : StudyOptions
-        What to do.
+    options : StudyOptions or path
+        What to do, or the table of answers.
     study : Study, optional
         The data, when they are already read.
     checkpoint : Path, optional
         Journal of the cross-validation.
     callback : callable, optional
         Told about the progress of the cross-validation, or of the fit when there is nothing to choose.
+    **more
+        Options by name, such as ``codebook="items.csv"``; see `StudyOptions`.
 
     Examples
     --------
     >>> from icqf.datasets import demo_paths
-    >>> from icqf.workflow import StudyOptions, fit_study
+    >>> from icqf.workflow import fit_study
     >>> answers, codebook = demo_paths()
-    >>> asked = {"answers": answers, "codebook": codebook, "n_components": 2, "beta": 0.1}
-    >>> fit_study(StudyOptions.of(asked)).scores.shape
+    >>> fit_study(answers, codebook=codebook, n_components=2, beta=0.1).scores.shape
     (600, 2)
     """
     started, clock = datetime.now(UTC), time.perf_counter()
+    options = as_options(options, more, StudyOptions)
     _refuse_names(options)
     study = read_study(options) if study is None else study
     with warnings.catch_warnings(record=True) as caught:
