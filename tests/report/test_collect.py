@@ -236,5 +236,5 @@ def test_factor_analysis_of_very_many_items_is_left_out():
     rng = np.random.default_rng(0)
     loadings = pd.DataFrame(rng.random((2001, 1)), index=[f"q{j}" for j in range(2001)])
     answers = pd.DataFrame(rng.random((5, 2001)), columns=loadings.index)
-    with pytest.raises(InputError, match=r"^The loadings have 2001 items, and .* at most 2000\.$"):
+    with pytest.raises(InputError, match=r"^The loadings have 2001 items; .* limited to 2000\.$"):
         factor_analysis_counterparts(loadings, answers)
