@@ -284,7 +284,7 @@ def test_a_dask_array_is_read_in_parts_by_the_local_engine(here):
         (lambda X: X[:, 0], {}, "has 1 dimension"),
         (lambda X: X[X[:, 0] > 3], {}, r"compute_chunk_sizes\(\)"),
         (lambda X: X, {"solver": "admm"}, "solver='admm' needs all answers"),
-        (lambda X: X, {"init": (np.ones((240, 3)), np.ones((16, 3)))}, "stay where they are"),
+        (lambda X: X, {"init": (np.ones((240, 3)), np.ones((16, 3)))}, "needs the answers in memory"),
     ],
     ids=["range", "infinite", "empty item", "dimensions", "unknown rows", "admm", "arrays as a start"],
 )
