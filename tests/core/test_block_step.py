@@ -12,7 +12,8 @@ from icqf.core.block_step import (
     extrapolated,
     updated_multipliers,
 )
-from icqf.core.problem import half_square, half_square_of_products
+from icqf.core.observations import Block, half_square
+from icqf.core.problem import half_square_of_products
 from icqf.core.start import Starts
 from icqf.datasets import make_synthetic
 from solving import solved, with_answers
@@ -170,7 +171,8 @@ def test_multipliers_of_a_resample_are_those_of_the_participants_drawn():
 def test_the_misfit_from_products_is_the_misfit(weights):
     rng = np.random.default_rng(3)
     A, X, Q = rng.random((4, 60)), rng.random((60, 20)), rng.random((4, 20))
-    found = half_square_of_products(X, weights, A, Q @ X.T, Q)
+    block = Block(slice(0, 60), X, None, A[:0], weights, A[:0], weights)
+    found = half_square_of_products(block, A, Q @ X.T, Q)
     assert found == pytest.approx(half_square(X - A.T @ Q, weights))
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from icqf.core.observations import half_square
 from icqf.core.pace import SMALLEST_RHO
 from icqf.core.penalties import Penalty
-from icqf.core.problem import Array, Problem, half_square
+from icqf.core.problem import Array, Problem
 from icqf.core.result import Factors, Move, Trace
 from icqf.core.sweeps import INNER
 

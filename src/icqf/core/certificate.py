@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from icqf.core.block_step import LARGEST, SMALLEST, Adding
-from icqf.core.observations import Block
+from icqf.core.observations import Block, half_square
 from icqf.core.penalties import Penalty
-from icqf.core.problem import Array, Problem, Terms, half_square
+from icqf.core.problem import Array, Problem, Terms
 from icqf.core.result import Certificate, Fit
 from icqf.core.rows import BlockState, Rows
 

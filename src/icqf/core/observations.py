@@ -18,6 +18,13 @@ _BLOCK_ROWS = 2048  # a block of answers and its residuals stay in the processor
 _VERY_MANY = 2**18  # participants from which on blocks are larger, so that threads wait less for each other
 
 
+def half_square(D: Array, weights: Array | None) -> float:
+    """½ Σ ω_i D_ij²: the misfit, D being X − R where an answer was given."""
+    if weights is None:
+        return 0.5 * float(np.vdot(D, D))
+    return 0.5 * float(np.dot(np.einsum("ij,ij->i", D, D), weights))
+
+
 @dataclass(frozen=True)
 class Block:
     """Some participants as floats, with 0 where an answer is missing."""
@@ -35,6 +42,11 @@ class Block:
     def n(self) -> int:
         """Participants."""
         return len(self.X)
+
+    @cached_property
+    def half_square(self) -> float:
+        """½ Σ ω_i X_ij², which is the same in every pass."""
+        return half_square(self.X, self.weights)
 
     def precise(self) -> Block:
         """The same in double precision."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from icqf.core.observations import Array, Block, Observations
+from icqf.core.observations import Array, Block, Observations, half_square
 from icqf.core.penalties import L1, Penalty
 
 _SMALLEST_DEVIATION = 0.1  # of the range: that of a 0/1 item where one answer in a hundred is 1
@@ -286,17 +286,11 @@ class Terms:
     sigma: float
 
 
-def half_square(D: Array, weights: Array | None) -> float:
-    """½ Σ ω_i D_ij²: the misfit, D being X − R where an answer was given."""
-    if weights is None:
-        return 0.5 * float(np.vdot(D, D))
-    return 0.5 * float(np.dot(np.einsum("ij,ij->i", D, D), weights))
-
-
-def half_square_of_products(X: Array, weights: Array | None, A: Array, QX: Array, Q: Array) -> float:
-    """The same of X − AᵀQ where nothing is missing, from the products QX = Q Xᵀ (K, B)."""
+def half_square_of_products(block: Block, A: Array, QX: Array, Q: Array) -> float:
+    """½ Σ ω_i (X − AᵀQ)_ij² where nothing is missing, from the products QX = Q Xᵀ (K, B)."""
     own = np.einsum("kb,kb->b", A, 0.5 * (Q @ Q.T) @ A - QX).astype(np.float64)
-    return half_square(X, weights) + float(own.sum() if weights is None else own @ weights)
+    weights = block.weights
+    return block.half_square + float(own.sum() if weights is None else own @ weights)
 
 
 def weighed(problem: Problem, item_weight: Any) -> Problem:

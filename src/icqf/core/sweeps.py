@@ -55,7 +55,7 @@ def _cd_sweeps_here(x: Any, G: Any, P: Any, hi: Any, sweeps: int) -> Any:
     """The same for one problem in NumPy: rows are short, and new arrays would take longer than arithmetic."""
     diagonal = G.diagonal()[:, None]
     diagonal = np.where(diagonal > TINY, diagonal, 1).astype(x.dtype, copy=False)
-    G, P = (G / diagonal).astype(x.dtype, copy=False), P / diagonal
+    G, P = (G / diagonal).astype(x.dtype, copy=False), np.divide(P, diagonal, order="C")
     G.flat[:: len(G) + 1] = 0
     best, zero = np.empty(x.shape[1], dtype=x.dtype), np.zeros((), dtype=x.dtype)
     top = np.asarray(math.inf if hi is None else hi, dtype=x.dtype)
