@@ -390,7 +390,7 @@ def test_the_command_line_says_what_is_wrong_with_a_cluster(soon, table):
     address = free_address()
     for more, message in (
         (("--engine", "dask", "--scheduler", address), f"No Dask scheduler responds at {address}"),
-        (("--engine", "dask"), "Give its scheduler with --scheduler"),
+        (("--engine", "dask"), "Name the cluster's scheduler with --scheduler"),
         (("--scheduler", address), "Add --engine dask, or leave --scheduler out."),
     ):
         found = command(*words, *more)
