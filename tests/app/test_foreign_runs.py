@@ -210,7 +210,7 @@ def test_no_new_run_is_made_from_one_without_data(server, done):
     shutil.rmtree(run.folder / "data")
     before = len(list(Runs(server.folder)))
     answer = server.post(f"/runs/{run.id}/again")
-    assert answer.status == 400 and "files of this run are gone" in answer.text
+    assert answer.status == 400 and "files of this run are missing" in answer.text
     assert len(list(Runs(server.folder))) == before
     server.post(f"/runs/{run.id}/remove")
 
