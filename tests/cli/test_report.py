@@ -99,3 +99,23 @@ def test_no_figures_without_a_report(run, usual, tmp_path):
     assert run("fit", *usual, "--no-report", "-q", "--out", tmp_path / "results").exit_code == 0
     result = run("plot", tmp_path / "results")
     assert result.exit_code == 2 and "the fit wrote no report" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("ending", "begins"),
+    [("docx", b"PK"), ("tex", b"% "), ("txt", b"Factors behind"), ("md", b"# Factors"), ("json", b"{")],
+)
+def test_the_whole_report_in_another_format(run, results, tmp_path, ending, begins):
+    file = tmp_path / f"whole.{ending}"
+    assert run("report", results, "--save-as", file, "-q").exit_code == 0
+    assert file.read_bytes().startswith(begins)
+    again = run("report", results, "--save-as", file)
+    assert again.exit_code == 2 and "already there" in again.stderr
+    assert run("report", results, "--save-as", file, "--force").exit_code == 0
+
+
+def test_a_report_in_a_format_that_does_not_exist_changes_nothing(run, results, tmp_path):
+    before = {path.name: path.stat().st_mtime_ns for path in results.iterdir()}
+    result = run("report", results, "--names", "factor1=Other", "--save-as", tmp_path / "whole.odt")
+    assert result.exit_code == 2 and ".docx" in result.stderr
+    assert {path.name: path.stat().st_mtime_ns for path in results.iterdir()} == before

@@ -13,15 +13,18 @@ from typing import Any
 import pandas as pd
 
 from icqf.errors import Advice, InputError, listed
-from icqf.io.atomic import new_folder, recover
+from icqf.io.atomic import new_folder, recover, write_bytes
 from icqf.io.formats import WRITABLE
 from icqf.io.readers.files import read_table
 from icqf.io.write import csv_text, write_table
 from icqf.models.icqf import ICQF
 from icqf.models.names import checked_names, default_names, refuse_swapped, shown_names
 from icqf.report import Report, from_json, renamed
+from icqf.report.document import FORMATS
+from icqf.report.fit_report import document_of
 from icqf.workflow.contents import ACCOUNT, files_in
 from icqf.workflow.named import DECIMALS, FIGURES, factors_table, suggestions, write_named
+from icqf.workflow.places import refuse_file
 
 _NAMED = ("factor", "name", "top_items")
 
@@ -104,6 +107,28 @@ def rewrite_results(
         (place / ACCOUNT).write_text(text + "\n", encoding="utf-8")
         files = tuple(sorted(path.name for path in place.iterdir()))
     return Rewritten(folder, tuple(model.factor_names_), report, files)
+
+
+def check_report_file(folder: Path, path: Path, *, force: bool = False) -> None:
+    """Refuse a file that the report of a folder cannot be written to, before anything is written."""
+    account_in(folder)
+    if path.suffix.lower() not in FORMATS:
+        raise InputError(
+            f"{path}: a report is written as {', '.join(FORMATS)}; give the name one of these endings."
+        )
+    if not (folder / "report.json").is_file():
+        raise InputError(
+            f"{folder}: the fit wrote no report, which {path.name} would be made from.",
+            code="no-report",
+            remedy=Advice("Fit again with {report=}.", report=True),
+        )
+    refuse_file(path, force=force)
+
+
+def save_report(report: Report, path: Path) -> None:
+    """Write the whole report in the format that the ending of `path` names."""
+    content = FORMATS[path.suffix.lower()](document_of(report))
+    write_bytes(path, content if isinstance(content, bytes) else content.encode())
 
 
 def account_in(folder: Path) -> dict[str, Any]:

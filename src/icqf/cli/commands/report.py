@@ -18,6 +18,7 @@ from icqf.cli.support.terminal import echo
 Examples:
   icqf report results --names "Low mood" "Temper" "Worry"
   icqf report results --names factor2="Temper"
+  icqf report results --save-as report.docx
   icqf report results          (after editing the column "name" of results/factors.csv)""",
 )
 @click.argument("results", type=FILE)
@@ -27,23 +28,35 @@ Examples:
     help="Names of the factors in their order, or some of them as factor2=NAME."
     "  [default: those in the table of factors]",
 )
+@click.option(
+    "--save-as",
+    type=FILE,
+    help="Another file for the whole report: .docx (Word), .tex, .txt, .md, .html or .json.",
+)
+@click.option("--force", is_flag=True, help="Replace an existing file of --save-as.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
-def command(results: Path, names: tuple[str, ...], quiet: bool) -> None:
+def command(results: Path, names: tuple[str, ...], save_as: Path | None, force: bool, quiet: bool) -> None:
     """Write the report, tables, figures and model in the folder RESULTS again, with names for its factors.
 
     Nothing is fitted again. Names reach the report, scores, loadings and the model file, so that new
     participants are scored under them.
     """
-    from icqf.workflow.naming import rewrite_results
+    from icqf.workflow.naming import check_report_file, rewrite_results, save_report
 
     pairs = [name.split("=", 1) for name in names]
     given: dict[str, str] | list[str] | None = list(names) or None
     if names and all(len(pair) == 2 for pair in pairs):
         given = {old.strip(): new.strip() for old, new in pairs}
+    if save_as is not None:
+        check_report_file(results, save_as, force=force)
     done = rewrite_results(results, names=given)
+    if save_as is not None and done.report is not None:
+        save_report(done.report, save_as)
     if quiet:
         return
     echo(f"The factors are called: {', '.join(done.names)}.")
     if done.report is None:
         echo("The fit wrote no report (--no-report), so only tables and model were rewritten.")
     echo(f"Written to {results}: {', '.join(done.files)}")
+    if save_as is not None:
+        echo(f"The whole report is in {save_as}.")
