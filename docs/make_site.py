@@ -143,8 +143,14 @@ def api_page(name: str) -> str:
         "",
     ]
     for one, thing in make_api.public(package).items():
-        out += [f".. auto{kind(thing)}:: {one}", *(["   :members:"] if inspect.isclass(thing) else []), ""]
+        out += [f".. auto{kind(thing)}:: {one}", *(members(thing) if inspect.isclass(thing) else []), ""]
     return "\n".join([*out, "```", ""])
+
+
+def members(thing: type) -> list[str]:
+    """Options that list a class's members, including those of its bases in icqf but not of other packages."""
+    others = [base.__name__ for base in thing.__mro__ if not base.__module__.startswith("icqf")]
+    return ["   :members:", f"   :inherited-members: {', '.join(others)}"]
 
 
 def kind(thing: Any) -> str:
