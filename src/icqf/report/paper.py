@@ -40,7 +40,7 @@ def paper_tables(report: Report) -> list[Grid]:
     )  # fmt: skip
     tables = [loadings, _fit(report)]
     if confounds:
-        note = "Points that go with a confound, beside the factors; the largest of an item is bold."
+        note = "Loadings of the confounds in answer points; the largest of an item is bold."
         tables.append(_loadings(report, confounds, "Loadings of the confounds", note=note))
     if report.psychometrics is not None and report.psychometrics.scales:
         tables.append(_reliability(report.psychometrics))

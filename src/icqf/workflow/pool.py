@@ -168,7 +168,7 @@ def pooled_page(found: Pooled, path: Path) -> Document:
                     f"from {FOUND:g} on a factor counts as found there. The typical difference is how far a "
                     "site's loadings lie from the pooled ones, as a share of the item's range: with 5.0%, a "
                     "fifth of a point on a scale from 0 to 4. Small sites differ by chance alone.",
-                    Picture(_picture(path).stem, figure, "Each site beside the others"),
+                    Picture(_picture(path).stem, figure, "Each site compared with the others"),
                 ],
             ),
             Section("How it was made", _method(found)),

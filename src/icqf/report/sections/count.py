@@ -92,7 +92,7 @@ def _eigenvalues(found: Values) -> list[Block]:
     curve = drawn(
         "scree",
         lambda ax: scree(data, kept=found.parallel, ax=ax),
-        "Eigenvalues beside those of unrelated answers",
+        "Eigenvalues compared with those of unrelated answers",
         "Parallel analysis: a factor stands out while its eigenvalue is above that of unrelated answers.",
     )
     return [curve, Details("Table behind this figure", [table], title="Parallel analysis")]

@@ -243,7 +243,7 @@ def results_paragraph(report: Report) -> str:
     """What was found, in words and numbers that can be pasted into a paper."""
     view, fit, k = report.model, report.fit, len(report.model.factors)
     confounds = [confound.name for confound in report.sample.confounds]
-    beside = f", beside {words.joined(confounds)}," if confounds else ""
+    beside = f", together with {words.joined(confounds)}," if confounds else ""
     if fit.no_structure:
         what = "a single factor" if k == 1 else f"{words.spelled(k)} factors"
         return (
