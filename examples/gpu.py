@@ -2,11 +2,11 @@
 
 A search for the number of factors is a long list of fits that share their answers: one for each number of
 factors, penalty and fold. `engine="torch"` (`pip install "icqf[gpu]"`) solves them together on a GPU. It
-makes the same choice as the usual engine, with errors that agree to three digits or more. Without a GPU, as
-for this page, it says so and the usual engine does the work.
+makes the same choice as the default engine, with errors that agree to three digits or more. Without a GPU,
+as for this page, it warns and the default engine does the work.
 
-The picture lays the errors on hidden answers of both engines over each other. [Engines](../docs/engines.md)
-says what a GPU saved, and when it does not pay.
+The figure plots the errors on hidden answers of both engines on top of each other.
+[Engines](../docs/engines.md) shows how much time a GPU saves, and when it does not.
 """
 
 from matplotlib.figure import Figure

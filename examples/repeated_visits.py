@@ -2,11 +2,11 @@
 
 470 patients were asked about their mood when they entered detoxification and 6, 12, 18 and 24 months later;
 of 2350 possible visits 1472 took place. Each patient has one score per factor for all visits, and each
-item's loading runs over the months. "I felt depressed" tells patients apart less at detoxification, when
-nearly everybody felt that way, than later.
+item's loading may change over the months. "I felt depressed" distinguishes patients less at
+detoxification, when nearly all felt that way, than later.
 
-The picture shows the strongest items of the first factor with intervals from resampled patients. [Repeated
-visits](../docs/longitudinal.md) tests which changes are more than chance.
+The figure shows the strongest items of the first factor with intervals from resampled patients. [Repeated
+visits](../docs/longitudinal.md) tests which changes exceed chance.
 """
 
 from icqf.datasets import load_help_visits
