@@ -123,13 +123,17 @@ def _items_section(found: Invariance, shown: Mapping[Any, str], wordings: Mappin
         if part.empty:
             parts.append(f"No items {title} (false discovery rate of 5 %).")
             continue
+        factor = [] if what else ["factor"]
         rows = [
-            [str(name), wordings.get(str(name), ""), "" if what else shown[row["factor"]],
-             f"{row[f'{what}difference']:.2f}", shown_p(row[f"{what}q"], ALPHA)]
+            [
+                *(str(name), wordings.get(str(name), ""), *(shown[row[each]] for each in factor)),
+                f"{row[f'{what}difference']:.2f}",
+                shown_p(row[f"{what}q"], ALPHA),
+            ]
             for name, row in part.iterrows()
-        ]  # fmt: skip
+        ]
         caption = f"{counted(len(part), 'item')} that {title} (false discovery rate of 5 %)"
-        parts.append(Grid(caption, ["item", "", "factor", "difference in points", "q"], rows))
+        parts.append(Grid(caption, ["item", "wording", *factor, "difference in points", "q"], rows))
     parts.append(
         "Loadings of each group are compared on the common factor's scale. All of them, with their 95 % "
         "intervals, are in loadings.csv, and every item's tests in items.csv."
