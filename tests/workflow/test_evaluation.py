@@ -9,7 +9,7 @@ from icqf.datasets import load_demo
 from icqf.errors import InputError
 from icqf.evaluation.methods import ICQFMethod
 from icqf.workflow.evaluation import evaluate_study
-from icqf.workflow.options import StudyOptions
+from icqf.workflow.options import StabilityOptions
 
 ASKED = {
     "answers": "answers.csv",
@@ -38,9 +38,10 @@ def design(tmp_path):
         seen.append(design)
         return design.out / "page.md"
 
-    options = StudyOptions.of(ASKED)
-    given = {"tool": "stability", "out": out, "names": ("icqf", "l1-nmf")}
-    assert evaluate_study(experiment, Study(load_demo()), options, **given) == out / "page.md"
+    options = StabilityOptions.of({**ASKED, "methods": ["icqf", "l1-nmf"]})
+    assert (
+        evaluate_study(experiment, Study(load_demo()), options, tool="stability", out=out) == out / "page.md"
+    )
     return seen[0]
 
 
@@ -73,7 +74,7 @@ def test_the_model_has_the_parameters_and_the_weights():
 def test_small_categories_are_refused_in_the_study_and_taken_in_its_parts():
     demo = load_demo()
     few = demo.confounds.assign(sex=["other"] * 12 + list(demo.confounds["sex"][12:]))
-    asked = StudyOptions.of(
+    asked = StabilityOptions.of(
         {"answers": "answers.csv", "n_components": 2, "beta": 0.1, "smallest_category": 13}
     )
     with pytest.raises(InputError, match="12 participants in the category 'other', fewer than 13"):
