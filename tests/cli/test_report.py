@@ -3,6 +3,7 @@
 import pytest
 
 from icqf.datasets import demo_paths
+from icqf.workflow.naming import report_in, save_report
 
 
 @pytest.fixture(scope="module")
@@ -101,21 +102,21 @@ def test_no_figures_without_a_report(run, usual, tmp_path):
     assert result.exit_code == 2 and "the fit wrote no report" in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("ending", "begins"),
-    [("docx", b"PK"), ("tex", b"% "), ("txt", b"Factors behind"), ("md", b"# Factors"), ("json", b"{")],
-)
-def test_the_whole_report_in_another_format(run, results, tmp_path, ending, begins):
-    file = tmp_path / f"whole.{ending}"
-    assert run("report", results, "--save-as", file, "-q").exit_code == 0
-    assert file.read_bytes().startswith(begins)
-    again = run("report", results, "--save-as", file)
+def test_the_whole_report_in_another_format(run, fitted, tmp_path):
+    file = tmp_path / "whole.docx"
+    result = run("report", fitted, "--save-as", file)
+    assert result.exit_code == 0 and f"The whole report is in {file}." in result.stdout
+    assert file.read_bytes().startswith(b"PK")
+    again = run("report", fitted, "--save-as", file)
     assert again.exit_code == 2 and "already there" in again.stderr
-    assert run("report", results, "--save-as", file, "--force").exit_code == 0
+    begins = {"tex": b"% ", "txt": b"Factors behind", "md": b"# Factors", "json": b"{", "html": b"<!DOCTYPE"}
+    for ending, start in begins.items():
+        save_report(report_in(fitted), tmp_path / f"whole.{ending}")
+        assert (tmp_path / f"whole.{ending}").read_bytes().startswith(start)
 
 
-def test_a_report_in_a_format_that_does_not_exist_changes_nothing(run, results, tmp_path):
-    before = {path.name: path.stat().st_mtime_ns for path in results.iterdir()}
-    result = run("report", results, "--names", "factor1=Other", "--save-as", tmp_path / "whole.odt")
+def test_a_report_in_a_format_that_does_not_exist_changes_nothing(run, fitted, tmp_path):
+    before = {path.name: path.stat().st_mtime_ns for path in fitted.iterdir()}
+    result = run("report", fitted, "--names", "factor1=Other", "--save-as", tmp_path / "whole.odt")
     assert result.exit_code == 2 and ".docx" in result.stderr
-    assert {path.name: path.stat().st_mtime_ns for path in results.iterdir()} == before
+    assert {path.name: path.stat().st_mtime_ns for path in fitted.iterdir()} == before
