@@ -76,6 +76,8 @@ def _without_times(path: Path) -> object:
         names = head.split(",")
         kept = [i for i, name in enumerate(names) if name != "seconds"]
         return [[line.split(",")[i] for i in kept if i < len(line.split(","))] for line in (head, *lines)]
+    if path.suffix == ".html":  # without the command, which differs in --resume
+        return [line for line in path.read_text().splitlines() if "Made by <code>" not in line]
     return path.read_bytes() if path.suffix != ".md" else path.read_text().split("\n", 3)[-1]
 
 
