@@ -272,7 +272,7 @@ def test_new_participants_are_scored(server, done):
     (name,) = re.findall(r'files/scores/([^"]*)" download>Download', page.text)
     assert len(server.get(f"/runs/{done}/files/scores/{name.replace(' ', '%20')}").text.splitlines()) == 10
     wrong = server.post(f"/runs/{done}/score", files={"answers": ("x.csv", b"a,b\n1,2\n")})
-    assert wrong.status == 400 and "is no column of the table" in wrong.text
+    assert wrong.status == 400 and "is not a column of the table" in wrong.text
 
 
 def test_what_was_chosen_can_be_undone(server):

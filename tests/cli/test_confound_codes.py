@@ -118,13 +118,15 @@ def test_a_suggestion_is_never_an_item_that_is_there(run, fitted, tmp_path):
     model, _ = fitted(NAMES)
     study(NAMES).drop(columns="q05").to_csv(tmp_path / "new.csv", index=False)
     result = run("score", model, tmp_path / "new.csv")
-    assert "the model's item 'q05' is no column" in result.stderr and "Did you mean" not in result.stderr
+    assert "the model's item 'q05' is not a column" in result.stderr and "Did you mean" not in result.stderr
     study(NAMES).rename(columns={"q05": "Q_05"}).to_csv(tmp_path / "new.csv", index=False)
     assert "Did you mean 'Q_05'?" in run("score", model, tmp_path / "new.csv").stderr
     words = ("--codebook", tmp_path / "model-items.csv")
     study(NAMES).drop(columns="q05").to_csv(tmp_path / "new.csv", index=False)
     result = run("check", tmp_path / "new.csv", *words)
-    assert "the codebook's item 'q05' is no column" in result.stdout and "Did you mean" not in result.stdout
+    assert (
+        "the codebook's item 'q05' is not a column" in result.stdout and "Did you mean" not in result.stdout
+    )
 
 
 @pytest.mark.parametrize(

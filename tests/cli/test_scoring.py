@@ -73,8 +73,8 @@ def test_many_participants_are_scored_in_parts(run, model, tmp_path, monkeypatch
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda t: t.drop(columns="q04"), "the model's item 'q04' is no column"),
-        (lambda t: t.rename(columns={"age": "Age_years"}), "the model's confound 'age' is no column"),
+        (lambda t: t.drop(columns="q04"), "the model's item 'q04' is not a column"),
+        (lambda t: t.rename(columns={"age": "Age_years"}), "the model's confound 'age' is not a column"),
         (lambda t: t.assign(q05="7"), "Item 'q05' holds 7, above its highest answer 3"),
         (lambda t: t.assign(q05=["often"] + ["1"] * 79), "row 2, column 'q05' holds the text 'often'"),
         (lambda t: t.assign(sex="x"), "Confound 'sex' holds 'x'"),

@@ -198,7 +198,7 @@ def test_codebook_over_file_and_shared_codes(tmp_path):
         "reverse-keyed",
     ):
         assert words in text
-    with pytest.raises(InputError, match="codebook's item 'q4' is no column"):
+    with pytest.raises(InputError, match="codebook's item 'q4' is not a column"):
         read_questionnaire(path, codebook=[*book, Item("q4")], missing_codes=["refused"])
     with pytest.raises(InputError, match="'age' is named as an item and as"):
         read_questionnaire(path, items=["age", "q1"], confounds=["age"])

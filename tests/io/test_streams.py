@@ -237,7 +237,7 @@ def test_what_is_no_table_is_refused():
         ([0, 300], "holds 300 in row 2, which is no whole number between -127 and 127."),
         ([0, 1.5], "holds 1.5 in row 2, which is no whole number between -127 and 127."),
         ([0, -128], "holds -128 in row 2, which is no whole number between -127 and 127."),
-        (["often", None], "holds 'often', which is no number. Code its answers as numbers"),
+        (["often", None], "holds 'often', which is not a number. Code its answers as numbers"),
     ],
 )
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
@@ -284,7 +284,7 @@ def test_the_cell_that_is_no_number_is_named(tmp_path, cells, shown):
     (batch,) = open_stream(tmp_path / "a.parquet").batches()
     with pytest.raises(InputError) as caught:
         batch.matrix(["q1"])
-    assert caught.value.message == f"a.parquet: the column 'q1' holds {shown}, which is no number."
+    assert caught.value.message == f"a.parquet: the column 'q1' holds {shown}, which is not a number."
 
 
 KINDS = [pa.string(), pa.binary(), pa.list_(pa.int8()), pa.timestamp("us"), pa.null()]

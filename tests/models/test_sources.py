@@ -262,7 +262,7 @@ def test_admm_needs_all_answers_in_memory(parquet):
 
 @pytest.mark.parametrize(
     ("confounds", "said"),
-    [(["agee"], "'agee' is no column of the table. Did you mean 'age'"), (["age"], "'sex' holds 'F'")],
+    [(["agee"], "'agee' is not a column of the table. Did you mean 'age'"), (["age"], "'sex' holds 'F'")],
 )
 def test_columns_that_are_not_what_they_should_be(parquet, confounds, said):
     with pytest.raises(InputError, match=said):

@@ -93,6 +93,13 @@ def test_numbers_stand_to_the_right_and_rows_lead_to_their_pages():
     assert page().sections[0].parts[0].numeric == [False, True, True]
 
 
+def test_a_picture_is_drawn_once_for_all_formats(tmp_path, monkeypatch):
+    drawn, plain = [], Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda *a, **b: drawn.append(a) or plain(*a, **b))
+    write_document(tmp_path / "page", page(), formats=(".html", ".md", ".docx"))
+    assert len(drawn) == 1
+
+
 def test_the_files_that_are_written(tmp_path):
     names = [path.name for path in write_document(tmp_path / "page.html", page())]
     assert names == ["page.html", "page.md", "p.png"]

@@ -6,7 +6,11 @@ import pytest
 
 from icqf import ICQF, InputError, replication_chance
 from icqf.datasets import make_synthetic
-from icqf.resampling.replication import FRAGILE, HIGHEST, chance_in_words, chance_of, replication_table
+from icqf.resampling.replication import FRAGILE, HIGHEST, chance_in_words, replication_table
+
+
+def chance_of(agreement):
+    return replication_table(agreement, range(agreement.shape[1]))["chance"].to_numpy()
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ def parts_of_file(source: Any, confounds: Sequence[str] = ()) -> AnswersInParts:
     for name in confounds:
         if name not in stream.names:
             raise InputError(
-                f"{stream.source}: the confound {name!r} is no column of the table."
+                f"{stream.source}: the confound {name!r} is not a column of the table."
                 f"{did_you_mean(name, stream.names)} It has {listed(stream.names)}."
             )
     id = recognised_id(stream.names)

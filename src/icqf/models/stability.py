@@ -128,10 +128,10 @@ def replication_chance(
     n_jobs: int | None = None,
     random_state: Any = 0,
 ) -> pd.DataFrame:
-    """Foretell for each factor whether an independent study of the same size would find it again.
+    """Predict for each factor whether an independent study of the same size would find it again.
 
     Participants are drawn with replacement, every resample is fitted afresh with as many factors, and its
-    factors are matched with the model's. A factor's mean correlation with its counterparts foretells, by a
+    factors are matched with the model's. A factor's mean correlation with its counterparts predicts, by a
     curve learned from other studies, whether an independent sample of the same size, fitted with as many
     factors, finds it: whether a factor there has loadings with a correlation of at least 0.8.
 

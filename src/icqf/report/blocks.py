@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +12,9 @@ from typing import Any, TypeAlias
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from icqf.plotting.style import default_settings
+
+_DOTS_PER_INCH = 144
 _NUMBER = r"[<>≤≥≈+−-]?\d[\d., \u202f]*%?"
 _NUMERIC = re.compile(rf"(–|{_NUMBER}(\s?(–|to|±)\s?{_NUMBER})?( \({_NUMBER}\))?)?")
 
@@ -216,6 +220,18 @@ class Picture:
     figure: Figure | bytes | Callable[[], Markup] | None
     caption: str
     alt: str = ""  # what it shows in words; the caption by default
+
+    @cached_property
+    def png(self) -> bytes:
+        """The content of its PNG file, drawn once for all formats; the same bytes for the same figure."""
+        if not isinstance(self.figure, Figure):
+            return bytes(self.figure) if isinstance(self.figure, bytes) else b""
+        stream = io.BytesIO()
+        with default_settings():
+            self.figure.savefig(
+                stream, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None}, facecolor="white"
+            )
+        return stream.getvalue()
 
     @property
     def inline(self) -> bool:

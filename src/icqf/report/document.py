@@ -120,6 +120,6 @@ def write_document(
         written.append(file)
     for picture in page.pictures:
         file = path.parent / f"{picture.name}.png"
-        file.write_bytes(html.png(picture))
+        file.write_bytes(picture.png)
         written.append(file)
     return written

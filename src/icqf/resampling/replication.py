@@ -40,11 +40,6 @@ def fisher_z(agreement: Any) -> Array:
 CURVE = ChanceCurve(-3.28, 3.41)
 
 
-def chance_of(agreement: Array) -> Array:
-    """Chance (k,) that an independent study of the same size finds each factor, from its agreement (B, k)."""
-    return CURVE(np.mean(agreement, axis=0))
-
-
 def chance_in_words(chance: float) -> str:
     """Say a chance in words that follow the name of a factor."""
     tenths = round(10 * chance)

@@ -195,7 +195,7 @@ def require_model_columns(table: Table, names: Sequence[str], kind: str) -> None
         more = f", nor are {len(absent) - 1} more" if len(absent) > 1 else ""
         others = [name for name in table.frame.columns if name not in names]
         raise InputError(
-            f"{table.source}: the model's {kind} {absent[0]!r} is no column of the table{more}."
+            f"{table.source}: the model's {kind} {absent[0]!r} is not a column of the table{more}."
             f"{did_you_mean(absent[0], others)}"
         )
 

@@ -348,7 +348,8 @@ def _choose(
                 hint = did_you_mean(item.name, [name for name in columns if name not in set(names)])
                 fault(
                     InputError(
-                        f"{table.source}: the codebook's item {item.name!r} is no column of the table.{hint}",
+                        f"{table.source}: the codebook's item {item.name!r} is not a column of the "
+                        f"table.{hint}",
                         code="missing-column",
                         item=item.name,
                     )

@@ -117,7 +117,7 @@ class _Parser:
         checkbox = re.fullmatch(r"(\w+)\((-?\w+)\)", name)
         column = f"{checkbox[1]}___{checkbox[2].replace('-', '_').lower()}" if checkbox else name
         if column not in self.frame.columns:
-            raise NotUnderstood(f"[{name}], which is no column")
+            raise NotUnderstood(f"[{name}], which is not a column")
         values = self.frame[column]
         if pd.api.types.is_numeric_dtype(values.dtype):
             numbers = values.to_numpy(dtype=float, na_value=np.nan)

@@ -119,7 +119,7 @@ class Batch:
         cell = next((cell for cell in present if not _is_number(cell)), present[0])
         shown = shortened(repr(cell), _LONGEST)
         raise InputError(
-            f"{self.source}: the column {name!r} holds {shown}, which is no number.",
+            f"{self.source}: the column {name!r} holds {shown}, which is not a number.",
             code="text-cells",
             remedy="Code its answers as numbers, or leave the column out.",
             column=name,

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
-from matplotlib.figure import Figure
 
-from icqf.plotting.style import default_settings
 from icqf.report.blocks import Bullets, Details, Grid, Group, Histogram, Picture, Row, Section
 from icqf.report.svg import heat_css
 from icqf.report.templating import environment, file_of
@@ -17,7 +14,6 @@ from icqf.report.templating import environment, file_of
 if TYPE_CHECKING:
     from icqf.report.document import Document
 
-_DOTS_PER_INCH = 144
 _KINDS = (Bullets, Details, Grid, Group, Histogram, Picture, Row, Section, Markup)
 
 
@@ -27,7 +23,7 @@ def render(page: Document) -> str:
     for kind in _KINDS:
         found.tests[kind.__name__.lower()] = _is(kind)
     found.tests["inline"] = lambda picture: picture.inline
-    found.filters["png"] = lambda picture: Markup(b64encode(png(picture)).decode())
+    found.filters["png"] = lambda picture: Markup(b64encode(picture.png).decode())
     found.filters["extent"] = lambda share: f"{100 * min(share, 1):.1f}"
     found.globals["classes"] = _classes
     return found.get_template("document.html").render(
@@ -35,18 +31,6 @@ def render(page: Document) -> str:
         style=Markup(file_of(found, "style.css") + heat_css()),
         script=Markup(file_of(found, "script.js")) if page.interactive else "",
     )
-
-
-def png(picture: Picture) -> bytes:
-    """A picture as the content of a PNG file, the same bytes for the same figure."""
-    if not isinstance(picture.figure, Figure):
-        return bytes(picture.figure) if isinstance(picture.figure, bytes) else b""
-    stream = io.BytesIO()
-    with default_settings():
-        picture.figure.savefig(
-            stream, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None}, facecolor="white"
-        )
-    return stream.getvalue()
 
 
 def _is(kind: type) -> Any:

@@ -11,7 +11,6 @@ from xml.sax.saxutils import escape
 
 from icqf.errors import InputError
 from icqf.report.blocks import Bullets, Grid, Heading, Leaf, Picture, Prose
-from icqf.report.renderers.html import png
 
 if TYPE_CHECKING:
     from icqf.report.document import Document
@@ -70,7 +69,7 @@ def _add(document: Any, leaf: Leaf, number: int) -> None:
         if leaf.figure is not None:
             from docx.shared import Inches
 
-            document.add_picture(io.BytesIO(png(leaf)), width=Inches(6))
+            document.add_picture(io.BytesIO(leaf.png), width=Inches(6))
         document.add_paragraph().add_run(_printable(leaf.caption)).italic = True
     else:
         _runs(document.add_paragraph(), leaf)
