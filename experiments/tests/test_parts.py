@@ -13,7 +13,7 @@ from icqf.datasets import load_demo
 from icqf.resampling.replication import CURVE
 from icqf.workflow.evaluation import Design
 from icqf_experiments.averaged import compare_averages, consensus_page
-from icqf_experiments.calibration import (
+from icqf_experiments.chance_curve import (
     brier,
     calibration_page,
     curves_of_others,

@@ -331,9 +331,36 @@ def chance_command(ctx: click.Context, **options: Any) -> None:
 
     Uses the same fits as selection. Needs R with its package psychTools, for most of the studies.
     """
-    from icqf_experiments.calibration import calibration_page
+    from icqf_experiments.chance_curve import calibration_page
 
     _on_parts(ctx, options, lambda grounds, parts, design: calibration_page(parts, design))
+
+
+@_experiment(
+    "calibration",
+    "How sure are we when we say so: what was said, and what happened.",
+    click.option(
+        "--statement",
+        "statements",
+        cls=ManyOption,
+        metavar="NAME",
+        help="Only these statements; others come from their tables in the folder, where they are.",
+    ),
+    QUICK,
+    JOBS,
+)
+def calibration_command(ctx: click.Context, **options: Any) -> None:
+    """How sure are we when we say so: reliability tables of every statement that has a probability.
+
+    Uses simulated questionnaires and public studies from other packages, each left out of what it judges.
+    """
+    from icqf_experiments.calibration import STATEMENTS
+    from icqf_experiments.calibration.frame import calibration_page
+
+    names = options["statements"]
+    _known(names, STATEMENTS, "statement")
+    work = partial(calibration_page, STATEMENTS.values(), names)
+    _run(ctx, options, work, what="Calibration", unit="pairs")
 
 
 @_experiment("consensus", "When averaging over resamples helps.", GROUND, JOBS)

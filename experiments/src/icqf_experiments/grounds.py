@@ -147,7 +147,7 @@ def load_public(name: str) -> Questionnaire:
     items = tuple(Item(column, min=low, max=high) for column in table.columns)
     index = pd.Index([str(i) for i in range(1, len(table) + 1)], name="participant")
     study = Questionnaire(answers=table.set_axis(index, axis=0), items=items, source=f"psychTools {name}")
-    return _keyed(study, PUBLISHED.get(name))
+    return keyed(study, PUBLISHED.get(name))
 
 
 def _psychtools(name: str) -> tuple[pd.DataFrame, float, float]:
@@ -170,7 +170,7 @@ def _psychtools(name: str) -> tuple[pd.DataFrame, float, float]:
     return answers[answers.notna().any(axis=1)].reset_index(drop=True), low, high
 
 
-def _keyed(study: Questionnaire, published: Iterable[str] | None) -> Questionnaire:
+def keyed(study: Questionnaire, published: Iterable[str] | None = None) -> Questionnaire:
     """Reverse what the published key does, or else what looks reversed, one of two opposite ends included."""
     if published is None:
         found = find_reversed(study)

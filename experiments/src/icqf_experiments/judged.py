@@ -12,7 +12,7 @@ import pandas as pd
 from icqf.resampling.replication import FOUND, ChanceCurve
 from icqf.selection.rules import best_row, choose
 from icqf.selection.run import replicable_table
-from icqf_experiments.calibration import curves_of_others
+from icqf_experiments.chance_curve import curves_of_others
 from icqf_experiments.collect_parts import FittedPart, found_again
 from icqf_experiments.grounds import study_of
 

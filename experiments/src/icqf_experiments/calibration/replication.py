@@ -1,0 +1,356 @@
+"""How likely another study finds a factor: said by the calibrated model, and what a second sample found.
+
+The grid, the public studies, the sizes of their parts and the candidates for the model below were committed
+before any of them was run.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.stats import skew
+
+from icqf.data.questionnaire import Questionnaire
+from icqf.models.icqf import ICQF
+from icqf.models.stability import best_fits, resampled_agreement
+from icqf.report.blocks import Block, Grid
+from icqf.resampling.folds import halves_of
+from icqf.resampling.matching import aligned, correlations
+from icqf.resampling.replication import FOUND, fisher_z
+from icqf.selection import ICQFCV
+from icqf.workflow.evaluation import Design
+from icqf_experiments.calibration.frame import SIMULATED, Statement, run_cases
+from icqf_experiments.calibration.populations import (
+    FORMS,
+    PUBLIC,
+    Population,
+    behind,
+    pairs_of_parts,
+)
+from icqf_experiments.collect_parts import found_again
+
+Array = NDArray[Any]
+SIZES = (150, 300, 600, 1200)
+REPEATS = 4  # populations for each form, signal and size; studies of the first one choose k themselves
+CHOSEN = 1
+OFFSETS = (-1, 0, 0, 2)  # fitted factors less true ones, in the others
+NOISE_SIZES = (300, 1000, 3000)
+NOISE_REPEATS = 4
+PUBLIC_SIZES = SIZES
+PUBLIC_PAIRS = 2
+PUBLIC_FACTORS = (2, 3, 5, 7)
+N_RESAMPLES, N_DIVISIONS = 10, 10
+N_FOLDS = 10  # of simulated populations, when the model is learned
+QUICK = ("five answers, strong, 150, 2", "yes/no, none, 300, 3")
+OWN = 0  # stands for the number of factors that a study chooses
+
+
+# --- cases ------------------------------------------------------------------------------------------------
+
+
+def jobs_of(*, quick: bool = False) -> dict[str, tuple[Any, ...]]:
+    """All pairs of studies: a name, and the arguments of `compared`; a few small ones to be quick."""
+    if quick:
+        few = {name: job for name, job in _simulations().items() if name in QUICK}
+        return few | {name: (*job[:2], job[2][1:3]) for name, job in _parts(("aggression",), (150,)).items()}
+    return _simulations() | _parts(PUBLIC, PUBLIC_SIZES)
+
+
+def _simulations() -> dict[str, tuple[Any, ...]]:
+    jobs: dict[str, tuple[Any, ...]] = {}
+    for number, (form, signal, n, repeat) in enumerate(
+        product(FORMS, ("weak", "middle", "strong"), SIZES, range(REPEATS))
+    ):
+        rng = np.random.default_rng([1, number])
+        k, items = int(rng.choice([1, 2, 4, 6])), int(rng.choice([4, 8, 12]))
+        population = Population(signal, form, k, max(k * items, 10), float(rng.choice([0.0, 0.1])), number)
+        fitted = OWN if repeat < CHOSEN else max(1, k + int(rng.choice(OFFSETS)))
+        jobs[f"{form}, {signal}, {n}, {repeat}"] = (population, n, (fitted,))
+    for number, (form, n, repeat) in enumerate(product(FORMS, NOISE_SIZES, range(NOISE_REPEATS))):
+        rng = np.random.default_rng([2, number])
+        population = Population("none", form, 1, int(rng.choice([12, 24, 40])), 0.0, 10_000 + number)
+        fitted = OWN if repeat < NOISE_REPEATS // 2 else int(rng.choice([1, 2, 3, 5]))
+        jobs[f"{form}, none, {n}, {repeat}"] = (population, n, (fitted,))
+    return jobs
+
+
+def _parts(names: Iterable[str], sizes: Sequence[int]) -> dict[str, tuple[Any, ...]]:
+    jobs: dict[str, tuple[Any, ...]] = {}
+    for name, size in product(names, sizes):
+        for at, parts in enumerate(pairs_of_parts(name, size, PUBLIC_PAIRS)):
+            ks = tuple(k for k in PUBLIC_FACTORS if 3 * k <= parts[0].n_items + 2)
+            jobs[f"{name}, {size}, {at}"] = (parts, name, (OWN, *ks) if at == 0 else ks)
+    return jobs
+
+
+def compared(drawn: Any, told: Any, ks: Sequence[int]) -> dict[str, Any]:
+    """Cases of two studies, each fitted with these numbers of factors: one row per factor of each.
+
+    The studies are drawn from a population (`told` is their size), or are two parts (`told` is the name).
+    """
+    labels: dict[str, Any]
+    if isinstance(drawn, Population):
+        studies = [drawn.draw(told, seed) for seed in (0, 1)]
+        labels = {"source": SIMULATED, "study": f"population {drawn.seed}", "answers": drawn.answers}
+        labels |= {"form": drawn.form, "signal": drawn.signal, "k_true": drawn.k * (drawn.signal != "none")}
+    else:
+        studies, labels = list(drawn), {"source": told, "study": behind(told), "answers": PUBLIC[told][1]}
+        labels |= {"form": "", "signal": "", "k_true": -1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rows = [row for k in ks for row in _rows(studies, k)]
+    return {"rows": [{**labels, **row} for row in rows]}
+
+
+def _rows(studies: Sequence[Questionnaire], k: int) -> list[dict[str, Any]]:
+    own = [_chosen(study) for study in studies] if k == OWN else [k, k]
+    fits: dict[tuple[int, int], Array] = {}
+
+    def loadings(which: int, number: int) -> Array:
+        if (which, number) not in fits:
+            model = ICQF(number, random_state=0).fit(studies[which])
+            problem = model.state(studies[which]).problem
+            fits[which, number] = problem.scaled_loadings(model.components_)
+        return fits[which, number]
+
+    rows = []
+    for a, b in ((0, 1), (1, 0)):
+        mine = loadings(a, own[a])
+        again = found_again(mine, loadings(b, own[a])) >= FOUND
+        by_own = found_again(mine, loadings(b, own[b])) >= FOUND
+        measured = _measured(studies[a], mine)
+        for r in range(own[a]):
+            row = {name: float(np.round(values[r], 6)) for name, values in measured.items()}
+            row |= {"which": a, "factor": r, "k": own[a], "chosen": int(k == OWN)}
+            row |= {"happened": int(again[r]), "with_own_k": int(by_own[r]) if k == OWN else -1}
+            rows.append(row)
+    return rows
+
+
+def _chosen(study: Questionnaire) -> int:
+    """The number of factors by cross-validation at the default penalty."""
+    most = min(8, study.n_items // 3 + 1)
+    search = ICQFCV(ICQF(), n_components=range(1, most + 1), betas=[0.1], n_splits=5, random_state=0)
+    return int(search.fit(study).n_components_)
+
+
+def _measured(study: Questionnaire, loadings: Array) -> dict[str, Array]:
+    """What may predict whether a factor is found again, (k,) each."""
+    problem, k = ICQF(1).state(study).problem, len(loadings)
+    beta = float(ICQF(1).beta)
+    (resampled,) = resampled_agreement(
+        problem, [(beta, loadings)], n_resamples=N_RESAMPLES, rng=np.random.default_rng(1)
+    )
+    rng, between = np.random.default_rng(2), []
+    for _ in range(N_DIVISIONS):
+        half = halves_of(problem, rng=rng)
+        sides = []
+        for side in (0, 1):
+            found = best_fits(problem.of_rows(np.flatnonzero(half == side)), [(k, beta)])[0][:k]
+            sides.append(found[aligned(loadings, found)[0]])
+        between.append(np.diag(correlations(*sides)))
+    answers = study.keyed_answers().to_numpy(dtype=float)
+    weight = loadings / np.maximum(loadings.sum(axis=1, keepdims=True), 1e-12)
+    two = np.array([len(np.unique(column[~np.isnan(column)])) <= 2 for column in answers.T], dtype=float)
+    skewness = np.abs(np.nan_to_num(skew(answers, axis=0, nan_policy="omit")))
+    squares = np.maximum((loadings**2).sum(axis=1), 1e-12)
+    return {
+        "n": np.full(k, study.n_participants),
+        "m": np.full(k, study.n_items),
+        "items": loadings.sum(axis=1) ** 2 / squares,  # how many carry the factor
+        "resampled": resampled.mean(axis=0),
+        "halves": np.mean(between, axis=0),
+        "lowest": np.min(between, axis=0),
+        "yes_no": weight @ two,
+        "skewness": weight @ skewness,
+    }
+
+
+# --- the model --------------------------------------------------------------------------------------------
+
+
+def stepped_up(halves: Any) -> Array:
+    """Agreement of samples twice as large, by Spearman and Brown; none for halves that do not agree."""
+    r = np.clip(np.asarray(halves, dtype=float), 0, 1)
+    return np.asarray(2 * r / (1 + r))
+
+
+def _resampled(table: pd.DataFrame) -> Array:
+    return fisher_z(table["resampled"])
+
+
+def _halves(table: pd.DataFrame) -> Array:
+    return fisher_z(stepped_up(table["halves"]))
+
+
+def _margin(table: pd.DataFrame) -> Array:
+    """How many standard errors of a correlation over the items the halves lie above what counts as found."""
+    return np.asarray((_halves(table) - fisher_z(FOUND)) * np.sqrt(table["m"] - 3))
+
+
+Feature = Callable[[pd.DataFrame], Array]
+FEATURES: Mapping[str, Feature] = {
+    "resamples": _resampled,
+    "halves": _halves,
+    "margin": _margin,
+    "participants": lambda table: np.log(table["n"].to_numpy() / 300),
+    "items": lambda table: np.log(table["m"].to_numpy() / 30),
+    "factors": lambda table: np.log(table["k"].to_numpy()),
+    "yes/no": lambda table: table["yes_no"].to_numpy(),
+    "skewness": lambda table: table["skewness"].to_numpy(),
+}
+# All that were tried. The one with the lowest Brier score in studies that were left out is used; of those
+# within 0.001 of it, the one with the fewest predictors.
+CANDIDATES: Mapping[str, tuple[str, ...]] = {
+    "resamples alone": ("resamples",),
+    "halves alone": ("halves",),
+    "resamples and halves": ("resamples", "halves"),
+    "and the margin": ("resamples", "halves", "margin"),
+    "and kinds of items": ("resamples", "halves", "margin", "yes/no", "skewness"),
+    "and sizes": ("resamples", "halves", "margin", "participants", "items", "factors"),
+    "everything": tuple(FEATURES),
+}
+
+
+def design_matrix(table: pd.DataFrame, names: Sequence[str]) -> Array:
+    """A column of ones, and the predictors."""
+    return np.column_stack([np.ones(len(table)), *(FEATURES[name](table) for name in names)])
+
+
+def learned(table: pd.DataFrame, names: Sequence[str]) -> Array:
+    """Coefficients of the logistic model; simulations and public studies count alike, and so do studies."""
+    X, y, weight = design_matrix(table, names), table["happened"].to_numpy(dtype=float), weights(table)
+
+    def loss(b: Array) -> tuple[float, Array]:
+        t = X @ b
+        value = weight @ (np.logaddexp(0, t) - y * t) + 5e-4 * (b[1:] @ b[1:])
+        slope = X.T @ (weight * (1 / (1 + np.exp(-t)) - y)) + 1e-3 * np.r_[0, b[1:]]
+        return float(value), slope
+
+    found = minimize(loss, np.zeros(X.shape[1]), jac=True, method="BFGS", options={"gtol": 1e-9})
+    return np.asarray(found.x)
+
+
+def weights(table: pd.DataFrame) -> Array:
+    """Weights of the cases, which sum to 1: half for simulations; public studies share the other half."""
+    simulated = (table["source"] == SIMULATED).to_numpy()
+    sizes = table.groupby("study")["happened"].transform("size").to_numpy(dtype=float)
+    weight = np.where(simulated, 1.0, 1 / sizes)
+    for part in (simulated, ~simulated):
+        weight[part] /= max(weight[part].sum(), 1e-12)
+    return np.asarray(weight / weight.sum())
+
+
+def left_out(table: pd.DataFrame) -> Array:
+    """What is left out together: a public study, or a tenth of the simulated populations."""
+    simulated = table["source"] == SIMULATED
+    number = table["study"].where(simulated, "0").str.extract(r"(\d+)$")[0].astype(int)
+    return np.where(simulated, "tenth " + (number % N_FOLDS).astype(str), table["study"])
+
+
+def predicted(table: pd.DataFrame, names: Sequence[str]) -> Array:
+    """What a model learned without a case's study says about it."""
+    said, together = np.zeros(len(table)), left_out(table)
+    for each in np.unique(together):
+        out = together == each
+        rest = table[~out] if not out.all() else table
+        said[out] = 1 / (1 + np.exp(-design_matrix(table[out], names) @ learned(rest, names)))
+    return said
+
+
+def compare_candidates(table: pd.DataFrame) -> pd.DataFrame:
+    """Brier scores of all candidates in studies that were left out, weighted as they are learned."""
+    weight, happened, rows = weights(table), table["happened"].to_numpy(), []
+    for name, features in CANDIDATES.items():
+        said = predicted(table, features)
+        rows.append(
+            {"candidate": name, "predictors": len(features), "brier": weight @ (said - happened) ** 2}
+        )
+    return pd.DataFrame(rows)
+
+
+def best_candidate(scores: pd.DataFrame) -> str:
+    """The candidate with the fewest predictors among those within 0.001 of the lowest Brier score."""
+    near = scores[scores["brier"] <= scores["brier"].min() + 0.001]
+    return str(near.sort_values(["predictors", "brier"])["candidate"].iloc[0])
+
+
+def cases(design: Design) -> pd.DataFrame:
+    """All cases, with what the chosen model says in studies that it was not learned from."""
+    table = run_cases(design, "replication", jobs_of(quick=design.quick), compared)
+    chosen = CANDIDATES[best_candidate(compare_candidates(table))]
+    said = np.round(predicted(table, chosen), 6)
+    table.insert(0, "said", said)
+    return table
+
+
+# --- the page ---------------------------------------------------------------------------------------------
+
+
+def more(table: pd.DataFrame) -> Sequence[Block]:
+    """All candidates, the coefficients, noise, and what happens when the second study chooses its own k."""
+    scores = compare_candidates(table)
+    best = best_candidate(scores)
+    rows = [
+        [
+            f"{row['candidate']}{' (used)' * (row['candidate'] == best)}",
+            str(row["predictors"]),
+            f"{row['brier']:.4f}",
+        ]
+        for row in scores.to_dict("records")
+    ]
+    names = CANDIDATES[best]
+    numbers = [f"{value:.2f}" for value in learned(table, names)]
+    return [
+        Grid("Predicted from", ["predicted from", "predictors", "Brier score (left out)"], rows),
+        Grid("The model, learned from all cases", ["intercept", *names], [numbers]),
+        noise_words(table),
+        own_words(table),
+    ]
+
+
+def noise_words(table: pd.DataFrame) -> str:
+    """How many studies of independent items were told of a factor with a chance above one half."""
+    noise = table[table["signal"] == "none"]
+    if noise.empty:
+        return ""
+    highest = noise.groupby(["study", "n", "which"])["said"].max()
+    return (
+        f"Independent items: {int((highest > 0.5).sum())} of {len(highest)} studies are told of a "
+        "factor that another study finds with a probability above one half."
+    )
+
+
+def own_words(table: pd.DataFrame) -> str:
+    """What is found when the second study chooses its own number of factors."""
+    mine = table[table["chosen"] == 1]
+    if mine.empty:
+        return ""
+    return (
+        f"Where studies choose k by cross-validation ({len(mine)} cases), {mine['said'].mean():.2f} is said; "
+        f"{mine['happened'].mean():.2f} is found by a second study fitted with as many factors, and "
+        f"{mine['with_own_k'].mean():.2f} by one that chooses its own number."
+    )
+
+
+REPLICATION = Statement(
+    "replication",
+    "Replication probability of a factor",
+    f"""Said: how likely another study like this one, fitted with as many factors, finds the factor. Happened:
+    an independent sample of the same size, fitted with as many factors, has a factor whose loadings
+    correlate with it by {FOUND} or more after the factors were paired. Simulated populations have weak,
+    middle and strong signals (loadings of 0.35, 0.5 and 0.7) or none, four kinds of answers, 150 to 3 000
+    participants, 10 to 72 items, and are fitted with the number of factors that cross-validation chooses,
+    or with one less, as many, or two more than there are. Public studies are cut into disjoint parts of 150
+    to 1 200 participants. The model that says it was learned without the study, or the tenth of the
+    populations, that it is judged on.""",
+    cases,
+    more,
+)
