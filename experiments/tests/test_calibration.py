@@ -94,10 +94,15 @@ def test_two_studies_of_a_population_share_its_loadings_only():
     assert np.abs(noise[~np.eye(10, dtype=bool)]).max() < 0.06
 
 
+def test_answers_at_the_ends_are_yes_and_no():
+    answers = np.array([[0, 1.0, 2], [1, 5, 2], [1, 1, 4], [np.nan, 5, 2]])
+    assert replication.at_ends(answers, [(0, 1), (1, 5), (1, 5)]).tolist() == pytest.approx([1, 1, 0.2])
+
+
 def simulated_cases(n=3000):
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"resampled": rng.uniform(0, 0.98, n), "halves": rng.uniform(0, 0.98, n)})
-    table = table.assign(m=rng.integers(10, 70, n), n=300, k=3, yes_no=0.0, skewness=0.0)
+    table = table.assign(m=rng.integers(10, 70, n), n=300, k=3, yes_no=0.0, skewness=0.0, ends=0.5)
     t = -4 + 4 * np.arctanh(replication.stepped_up(table["halves"]))
     study = rng.choice(["bfi", "epi", "population 3", "population 14"], n)
     source = np.where(np.char.startswith(study, "population"), "simulated", study)

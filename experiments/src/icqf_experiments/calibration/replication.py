@@ -169,8 +169,20 @@ def _measured(study: Questionnaire, loadings: Array) -> dict[str, Array]:
         "halves": np.mean(between, axis=0),
         "lowest": np.min(between, axis=0),
         "yes_no": weight @ two,
+        "ends": weight @ at_ends(answers, [(item.min, item.max) for item in study.items]),
         "skewness": weight @ skewness,
     }
+
+
+def at_ends(answers: Array, ranges: Sequence[tuple[Any, Any]]) -> Array:
+    """How far each item's answers lie at the ends of its range: 1 for yes and no, less for graded answers.
+
+    It is the variance as a share of the largest one that answers with this mean can have.
+    """
+    low, high = np.array(ranges, dtype=float).T
+    scaled = (answers - low) / (high - low)
+    mean, variance = np.nanmean(scaled, axis=0), np.nanvar(scaled, axis=0)
+    return np.asarray(variance / np.maximum(mean * (1 - mean), 1e-12))
 
 
 # --- the model --------------------------------------------------------------------------------------------
@@ -204,6 +216,7 @@ FEATURES: Mapping[str, Feature] = {
     "items": lambda table: np.log(table["m"].to_numpy() / 30),
     "factors": lambda table: np.log(table["k"].to_numpy()),
     "yes/no": lambda table: table["yes_no"].to_numpy(),
+    "ends": lambda table: table["ends"].to_numpy(),
     "skewness": lambda table: table["skewness"].to_numpy(),
 }
 # All that were tried. The one with the lowest Brier score in studies that were left out is used; of those
@@ -214,7 +227,9 @@ CANDIDATES: Mapping[str, tuple[str, ...]] = {
     "resamples and halves": ("resamples", "halves"),
     "and the margin": ("resamples", "halves", "margin"),
     "and kinds of items": ("resamples", "halves", "margin", "yes/no", "skewness"),
+    "and answers at the ends": ("resamples", "halves", "margin", "ends"),
     "and sizes": ("resamples", "halves", "margin", "participants", "items", "factors"),
+    "sizes and answers at the ends": ("resamples", "halves", "margin", "participants", "items", "ends"),
     "everything": tuple(FEATURES),
 }
 
