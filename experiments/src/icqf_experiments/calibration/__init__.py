@@ -5,10 +5,10 @@ A statement is one small module with one `Statement`, listed in `STATEMENTS`:
 - ``name``: a short one, which also names its table, ``calibration-NAME.csv``.
 - ``title``: heading on the page.
 - ``setting``: what is said, what counts as happened, and in which studies and simulations.
-- ``cases(design)``: one row per case, as a DataFrame with the columns ``said`` (a probability), ``happened``
-  (0 or 1), ``answers`` ("graded" or "yes/no") and ``source`` ("simulated", or the name of a public study);
-  any further columns are kept. `run_cases` runs a dict of jobs with the journal and processes of the design.
-  With ``design.quick`` it must take seconds.
+- ``cases(design)``: one row per case, as a DataFrame with the columns ``said`` (a probability; empty where
+  nothing is said, for `more` alone), ``happened`` (0 or 1), ``answers`` ("graded" or "yes/no") and
+  ``source`` ("simulated", or the name of a public study); any further columns are kept. `run_cases` runs a
+  dict of jobs with the journal and processes of the design. With ``design.quick`` it must take seconds.
 - ``more(table)``: further blocks of the section, made from the table of cases alone.
 
 Grids, studies and seeds are constants of the statement's module, committed before a full run. A study must

@@ -134,8 +134,9 @@ def calibration_page(statements: Iterable[Statement], names: Sequence[str], desi
             checked(statement, statement.cases(design)).to_csv(file, index=False, float_format="%.6g")
         elif not file.is_file():
             continue
-        table = checked(statement, pd.read_csv(file))
-        sections.append(_section(statement, table))
+        every = checked(statement, pd.read_csv(file))
+        table = every.dropna(subset="said")
+        sections.append(_section(statement, table, every))
         verdicts.append(Prose([Span(f"{statement.title}.", "strong"), f" {verdict(table)}"]))
         error, naive = brier(table)
         rows.append([statement.title, str(len(table)), f"{error:.3f}", f"{naive:.3f}", _worst(table)])
@@ -164,9 +165,9 @@ cancel."""
 def checked(statement: Statement, table: pd.DataFrame) -> pd.DataFrame:
     """Return the table of a statement, or say what it lacks."""
     lacking = [name for name in COLUMNS if name not in table]
-    if lacking or table.empty:
+    if lacking or table["said"].isna().all():
         raise InputError(f"The cases of {statement.name!r} lack {listed(lacking or ['rows'])}.")
-    if not table["said"].between(0, 1).all() or not table["happened"].isin([0, 1]).all():
+    if not table["said"].dropna().between(0, 1).all() or not table["happened"].isin([0, 1]).all():
         raise InputError(
             f"The cases of {statement.name!r} have values that are not probabilities and 0 or 1."
         )
@@ -218,7 +219,7 @@ def _bin(row: Mapping[Any, Any]) -> str:
     return f"{row['low']:g}–{row['high']:g}"
 
 
-def _section(statement: Statement, table: pd.DataFrame) -> Section:
+def _section(statement: Statement, table: pd.DataFrame, every: pd.DataFrame) -> Section:
     return Section(
         statement.title,
         [
@@ -227,7 +228,7 @@ def _section(statement: Statement, table: pd.DataFrame) -> Section:
             reliability_grid({"all": table}),
             reliability_grid({name: part for name, part in groups_of(table).items() if name != "all"}),
             _by_source(table),
-            *statement.more(table),
+            *statement.more(every),
             linked(f"All {counted(len(table), 'case')}", statement.file()),
         ],
     )

@@ -16,12 +16,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.stats import skew
+from sklearn.utils import check_random_state
 
 from icqf.data.questionnaire import Questionnaire
 from icqf.models.icqf import ICQF
-from icqf.models.stability import best_fits, resampled_agreement
+from icqf.models.stability import best_fits
 from icqf.report.blocks import Block, Grid
-from icqf.resampling.folds import halves_of
+from icqf.resampling.folds import drawn_counts, halves_of, units_of
 from icqf.resampling.matching import aligned, correlations
 from icqf.resampling.replication import FOUND, fisher_z
 from icqf.selection import ICQFCV
@@ -49,6 +50,7 @@ PUBLIC_FACTORS = (2, 3, 5, 7)
 N_RESAMPLES, N_DIVISIONS = 10, 10
 N_FOLDS = 10  # of simulated populations, when the model is learned
 QUICK = ("five answers, strong, 150, 2", "yes/no, none, 300, 3")
+ONE_ITEM = 0.8  # share of the squared loadings from which one item carries a factor: nothing is said of it
 OWN = 0  # stands for the number of factors that a study chooses
 
 
@@ -143,19 +145,21 @@ def _chosen(study: Questionnaire) -> int:
 
 def _measured(study: Questionnaire, loadings: Array) -> dict[str, Array]:
     """What may predict whether a factor is found again, (k,) each."""
-    problem, k = ICQF(1).state(study).problem, len(loadings)
-    beta = float(ICQF(1).beta)
-    (resampled,) = resampled_agreement(
-        problem, [(beta, loadings)], n_resamples=N_RESAMPLES, rng=np.random.default_rng(1)
-    )
-    rng, between = np.random.default_rng(2), []
+    stated, k = ICQF(1).state(study), len(loadings)
+    problem, beta = stated.problem, float(ICQF(1).beta)
+    groups = units_of(problem, None, stated.kept)
+    rng = np.random.default_rng(check_random_state(0).randint(2**31 - 1))
+    draws = [drawn_counts(problem.n, groups, rng) for _ in range(N_RESAMPLES)]
     for _ in range(N_DIVISIONS):
-        half = halves_of(problem, rng=rng)
-        sides = []
-        for side in (0, 1):
-            found = best_fits(problem.of_rows(np.flatnonzero(half == side)), [(k, beta)])[0][:k]
-            sides.append(found[aligned(loadings, found)[0]])
-        between.append(np.diag(correlations(*sides)))
+        half = halves_of(problem, groups=groups, rng=rng)
+        draws += [(half == side).astype(int) for side in (0, 1)]
+    fits = []
+    for counts in draws:
+        found = best_fits(problem.drawn(counts), [(k, beta)])[0][:k]
+        fits.append(found[aligned(loadings, found)[0]])
+    resampled = [np.diag(correlations(loadings, fit)) for fit in fits[:N_RESAMPLES]]
+    sides = zip(fits[N_RESAMPLES::2], fits[N_RESAMPLES + 1 :: 2], strict=True)
+    between = [np.diag(correlations(one, two)) for one, two in sides]
     answers = study.keyed_answers().to_numpy(dtype=float)
     weight = loadings / np.maximum(loadings.sum(axis=1, keepdims=True), 1e-12)
     two = np.array([len(np.unique(column[~np.isnan(column)])) <= 2 for column in answers.T], dtype=float)
@@ -164,8 +168,8 @@ def _measured(study: Questionnaire, loadings: Array) -> dict[str, Array]:
     return {
         "n": np.full(k, study.n_participants),
         "m": np.full(k, study.n_items),
-        "items": loadings.sum(axis=1) ** 2 / squares,  # how many carry the factor
-        "resampled": resampled.mean(axis=0),
+        "largest": (loadings**2).max(axis=1) / squares,
+        "resampled": np.mean(resampled, axis=0),
         "halves": np.mean(between, axis=0),
         "lowest": np.min(between, axis=0),
         "yes_no": weight @ two,
@@ -300,9 +304,11 @@ def best_candidate(scores: pd.DataFrame) -> str:
 def cases(design: Design) -> pd.DataFrame:
     """All cases, with what the chosen model says in studies that it was not learned from."""
     table = run_cases(design, "replication", jobs_of(quick=design.quick), compared)
-    chosen = CANDIDATES[best_candidate(compare_candidates(table))]
-    said = np.round(predicted(table, chosen), 6)
-    table.insert(0, "said", said)
+    table.insert(0, "said", np.nan)
+    shared = table["largest"] <= ONE_ITEM
+    mine = table[shared]
+    chosen = CANDIDATES[best_candidate(compare_candidates(mine))]
+    table.loc[shared, "said"] = np.round(predicted(mine, chosen), 6)
     return table
 
 
@@ -311,7 +317,7 @@ def cases(design: Design) -> pd.DataFrame:
 
 def more(table: pd.DataFrame) -> Sequence[Block]:
     """All candidates, the coefficients, noise, and what happens when the second study chooses its own k."""
-    scores = compare_candidates(table)
+    scores = compare_candidates(said := table.dropna(subset="said"))
     best = best_candidate(scores)
     rows = [
         [
@@ -322,12 +328,14 @@ def more(table: pd.DataFrame) -> Sequence[Block]:
         for row in scores.to_dict("records")
     ]
     names = CANDIDATES[best]
-    numbers = [f"{value:.2f}" for value in learned(table, names)]
+    numbers = [f"{value:.2f}" for value in learned(said, names)]
     return [
         Grid("Predicted from", ["predicted from", "predictors", "Brier score (left out)"], rows),
         Grid("The model, learned from all cases", ["intercept", *names], [numbers]),
+        f"{len(table) - len(said)} further factors are carried by one item (more than {ONE_ITEM:.0%} of the "
+        "squared loadings). Such a factor is that item: nothing is said of it; it is not among the cases.",
         noise_words(table),
-        own_words(table),
+        own_words(said),
     ]
 
 
