@@ -14,7 +14,7 @@ import resource, sys, time, warnings
 warnings.simplefilter("ignore")
 import numpy as np
 import pandas as pd
-from icqf.extensions import LongitudinalICQF
+from icqf.models import LongitudinalICQF
 answers, bins, items, k = int(sys.argv[1]), 20, 25, 4
 rng = np.random.default_rng(0)
 n = answers // items // 2  # two visits each

@@ -16,7 +16,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 from _measure import heading, report, run_script
 from icqf import ICQF, ICQFCV
 from icqf.datasets import make_battery
-from icqf.extensions import MetaICQF
+from icqf.models import MetaICQF
 from icqf.resampling import match_factors
 
 LEAST = 0.9

@@ -35,7 +35,7 @@ def main() -> None:
         return model.fit(answers, confounds=confounds)
 
     # The worker processes start, and import the package, before the clock does.
-    Parallel(n_jobs=2)(delayed(exec)("import icqf.selection.search") for _ in range(4))
+    Parallel(n_jobs=2)(delayed(exec)("import icqf.models.search") for _ in range(4))
     two, found = best_of(3, lambda: search(2))
     one, _ = best_of(2, lambda: search(1))
     print(f"  60 NMF fits {sixty:.2f} s; search with 2 jobs {two:.2f} s, with 1 job {one:.2f} s")

@@ -17,15 +17,15 @@ import numpy as np
 
 from _measure import heading, report, run_script
 from icqf import ICQF
-from icqf.datasets import make_cohort
-from icqf.extensions import shortform
-from icqf.extensions.short_forms import (
+from icqf.analyses import shortform
+from icqf.analyses.short_forms import (
     ModelRecovery,
     SimulatedRecovery,
     correlation_by_row,
     divided,
     top_loading,
 )
+from icqf.datasets import make_cohort
 
 ITEMS = 25
 SECONDS = 60.0

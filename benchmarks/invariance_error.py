@@ -20,10 +20,10 @@ import numpy as np
 import pandas as pd
 
 from icqf import ICQF
+from icqf.analyses import invariance
 from icqf.data import Questionnaire
 from icqf.datasets import make_cohort
-from icqf.extensions import invariance
-from icqf.jobs.parallel import run_all
+from icqf.engines.parallel import run_all
 
 OUT = Path(__file__).parent.parent / "docs" / "results" / "invariance-error.csv"
 SCALES = ("Anxious/Depressed", "Aggressive Behavior")

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from icqf import ICQF, __version__
 from icqf.datasets import make_longitudinal
-from icqf.extensions import LongitudinalICQF, LongitudinalICQFCV
+from icqf.models import LongitudinalICQF, LongitudinalICQFCV
 from icqf.plotting.style import MARKERS, SERIES, bare, guides
 from icqf.resampling.matching import aligned
 

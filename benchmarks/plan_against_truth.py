@@ -19,9 +19,9 @@ import numpy as np
 import pandas as pd
 
 from icqf import ICQF
+from icqf.analyses import plan
 from icqf.datasets import load_bfi, make_cohort
-from icqf.extensions import plan
-from icqf.models.stability import best_fits
+from icqf.models.consensus import best_fits
 from icqf.resampling.matching import aligned, correlations
 from icqf.resampling.replication import FOUND
 

@@ -16,15 +16,13 @@ PACKAGES = (
     "icqf.data",
     "icqf.io",
     "icqf.datasets",
-    "icqf.selection",
-    "icqf.evaluation",
-    "icqf.extensions",
+    "icqf.models",
+    "icqf.analyses",
     "icqf.resampling",
     "icqf.baselines",
     "icqf.plotting",
     "icqf.report",
     "icqf.workflow",
-    "icqf.jobs",
     "icqf.engines",
 )
 HEAD = """\

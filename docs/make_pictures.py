@@ -16,10 +16,11 @@ from matplotlib.figure import Figure
 from sklearn.decomposition import NMF, PCA
 
 from icqf import ICQF, ICQFCV, plotting
+from icqf.analyses import invariance, plan, shortform
 from icqf.baselines import FactorAnalysis
 from icqf.data.questionnaire import Questionnaire
 from icqf.datasets import load_bfi, load_demo, load_help_battery, make_cohort
-from icqf.extensions import MetaICQF, invariance, plan, shortform
+from icqf.models import MetaICQF
 from icqf.workflow.demo import run_demo
 
 IMAGES = Path(__file__).parent / "images"

@@ -10,7 +10,7 @@ the factors of all questionnaires. A patient who did not get one of them is scor
 
 from icqf import ICQF, ICQFCV
 from icqf.datasets import load_help_battery
-from icqf.extensions import MetaICQF
+from icqf.models import MetaICQF
 from icqf.plotting import three_levels
 
 battery = load_help_battery()

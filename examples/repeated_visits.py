@@ -10,7 +10,7 @@ visits](../docs/longitudinal.md) tests which changes exceed chance.
 """
 
 from icqf.datasets import load_help_visits
-from icqf.extensions import LongitudinalICQF
+from icqf.models import LongitudinalICQF
 from icqf.plotting import loading_courses
 
 visits = load_help_visits()

@@ -81,10 +81,10 @@ def test_the_map_is_drawn_from_the_code_as_it_is(made, graph):
 
 
 def test_the_checks_of_the_order_can_fail(made):
-    graph = {"icqf.data.a": {"icqf.selection.b"}, "icqf.selection.b": {"icqf.data.c"}, "icqf.data.c": set()}
+    graph = {"icqf.data.a": {"icqf.models.b"}, "icqf.models.b": {"icqf.data.c"}, "icqf.data.c": set()}
     assert made.cycles(graph) == []
-    assert made.cycles(made.package_graph(graph)) == [["data", "selection"]]
-    assert made.against_the_order(graph) == ["icqf.data.a imports icqf.selection.b"]
+    assert made.cycles(made.package_graph(graph)) == [["data", "models"]]
+    assert made.against_the_order(graph) == ["icqf.data.a imports icqf.models.b"]
 
 
 def test_the_package_does_not_know_its_satellites():

@@ -10,9 +10,9 @@ from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
 from icqf import ICQF
-from icqf.baselines import L1NMF
 from icqf.datasets import make_synthetic
 from icqf.errors import InputError
+from icqf.models import L1NMF
 
 
 @pytest.fixture(scope="module")

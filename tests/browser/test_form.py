@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from icqf import ICQF
+from icqf.analyses import shortform
 from icqf.datasets import load_demo, make_synthetic
-from icqf.extensions import shortform
 from icqf.report import scoring_page
 
 pytestmark = pytest.mark.slow

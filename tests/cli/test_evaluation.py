@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
+from icqf.analyses import ICQFMethod
 from icqf.datasets import make_cohort
-from icqf.evaluation import ICQFMethod
 from icqf.io import write_codebook
 
 pytestmark = pytest.mark.slow

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from icqf.cli.support.progress import Meter
-from icqf.jobs import Progress
-from icqf.selection import run as running
+from icqf.engines import Progress
+from icqf.models import selection_run as running
 
 SEARCH = ("--n-components", "1-3", "--beta", "0.1", "0.5", "--n-splits", "4")
 

@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from icqf.workflow import groups as groups_workflow
+from icqf.workflow import invariance as groups_workflow
 from small_study import table
 
 FEW = ("--permutations", "19", "--bootstrap", "4")

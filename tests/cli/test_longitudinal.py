@@ -8,8 +8,8 @@ import pytest
 
 from hostile.model_files import contents, sealed
 from icqf.datasets import make_longitudinal
-from icqf.extensions import LongitudinalICQF
-from icqf.jobs.journal import Journal
+from icqf.engines.journal import Journal
+from icqf.models import LongitudinalICQF
 
 QUICK = ("--n-components", "2", "--beta", "0.1", "--smoothness", "1")
 SHORT = ("--bootstrap", "0", "--permutations", "0", "--no-report")

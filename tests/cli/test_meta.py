@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from icqf.datasets import make_battery
-from icqf.extensions import MetaICQF
 from icqf.io import write_codebook
+from icqf.models import MetaICQF
 
 GIVEN = ("--n-components", "2", "--beta", "0.1", "--n-meta", "2", "--meta-beta", "0.1")
 

@@ -11,7 +11,7 @@ import pytest
 
 from icqf import ICQF
 from icqf.datasets import demo_paths, load_demo, make_longitudinal
-from icqf.extensions import LongitudinalICQF
+from icqf.models import LongitudinalICQF
 
 CONFIG = """\
 codebook = "items.csv"

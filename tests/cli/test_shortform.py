@@ -10,8 +10,8 @@ import pytest
 
 from icqf import ICQF
 from icqf.datasets import make_battery
-from icqf.extensions import MetaICQF
 from icqf.io import read_codebook
+from icqf.models import MetaICQF
 from small_study import ITEMS, table
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icqf.core.pace import next_momentum, of_numbers
+from icqf.core.acceleration import next_momentum, of_numbers
 from icqf.core.penalties import L1, L2, L21
 from icqf.core.sweeps import (
     INNER,

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from icqf import ICQF, InputError
-from icqf.data.tables import AnswersInParts, SomeAnswers
+from icqf.data.frames import AnswersInParts, SomeAnswers
 from icqf.errors import InputWarning
 
 MODEL = ICQF(1, item_range=(0, 3), random_state=0)

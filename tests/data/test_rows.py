@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from icqf import ICQF, ICQFCV, consensus
+from icqf.data.frames import refuse_other_rows
 from icqf.data.questionnaire import Questionnaire
-from icqf.data.tables import refuse_other_rows
 from icqf.errors import InputError
 from icqf.report import analyse
 

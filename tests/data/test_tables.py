@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from icqf import ICQF
-from icqf.data.tables import as_pandas
+from icqf.data.frames import as_pandas
 from icqf.errors import InputError
 
 WITHOUT_PYARROW = """

@@ -14,8 +14,8 @@ import pandas as pd
 
 from hostile.tally import Hang, Tally, in_short, time_limit
 from icqf import ICQF, ICQFCV, InputError, consensus
+from icqf.analyses import FactorAnalysisMethod, ICQFMethod, describe_scores, stability
 from icqf.baselines import (
-    L1NMF,
     FactorAnalysis,
     bartlett_sphericity,
     bic_factor_analysis,
@@ -31,7 +31,7 @@ from icqf.baselines import (
 )
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import concerns_users
-from icqf.evaluation import FactorAnalysisMethod, ICQFMethod, describe_scores, stability
+from icqf.models import L1NMF
 from icqf.report import analyse, as_html, as_json, as_markdown, report_of
 
 SECONDS = 60

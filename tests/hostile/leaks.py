@@ -19,12 +19,13 @@ from sklearn.metrics import roc_auc_score
 
 from hostile.tally import Tally, in_short
 from icqf import ICQF, InputError
+from icqf.analyses import reduced_model
 from icqf.cli.program import cli
 from icqf.data.battery import Battery
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.datasets import load_demo, make_longitudinal
-from icqf.extensions import LongitudinalICQF, MetaICQF, reduced_model
+from icqf.models import LongitudinalICQF, MetaICQF
 
 N, M = 90, 8
 ITEMS = [f"q{j}" for j in range(1, M + 1)]

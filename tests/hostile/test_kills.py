@@ -21,7 +21,7 @@ def test_a_run_that_is_ended_is_made_whole_by_the_next(tmp_path):
 def test_workers_end_with_the_process_that_started_them(tmp_path):
     code = (
         "import sys, time\n"
-        "from icqf.jobs.parallel import in_parallel\n"
+        "from icqf.engines.parallel import in_parallel\n"
         "in_parallel(time.sleep, [(60,), (60,)], n_jobs=2)\n"
     )
     program = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)

@@ -12,7 +12,7 @@ from hostile.model_files import contents, sealed
 from icqf import ICQF
 from icqf.datasets import make_battery
 from icqf.errors import InputError
-from icqf.extensions import MetaICQF
+from icqf.models import MetaICQF
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from icqf.errors import InputError
 from icqf.io import codebook_from, read_questionnaire, read_table
-from icqf.io.readers.tables import largest_file
+from icqf.io.readers.table import largest_file
 
 WRITERS = {
     "csv": lambda frame, path: frame.to_csv(path, index=False),
@@ -135,7 +135,7 @@ def test_the_largest_file_is_at_most_one_gigabyte():
 
 
 def test_an_absent_package_is_named(monkeypatch, labelled):
-    monkeypatch.setattr("icqf.io.readers.tables.find_spec", lambda name: None)
+    monkeypatch.setattr("icqf.io.readers.table.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pyreadstat; pip install 'icqf\[io\]'"):
         read_table(labelled)
 

@@ -7,7 +7,7 @@ import pytest
 from icqf.errors import InputError
 from icqf.io.codebook import read_codebook, read_instruments
 from icqf.io.readers.questionnaires import joined_by_id
-from icqf.io.readers.tables import Table
+from icqf.io.readers.table import Table
 
 
 def made(frame, source, id="id"):

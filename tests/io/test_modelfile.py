@@ -18,7 +18,7 @@ from icqf import ICQF
 from icqf.data.questionnaire import Item, Questionnaire, StoredCodebook
 from icqf.datasets import make_synthetic
 from icqf.errors import InputError
-from icqf.io.modelfile import VERSION, StoredModel, write_model
+from icqf.io.model_file import VERSION, StoredModel, write_model
 
 IDS = [f"participant-{i:03d}" for i in range(57)]
 

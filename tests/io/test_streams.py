@@ -15,7 +15,7 @@ import pytest
 
 from icqf.errors import InputError
 from icqf.io import open_stream, read_table
-from icqf.io.readers import tables
+from icqf.io.readers import table as tables
 
 ANSWERS = pd.DataFrame(
     {

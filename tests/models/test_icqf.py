@@ -17,11 +17,10 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from icqf import ICQF, ICQFCV
-from icqf.baselines import L1NMF
 from icqf.data.validate import EmptyRowsWarning, RangeWarning
 from icqf.datasets import make_synthetic
 from icqf.errors import InputError
-from icqf.models import base
+from icqf.models import L1NMF, base
 
 IDS = pd.Index([f"P{i:03d}" for i in range(80)], name="id")
 

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from icqf import ICQF, ICQFCV, consensus
-from icqf.baselines import L1NMF
 from icqf.core.problem import weighed
 from icqf.data.validate import RangeWarning
 from icqf.datasets import load_demo
 from icqf.errors import InputError
+from icqf.models import L1NMF
 from icqf.resampling.bootstrap import bootstrap
 from icqf.resampling.hidden import HeldOut
 from reference import Plain

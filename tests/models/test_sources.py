@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from icqf import ICQF, ICQFCV
-from icqf.data.tables import AnswersInParts
+from icqf.data.frames import AnswersInParts
 from icqf.data.validate import EmptyRowsWarning, RangeWarning
 from icqf.errors import InputError
 from icqf.io.readers.streams import open_stream
@@ -52,7 +52,7 @@ def parquet(frame, tmp_path):
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
     monkeypatch.setattr("icqf.io.parts.open_stream", partial(open_stream, batch_rows=128))
-    monkeypatch.setattr("icqf.data.tables._ROWS", 128)
+    monkeypatch.setattr("icqf.data.frames._ROWS", 128)
     monkeypatch.setattr("icqf.core.observations._BLOCK_ROWS", 100)
 
 

@@ -5,8 +5,8 @@ import pytest
 
 from icqf import ICQF
 from icqf.datasets import make_synthetic
-from icqf.models import stability
-from icqf.models.stability import best_fits, resampled_agreement
+from icqf.models import consensus as stability
+from icqf.models.consensus import best_fits, resampled_agreement
 from icqf.resampling.folds import drawn_counts
 
 

@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 
 from icqf import ICQF, ICQFCV
 from icqf import plotting as plots
+from icqf.analyses import factor_lineage
 from icqf.baselines import FactorAnalysis, parallel_analysis
 from icqf.datasets import load_demo, make_synthetic
 from icqf.errors import InputError
-from icqf.evaluation import factor_lineage
 from icqf.plotting.style import BLUES, BOTH_WAYS, ORANGES, laid_out, readable_on
 from icqf.resampling import match_factors
 

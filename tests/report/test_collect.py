@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from icqf import ICQF
+from icqf.analyses import factor_analysis_counterparts
 from icqf.baselines import FactorAnalysis
 from icqf.data.answers import missing_bands
 from icqf.errors import InputError
-from icqf.evaluation import factor_analysis_counterparts
 from icqf.report import analyse, as_html, as_json, as_markdown, report_of
 
 

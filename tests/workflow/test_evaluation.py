@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from icqf.analyses.methods import ICQFMethod
 from icqf.data.study import Study
 from icqf.datasets import load_demo
 from icqf.errors import InputError
-from icqf.evaluation.methods import ICQFMethod
 from icqf.workflow.evaluation import evaluate_study
 from icqf.workflow.options import StabilityOptions
 

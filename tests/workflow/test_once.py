@@ -14,12 +14,11 @@ from icqf.data import direction
 from icqf.data.confounds import ConfoundEncoder
 from icqf.datasets import demo_paths, load_demo, make_battery
 from icqf.errors import InputError
-from icqf.extensions import MetaICQF
 from icqf.io import codebook as entries
-from icqf.io import modelfile
+from icqf.io import model_file as modelfile
+from icqf.models import MetaICQF, search
 from icqf.models import statement as stated
 from icqf.resampling import hidden
-from icqf.selection import search
 from icqf.workflow import StudyOptions, score_file
 from icqf.workflow import fit as _fit  # noqa: F401  imported before it is counted
 from icqf.workflow import results as _results  # noqa: F401

@@ -4,7 +4,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from icqf.data.tables import as_pandas
+from icqf.data.frames import as_pandas
 from icqf.io import write_table
 from icqf.workflow.check import check_table
 

@@ -12,13 +12,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from icqf.data.questionnaire import Questionnaire
-from icqf.jobs.parallel import Progress, run_all
+from icqf.engines.parallel import Progress, run_all
+from icqf.models.consensus import N_RESAMPLES, averaged_loadings
 from icqf.models.icqf import ICQF
-from icqf.models.stability import N_RESAMPLES, averaged_loadings
+from icqf.models.selection_rules import best_by_k, best_row
 from icqf.report.blocks import Grid, Section
 from icqf.resampling.folds import drawn_counts
 from icqf.resampling.replication import FOUND
-from icqf.selection.rules import best_by_k, best_row
 from icqf.workflow.evaluation import Design
 from icqf.workflow.result_pages import results_page, span_words
 from icqf_experiments.collect_parts import FittedPart, found_again

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from icqf.baselines import every_rule
 from icqf.data.questionnaire import Questionnaire
+from icqf.engines.parallel import Progress, run_all
 from icqf.errors import InputError
-from icqf.jobs.parallel import Progress, run_all
+from icqf.models import ICQFCV
+from icqf.models.consensus import resampled_agreement
 from icqf.models.icqf import ICQF
-from icqf.models.stability import resampled_agreement
+from icqf.models.selection_rules import best_by_k, best_row
 from icqf.resampling.matching import correlations, paired
-from icqf.selection import ICQFCV
-from icqf.selection.rules import best_by_k, best_row
 from icqf_experiments.grounds import Ground
 
 Array = NDArray[Any]

@@ -16,8 +16,8 @@ from icqf.baselines.retention import FactorCount
 from icqf.core.problem import Problem
 from icqf.core.start import Starts
 from icqf.engines.choice import run
+from icqf.engines.parallel import in_parallel
 from icqf.errors import InputError
-from icqf.jobs.parallel import in_parallel
 from icqf.models.icqf import ICQF
 from icqf.resampling import tolerances
 

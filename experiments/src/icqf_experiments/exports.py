@@ -20,7 +20,7 @@ from icqf.data.study import Study
 from icqf.errors import InputError, counted, listed
 from icqf.io.readers.files import read_table
 from icqf.io.readers.questionnaires import read_questionnaire
-from icqf.io.readers.tables import Table
+from icqf.io.readers.table import Table
 
 SYNDROMES = {
     "Anxious/Depressed": "14 29 30 31 32 33 35 45 50 52 71 91 112",

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from icqf.models.selection_rules import best_row, choose
+from icqf.models.selection_run import replicable_table
 from icqf.resampling.replication import FOUND, ChanceCurve
-from icqf.selection.rules import best_row, choose
-from icqf.selection.run import replicable_table
 from icqf_experiments.chance_curve import curves_of_others
 from icqf_experiments.collect_parts import FittedPart, found_again
 from icqf_experiments.grounds import study_of

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from icqf.data.parameters import FACTORIZATIONS
-from icqf.data.study import Study
-from icqf.datasets import make_cohort
-from icqf.evaluation.methods import (
+from icqf.analyses.methods import (
     FactorAnalysisMethod,
     Fitted,
     ICQFMethod,
     fit_part,
     trained,
 )
-from icqf.jobs.parallel import run_all
+from icqf.data.parameters import FACTORIZATIONS
+from icqf.data.study import Study
+from icqf.datasets import make_cohort
+from icqf.engines.parallel import run_all
 from icqf.plotting import loading_heatmap, top_items
 from icqf.plotting.loadings import grouped_order, subscales_of
 from icqf.report.blocks import Grid, Picture, Prose, Section, Span

@@ -17,7 +17,7 @@ from icqf.datasets.simulated import make_battery
 from icqf.errors import InputError, counted, listed
 from icqf.io.codebook import write_codebook
 from icqf.io.readers.questionnaires import read_questionnaire
-from icqf.io.readers.tables import Table
+from icqf.io.readers.table import Table
 from icqf.plotting.comparison import battery_overview
 from icqf.report.blocks import Grid, Picture
 from icqf.workflow.evaluation import QUICK_PARTICIPANTS, Design

@@ -19,9 +19,9 @@ from icqf.io.codebook import write_codebook
 from icqf.io.readers.files import read_table
 from icqf.io.readers.questionnaires import read_questionnaire
 from icqf.io.suggestion import suggest_codebook
+from icqf.models import ICQFCV
 from icqf.models.icqf import ICQF
 from icqf.report.blocks import Bullets, Grid, Prose, Section, Span
-from icqf.selection import ICQFCV
 from icqf.workflow.evaluation import Design
 from icqf.workflow.result_pages import linked, prose, results_page
 from icqf_experiments.novice import NoviceFile

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from icqf.analyses.method_comparison import replication
 from icqf.data.parameters import FACTORIZATIONS
 from icqf.data.study import Study
-from icqf.evaluation.comparisons import replication
 from icqf.plotting import by_method
 from icqf.report.blocks import Grid, Picture, Section
 from icqf.workflow.evaluation import Design

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from icqf.analyses.methods import FEWEST_CASES, answered
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.study import Study
 from icqf.datasets import (
@@ -20,7 +21,6 @@ from icqf.datasets import (
     make_cohort,
 )
 from icqf.errors import InputError, counted, did_you_mean, listed
-from icqf.evaluation.methods import FEWEST_CASES, answered
 from icqf_experiments.exports import read_abcd, read_hbn
 
 READERS = {"hbn": read_hbn, "abcd": read_abcd}

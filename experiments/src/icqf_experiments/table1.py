@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from icqf.baselines import L1NMF, bic_factor_analysis, parallel_analysis, velicer_map
+from icqf.baselines import bic_factor_analysis, parallel_analysis, velicer_map
 from icqf.core.problem import Problem
 from icqf.datasets.simulated import HIGHEST, Synthetic, make_synthetic
-from icqf.jobs.parallel import Progress, run_all
+from icqf.engines.parallel import Progress, run_all
+from icqf.models import L1NMF
 from icqf.models.icqf import ICQF
+from icqf.models.search import Plan, Task, run_task
+from icqf.models.selection_rules import best_row, error_table
+from icqf.models.selection_run import as_table
 from icqf.resampling import tolerances
 from icqf.resampling.folds import make_folds
-from icqf.selection.rules import best_row, error_table
-from icqf.selection.run import as_table
-from icqf.selection.search import Plan, Task, run_task
 from icqf_experiments.criteria import bic, consensus_curve
 
 NOISE = (0.1, 0.2, 0.3, 0.4, 0.5)

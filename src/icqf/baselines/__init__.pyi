@@ -13,7 +13,6 @@ from .factor_analysis import Rotation as Rotation
 from .factor_analysis import oblimin as oblimin
 from .factor_analysis import promax as promax
 from .factor_analysis import varimax as varimax
-from .l1nmf import L1NMF as L1NMF
 from .retention import FactorCount as FactorCount
 from .retention import bic_factor_analysis as bic_factor_analysis
 from .retention import comparison_data as comparison_data

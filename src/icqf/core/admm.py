@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from icqf.core.acceleration import SMALLEST_RHO
 from icqf.core.observations import half_square
-from icqf.core.pace import SMALLEST_RHO
 from icqf.core.penalties import Penalty
 from icqf.core.problem import Array, Problem
 from icqf.core.result import Factors, Move, Trace

@@ -7,6 +7,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from icqf.core.acceleration import (
+    EXACT_MOVES_EVERY,
+    LOADING_SWEEPS,
+    MOMENTUM_CAP,
+    balance,
+    next_momentum,
+    of_numbers,
+    share_with_intercept,
+    turns_back,
+)
 from icqf.core.block_step import (
     Loadings,
     Multipliers,
@@ -19,16 +29,6 @@ from icqf.core.block_step import (
     updated_multipliers,
 )
 from icqf.core.observations import Block
-from icqf.core.pace import (
-    EXACT_MOVES_EVERY,
-    LOADING_SWEEPS,
-    MOMENTUM_CAP,
-    balance,
-    next_momentum,
-    of_numbers,
-    share_with_intercept,
-    turns_back,
-)
 from icqf.core.problem import Array, Problem, Terms
 from icqf.core.result import Factors, Move, Trace
 from icqf.core.rows import BlockState, InTurn, Pass, Rescale, Rows

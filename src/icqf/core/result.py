@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from icqf.core.acceleration import has_settled
 from icqf.core.block_step import Multipliers
-from icqf.core.pace import has_settled
 
 Array = NDArray[Any]
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from icqf.data.frames import as_pandas
 from icqf.data.questionnaire import Questionnaire
-from icqf.data.tables import as_pandas
 from icqf.errors import Advice, InputError, InputWarning, counted, did_you_mean, listed
 
 FEWEST_ITEMS = 3

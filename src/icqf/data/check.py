@@ -24,8 +24,8 @@ from icqf.data.disclosure import (
 )
 from icqf.data.questionnaire import Draft, Questionnaire, range_faults
 from icqf.errors import Advice, InputError, codebook_command, counted, is_note, listed, readable, short
+from icqf.screening.column_names import folded
 from icqf.screening.columns import REASONS, LeftOut, sentences
-from icqf.screening.names import folded
 from icqf.screening.ranges import (
     DECLARE_RANGE,
     FEWEST_PARTICIPANTS,

@@ -19,8 +19,8 @@ from icqf.data.disclosure import (
     refuse_small_categories,
     rounded,
 )
+from icqf.data.frames import as_pandas, label_at
 from icqf.data.parameters import parameter_error
-from icqf.data.tables import as_pandas, label_at
 from icqf.errors import Advice, InputError, InputWarning, did_you_mean, listed
 
 Array = NDArray[Any]

@@ -37,13 +37,13 @@ PENALTIES = Registry(
 RULES = Registry(
     "icqf.rules",
     {
-        "min": "icqf.selection.rules:MIN",
-        "one_se": "icqf.selection.rules:ONE_SE",
-        "stable": "icqf.selection.rules:STABLE",
-        "replicable": "icqf.selection.rules:REPLICABLE",
+        "min": "icqf.models.selection_rules:MIN",
+        "one_se": "icqf.models.selection_rules:ONE_SE",
+        "stable": "icqf.models.selection_rules:STABLE",
+        "replicable": "icqf.models.selection_rules:REPLICABLE",
     },
-    "an icqf.selection.rules.SelectionRule",
-    "icqf.selection.rules:SelectionRule",
+    "an icqf.models.selection_rules.SelectionRule",
+    "icqf.models.selection_rules:SelectionRule",
 )
 MOST_FACTORS = 1000
 # Defaults that the help of the command line shows.
@@ -313,7 +313,7 @@ def parameter_error(name: str, complaint: str, **fields: Any) -> InputError:
 
 def check_parameters(model: Any) -> None:
     """Refuse parameters of a model that mean nothing, and warn where ADMM need not converge."""
-    from icqf.core.pace import SMALLEST_RHO
+    from icqf.core.acceleration import SMALLEST_RHO
 
     for name, value in model.get_params(deep=False).items():
         if name == "dtype":

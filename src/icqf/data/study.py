@@ -10,8 +10,8 @@ import pandas as pd
 
 from icqf.data.check import Finding, Overview, doubts_about
 from icqf.data.direction import Directions, Keying, find_reversed
+from icqf.data.frames import AnswersInParts
 from icqf.data.questionnaire import Item, Questionnaire
-from icqf.data.tables import AnswersInParts
 from icqf.errors import InputError, counted
 
 

@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
+from icqf.data.frames import as_pandas, label_at
 from icqf.data.questionnaire import Questionnaire
-from icqf.data.tables import as_pandas, label_at
 from icqf.errors import InputError, InputWarning, counted, did_you_mean, listed
 from icqf.screening.ranges import USUAL_CODES, refuse_wide_range
 

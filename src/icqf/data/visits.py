@@ -13,9 +13,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from icqf.data.disclosure import rounded
+from icqf.data.frames import as_pandas
 from icqf.data.parameters import choices_of, parameter_error
 from icqf.data.questionnaire import Item, Questionnaire
-from icqf.data.tables import as_pandas
 from icqf.errors import Advice, InputError, counted, did_you_mean, listed
 from icqf.screening.ranges import number
 

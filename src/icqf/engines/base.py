@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 import numpy as np
 
+from icqf.core.completion import PlaceSolved, finish
 from icqf.core.fast import FastIteration
-from icqf.core.finish import PlaceSolved, finish
 from icqf.core.problem import Array, Problem
 from icqf.core.result import Factorization, Factors, Iterated
 from icqf.core.rows import Rows

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from icqf.core.pace import EXACT_MOVES_EVERY, MOMENTUM_CAP
+from icqf.core.acceleration import EXACT_MOVES_EVERY, MOMENTUM_CAP
 from icqf.core.penalties import L2
 from icqf.core.result import Factors, Iterated, Trace
 from icqf.engines import torch_triton as kernels

@@ -1,9 +1,9 @@
 """Three kernels for a GPU: the participants' two passes without a table of residuals, and the loadings' step.
 
 They do what `icqf.core.fast` does where no bound on reconstructed answers is looked at, for many problems
-at a time; what steers the iterations is compiled from `icqf.core.pace`. A problem that has settled costs
-nothing more, and the host is asked for nothing while iterations run. Triton comes with PyTorch's CUDA builds;
-this module is imported only where it is there.
+at a time; acceleration and stopping are compiled from `icqf.core.acceleration`. A problem that has
+settled costs nothing more, and the host is idle while iterations run. Triton comes with PyTorch's CUDA
+builds; this module is imported only where Triton is installed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from icqf.core import block_step, pace, sweeps
+from icqf.core import acceleration as pace
+from icqf.core import block_step, sweeps
 
 SCALARS = 16  # numbers beside the matrices in a program's partial sums: misfit, penalty, and room
 _TINY = tl.constexpr(sweeps.TINY)
@@ -23,7 +24,7 @@ _SCORE_SWEEPS, _LOADING_SWEEPS = tl.constexpr(block_step.SCORE_SWEEPS), tl.const
 
 
 def _compiled(formula: Callable[..., Any]) -> Any:
-    """A formula of `icqf.core.pace` as part of a kernel: its `xp` is Triton, its numbers are constants."""
+    """A formula of `icqf.core.acceleration` as part of a kernel: `xp` is Triton, numbers are constants."""
     names = dict(vars(pace), xp=tl, Any=tl.tensor)
     names |= {name: tl.constexpr(value) for name, value in names.items() if type(value) in (int, float)}
     return triton.jit(FunctionType(formula.__code__, names, formula.__name__))

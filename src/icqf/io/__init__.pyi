@@ -5,7 +5,7 @@ from .codebook import write_codebook as write_codebook
 from .readers.files import read_table as read_table
 from .readers.questionnaires import read_questionnaire as read_questionnaire
 from .readers.streams import open_stream as open_stream
-from .readers.tables import Table as Table
+from .readers.table import Table as Table
 from .study_files import StudyFiles as StudyFiles
 from .suggestion import SuggestedCodebook as SuggestedCodebook
 from .suggestion import suggest_codebook as suggest_codebook

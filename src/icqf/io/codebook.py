@@ -25,7 +25,7 @@ from icqf.io.formats import EXCEL
 from icqf.io.readers.delimited import read_delimited
 from icqf.io.readers.excel import read_excel
 from icqf.io.readers.redcap import COLUMNS as DICTIONARY
-from icqf.io.readers.tables import Table, item_columns, require_file
+from icqf.io.readers.table import Table, item_columns, require_file
 from icqf.io.write import harmless, unharmed
 from icqf.screening.answer_words import no_answer_values
 from icqf.screening.ranges import USUAL_CODES, EndCode, Families, ValueCounts, end_codes, families_of, number

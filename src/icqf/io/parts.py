@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from icqf.data.tables import AnswersInParts, SomeAnswers
+from icqf.data.frames import AnswersInParts, SomeAnswers
 from icqf.errors import InputError, did_you_mean, listed
 from icqf.io.readers.questionnaires import id_texts
 from icqf.io.readers.streams import Stream, open_stream
-from icqf.io.readers.tables import recognised_id
+from icqf.io.readers.table import recognised_id
 
 
 def parts_of_file(source: Any, confounds: Sequence[str] = ()) -> AnswersInParts:

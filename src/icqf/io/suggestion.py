@@ -11,7 +11,7 @@ from icqf.data.questionnaire import Item
 from icqf.errors import counted, listed
 from icqf.io.codebook import codebook_from
 from icqf.io.readers.cells import TextFamily, text_families
-from icqf.io.readers.tables import Table, item_columns, no_items
+from icqf.io.readers.table import Table, item_columns, no_items
 from icqf.screening.answer_words import means_no_answer, plain
 from icqf.screening.ranges import is_number, number
 

@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 import pandas as pd
 
-from icqf.data.tables import as_pandas
+from icqf.data.frames import as_pandas
 from icqf.errors import InputError
 from icqf.io.atomic import FULL, new_file
 from icqf.io.formats import WRITABLE

@@ -1,1 +1,5 @@
-"""Models that are fitted: the statement of a problem, its starts, and what a fitted model knows."""
+"""Models that are fitted: ICQF, its cross-validated, longitudinal and two-level forms, and L1-NMF."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -14,20 +14,20 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from icqf.core.finish import score_tolerance, solve_scores_inside
+from icqf.core.completion import score_tolerance, solve_scores_inside
 from icqf.core.problem import Problem
 from icqf.core.result import Certificate
 from icqf.data.confounds import ConfoundEncoder
+from icqf.data.frames import AnswersInParts, as_pandas, is_dask_array, like, refuse_other_rows
 from icqf.data.questionnaire import Item, Questionnaire, StoredCodebook
-from icqf.data.tables import AnswersInParts, as_pandas, is_dask_array, like, refuse_other_rows
 from icqf.data.validate import weights_of
 from icqf.errors import Advice, InputError
-from icqf.models.names import checked_names
+from icqf.models.factor_names import checked_names
 from icqf.models.statement import NewAnswers, state
 from icqf.models.summary import FitStatistics, Summary
 
 if TYPE_CHECKING:
-    from icqf.io.modelfile import StoredModel
+    from icqf.io.model_file import StoredModel
 
 Array = NDArray[Any]
 
@@ -246,7 +246,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
         id : str
             Name of the id column.
         """
-        from icqf.io.modelfile import write_model
+        from icqf.io.model_file import write_model
         from icqf.models.persistence import described
 
         stored, items = self.describe(), tuple(items)
@@ -259,7 +259,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a model that `save` wrote. An ℓ1-NMF is also read as an `ICQF` without bounds."""
-        from icqf.io.modelfile import damage_refused, read_model
+        from icqf.io.model_file import damage_refused, read_model
         from icqf.models.persistence import rebuild
 
         stored = read_model(path)
@@ -268,7 +268,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
                 f"{os.fspath(path)}: this is a model of repeated visits, whose loadings change with age.",
                 code="longitudinal-model",
                 remedy=Advice(
-                    "Read it with icqf.extensions.LongitudinalICQF.load.", typed="Use it with icqf score."
+                    "Read it with icqf.models.LongitudinalICQF.load.", typed="Use it with icqf score."
                 ),
             )
         with damage_refused(path):

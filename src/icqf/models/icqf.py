@@ -16,18 +16,18 @@ from sklearn.utils.validation import check_is_fitted
 from icqf.core.problem import Problem
 from icqf.core.result import Certificate, Factorization
 from icqf.data.disclosure import SMALLEST_CATEGORY
+from icqf.data.frames import is_dask_array
 from icqf.data.parameters import check_parameters, given_start, parameter_error
-from icqf.data.tables import is_dask_array
 from icqf.engines.base import Callback
 from icqf.errors import Advice, InputError, InputWarning, Worded
 from icqf.models.base import FittedModel, in_parts
+from icqf.models.factor_names import default_names
 from icqf.models.multistart import fit_from_starts, starts_table
-from icqf.models.names import default_names
 from icqf.models.statement import Memory, Source, StatedProblem, state
 from icqf.models.summary import FitStatistics
 
 if TYPE_CHECKING:
-    from icqf.io.modelfile import StoredModel
+    from icqf.io.model_file import StoredModel
 
 Array = NDArray[Any]
 
@@ -155,7 +155,7 @@ class ICQF(FittedModel):
         worked it out.
     n_averaged_ : int
         Fits that the loadings are the average of, to resampled participants (`icqf.consensus`) or of several
-        sites (`icqf.extensions.pool`); 0 for a fit.
+        sites (`icqf.analyses.pool`); 0 for a fit.
     converged_ : bool
     n_iter_ : int
     n_participants_ : int

@@ -15,9 +15,9 @@ from icqf.core.start import NAMES
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.parameters import check_parameters
 from icqf.data.questionnaire import Item, StoredCodebook
-from icqf.io.modelfile import StoredModel
+from icqf.io.model_file import StoredModel
+from icqf.models.factor_names import checked_names, default_names
 from icqf.models.multistart import GIVEN, starts_table
-from icqf.models.names import checked_names, default_names
 from icqf.models.summary import FitStatistics
 from icqf.resampling.replication import MEASURED, with_chances
 

@@ -25,8 +25,8 @@ from icqf.core.block_step import Adding
 from icqf.core.observations import Observations, is_small
 from icqf.core.rows import total
 from icqf.data.disclosure import in_few_cells
+from icqf.data.frames import AnswersInParts, as_pandas
 from icqf.data.questionnaire import Questionnaire, StoredCodebook
-from icqf.data.tables import AnswersInParts, as_pandas
 from icqf.data.validate import (
     check_ranges,
     named_answers,

@@ -24,9 +24,9 @@ from icqf.data.disclosure import (
     refuse_emptied,
     refuse_few_answers,
 )
+from icqf.data.frames import refuse_other_rows
 from icqf.data.parameters import PENALTIES
 from icqf.data.questionnaire import Questionnaire, StoredCodebook
-from icqf.data.tables import refuse_other_rows
 from icqf.data.validate import (
     check_items,
     check_ranges,

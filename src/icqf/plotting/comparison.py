@@ -42,7 +42,7 @@ def by_sample_size(table: pd.DataFrame, value: str, *, label: str = "", ax: Axes
     ----------
     table : DataFrame
         Columns ``method``, ``size``, `value` and the ends of its band, ``low`` and ``high``; one row per
-        method and size, such as `icqf.evaluation.bands` gives.
+        method and size, such as `icqf.analyses.bands` gives.
     value : str
         The column to draw.
     label : str
@@ -52,7 +52,7 @@ def by_sample_size(table: pd.DataFrame, value: str, *, label: str = "", ax: Axes
     Examples
     --------
     >>> import pandas as pd
-    >>> from icqf.evaluation import bands
+    >>> from icqf.analyses import bands
     >>> from icqf.plotting import by_sample_size
     >>> table = pd.DataFrame({"method": "ICQF", "size": [0.2, 0.2, 0.8, 0.8], "r": [.7, .72, .8, .81]})
     >>> by_sample_size(bands(table, "r"), "r").get_ylabel()
@@ -178,7 +178,7 @@ def split_tree(
     Parameters
     ----------
     links : DataFrame
-        What `icqf.evaluation.factor_lineage` gives: columns ``k``, ``factor``, ``next_k``, ``next_factor``
+        What `icqf.analyses.factor_lineage` gives: columns ``k``, ``factor``, ``next_k``, ``next_factor``
         and ``correlation``, with at least the closest predecessor of every factor.
     names : sequence or mapping, optional
         Names of the factors of the largest fit, written beside them.
@@ -190,7 +190,7 @@ def split_tree(
     --------
     >>> from icqf import ICQF
     >>> from icqf.datasets import make_synthetic
-    >>> from icqf.evaluation import factor_lineage
+    >>> from icqf.analyses import factor_lineage
     >>> from icqf.plotting import split_tree
     >>> answers = make_synthetic(n=100, m=30, k=4, random_state=0).answers
     >>> fits = [ICQF(k, item_range=(0, 100)).fit(answers).loadings_ for k in (2, 3, 4)]
@@ -288,7 +288,7 @@ def three_levels(
     --------
     >>> from icqf import ICQF
     >>> from icqf.datasets import make_battery
-    >>> from icqf.extensions import MetaICQF
+    >>> from icqf.models import MetaICQF
     >>> from icqf.plotting import three_levels
     >>> battery = make_battery(n=100, n_items=(9, 9), n_factors=2, n_meta=2, random_state=0).battery
     >>> model = MetaICQF(ICQF(2), meta_estimator=ICQF(2)).fit(battery)

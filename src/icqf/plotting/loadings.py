@@ -369,7 +369,7 @@ def group_loadings(
     ----------
     loadings : DataFrame
         Columns ``factor, item, group, loading, low, high``, such as the ``loadings`` of
-        `icqf.extensions.Invariance`.
+        `icqf.analyses.Invariance`.
     items : DataFrame
         Indexed by item, with columns ``factor``, ``p`` and ``flagged``, such as its ``items``; flagged items
         are written in black.

@@ -319,7 +319,7 @@ def found_again(curve: pd.DataFrame, *, names: Names = None, ax: Axes | None = N
     ----------
     curve : DataFrame
         Columns ``n``, ``mean``, ``every`` and one per factor, such as the ``curve`` of
-        `icqf.extensions.SamplePlan`.
+        `icqf.analyses.SamplePlan`.
     names : sequence or mapping, optional
         Names of the factors.
     ax : Axes, optional
@@ -370,7 +370,7 @@ def accuracy_curve(curve: pd.DataFrame, *, names: Names = None, ax: Axes | None 
     Parameters
     ----------
     curve : DataFrame
-        Such as the ``curve`` of `icqf.extensions.ShortForm`.
+        Such as the ``curve`` of `icqf.analyses.ShortForm`.
     names : sequence or mapping, optional
         Names of the factors.
     ax : Axes, optional

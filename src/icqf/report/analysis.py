@@ -13,20 +13,20 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from icqf.analyses import Counterparts, Psychometry, factor_analysis_counterparts, psychometrics
+from icqf.analyses.factor_properties import hidden_fit
 from icqf.baselines import FactorCount, RuleTable
 from icqf.data.answers import together
+from icqf.data.frames import refuse_other_rows
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.study import Study
-from icqf.data.tables import refuse_other_rows
 from icqf.errors import InputError, counted
-from icqf.evaluation import Counterparts, Psychometry, factor_analysis_counterparts, psychometrics
-from icqf.evaluation.factors import hidden_fit
 from icqf.models.icqf import ICQF
+from icqf.models.selection_run import parallel_count
 from icqf.models.statement import StatedProblem
 from icqf.resampling.bootstrap import Resamples, bootstrap
 from icqf.resampling.folds import units_of
 from icqf.resampling.hidden import HiddenFit
-from icqf.selection.run import parallel_count
 
 Array = NDArray[Any]
 

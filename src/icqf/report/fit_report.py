@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from icqf.errors import InputError
-from icqf.models.names import checked_names
+from icqf.models.factor_names import checked_names
 from icqf.report.analysis import Analysis
 from icqf.report.document import Document, write_document
 from icqf.report.section import sections_of
 from icqf.report.sections.comparison import comparison_values, comparison_words
-from icqf.report.sections.count import count_values
 from icqf.report.sections.factors import model_values, names_shown
 from icqf.report.sections.fit import fit_values, fit_words
+from icqf.report.sections.headline import cautions, headline
 from icqf.report.sections.methods import method_values, results_paragraph
-from icqf.report.sections.opening import cautions, headline
+from icqf.report.sections.number_of_factors import count_values
 from icqf.report.sections.psychometrics import psychometric_values
 from icqf.report.sections.sample import analysed_values, item_values, participant_values, sample_values
 from icqf.report.sections.scores import score_values, score_words

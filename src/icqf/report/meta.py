@@ -9,8 +9,8 @@ import pandas as pd
 
 from icqf.data.battery import Battery
 from icqf.errors import counted, shown_share
-from icqf.extensions.hierarchy import ALL, ALONE, FLAT, TWO_STAGES, HierarchyComparison
-from icqf.extensions.meta import MetaICQF
+from icqf.models.hierarchy import ALL, ALONE, FLAT, TWO_STAGES, HierarchyComparison
+from icqf.models.meta import MetaICQF
 from icqf.plotting.comparison import three_levels
 from icqf.plotting.style import default_settings
 from icqf.report.blocks import Grid, Picture, Section
@@ -43,7 +43,7 @@ def meta_page(
     --------
     >>> from icqf import ICQF
     >>> from icqf.datasets import make_battery
-    >>> from icqf.extensions import MetaICQF
+    >>> from icqf.models import MetaICQF
     >>> from icqf.report import meta_page
     >>> battery = make_battery(n=100, n_items=(9, 9), n_factors=2, n_meta=2, random_state=0).battery
     >>> model = MetaICQF(ICQF(2), meta_estimator=ICQF(2)).fit(battery)

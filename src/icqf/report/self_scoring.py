@@ -17,7 +17,7 @@ from icqf.report.templating import environment, file_of
 from icqf.screening.ranges import number
 
 if TYPE_CHECKING:
-    from icqf.extensions.short_forms import ShortForm
+    from icqf.analyses.short_forms import ShortForm
     from icqf.models.base import FittedModel
 
 MOST_TICKS = 11  # answers to choose from; a wider range is typed in
@@ -31,7 +31,7 @@ def scoring_page(form: ShortForm, *, title: str = "Questionnaire", items: Iterab
     Parameters
     ----------
     form : ShortForm
-        What `icqf.extensions.shortform` gives.
+        What `icqf.analyses.shortform` gives.
     title : str
         Heading of the page.
     items : iterable of Item
@@ -41,7 +41,7 @@ def scoring_page(form: ShortForm, *, title: str = "Questionnaire", items: Iterab
     --------
     >>> from icqf import ICQF
     >>> from icqf.datasets import load_demo
-    >>> from icqf.extensions import shortform
+    >>> from icqf.analyses import shortform
     >>> from icqf.report import scoring_page
     >>> demo = load_demo().select(["q00*", "q01*"])
     >>> form = shortform(ICQF(2).fit(demo), demo, max_items=5)

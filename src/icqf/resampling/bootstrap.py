@@ -14,7 +14,7 @@ from icqf.core.problem import Problem
 from icqf.core.result import Factors
 from icqf.engines.base import Engine
 from icqf.engines.choice import engine_of, run
-from icqf.jobs.parallel import in_parallel, on_one_thread, pieces
+from icqf.engines.parallel import in_parallel, on_one_thread, pieces
 from icqf.resampling import tolerances
 from icqf.resampling.folds import drawn_counts
 from icqf.resampling.matching import aligned, correlations

@@ -14,7 +14,7 @@ from icqf.core.problem import Problem
 from icqf.core.start import Starts
 from icqf.engines.base import Engine
 from icqf.engines.choice import engine_of, run
-from icqf.jobs.parallel import in_parallel
+from icqf.engines.parallel import in_parallel
 from icqf.resampling import tolerances
 from icqf.resampling.matching import aligned
 

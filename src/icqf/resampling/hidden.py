@@ -16,8 +16,8 @@ from icqf.core.result import Factors
 from icqf.core.start import Starts, item_means
 from icqf.engines.base import Engine, Judge
 from icqf.engines.choice import engine_of, run
+from icqf.engines.parallel import in_parallel, pieces
 from icqf.errors import InputError
-from icqf.jobs.parallel import in_parallel, pieces
 from icqf.resampling import tolerances
 from icqf.resampling.folds import Folds, folds_of
 

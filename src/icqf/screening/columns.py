@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from icqf.errors import Note, counted, listed, short
-from icqf.screening.names import is_total, named_kind, redcap_columns, stem
+from icqf.screening.column_names import is_total, named_kind, redcap_columns, stem
 from icqf.screening.ranges import Families, ValueCounts, families_of
 
 Array = NDArray[np.float64]

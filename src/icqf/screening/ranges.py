@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from icqf.errors import Advice, InputError, Note, counted, listed
-from icqf.screening.names import folded, stem
+from icqf.screening.column_names import folded, stem
 
 Array = NDArray[np.float64]
 _FEW = 32  # values from lowest to highest that are counted one by one, which is faster than sorting

@@ -5,6 +5,9 @@ from .check import check_table as check_table
 from .compare import compare_models as compare_models
 from .fit import StudyFit as StudyFit
 from .fit import fit_study as fit_study
+from .longitudinal import VisitsFit as VisitsFit
+from .longitudinal import fit_visits as fit_visits
+from .longitudinal import write_visits as write_visits
 from .meta import MetaFit as MetaFit
 from .meta import fit_battery as fit_battery
 from .meta import write_meta as write_meta
@@ -20,6 +23,3 @@ from .read import read_study as read_study
 from .results import write_results as write_results
 from .score import score_file as score_file
 from .score import write_scores as write_scores
-from .visits import VisitsFit as VisitsFit
-from .visits import fit_visits as fit_visits
-from .visits import write_visits as write_visits

@@ -14,12 +14,12 @@ import numpy as np
 import pandas as pd
 
 from icqf.data.study import Study
+from icqf.engines.identity import fingerprint
+from icqf.engines.journal import Journal, WorkJournal
+from icqf.engines.parallel import Progress
 from icqf.errors import Advice, InputError, counted, shown_share
 from icqf.io.study_files import FILES
 from icqf.io.write import write_table
-from icqf.jobs.identity import fingerprint
-from icqf.jobs.journal import Journal, WorkJournal
-from icqf.jobs.parallel import Progress
 from icqf.plotting.comparison import battery_overview
 from icqf.plotting.style import default_settings
 from icqf.report.blocks import Grid, Picture, Section

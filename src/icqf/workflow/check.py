@@ -13,12 +13,12 @@ import pandas as pd
 
 from icqf.data.check import Finding, Findings, check
 from icqf.data.disclosure import SMALLEST_CATEGORY
+from icqf.data.frames import as_pandas
 from icqf.data.questionnaire import Draft, Item
-from icqf.data.tables import as_pandas
 from icqf.errors import InputError, InputWarning
 from icqf.io.readers.files import read_table
 from icqf.io.readers.questionnaires import Codebook, StudyTable, read_files, study_table
-from icqf.io.readers.tables import Table, recognised_id
+from icqf.io.readers.table import Table, recognised_id
 from icqf.io.study_files import StudyFiles
 from icqf.io.suggestion import SuggestedCodebook, suggest_codebook
 from icqf.workflow.options import StudyOptions, as_options

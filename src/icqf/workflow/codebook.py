@@ -10,7 +10,7 @@ from icqf.data.direction import MOST_ITEMS, find_reversed, remark_on, remarks_on
 from icqf.data.parameters import Visit
 from icqf.errors import InputError, listed
 from icqf.io.readers.questionnaires import StudyTable, study_table
-from icqf.io.readers.tables import Table
+from icqf.io.readers.table import Table
 from icqf.io.study_files import StudyFiles
 from icqf.io.suggestion import SuggestedCodebook, suggest_codebook
 

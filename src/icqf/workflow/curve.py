@@ -9,7 +9,7 @@ from pathlib import Path
 from icqf.errors import InputError
 from icqf.io.formats import WRITABLE
 from icqf.io.readers.files import read_table
-from icqf.selection.rules import best_by_k, error_table
+from icqf.models.selection_rules import best_by_k, error_table
 from icqf.workflow.naming import account_in
 
 

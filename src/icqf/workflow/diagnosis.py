@@ -8,10 +8,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from icqf.analyses.method_comparison import DiagnosticAUC, diagnostic_auc
+from icqf.analyses.methods import METHODS
 from icqf.data.study import Study
 from icqf.errors import counted
-from icqf.evaluation.comparisons import DiagnosticAUC, diagnostic_auc
-from icqf.evaluation.methods import METHODS
 from icqf.plotting import by_sample_size
 from icqf.report.blocks import Block, Grid, Picture, Prose, Span
 from icqf.workflow.evaluation import Design

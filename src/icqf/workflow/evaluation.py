@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from icqf.analyses.methods import FACTORS, METHODS, FactorAnalysisMethod, ICQFMethod, Method
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.parameters import BETAS, TRAINING_SHARES
 from icqf.data.study import Study
-from icqf.evaluation.methods import FACTORS, METHODS, FactorAnalysisMethod, ICQFMethod, Method
-from icqf.jobs.parallel import Progress
+from icqf.engines.parallel import Progress
 from icqf.workflow.account import run_account
 from icqf.workflow.folders import shared_folder
 from icqf.workflow.options import StabilityOptions
@@ -75,7 +75,7 @@ class Design:
         return tuple(made[name] for name in names if name in (self.names or names))
 
     def running(self, study: str) -> dict[str, Any]:
-        """Arguments for the functions of `icqf.evaluation`."""
+        """Arguments for the functions of `icqf.analyses`."""
         return {
             "n_splits": self.n_splits,
             "random_state": self.random_state,

@@ -14,24 +14,24 @@ from typing import Any
 
 import pandas as pd
 
+from icqf.analyses.factor_properties import hidden_fit
 from icqf.baselines.rules import RuleTable
 from icqf.data.parameters import parameter_error
 from icqf.data.study import Study
 from icqf.data.validate import EmptyRowsWarning
 from icqf.engines.choice import engine_of
+from icqf.engines.journal import WorkJournal
+from icqf.engines.parallel import Progress, spread_over
 from icqf.errors import Advice, InputError, InputWarning, concerns_users, counted
-from icqf.evaluation.factors import hidden_fit
 from icqf.io.study_files import StudyFiles
-from icqf.jobs.journal import WorkJournal
-from icqf.jobs.parallel import Progress, spread_over
+from icqf.models.consensus import consensus, replication_chance
+from icqf.models.factor_names import refuse_swapped
 from icqf.models.icqf import ICQF, scores_of_fit, warned_if_empty
-from icqf.models.names import refuse_swapped
-from icqf.models.stability import consensus, replication_chance
+from icqf.models.icqfcv import FEWEST, ICQFCV
 from icqf.models.statement import StatedProblem
 from icqf.report import Analysis, analyse
 from icqf.resampling.folds import units_of
 from icqf.resampling.hidden import HiddenFit
-from icqf.selection.icqfcv import FEWEST, ICQFCV
 from icqf.workflow.named import suggestions
 from icqf.workflow.options import StudyOptions, as_options
 from icqf.workflow.read import read_study

@@ -16,16 +16,16 @@ import pandas as pd
 from icqf.data.battery import Battery
 from icqf.data.parameters import parameter_error
 from icqf.data.study import Study
+from icqf.engines.journal import WorkJournal
+from icqf.engines.parallel import Progress
 from icqf.errors import InputError
-from icqf.extensions.hierarchy import HierarchyComparison, compare_hierarchy
-from icqf.extensions.meta import META, MetaICQF
 from icqf.io.write import write_table
-from icqf.jobs.journal import WorkJournal
-from icqf.jobs.parallel import Progress
+from icqf.models.hierarchy import HierarchyComparison, compare_hierarchy
 from icqf.models.icqf import ICQF
+from icqf.models.icqfcv import ICQFCV
+from icqf.models.meta import META, MetaICQF
 from icqf.report.document import write_document
 from icqf.report.meta import meta_page
-from icqf.selection.icqfcv import ICQFCV
 from icqf.workflow.account import anonymous, run_account
 from icqf.workflow.battery import InstrumentFile, find_instruments, require_ids
 from icqf.workflow.fit import model_of, said, searcher

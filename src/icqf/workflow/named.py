@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 from icqf.io.write import write_table
+from icqf.models.factor_names import default_names, suggested_names
 from icqf.models.icqf import ICQF
-from icqf.models.names import default_names, suggested_names
 from icqf.models.persistence import rebuild
 from icqf.report import Report, write_report
 from icqf.report.gallery import write_figures

@@ -17,8 +17,8 @@ from icqf.io.atomic import new_folder, recover, write_bytes
 from icqf.io.formats import WRITABLE
 from icqf.io.readers.files import read_table
 from icqf.io.write import csv_text, write_table
+from icqf.models.factor_names import checked_names, default_names, refuse_swapped, shown_names
 from icqf.models.icqf import ICQF
-from icqf.models.names import checked_names, default_names, refuse_swapped, shown_names
 from icqf.report import Report, from_json, renamed
 from icqf.report.document import FORMATS
 from icqf.report.fit_report import document_of

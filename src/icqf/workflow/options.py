@@ -200,7 +200,7 @@ class LongitudinalOptions(StudyOptions):
     bins : tuple
         Empty for automatic bins; else their number, their edges, or the visits in order.
     binning, within_bin, weigh_nonresponse
-        As in `icqf.extensions.LongitudinalICQF`.
+        As in `icqf.models.LongitudinalICQF`.
     smoothness : tuple of float
         Candidates for the smoothness; empty tries the usual ones.
     permutations : int
@@ -285,7 +285,7 @@ class PlanOptions(StudyOptions):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters of `icqf.extensions.plan`, other than model and answers."""
+        """The parameters of `icqf.analyses.plan`, other than model and answers."""
         return {
             "sizes": self.sizes,
             "n_repeats": self.repeats,
@@ -430,7 +430,7 @@ class InvarianceOptions(ModelledOptions):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters of `icqf.extensions.invariance`, other than model, answers and groups."""
+        """The parameters of `icqf.analyses.invariance`, other than model, answers and groups."""
         return {
             "n_permutations": self.permutations,
             "n_resamples": self.bootstrap,

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from icqf.analyses.pooling import COUNTERPART, TRIMMED, Pooled, alike, pool
 from icqf.errors import InputError, counted, shown_share
-from icqf.extensions.pooling import COUNTERPART, TRIMMED, Pooled, alike, pool
 from icqf.io.write import write_table
 from icqf.models.icqf import ICQF
 from icqf.plotting.style import correlation_cells, factor_names
@@ -29,7 +29,7 @@ _OTHER_KINDS = {
 
 
 def pool_models(paths: Sequence[str | os.PathLike[str]]) -> Pooled:
-    """Pool the model files that several sites have sent; see `icqf.extensions.pool`.
+    """Pool the model files that several sites have sent; see `icqf.analyses.pool`.
 
     Parameters
     ----------

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from icqf.data.frames import AnswersInParts, SomeAnswers
 from icqf.data.parameters import parameter_error
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.data.study import Study
-from icqf.data.tables import AnswersInParts, SomeAnswers
 from icqf.errors import InputError, counted, has_note
 from icqf.io.formats import ARROW, PARQUET, TEXT
 from icqf.io.parts import hashed_ids, repeated_id
 from icqf.io.readers.questionnaires import NO_IDS, StudyTable, read_files
 from icqf.io.readers.streams import Batch, Stream, open_stream
-from icqf.io.readers.tables import Table, require_column
+from icqf.io.readers.table import Table, require_column
 from icqf.io.study_files import StudyFiles
 from icqf.screening.ranges import refuse_wide_range
 from icqf.workflow.options import StudyOptions, as_options

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from icqf import __version__
+from icqf.analyses.method_comparison import ALPHA, DiagnosticAUC, Replication, Stability
 from icqf.data.study import Study
 from icqf.errors import shown_p
-from icqf.evaluation.comparisons import ALPHA, DiagnosticAUC, Replication, Stability
 from icqf.report.blocks import Block, Bullets, Grid, Prose, Section, Span
 from icqf.report.document import Document, write_document
 from icqf.workflow.evaluation import Design

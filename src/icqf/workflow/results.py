@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from icqf.engines.parallel import Progress
 from icqf.io.write import write_table
-from icqf.jobs.parallel import Progress
 from icqf.report import report_of
 from icqf.workflow.account import account_of
 from icqf.workflow.fit import Callback, StudyFit

@@ -10,7 +10,7 @@ from icqf.data.study import Study
 from icqf.errors import InputError
 from icqf.io.atomic import write_bytes
 from icqf.io.write import write_table
-from icqf.selection.icqfcv import ICQFCV
+from icqf.models.icqfcv import ICQFCV
 
 
 def rules_of_study(study: Study, *, search: ICQFCV | None = None, seed: int = 0) -> RuleTable:

@@ -19,12 +19,13 @@ from threadpoolctl import threadpool_limits
 from icqf.data.parameters import parameter_error
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError, listed
-from icqf.extensions.longitudinal import LongitudinalICQF
-from icqf.extensions.meta import MetaICQF
 from icqf.io.readers.questionnaires import StudyTable, read_files
 from icqf.io.study_files import StudyFiles
 from icqf.io.write import TableWriter, table_writer
 from icqf.models.icqf import ICQF
+from icqf.models.longitudinal import LongitudinalICQF
+from icqf.models.meta import MetaICQF
+from icqf.workflow.longitudinal import visit_rows
 from icqf.workflow.named import DECIMALS
 from icqf.workflow.new_answers import (
     FaultyBatch,
@@ -37,7 +38,6 @@ from icqf.workflow.new_answers import (
     load_model,
     require_model_columns,
 )
-from icqf.workflow.visits import visit_rows
 
 Task = TypeVar("Task")
 Done = TypeVar("Done")
@@ -66,7 +66,7 @@ def score_file(
     Parameters
     ----------
     model : path
-        A model file of `icqf.ICQF`, of a battery (`icqf.extensions.MetaICQF`) or of repeated visits.
+        A model file of `icqf.ICQF`, of a battery (`icqf.models.MetaICQF`) or of repeated visits.
     answers, **roles
         New answers, as in `read_for_model`.
     begin : callable, optional

@@ -10,9 +10,9 @@ from typing import Any
 
 import pandas as pd
 
+from icqf.analyses.method_comparison import Stability, bands, stability
 from icqf.data.parameters import FACTORIZATIONS
 from icqf.data.study import Study
-from icqf.evaluation.comparisons import Stability, bands, stability
 from icqf.plotting import by_sample_size
 from icqf.report.blocks import Block, Grid, Picture
 from icqf.workflow.evaluation import Design

@@ -24,7 +24,7 @@ _GAPS = {
 if TYPE_CHECKING:
     import pandas as pd
 
-    from icqf.workflow.visits import VisitsFit
+    from icqf.workflow.longitudinal import VisitsFit
 
 
 def gap_sentence(gaps: pd.DataFrame) -> str:

@@ -34,7 +34,7 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
     The model's settings are fitted to everybody and to each group. Factors are called same, similar or
     different, items that load differently are named, and all loadings are written with their intervals.
     """
-    from icqf.workflow.groups import compare_groups, write_groups
+    from icqf.workflow.invariance import compare_groups, write_groups
     from icqf.workflow.new_answers import read_for_model
     from icqf.workflow.places import refuse_existing
 

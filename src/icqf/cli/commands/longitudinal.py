@@ -39,9 +39,9 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
     Every participant has one set of scores for all visits; visits that did not take place are simply missing.
     The number of factors, the penalty and the smoothness are chosen by cross-validation unless all are given.
     """
+    from icqf.workflow.longitudinal import fit_visits, read_visits, write_visits
     from icqf.workflow.places import refuse_results
     from icqf.workflow.visit_page import choice_sentence, focus_sentences, gap_sentence
-    from icqf.workflow.visits import fit_visits, read_visits, write_visits
 
     options = options_of(ctx, LongitudinalOptions)
     study = read_visits(options)

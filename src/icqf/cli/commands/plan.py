@@ -37,10 +37,10 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
     ANSWERS is a model file (.icqf), or the answers of a pilot study, which is fitted first with the options
     of icqf fit. A factor is found again when its loadings correlate at least 0.8 with those of the model.
     """
-    from icqf.extensions.planning import plan
+    from icqf.analyses.planning import plan
     from icqf.models.icqf import ICQF
     from icqf.workflow.places import refuse_existing
-    from icqf.workflow.planning import pilot_of, write_plan
+    from icqf.workflow.plan import pilot_of, write_plan
     from icqf.workflow.read import read_study
 
     started, options = datetime.now(UTC), options_of(ctx, PlanOptions)

@@ -39,8 +39,8 @@ def command(ctx: click.Context, out: Path | None, force: bool, dry_run: bool, qu
     --all-rules, what the rules of factor analysis say as well, and why they may differ; --out cv.csv then
     also writes cv-rules.csv and cv-rules.json.
     """
+    from icqf.engines.parallel import Progress
     from icqf.io import write_table
-    from icqf.jobs.parallel import Progress
     from icqf.workflow.fit import predicted_hidden, select_study
     from icqf.workflow.places import refuse_file, refuse_table
     from icqf.workflow.read import read_study
@@ -101,7 +101,7 @@ def stability_table(search: Any) -> str:
 
 def error_table(results: Any) -> str:
     """Return the mean error by number of factors and penalty."""
-    from icqf.selection import rules
+    from icqf.models import selection_rules as rules
 
     table = rules.error_table(results).set_index(["n_components", "beta"])["error"].unstack("beta")
     table.columns = [f"{beta:g}" for beta in table.columns]

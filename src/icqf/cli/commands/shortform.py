@@ -39,7 +39,7 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
     """
     from icqf.workflow.new_answers import read_for_model
     from icqf.workflow.places import refuse_existing
-    from icqf.workflow.short_forms import items_of, parameters_of, shorten_study, write_short_form
+    from icqf.workflow.shortform import items_of, parameters_of, shorten_study, write_short_form
 
     started, options = datetime.now(UTC), options_of(ctx, ShortFormOptions)
     parameters, read = parameters_of(options), read_for_model(options.model, options.files)

@@ -28,9 +28,9 @@ def command(model: Path, top: int, everything: bool) -> None:
 
     Of a battery (icqf meta), its meta-factors are shown.
     """
-    from icqf.extensions.longitudinal import LongitudinalICQF
-    from icqf.extensions.meta import MetaICQF
     from icqf.models.icqf import ICQF
+    from icqf.models.longitudinal import LongitudinalICQF
+    from icqf.models.meta import MetaICQF
     from icqf.workflow.new_answers import load_model
 
     fitted = load_model(model)

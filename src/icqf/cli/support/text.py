@@ -13,8 +13,8 @@ from icqf.errors import counted, shown_share
 if TYPE_CHECKING:
     from icqf.baselines.rules import RuleTable
     from icqf.data.questionnaire import Item
-    from icqf.extensions.meta import MetaICQF
     from icqf.models.icqf import ICQF
+    from icqf.models.meta import MetaICQF
     from icqf.resampling.hidden import HiddenFit
 
 LEAST_LOADING = 0.05

@@ -11,7 +11,7 @@ from typing import Any
 from icqf.data.questionnaire import Item
 from icqf.errors import InputError
 from icqf.io.readers.statistical import label_notes, labelled_item
-from icqf.io.readers.tables import Table, require_file
+from icqf.io.readers.table import Table, require_file
 
 
 def apply_sidecar(table: Table, sidecar: Path) -> Table:

@@ -12,7 +12,7 @@ import pandas as pd
 from icqf.data.questionnaire import Item
 from icqf.errors import Advice, InputError, codebook_command, counted, listed
 from icqf.io.readers.notes import CELLS, CODES, Counts, Tally
-from icqf.io.readers.tables import Table, recognised_id
+from icqf.io.readers.table import Table, recognised_id
 from icqf.screening.answer_words import MOST_TEXTS, Order, is_known, means_no_answer, order_of, plain
 from icqf.screening.ranges import is_number, missing_code_remedy, number
 

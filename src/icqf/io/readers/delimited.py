@@ -17,7 +17,7 @@ import pandas as pd
 
 from icqf.errors import InputError
 from icqf.io.readers.platforms import header_notes, with_wordings, without_further_headers
-from icqf.io.readers.tables import Table, check_header, recognised_id, refuse_second_header, without_unnamed
+from icqf.io.readers.table import Table, check_header, recognised_id, refuse_second_header, without_unnamed
 
 DELIMITERS = ",;\t|"
 SAMPLE = 2**20  # bytes that show how a text is laid out

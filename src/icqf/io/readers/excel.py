@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from icqf.errors import InputError, counted, listed
 from icqf.io.readers.platforms import further_headers, header_notes, question_texts, with_wordings
-from icqf.io.readers.tables import (
+from icqf.io.readers.table import (
     Table,
     check_header,
     guarded,

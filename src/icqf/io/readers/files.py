@@ -15,7 +15,7 @@ from icqf.io.formats import READERS, TEXT
 from icqf.io.readers.bids import apply_sidecar
 from icqf.io.readers.platforms import recognised_export
 from icqf.io.readers.redcap import apply_dictionary
-from icqf.io.readers.tables import (
+from icqf.io.readers.table import (
     Table,
     check_header,
     guarded,

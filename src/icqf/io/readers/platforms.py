@@ -13,7 +13,7 @@ import pandas as pd
 
 from icqf.data.questionnaire import Item
 from icqf.errors import counted
-from icqf.io.readers.tables import Table
+from icqf.io.readers.table import Table
 
 # Columns that Qualtrics adds, with the title that it writes below them.
 QUALTRICS = {

@@ -14,7 +14,7 @@ from icqf.data.questionnaire import Item
 from icqf.errors import InputError, listed
 from icqf.io.readers.delimited import read_delimited
 from icqf.io.readers.statistical import label_notes, labelled_item
-from icqf.io.readers.tables import Table, require_file
+from icqf.io.readers.table import Table, require_file
 
 TOKEN = re.compile(
     r"\s*(?:(?P<field>\[\s*[A-Za-z0-9_]+\s*(?:\(\s*-?[A-Za-z0-9_]+\s*\))?\s*\])|(?P<text>'[^']*'|\"[^\"]*\")"

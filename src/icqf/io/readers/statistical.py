@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from icqf.data.questionnaire import Item
-from icqf.io.readers.tables import Table, check_header, guarded, recognised_id, require_package
+from icqf.io.readers.table import Table, check_header, guarded, recognised_id, require_package
 from icqf.screening.answer_words import no_answer_values
 from icqf.screening.ranges import is_number, number
 

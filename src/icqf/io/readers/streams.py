@@ -32,7 +32,7 @@ from icqf.io.readers.delimited import (
 )
 from icqf.io.readers.files import read_table
 from icqf.io.readers.platforms import recognised_export, without_further_headers
-from icqf.io.readers.tables import (
+from icqf.io.readers.table import (
     Table,
     check_header,
     guarded,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from icqf.evaluation.factors import Counterparts
+from icqf.analyses.factor_properties import Counterparts
 from icqf.report import words
 from icqf.report.blocks import Block, Cell, Column, Grid, Group
 from icqf.report.section import report_section

@@ -9,12 +9,11 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
+from icqf.analyses import factor_lineage
 from icqf.data.confounds import INTERCEPT
 from icqf.data.questionnaire import Item
 from icqf.errors import shortened
-from icqf.evaluation import factor_lineage
-from icqf.models.icqf import ICQF
-from icqf.models.names import (
+from icqf.models.factor_names import (
     checked_names,
     default_names,
     shown_names,
@@ -22,6 +21,7 @@ from icqf.models.names import (
     themes,
     top_places,
 )
+from icqf.models.icqf import ICQF
 from icqf.models.summary import is_loaded
 from icqf.plotting import split_tree
 from icqf.plotting.loadings import grouped_order

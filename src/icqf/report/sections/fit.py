@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from icqf.models.factor_names import default_names
 from icqf.models.multistart import AS_WELL, COUNTERPART, doubtful_factors
-from icqf.models.names import default_names
 from icqf.models.summary import Summary
 from icqf.plotting import convergence
 from icqf.report import words

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from icqf.analyses import Counterparts, Psychometry
 from icqf.data.confounds import INTERCEPT
 from icqf.errors import shown_p
-from icqf.evaluation import Counterparts, Psychometry
-from icqf.models.names import default_names
+from icqf.models.factor_names import default_names
 from icqf.models.summary import Summary
 from icqf.plotting.style import item_label
 from icqf.report import words

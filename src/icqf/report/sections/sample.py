@@ -9,10 +9,10 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from icqf.analyses import Counterparts
 from icqf.data.answers import describe_answers, describe_confound, missing_bands
 from icqf.data.check import Overview
 from icqf.data.questionnaire import Questionnaire
-from icqf.evaluation import Counterparts
 from icqf.plotting.style import item_label
 from icqf.report import words
 from icqf.report.analysis import Analysis

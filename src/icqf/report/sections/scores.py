@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from icqf.evaluation import describe_scores
+from icqf.analyses import describe_scores
 from icqf.report import words
 from icqf.report.analysis import Analysis
 from icqf.report.blocks import Block, Cell, Column, Grid, Group, Histogram

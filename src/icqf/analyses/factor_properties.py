@@ -1,0 +1,453 @@
+"""One fit: hidden answers predicted, its factors beside those of other fits, reliability, and scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from icqf.baselines import (
+    KMO,
+    FactorAnalysis,
+    Sphericity,
+    bartlett_sphericity,
+    item_moments,
+    item_shape,
+    kmo,
+    reliability,
+)
+from icqf.data.questionnaire import Item
+from icqf.errors import InputError
+from icqf.models.factor_names import own_items
+from icqf.models.icqf import ICQF
+from icqf.models.statement import StatedProblem
+from icqf.resampling import match_factors
+from icqf.resampling.hidden import HiddenFit, predict_hidden
+from icqf.resampling.matching import correlations
+
+FOLDS = 10
+
+
+def hidden_fit(
+    model: ICQF,
+    stated: StatedProblem,
+    *,
+    groups: NDArray[Any] | None = None,
+    n_jobs: int | None = None,
+    random_state: int = 0,
+) -> HiddenFit | None:
+    """Predict answers hidden in ten folds by fits with the model's number of factors and penalty; None
+    where participants or items are fewer than the folds.
+    """
+    problem = stated.problem
+    if min(problem.n, problem.m) < FOLDS:
+        return None
+    return predict_hidden(
+        problem,
+        len(model.components_),
+        init=model.init if isinstance(model.init, str) else "nndsvd",
+        n_splits=FOLDS,
+        groups=groups,
+        n_jobs=n_jobs,
+        engine=model.engine,
+        rng=np.random.default_rng([random_state, 1]),
+    )
+
+
+# The same answers by exploratory factor analysis, factor by factor.
+
+_MOST_ITEMS = 2000  # it takes all their pairs, again and again
+_SMALL = 0.1  # of the factor's largest loading
+
+
+@dataclass(frozen=True, eq=False)
+class Counterparts:
+    """Factor analysis beside a model with as many factors.
+
+    Attributes
+    ----------
+    pairs : DataFrame
+        ``factor_a`` (of the model), ``factor_b`` (of the factor analysis) and the ``pearson`` correlation of
+        their loadings.
+    similarities : DataFrame (k, k)
+        Correlation of the loadings of every pair.
+    items : Series (m,)
+        How much smaller the factor analysis's squared error is than that of the item's mean, as a share (R²),
+        in this sample; NaN where an item does not vary.
+    r_squared : float
+        The same for all items together.
+    negative : float
+        Share of its loadings that are negative.
+    small, small_here : float
+        Share of its, and of the model's, loadings below a tenth of the factor's largest.
+    loadings : DataFrame (m, k)
+        Its loadings, in the order of the model's factors; NaN where an item does not vary.
+    communalities : Series (m,)
+        Share of each standardised item's variance that its factors explain.
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.analyses import factor_analysis_counterparts
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.keyed_answers())
+    >>> found = factor_analysis_counterparts(model.loadings_, demo.keyed_answers())
+    >>> found.similarities.shape, 0 < found.r_squared < 1
+    ((2, 2), True)
+    """
+
+    pairs: pd.DataFrame
+    similarities: pd.DataFrame
+    items: pd.Series
+    r_squared: float
+    negative: float
+    small: float
+    small_here: float
+    loadings: pd.DataFrame
+    communalities: pd.Series
+
+
+def factor_analysis_counterparts(
+    loadings: pd.DataFrame, answers: pd.DataFrame, *, item_scale: np.ndarray | None = None
+) -> Counterparts:
+    """Run factor analysis (minimum residual, promax) with as many factors, and match them.
+
+    Parameters
+    ----------
+    loadings : DataFrame (m, k)
+        The model's.
+    answers : DataFrame (n, m)
+        The answers it was fitted to.
+    item_scale : array (m,), optional
+        What the model multiplied answers by; errors of all items together are added up in these units.
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.analyses import factor_analysis_counterparts
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> answers = demo.keyed_answers()
+    >>> model = ICQF(2, item_range=demo.ranges()).fit(answers)
+    >>> factor_analysis_counterparts(model.loadings_, answers).pairs.shape
+    (2, 4)
+    """
+    if len(loadings) > _MOST_ITEMS:
+        raise InputError(
+            f"The loadings have {len(loadings)} items; a factor analysis compares all pairs of items, and is "
+            f"limited to {_MOST_ITEMS}."
+        )
+    values = pd.DataFrame(answers.to_numpy(dtype=float, na_value=np.nan), columns=loadings.index)
+    varying = values.loc[:, values.std() > 0]
+    analysis = FactorAnalysis(loadings.shape[1]).fit(varying)
+    theirs = pd.DataFrame(
+        analysis.loadings_, index=varying.columns, columns=[f"FA {r + 1}" for r in range(loadings.shape[1])]
+    )
+    match = match_factors(loadings.loc[varying.columns], theirs, method="optimal")
+    partner = dict(zip(match.pairs["factor_a"].astype(str), match.pairs["factor_b"], strict=True))
+    rebuilt = analysis.mean_ + analysis.scale_ * (
+        np.asarray(analysis.transform(varying)) @ analysis.loadings_.T
+    )
+    error = ((varying - rebuilt) ** 2).sum()
+    around = ((varying - varying.mean()) ** 2).sum()
+    counted = pd.Series(1.0 if item_scale is None else item_scale**2, index=loadings.index)[varying.columns]
+    return Counterparts(
+        pairs=match.pairs,
+        similarities=match.similarities,
+        items=(1 - error / around).reindex(loadings.index),
+        r_squared=float(1 - (error * counted).sum() / (around * counted).sum()),
+        negative=float((analysis.loadings_ < 0).mean()),
+        small=_share_small(analysis.loadings_),
+        small_here=_share_small(loadings.to_numpy()),
+        loadings=theirs[[partner[str(name)] for name in loadings.columns]].reindex(loadings.index),
+        communalities=pd.Series(analysis.communalities_, index=varying.columns).reindex(loadings.index),
+    )
+
+
+def _share_small(loadings: np.ndarray) -> float:
+    largest = np.maximum(np.abs(loadings).max(axis=0), 1e-300)
+    return float((np.abs(loadings) < _SMALL * largest).mean())
+
+
+# Which factor of a fit with more factors comes from which factor of a fit with fewer.
+
+
+def factor_lineage(loadings: Sequence[pd.DataFrame | np.ndarray], *, least: float = 0.4) -> pd.DataFrame:
+    """Link the factors of fits with more and more factors by the correlation of their loadings.
+
+    Parameters
+    ----------
+    loadings : sequence of DataFrame or array (m, k)
+        Fits of the same items, such as ``model.loadings_``; they are put in order of their number of factors.
+    least : float
+        Weakest correlation that counts as a link; every factor is linked to its closest predecessor anyway.
+
+    Returns
+    -------
+    DataFrame
+        One row per link: ``k`` and ``factor`` (counted from 1), ``next_k`` and ``next_factor`` in the next
+        larger fit, and the ``correlation`` of their loadings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from icqf.analyses import factor_lineage
+    >>> one = np.array([[1.0], [1], [0], [0]])
+    >>> two = np.array([[1.0, 0], [0, 1], [0, 0], [0, 0]])
+    >>> factor_lineage([two, one]).round(2)
+       k  factor  next_k  next_factor  correlation
+    0  1       1       2            1         0.58
+    1  1       1       2            2         0.58
+    """
+    fits = sorted((np.asarray(each, dtype=float).T for each in loadings), key=len)
+    if len(fits) < 2:
+        raise InputError("A lineage of factors needs at least two fits.")
+    if len({fit.shape[1] for fit in fits}) > 1:
+        raise InputError("The fits are of different items; a lineage needs fits of the same items.")
+    rows = []
+    for first, second in pairwise(fits):
+        values = correlations(first, second)
+        closest = values.argmax(axis=0)
+        rows += [
+            (len(first), r + 1, len(second), s + 1, values[r, s])
+            for r in range(len(first))
+            for s in range(len(second))
+            if r == closest[s] or values[r, s] >= least
+        ]
+    return pd.DataFrame(rows, columns=["k", "factor", "next_k", "next_factor", "correlation"])
+
+
+# What reviewers of a questionnaire study ask for beside the factors: reliability, adequacy, residuals.
+
+LARGEST_RESIDUALS = 10
+_MOST_TABULATED = 1000  # beyond, tables of all pairs say nothing to a reader
+
+
+@dataclass(frozen=True, eq=False)
+class Psychometry:
+    """Item statistics, reliability of scales, adequacy and residuals.
+
+    Attributes
+    ----------
+    items : DataFrame (m, 3)
+        ``skew``, ``kurtosis``, and ``item_rest``: the correlation with the rest of the item's subscale, or of
+        its factor's items where it has none.
+    standardised : DataFrame (m, k)
+        Loadings in standard deviations: what a score one deviation higher adds, as a share of the item's own.
+    scales : DataFrame
+        One row per factor's items and per subscale: ``kind``, ``place`` (of the factor), ``name``, and the
+        fields of `icqf.baselines.Reliability`.
+    kmo : KMO
+    bartlett : Sphericity
+    residuals : DataFrame
+        The pairs of items whose residuals correlate most: ``item``, ``other``, ``correlation``.
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.analyses import psychometrics
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> model = ICQF(2).fit(demo)
+    >>> found = psychometrics(model, demo.keyed_answers(), items=demo.items, confounds=demo.confounds)
+    >>> found.residuals.shape, 0.5 < found.kmo.overall < 1
+    ((10, 3), True)
+    """
+
+    items: pd.DataFrame
+    standardised: pd.DataFrame
+    scales: pd.DataFrame
+    kmo: KMO
+    bartlett: Sphericity
+    residuals: pd.DataFrame
+
+
+def psychometrics(
+    model: Any,
+    answers: pd.DataFrame,
+    *,
+    items: Sequence[Item] = (),
+    confounds: pd.DataFrame | None = None,
+    scores: Any = None,
+    n_resamples: int = 100,
+    random_state: int | np.random.Generator = 0,
+) -> Psychometry:
+    """Item statistics, reliability, sampling adequacy and residual correlations of a fitted model's data.
+
+    Parameters
+    ----------
+    model : fitted ICQF
+    answers : DataFrame (n, m)
+        The answers it was fitted to, reversed items reversed; NaN is missing.
+    items : sequence of Item
+        Their subscales, where there are any.
+    confounds : DataFrame, optional
+        The confounds it was fitted with.
+    scores : array (n, k), optional
+        The participants' scores, where they are already solved for.
+    n_resamples : int
+        How often participants are drawn for the intervals of ω.
+    random_state : int or Generator
+
+    Returns
+    -------
+    Psychometry
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.analyses import psychometrics
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> model = ICQF(2).fit(demo)
+    >>> found = psychometrics(model, demo.keyed_answers(), items=demo.items, confounds=demo.confounds)
+    >>> found.scales["kind"].unique().tolist()
+    ['factor', 'subscale']
+    """
+    values = answers.to_numpy(dtype=float, na_value=np.nan)
+    if values.shape[1] > _MOST_TABULATED:
+        raise InputError(
+            f"There are {values.shape[1]} items; their pairs are compared for at most {_MOST_TABULATED}."
+        )
+    names = [str(name) for name in model.item_range_.index]
+    if scores is None:
+        scores = model.transform(answers, confounds=confounds)
+    scores = np.asarray(scores, dtype=float)
+    varying = np.flatnonzero(np.nanstd(values, axis=0) > 0)
+    R = item_moments(values[:, varying]).correlation
+    span = (model.item_range_["max"] - model.item_range_["min"]).to_numpy()
+    own = own_items(model.components_.T / span[:, None])
+    subscales = {item.name: item.subscale for item in items}
+    groups = [("factor", r, "", np.flatnonzero(own[:, r])) for r in range(own.shape[1])]
+    for scale in dict.fromkeys(subscales.get(name, "") for name in names):
+        if scale:
+            held = [j for j, name in enumerate(names) if subscales.get(name) == scale]
+            groups.append(("subscale", -1, scale, np.array(held)))
+    rng = np.random.default_rng(random_state)
+    rows, rest = [], np.full(len(names), np.nan)
+    for kind, place, name, members in groups:
+        members = np.intersect1d(members, varying)
+        if len(members) < 2:
+            continue
+        found = reliability(values[:, members], n_resamples=n_resamples, random_state=rng)
+        plain = {key: value for key, value in vars(found).items() if key != "item_rest"}
+        rows.append({"kind": kind, "place": place, "name": name, **plain})
+        # the subscale, which comes later, has precedence
+        rest[members] = found.item_rest
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread, own_spread = np.nanstd(values, axis=0, ddof=1), np.nanstd(scores, axis=0, ddof=1)
+        standardised = model.components_.T * own_spread / spread[:, None]
+    rebuilt = np.asarray(model.inverse_transform(scores, confounds=confounds), dtype=float)
+    return Psychometry(
+        items=item_shape(values).set_axis(names, axis=0).assign(item_rest=rest),
+        standardised=pd.DataFrame(standardised, index=names, columns=model.factor_names_),
+        scales=pd.DataFrame(rows),
+        kmo=kmo(R),
+        bartlett=bartlett_sphericity(R, int((~np.isnan(values)).any(axis=1).sum())),
+        residuals=_largest(values[:, varying] - rebuilt[:, varying], [names[j] for j in varying]),
+    )
+
+
+def _largest(residuals: np.ndarray, names: Sequence[str]) -> pd.DataFrame:
+    """The pairs of items whose residuals correlate most, whatever the sign."""
+    R = pd.DataFrame(residuals).corr().to_numpy()
+    one, other = np.tril_indices(len(R), -1)
+    order = np.argsort(-np.abs(np.nan_to_num(R[one, other])), kind="stable")[:LARGEST_RESIDUALS]
+    return pd.DataFrame(
+        [(names[other[at]], names[one[at]], float(R[one[at], other[at]])) for at in order],
+        columns=["item", "other", "correlation"],
+    )
+
+
+# How the scores of a sample are distributed.
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreTables:
+    """The scores of a sample, never one participant at a time.
+
+    Attributes
+    ----------
+    factors : DataFrame
+        One row per factor: ``mean``, ``median``, ``sd``, and the shares of participants with a score of 0
+        (``none``), of at least the threshold (``present``) and of at least half the highest (``high``).
+    histograms : DataFrame
+        Counts of the scores above 0, one column per factor and one row per bar, from 0 to the highest score.
+    n_present : DataFrame
+        Participants by the number of factors they have: columns ``factors``, ``n`` and ``share``.
+    correlations : DataFrame (k, k)
+        Pearson correlations between scores; NaN where all scores are equal.
+    threshold : float
+        Score from which a participant counts as having a factor.
+    n_scored : int
+        Participants with scores.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from icqf.analyses import describe_scores
+    >>> found = describe_scores(pd.DataFrame({"worry": [0.0, 0.4, 0.8], "temper": [0.0, 0.0, 0.6]}))
+    >>> found.n_scored, found.factors["none"].round(2).tolist()
+    (3, [0.33, 0.67])
+    """
+
+    factors: pd.DataFrame
+    histograms: pd.DataFrame
+    n_present: pd.DataFrame
+    correlations: pd.DataFrame
+    threshold: float
+    n_scored: int
+
+
+def describe_scores(
+    scores: pd.DataFrame, *, top: float = 1.0, present: float = 0.1, bins: int = 40
+) -> ScoreTables:
+    """Describe scores: their spread, how many factors participants have, and their correlations.
+
+    Parameters
+    ----------
+    scores : DataFrame (n, k)
+        Rows with missing scores are left out.
+    top : float
+        Highest possible score.
+    present : float
+        Share of it from which a participant counts as having the factor.
+    bins : int
+        Bars of the histograms.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from icqf.analyses import describe_scores
+    >>> found = describe_scores(pd.DataFrame({"worry": [0.0, 0.4, 0.8], "temper": [0.0, 0.0, 0.6]}))
+    >>> found.n_present
+       factors  n     share
+    0        0  1  0.333333
+    1        1  1  0.333333
+    2        2  1  0.333333
+    """
+    scores = scores.dropna()
+    n, threshold = len(scores), present * top
+    factors = pd.DataFrame(
+        {
+            "mean": scores.mean(),
+            "median": scores.median(),
+            "sd": scores.std().fillna(0.0),
+            "none": (scores <= 0).mean(),
+            "present": (scores >= threshold).mean(),
+            "high": (scores >= 0.5 * top).mean(),
+        }
+    )
+    edges = np.linspace(0, max(top, float(scores.to_numpy().max(initial=top))), bins + 1)
+    histograms = {name: np.histogram(values[values > 0], edges)[0] for name, values in scores.items()}
+    counts = np.bincount((scores >= threshold).sum(axis=1), minlength=scores.shape[1] + 1)
+    n_present = pd.DataFrame({"factors": range(len(counts)), "n": counts, "share": counts / n})
+    return ScoreTables(
+        factors, pd.DataFrame(histograms, index=edges[:-1]), n_present, scores.corr(), threshold, n
+    )

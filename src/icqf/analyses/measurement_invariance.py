@@ -1,0 +1,595 @@
+"""Are the factors the same in every group? One fit per group, a common one, and a test by permutation."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import false_discovery_control
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from icqf.core.problem import Problem
+from icqf.core.result import Factors
+from icqf.data.frames import as_pandas
+from icqf.data.parameters import check_parameter, parameter_error
+from icqf.data.questionnaire import Questionnaire
+from icqf.engines.parallel import Progress, run_all
+from icqf.errors import InputError, counted, did_you_mean, listed, shown_p
+from icqf.models.consensus import fresh_agreement
+from icqf.models.icqf import ICQF
+from icqf.models.statement import StatedProblem
+from icqf.resampling.bootstrap import Z, bootstrap, refits, settled
+from icqf.resampling.matching import aligned, correlations
+from icqf.resampling.replication import FOUND
+
+Array = NDArray[Any]
+_AT_ONCE = 10  # permutations or resamples of one job
+_DIGITS = 12
+FEWEST = 30  # participants of a group
+MOST_GROUPS = 12
+ALPHA = 0.05
+ALIKE = 0.95  # congruence from which factors count as the same (Lorenzo-Seva and ten Berge 2006)
+SAME, SIMILAR, DIFFERENT = VERDICTS = ("same", "similar", "different")
+
+
+@dataclass(frozen=True, eq=False)
+class Contrasts:
+    """Fits of groups beside fits of shuffled groups."""
+
+    sizes: Array  # (G,)
+    # (G, K, m), of each group, matched with the common factors, in the items' own units; confounds last
+    loadings: Array
+    levels: Array  # (G, m), what the common model leaves of the answers of each group on average
+    errors: Array  # (G, k, m), standard errors of the loadings, by resampling each group
+    # (G, k), correlation of each common factor with its counterpart where a group is fitted afresh
+    fresh: Array
+    # how far factors, items and levels of the groups are apart: sums of squares between groups
+    apart: tuple[Array, ...]
+    shuffled: tuple[Array, ...]  # the same of shuffled groups
+    n_resamples: int
+
+    def p_factors(self) -> Array:
+        """p (k,) of each factor, allowing for the number of factors (Westfall and Young's largest statistic).
+
+        Observed and shuffled groups enter alike, so that among groups of one population the smallest p is at
+        most 0.05 in 5 of 100 studies, whatever the distribution of the answers is.
+        """
+        every = np.concatenate([self.apart[0][None], self.shuffled[0]])
+        relative = every / np.maximum(every.mean(axis=0), 1e-300)
+        largest = relative[1:].max(axis=1)
+        return (1 + (largest[:, None] >= relative[0]).sum(axis=0)) / len(every)
+
+    def p_items(self) -> Array:
+        """p (m,) of each item's loadings."""
+        return _pooled(self.apart[1], self.shuffled[1])
+
+    def p_levels(self) -> Array:
+        """p (m,) of each item's level."""
+        return _pooled(self.apart[2], self.shuffled[2])
+
+
+def _pooled(observed: Array, shuffled: Array) -> Array:
+    """p (m,) against all items' shuffled statistics, each relative to its own mean.
+
+    One item's 199 shuffled values could not give the small p that a test among many needs.
+    """
+    every = np.concatenate([observed[None], shuffled])
+    relative = every / np.maximum(every.mean(axis=0), 1e-300)
+    pool = np.sort(relative[1:].ravel())
+    above = len(pool) - np.searchsorted(pool, relative[0], side="left")
+    return (1 + above) / (1 + len(pool))
+
+
+def contrasts(
+    problem: Problem,
+    common: Factors,
+    left: Array,
+    codes: Array,
+    *,
+    n_permutations: int,
+    n_resamples: int,
+    seed: int,
+    n_jobs: int | None = None,
+    checkpoint: Any = None,
+    callback: Callable[[Progress], object] | None = None,
+) -> Contrasts:
+    """Fit groups, resamples of them and shuffled groups, all from the common fit on."""
+    start, number = settled(problem, common), int(codes.max()) + 1
+    k = len(common.scores)
+    jobs: dict[str, tuple[Any, ...]] = {}
+    for first in range(0, n_permutations, _AT_ONCE):
+        numbers = range(first, min(first + _AT_ONCE, n_permutations))
+        jobs[f"shuffled {first}"] = (
+            _shuffled,
+            problem,
+            start,
+            left,
+            codes,
+            [(seed, 0, at) for at in numbers],
+        )
+    for group in range(number):
+        part = problem.of_rows(np.flatnonzero(codes == group))
+        jobs[f"afresh {group}"] = (_afresh, part, common.loadings[:k])
+        for first in range(0, n_resamples, _AT_ONCE):
+            size = min(_AT_ONCE, n_resamples - first)
+            own = Factors(common.scores[:, codes == group], common.loadings)
+            jobs[f"resampled {group} {first}"] = (_resampled, part, own, size, (seed, 1 + group, first))
+    done = run_all(
+        jobs,
+        _work,
+        n_jobs=n_jobs,
+        checkpoint=checkpoint,
+        callback=callback,
+    )
+    shuffled = [
+        part for name, result in done.items() if name.startswith("shuffled") for part in result["apart"]
+    ]
+    fitted, apart = apart_of(problem, start, left, codes)
+    errors = [
+        np.concatenate(
+            [result["loadings"] for name, result in done.items() if name.startswith(f"resampled {group} ")]
+        ).std(axis=0, ddof=1)
+        for group in range(number)
+    ]
+    return Contrasts(
+        np.bincount(codes),
+        np.stack([problem.own_loadings(loadings) for loadings in fitted]),
+        level_of(left, codes),
+        np.stack(errors),
+        np.array([done[f"afresh {group}"]["agreement"] for group in range(number)]),
+        apart,
+        tuple(np.array([part[at] for part in shuffled]) for at in range(3)),
+        n_resamples,
+    )
+
+
+def apart_of(
+    problem: Problem, start: Factors, left: Array, codes: Array
+) -> tuple[list[Array], tuple[Array, Array, Array]]:
+    """Matched loadings (K, m) of each group, and how far its factors, items and levels are apart."""
+    k, members = len(start.scores), [(codes == group).astype(int) for group in range(int(codes.max()) + 1)]
+    fitted = []
+    for loadings in refits(problem, start, members):
+        order, _ = aligned(start.loadings[:k], loadings[:k])
+        fitted.append(np.concatenate([as_long(loadings[:k][order], start.loadings[:k]), loadings[k:]]))
+    share = np.bincount(codes) / len(codes)
+    between = _between(np.stack(fitted)[:, :k], share)
+    return fitted, (
+        between.sum(axis=1),
+        between.sum(axis=0),
+        _between(level_of(left, codes), share),
+    )
+
+
+def as_long(loadings: Array, common: Array) -> Array:
+    """Loadings (…, k, m) with each factor as long as the common one.
+
+    How long a factor is depends on how much of it the participants have who have most of it, since that is a
+    score of 1: in a sample with few complaints loadings are smaller throughout, and scores as large.
+    """
+    length = np.linalg.norm(loadings, axis=-1, keepdims=True)
+    return loadings * (np.linalg.norm(common, axis=-1, keepdims=True) / np.maximum(length, 1e-300))
+
+
+def _between(values: Array, share: Array) -> Array:
+    """Sum of squares between groups, of values (G, …)."""
+    mean = np.tensordot(share, values, axes=1)
+    return np.tensordot(share, (values - mean) ** 2, axes=1)
+
+
+def level_of(left: Array, codes: Array) -> Array:
+    """Mean (G, m) of what the common model leaves of the answers (n, m) of each group; NaN is missing."""
+    given = ~np.isnan(left)
+    member = np.arange(int(codes.max()) + 1)[:, None] == codes  # (G, n)
+    return (member @ np.where(given, left, 0.0)) / np.maximum(member @ given.astype(float), 1.0)
+
+
+def _work(kind: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
+    return kind(*arguments)
+
+
+def _shuffled(
+    problem: Problem, start: Factors, left: Array, codes: Array, seeds: Sequence[Any]
+) -> dict[str, Any]:
+    found = []
+    for seed in seeds:
+        _, apart = apart_of(problem, start, left, np.random.default_rng(seed).permutation(codes))
+        found.append([np.asarray(part, dtype=float).tolist() for part in apart])
+    return {"apart": found}
+
+
+def _afresh(part: Problem, loadings: Array) -> dict[str, Any]:
+    return {"agreement": fresh_agreement(part, loadings, part.penalty.beta).tolist()}
+
+
+def _resampled(part: Problem, own: Factors, size: int, seed: Any) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    k, common = len(own.scores), part.own_loadings(own.loadings)
+    drawn = bootstrap(part, own.scores, common, n_resamples=size, rng=rng)
+    scaled = as_long(part.scaled_loadings(drawn.loadings[:, :k]), own.loadings[:k])
+    return {"loadings": part.own_loadings(scaled).round(_DIGITS).tolist()}
+
+
+@dataclass(frozen=True, eq=False)
+class Invariance:
+    """Whether factors are the same in some groups of participants.
+
+    Parameters
+    ----------
+    by : str
+        What the groups are.
+    sizes : dict of str to int
+        Participants of each group.
+    factors : DataFrame
+        One row per factor: ``verdict`` (same, similar or different), ``p`` (of the test that its loadings are
+        the same in all groups, allowing for the number of factors), ``congruence`` and ``agreement``
+        (Tucker's congruence and Pearson's correlation of the loadings of the two groups that agree least),
+        and ``found`` (lowest correlation with the common factor when a group is fitted on its own, afresh).
+    items : DataFrame
+        One row per item: ``factor`` (on which its loadings differ most), ``difference`` (of these loadings,
+        in the item's points), ``p``, ``q`` (after Benjamini and Hochberg) and ``flagged``; and the same of
+        its level, which is what participants answer more or less than others with the same scores
+        (``level_difference, level_p, level_q, level_flagged``).
+    loadings : DataFrame
+        ``factor, item, group, loading, low, high, common``: every loading with its 95 % interval.
+    n_permutations, n_resamples : int
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.analyses import invariance
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> found = invariance(ICQF(2).fit(demo), demo, by="sex", n_permutations=19, n_resamples=10)
+    >>> found.sizes, found.factors.shape
+    ({'female': 302, 'male': 298}, (2, 5))
+    """
+
+    by: str
+    sizes: dict[str, int]
+    factors: pd.DataFrame
+    items: pd.DataFrame
+    loadings: pd.DataFrame
+    n_permutations: int
+    n_resamples: int
+
+    @property
+    def verdict(self) -> str:
+        """The verdict on all factors together: that of the factor that differs most."""
+        return max(self.factors["verdict"], key=VERDICTS.index)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What was found, in words."""
+        return (_about_factors(self), _about_items(self))
+
+
+def invariance(
+    model: ICQF,
+    X: Any,
+    *,
+    by: Any,
+    confounds: Any = None,
+    sample_weight: Any = None,
+    n_permutations: int = 199,
+    n_resamples: int = 100,
+    n_jobs: int | None = None,
+    checkpoint: Any = None,
+    callback: Callable[[Progress], object] | None = None,
+    random_state: Any = 0,
+) -> Invariance:
+    """Compare the factors of groups of participants: girls and boys, sites, languages, visits.
+
+    The model's settings are fitted to everybody and, from there on, to each group; factors are matched by
+    their loadings. Whether loadings differ by more than chance is tested by shuffling who belongs to which
+    group: a factor is *different* where the differences between its groups' loadings are larger than in all
+    but 5 % of the shuffled groups, for the largest of all factors, so that groups of one population are told
+    apart in 5 of 100 studies. Otherwise it is the *same* where Tucker's congruence is at least 0.95, and
+    *similar* below.
+
+    Parameters
+    ----------
+    model : fitted ICQF
+        Its number of factors, β and other settings are used, and its factors' names and order.
+    X, confounds, sample_weight
+        The answers, of all groups.
+    by : str or array (n,)
+        The group of each participant: a column of the questionnaire's confounds, or labels. Participants
+        without one are left out.
+    n_permutations : int
+        How often groups are shuffled.
+    n_resamples : int
+        Resamples of each group behind the intervals of its loadings.
+    n_jobs : int, optional
+        Processes; the result does not depend on it.
+    checkpoint : path, optional
+        Journal of finished work, from which an interrupted run is continued.
+    callback : callable, optional
+        Told about the progress.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    Invariance
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.analyses import invariance
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> found = invariance(ICQF(2).fit(demo), demo, by="sex", n_permutations=19, n_resamples=10)
+    >>> found.verdict in ("same", "similar", "different")
+    True
+    """
+    check_is_fitted(model)
+    check_parameter("n_permutations", n_permutations)
+    check_parameter("n_resamples", n_resamples)
+    labels, what = _labels(X, by, model)
+    missing = sum(label is None for label in labels)
+    if missing:
+        warnings.warn(
+            f"{counted(missing, 'participant')} without a group in {what!r} "
+            f"{'is' if missing == 1 else 'are'} left out.",
+            stacklevel=2,
+        )
+    known = np.array([label is not None for label in labels])
+    _groups(labels[known], what)
+    common, stated = _common_fit(model, *_known_only(X, confounds, sample_weight, known))
+    names, codes = _groups(labels[known][stated.kept], what)
+    problem = stated.problem.with_beta(float(model.beta))
+    every = np.concatenate([common.components_, common.confound_components_])
+    fit = Factors(common.solve_scores(problem), problem.scaled_loadings(every))
+    found = contrasts(
+        *(problem, fit, _left(problem, fit, stated, what), codes),
+        n_permutations=n_permutations,
+        n_resamples=n_resamples,
+        n_jobs=n_jobs,
+        checkpoint=checkpoint,
+        callback=callback,
+        seed=int(check_random_state(random_state).randint(2**31 - 1)),
+    )
+    return _judged(found, common, names, what)
+
+
+# --- who belongs to which group ---------------------------------------------------------------------------
+
+
+def _labels(X: Any, by: Any, model: ICQF) -> tuple[Array, str]:
+    """The group of each row as a text, None where it is missing; and what the groups are."""
+    n = X.n_participants if isinstance(X, Questionnaire) else len(X)
+    if not isinstance(by, str):
+        values, what = pd.Series(np.asarray(by, dtype=object)), str(getattr(by, "name", None) or "group")
+        if len(values) != n:
+            raise InputError(
+                f"by holds {counted(len(values), 'label')} for {counted(n, 'participant')}; give one for "
+                "each, in their order."
+            )
+    else:
+        what = by
+        if by in {str(name) for name in model.item_range_.index}:
+            raise parameter_error(
+                "by",
+                f" names {by!r}, which is an item of the model; name a column that says who belongs to which "
+                "group.",
+            )
+        table = X.confounds if isinstance(X, Questionnaire) else None
+        known = [] if table is None else list(table.columns)
+        if table is None or by not in known:
+            raise parameter_error(
+                "by",
+                f" names {by!r}, which is not a confound of the questionnaire "
+                f"({listed(known) or 'it has none'}).{did_you_mean(by, known)} Give the labels themselves, "
+                "one for each participant.",
+            )
+        values = table[by].astype(object).reset_index(drop=True)
+    texts = np.empty(len(values), dtype=object)
+    texts[:] = [_text(value) for value in values]
+    return texts, what
+
+
+def _text(value: Any) -> str | None:
+    if pd.isna(value):
+        return None
+    whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
+    text = str(int(value) if whole else value).strip()
+    return text or None
+
+
+def _groups(labels: Array, what: str) -> tuple[list[str], Array]:
+    """Names of the groups, in order, and the group (n,) of each participant; refused where they are none."""
+    names = sorted(set(labels))
+    if len(names) < 2:
+        found = f"everybody has {names[0]!r}" if names else "nobody has a value"
+        raise InputError(
+            f"There is nothing to compare: {found} in {what!r}.",
+            code="one-group",
+            remedy="Name a column that divides the participants into two or more groups.",
+        )
+    if len(names) > MOST_GROUPS:
+        raise InputError(
+            f"{what!r} has {len(names)} different values ({listed(names, most=3)}), which are too many "
+            f"groups to compare; the most are {MOST_GROUPS}.",
+            code="many-groups",
+            remedy="Divide them into a few groups first, such as bands of age.",
+        )
+    codes = np.array([names.index(label) for label in labels])
+    sizes = np.bincount(codes, minlength=len(names))
+    smallest = int(sizes.argmin())
+    if sizes[smallest] < FEWEST:
+        raise InputError(
+            f"The group {names[smallest]!r} of {what!r} has {counted(int(sizes[smallest]), 'participant')}"
+            f"; a group needs at least {FEWEST} to be fitted by itself.",
+            code="small-group",
+            remedy="Pool it with another group, or leave these participants out.",
+        )
+    return names, codes
+
+
+def _known_only(X: Any, confounds: Any, sample_weight: Any, known: Array) -> tuple[Any, Any, Any]:
+    """The answers, confounds and weights of those whose group is known."""
+    if known.all():
+        return X, confounds, sample_weight
+    rows = np.flatnonzero(known)
+
+    def some(table: Any) -> Any:
+        if isinstance(table, Questionnaire):
+            return table.take(rows)
+        found = as_pandas(table)
+        return (
+            None if found is None else found.iloc[rows] if hasattr(found, "iloc") else np.asarray(found)[rows]
+        )
+
+    return some(X), some(confounds), some(sample_weight)
+
+
+def _common_fit(model: ICQF, X: Any, confounds: Any, sample_weight: Any) -> tuple[ICQF, StatedProblem]:
+    """The model's settings fitted to all groups, factors in the model's order; and what it was fitted to."""
+    fresh = clone(model).set_params(callback=None)
+    stated = fresh.state(X, confounds=confounds, sample_weight=sample_weight)
+    common = fresh.keep(stated, fresh.solve(stated))
+    scaled = stated.problem.scaled_loadings
+    order, _ = aligned(scaled(model.components_), scaled(common.components_))
+    common.components_, common.solving_order_ = common.components_[order], np.arange(len(order))
+    common.factor_names_ = list(model.factor_names_)
+    return common, stated
+
+
+def _left(problem: Problem, fit: Factors, stated: StatedProblem, by: str) -> Array:
+    """What the fit leaves of the answers (n, m), in the items' own units.
+
+    Where the groups are a confound of the model, its part is not taken away: it is their difference.
+    """
+    k, loadings = len(fit.scores), fit.loadings.copy()
+    for column, places in zip(stated.encoder.columns, stated.encoder.partitions, strict=True):
+        if column.name == by:
+            loadings[[k + place for place in places]] = 0.0
+    left = np.empty((problem.n, problem.m))
+    for block in problem.precise_blocks():
+        A = np.concatenate([fit.scores[:, block.rows], block.C])
+        left[block.rows] = np.where(block.observed() > 0, block.X - A.T @ loadings, np.nan)
+    return left if problem.scaling is None else left / problem.scaling.scale
+
+
+def _judged(found: Contrasts, common: ICQF, names: list[str], what: str) -> Invariance:
+    """The tables and verdicts of what was worked out."""
+    k = len(common.components_)
+    worst, congruent = _least_alike(found.loadings[:, :k] * common.item_scale_)
+    p = found.p_factors()
+    verdicts = [
+        DIFFERENT if each < ALPHA + 1e-12 else SAME if alike >= ALIKE else SIMILAR
+        for each, alike in zip(p, congruent, strict=True)
+    ]
+    factors = pd.DataFrame(
+        {
+            "verdict": verdicts,
+            "p": p,
+            "congruence": congruent,
+            "agreement": worst,
+            "found": found.fresh.min(axis=0),
+        },
+        index=pd.Index(common.factor_names_, name="factor"),
+    )
+    spread = np.ptp(found.loadings[:, :k], axis=0)  # (k, m)
+    most = (spread * common.item_scale_).argmax(axis=0)
+    items = pd.DataFrame(index=pd.Index([str(name) for name in common.item_range_.index], name="item"))
+    items["factor"] = [common.factor_names_[r] for r in most]
+    items["difference"] = spread[most, np.arange(len(most))]
+    items["level_difference"] = np.ptp(found.levels, axis=0)
+    for prefix, values in (("", found.p_items()), ("level_", found.p_levels())):
+        items[f"{prefix}p"] = values
+        items[f"{prefix}q"] = false_discovery_control(values)
+        items[f"{prefix}flagged"] = items[f"{prefix}q"] <= ALPHA
+    items = items[
+        [
+            *("factor", "difference", "p", "q", "flagged"),
+            *items.columns[items.columns.str.startswith("level")],
+        ]
+    ]
+    return Invariance(
+        what,
+        dict(zip(names, found.sizes.tolist(), strict=True)),
+        factors,
+        items,
+        _long(found, common, names),
+        len(found.shuffled[0]),
+        found.n_resamples,
+    )
+
+
+def _least_alike(loadings: Array) -> tuple[Array, Array]:
+    """Lowest correlation and congruence (k,) over all pairs of groups, of loadings (groups, k, m)."""
+    pairs = list(combinations(range(len(loadings)), 2))
+    worst, congruent = (
+        np.min([np.diag(correlations(loadings[a], loadings[b], centred=centred)) for a, b in pairs], axis=0)
+        for centred in (True, False)
+    )
+    return worst, congruent
+
+
+def _long(found: Contrasts, common: ICQF, names: list[str]) -> pd.DataFrame:
+    """Every loading with its interval, one row each."""
+    k, items = len(common.components_), [str(name) for name in common.item_range_.index]
+    top = np.ptp(common.item_range_.to_numpy(), axis=1) if common.loading_max == "item_range" else np.inf
+    rows = []
+    for r, factor in enumerate(common.factor_names_):
+        for g, group in enumerate(names):
+            value, half = found.loadings[g, :k][r], Z * found.errors[g, r]
+            rows.append(
+                pd.DataFrame(
+                    {
+                        "factor": factor,
+                        "item": items,
+                        "group": group,
+                        "loading": value,
+                        "low": np.maximum(value - half, 0.0),
+                        "high": np.minimum(value + half, top),
+                        "common": common.components_[r],
+                    }
+                )
+            )
+    return pd.concat(rows, ignore_index=True)
+
+
+# --- words ------------------------------------------------------------------------------------------------
+
+
+def _about_factors(found: Invariance) -> str:
+    groups = (
+        f"{len(found.sizes)} groups of {found.by!r}"
+        if len(found.sizes) > 2
+        else " and ".join(f"{name!r} ({n})" for name, n in found.sizes.items())
+    )
+    counts = [(word, int((found.factors["verdict"] == word).sum())) for word in VERDICTS]
+    said = ", ".join(f"{n} {word}" for word, n in counts if n)
+    text = f"{counted(len(found.factors), 'factor')} compared between {groups}: {said}."
+    for name, row in found.factors[found.factors["verdict"] == DIFFERENT].iterrows():
+        small = " (a difference beyond chance, but a small one)" if row["congruence"] >= ALIKE else ""
+        p = shown_p(row["p"], ALPHA, equals="= ")
+        text += f" {name} differs: p {p}, congruence {row['congruence']:.2f}{small}."
+    lost = [str(name) for name, value in found.factors["found"].items() if value < FOUND]
+    if lost:
+        text += f" Fitted on its own, a group does not find {', '.join(lost)} (correlation below {FOUND:g})."
+    return text
+
+
+def _about_items(found: Invariance) -> str:
+    flagged, level = (found.items[found.items[name]] for name in ("flagged", "level_flagged"))
+    loads = (
+        "no item loads"
+        if flagged.empty
+        else f"{counted(len(flagged), 'item')} load{'s' * (len(flagged) == 1)}"
+    )
+    answered = "none is" if level.empty else f"{len(level)} {'is' if len(level) == 1 else 'are'}"
+    return (
+        f"Of {counted(len(found.items), 'item')}, {loads} differently, and {answered} answered higher "
+        "or lower at equal scores (false discovery rate of 5 %)."
+    )

@@ -1,0 +1,520 @@
+"""Methods under one interface, and how their scores do on held-out participants."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from icqf.baselines import FactorAnalysis, parallel_analysis
+from icqf.data.parameters import BETAS
+from icqf.data.questionnaire import Questionnaire
+from icqf.engines.parallel import Progress, run_all
+from icqf.errors import InputError, counted, did_you_mean, listed
+from icqf.models import L1NMF
+from icqf.models.icqf import ICQF
+from icqf.models.icqfcv import ICQFCV
+from icqf.resampling.folds import FULL, make_splits
+
+if TYPE_CHECKING:
+    from sklearn.linear_model import LogisticRegression
+
+Array = NDArray[Any]
+STRENGTHS = tuple(10.0**power for power in range(-4, 5))
+
+
+def held_out_auc(scores: Sequence[Array], labels: Sequence[Array]) -> float:
+    """Area under the ROC curve in the held-out participants; NaN if they or the training ones are alike.
+
+    The scores are standardised by the training participants' mean and spread; a missing score counts as that
+    mean. The strength of the ℓ2 penalty is the one with the largest area in the validation participants.
+    """
+    from sklearn.metrics import roc_auc_score  # slow to import, and plots import this package
+
+    center, spread = np.nanmean(scores[0], axis=0), np.nanstd(scores[0], axis=0)
+    parts = []
+    for values, label in zip(scores, labels, strict=True):
+        seen = ~np.isnan(label)
+        standard = (values[seen] - center) / np.where(spread > 0, spread, 1)
+        parts.append((np.nan_to_num(standard), label[seen]))
+    (X, y), (X_validation, y_validation), (X_held_out, y_held_out) = parts
+    if not (_both(y) and _both(y_held_out)):
+        return float("nan")
+    models = [_regression(X, y, C) for C in (STRENGTHS if _both(y_validation) else (1.0,))]
+    if len(models) > 1:
+        areas = [roc_auc_score(y_validation, model.decision_function(X_validation)) for model in models]
+        models = [models[int(np.argmax(areas))]]
+    return float(roc_auc_score(y_held_out, models[0].decision_function(X_held_out)))
+
+
+def _regression(X: Array, y: Array, C: float) -> LogisticRegression:
+    from sklearn.linear_model import LogisticRegression
+
+    model = LogisticRegression(C=C, class_weight="balanced", solver="newton-cholesky", max_iter=200)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(X, y)
+
+
+def _both(label: Array) -> bool:
+    return len(np.unique(label)) == 2
+
+
+# Ways to turn answers into a few numbers per participant, each choosing its own number of factors.
+
+FACTORS = tuple(range(2, 17))
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A method after training.
+
+    Attributes
+    ----------
+    features : callable
+        From a `Questionnaire` of other participants to an array (n, k) of their scores.
+    n_components : int
+        Number of scores per participant.
+    beta : float or None
+        The penalty, where there is one.
+    loadings : DataFrame (n_items, k) or None
+        The factors' loadings, for methods that have factors.
+    model : estimator or None
+        The fitted estimator, where there is one.
+
+    Examples
+    --------
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.analyses import SubscaleMethod
+    >>> demo = load_demo()
+    >>> fitted = SubscaleMethod().fit(demo, random_state=0)
+    >>> fitted.features(demo).shape, fitted.n_components
+    ((600, 8), 8)
+    """
+
+    features: Callable[[Questionnaire], Array]
+    n_components: int
+    beta: float | None = None
+    loadings: pd.DataFrame | None = None
+    model: Any = None
+
+    @property
+    def factors(self) -> pd.DataFrame:
+        """The loadings; an error for a method without factors."""
+        if self.loadings is None:
+            raise InputError("This method has no factors, so there are no loadings to look at.")
+        return self.loadings
+
+
+class Method(ABC):
+    """A way to summarise answers: has a `name`, and `fit` learns from training participants alone.
+
+    A subclass is a frozen dataclass: its ``repr`` tells one setting from another in the journal.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.analyses import Fitted, Method
+    >>> @dataclass(frozen=True)
+    ... class SumMethod(Method):
+    ...     name: str = "sum of all items"
+    ...
+    ...     def fit(self, training, *, random_state):
+    ...         return Fitted(lambda others: others.keyed_answers().mean(axis=1).to_numpy()[:, None], 1)
+    >>> demo = load_demo()
+    >>> SumMethod().fit(demo, random_state=0).features(demo).shape
+    (600, 1)
+    """
+
+    name: str
+
+    @abstractmethod
+    def fit(self, training: Questionnaire, *, random_state: int) -> Fitted:
+        """Learn from the training participants."""
+
+
+@dataclass(frozen=True)
+class ICQFMethod(Method):
+    """ICQF with the number of factors and the penalty chosen by blockwise cross-validation.
+
+    Parameters
+    ----------
+    n_components, betas : sequence
+        Candidates; one of each leaves nothing to choose, and the model is fitted at once. For `n_components`
+        also "auto": those around the number that parallel analysis suggests, as for `icqf.ICQFCV`.
+    n_splits : int
+        Folds of the cross-validation.
+    bounded : bool
+        False uses ℓ1-NMF instead: no bounds, no confounds and no intercept.
+    name : str
+    n_repeats, rule
+        How often the folds are drawn, and how the cross-validation chooses; see `icqf.ICQFCV`.
+    parameters : tuple of (name, value)
+        Further parameters, as in `icqf.ICQF`.
+
+    Examples
+    --------
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.analyses import ICQFMethod
+    >>> method = ICQFMethod(n_components=(8,), betas=(0.1,))
+    >>> method.fit(load_demo(), random_state=0).loadings.shape
+    (119, 8)
+    """
+
+    n_components: tuple[int, ...] | Literal["auto"] = FACTORS
+    betas: tuple[float, ...] = BETAS
+    n_splits: int = 10
+    bounded: bool = True
+    name: str = "ICQF"
+    n_repeats: int = 1
+    rule: str = "min"
+    parameters: tuple[tuple[str, Any], ...] = ()
+
+    def fit(self, training: Questionnaire, *, random_state: int) -> Fitted:
+        """Choose by cross-validation within the training participants, and fit to all of them."""
+        # These fits serve a comparison and are not shared, and in a part of a study a category may be small.
+        options = {"smallest_category": 1, **dict(self.parameters), "random_state": random_state}
+        model = ICQF() if self.bounded else L1NMF()
+        model.set_params(**{name: value for name, value in options.items() if name in model.get_params()})
+        ks: Any = self.n_components
+        if ks != "auto":
+            ks = [k for k in ks if k <= min(training.answers.shape)]
+        given = training if self.bounded else training.with_confounds(None)
+        if ks != "auto" and len(ks) == len(self.betas) == 1:
+            model.set_params(n_components=ks[0], beta=self.betas[0]).fit(given)
+        else:
+            search = ICQFCV(
+                model,
+                n_components=ks,
+                betas=self.betas,
+                n_splits=self.n_splits,
+                n_repeats=self.n_repeats,
+                rule=self.rule,
+                random_state=random_state,
+            )
+            search.fit(given)
+            model = search.best_estimator_
+
+        def features(others: Questionnaire) -> Array:
+            return np.asarray(model.transform(others if self.bounded else others.with_confounds(None)))
+
+        return Fitted(features, model.loadings_.shape[1], float(model.beta), model.weighted_loadings_, model)
+
+
+@dataclass(frozen=True)
+class FactorAnalysisMethod(Method):
+    """Exploratory factor analysis (minimum residual, promax); as many factors as parallel analysis finds.
+
+    Items that do not vary among the training participants are left out; their loadings are 0.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        A number of factors instead of parallel analysis's.
+    n_iter : int
+        Random data sets of parallel analysis.
+    name : str
+
+    Examples
+    --------
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.analyses import FactorAnalysisMethod
+    >>> FactorAnalysisMethod(3).fit(load_demo(), random_state=0).loadings.shape
+    (119, 3)
+    """
+
+    n_components: int | None = None
+    n_iter: int = 20
+    name: str = "FA-promax"
+
+    def fit(self, training: Questionnaire, *, random_state: int) -> Fitted:
+        """Find the number of factors and fit to the training participants."""
+        answers = training.keyed_answers()
+        varying = list(answers.columns[answers.nunique() > 1])
+        if len(varying) < 2:
+            raise InputError(
+                f"Of {counted(answers.shape[1], 'item')}, {len(varying)} vary among the training "
+                "participants; factor analysis needs at least 2."
+            )
+        seen = answers[varying].astype(float)
+        k = self.n_components
+        if k is None:
+            found = parallel_analysis(seen, n_iter=self.n_iter, random_state=random_state)
+            k = max(1, found.n_components)
+        model = FactorAnalysis(k).fit(seen)
+        loadings = pd.DataFrame(
+            model.loadings_, index=varying, columns=[f"factor{r + 1}" for r in range(k)]
+        ).reindex(answers.columns, fill_value=0.0)
+
+        def features(others: Questionnaire) -> Array:
+            return np.asarray(model.transform(others.keyed_answers()[varying].astype(float)))
+
+        return Fitted(features, k, None, loadings, model)
+
+
+@dataclass(frozen=True)
+class SubscaleMethod(Method):
+    """Sums of each subscale's items by the codebook; missing answers count as the participant's mean.
+
+    Examples
+    --------
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.analyses import SubscaleMethod
+    >>> SubscaleMethod().fit(load_demo(), random_state=0).n_components
+    8
+    """
+
+    name: str = "subscale sums"
+
+    def fit(self, training: Questionnaire, *, random_state: int) -> Fitted:
+        """Learn nothing: the subscales are given."""
+        scales: dict[str, list[str]] = {}
+        for item in training.items:
+            if item.subscale:
+                scales.setdefault(item.subscale, []).append(item.name)
+        if not scales:
+            raise InputError(
+                f"{training.source or 'The questionnaire'}: no item has a subscale in the codebook, so there "
+                "are no subscale sums; declare subscales or leave that method out."
+            )
+
+        def features(others: Questionnaire) -> Array:
+            answers = others.keyed_answers()
+            return np.column_stack(
+                [answers[names].mean(axis=1).to_numpy(dtype=float) * len(names) for names in scales.values()]
+            )
+
+        return Fitted(features, len(scales))
+
+
+@dataclass(frozen=True)
+class ItemsMethod(Method):
+    """The answers themselves: how much there is to know without any summary.
+
+    Examples
+    --------
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.analyses import ItemsMethod
+    >>> ItemsMethod().fit(load_demo(), random_state=0).n_components
+    119
+    """
+
+    name: str = "all items"
+
+    def fit(self, training: Questionnaire, *, random_state: int) -> Fitted:
+        """Learn nothing."""
+        return Fitted(lambda others: others.keyed_answers().to_numpy(dtype=float), len(training.items))
+
+
+METHODS: dict[str, Method] = {
+    "icqf": ICQFMethod(),
+    "l1-nmf": ICQFMethod(bounded=False, name="l1-NMF"),
+    "fa-promax": FactorAnalysisMethod(),
+    "subscales": SubscaleMethod(),
+    "items": ItemsMethod(),
+}
+
+
+def resolve(methods: Sequence[str | Method]) -> tuple[Method, ...]:
+    """Return methods by name, or as given; their names must differ."""
+    found = []
+    for method in methods:
+        if isinstance(method, str):
+            if method not in METHODS:
+                raise InputError(
+                    f"There is no method {method!r}.{did_you_mean(method, METHODS)} Choose from "
+                    f"{listed(METHODS)}."
+                )
+            method = METHODS[method]
+        found.append(method)
+    names = [method.name for method in found]
+    if not names:
+        raise InputError("No method is named; give at least one.")
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise InputError(f"Two methods have the name {twice[0]!r}; give each a name of its own.")
+    return tuple(found)
+
+
+def trained(method: Method, training: Questionnaire, *, random_state: int) -> Fitted | str:
+    """Fit, or return why that is not possible with these participants; warnings are left to direct fits.
+
+    Only `InputError` says so; any other error is a defect, and is raised.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return method.fit(training, random_state=random_state)
+        except InputError as error:
+            return str(error)
+
+
+# Fit methods to training sets of several sizes, over many splits of a study; on disk as they finish.
+
+Callback = Callable[[Progress], object]
+FEWEST_CASES = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One method fitted to one training set."""
+
+    split: int
+    size: float
+    n_training: int
+    method: str
+    n_components: int | None = None
+    beta: float | None = None
+    loadings: pd.DataFrame | None = None
+    auc: dict[str, float] = field(default_factory=dict)
+    failed: str = ""
+
+    @property
+    def factors(self) -> pd.DataFrame:
+        """The loadings; an error for a method without factors."""
+        if self.loadings is None:
+            raise InputError(f"The method {self.method!r} has no loadings to compare; leave it out.")
+        return self.loadings
+
+
+def fit_parts(
+    questionnaire: Questionnaire,
+    labels: pd.DataFrame | None,
+    methods: Sequence[Method],
+    *,
+    sizes: Sequence[float],
+    n_splits: int,
+    random_state: int,
+    n_jobs: int | None,
+    checkpoint: Any,
+    callback: Callback | None,
+) -> list[Part]:
+    """Every method on every training set; with labels, also how well it predicts those held out."""
+    study = answered(questionnaire).with_observed_ranges()
+    _refuse_unknown_confounds(study)
+    known = None if labels is None else checked_labels(labels, study)
+    splits = make_splits(study, known, sizes=sizes, n_splits=n_splits, random_state=random_state)
+    jobs, places = {}, {}
+    for size in sorted(set(sizes), reverse=True):
+        for number, split in enumerate(splits):
+            seed = int(np.random.SeedSequence([random_state, number]).generate_state(1)[0] // 2)
+            rows = (split.training[size], split.validation, split.held_out)
+            tested = known if size != FULL else None
+            for method in methods:
+                name = f"{size} {number} {method!r}"
+                jobs[name] = (study, tested, method, rows, seed)
+                places[name] = (number, size, len(rows[0]), method.name)
+    results = run_all(jobs, fit_part, n_jobs=n_jobs, checkpoint=checkpoint, callback=callback)
+    parts = [_part(places[name], results[name], study) for name in jobs]
+    if all(part.failed for part in parts):
+        raise InputError(f"No fit was possible. {parts[0].method}: {parts[0].failed}")
+    return parts
+
+
+def failures(parts: Sequence[Part]) -> tuple[str, ...]:
+    """Say which fits were not possible, and why."""
+    return tuple(
+        f"{part.method}, size {part.size:g}, split {part.split + 1}: {part.failed}"
+        for part in parts
+        if part.failed
+    )
+
+
+def fit_part(
+    study: Questionnaire,
+    labels: pd.DataFrame | None,
+    method: Method,
+    rows: tuple[Array, Array, Array],
+    seed: int,
+) -> dict[str, Any]:
+    """Fit a method to the training rows alone; score the validation and held-out rows with what it learned.
+
+    `rows` are the positions of the training, validation and held-out participants.
+    """
+    fitted = trained(method, study.take(rows[0]), random_state=seed)
+    if isinstance(fitted, str):
+        return {"failed": fitted}
+    found: dict[str, Any] = {"n_components": fitted.n_components, "beta": fitted.beta}
+    if fitted.loadings is not None:
+        found["loadings"] = fitted.loadings.to_numpy(dtype=float).tolist()
+    if labels is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            scores = [fitted.features(study.take(part)) for part in rows]
+        found["auc"] = {
+            str(name): held_out_auc(scores, [labels[name].to_numpy()[part] for part in rows])
+            for name in labels
+        }
+    return found
+
+
+def answered(questionnaire: Questionnaire) -> Questionnaire:
+    """Return the questionnaire without those who answered nothing."""
+    some = questionnaire.answers.notna().any(axis=1).to_numpy()
+    return questionnaire if some.all() else questionnaire.take(np.flatnonzero(some))
+
+
+def _refuse_unknown_confounds(study: Questionnaire) -> None:
+    if study.confounds is None:
+        return
+    for name, column in study.confounds.items():
+        unknown = column.index[column.isna()]
+        if len(unknown):
+            more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+            raise InputError(
+                f"The confound {str(name)!r} is missing for participant {str(unknown[0])!r}{more}; leave "
+                "them out, or leave out the confound."
+            )
+
+
+def checked_labels(labels: pd.DataFrame, study: Questionnaire) -> pd.DataFrame:
+    """Return the labels of the study's participants as 1, 0 or NaN."""
+    if isinstance(labels, pd.Series):
+        labels = labels.to_frame()
+    known = study.answers.index.intersection(labels.index)
+    if not len(known):
+        raise InputError(
+            f"No participant of the labels is in the answers (the answers have "
+            f"{listed(study.answers.index, most=3)}, the labels {listed(labels.index, most=3)}); index both "
+            "by participant."
+        )
+    if not labels.index.is_unique:
+        again = labels.index[labels.index.duplicated()][0]
+        raise InputError(f"The labels have the participant {str(again)!r} twice; keep one row each.")
+    table = labels.reindex(study.answers.index)
+    for name in table:
+        try:
+            table[name] = table[name].astype(float)
+        except (TypeError, ValueError):
+            raise InputError(f"The label {str(name)!r} is not numeric; code it as 1 and 0.") from None
+        other = table[name][table[name].notna() & ~table[name].isin([0, 1])]
+        if len(other):
+            raise InputError(
+                f"The label {str(name)!r} is {other.iloc[0]:g} for participant {str(other.index[0])!r}; a "
+                "label must be 1, 0 or missing."
+            )
+        for value, what in ((1, "case"), (0, "control")):
+            number = int((table[name] == value).sum())
+            if number < FEWEST_CASES:
+                raise InputError(
+                    f"The label {str(name)!r} has {counted(number, what)}; at least {FEWEST_CASES} are "
+                    "needed to divide them into parts. Leave the label out."
+                )
+    return table
+
+
+def _part(place: tuple[int, float, int, str], found: dict[str, Any], study: Questionnaire) -> Part:
+    if "failed" in found:
+        return Part(*place, failed=found["failed"])
+    loadings = None
+    if "loadings" in found:
+        names = [f"factor{r + 1}" for r in range(found["n_components"])]
+        loadings = pd.DataFrame(found["loadings"], index=study.answers.columns, columns=names)
+    return Part(*place, found["n_components"], found["beta"], loadings, found.get("auc", {}))

@@ -1,0 +1,1045 @@
+"""Short forms: the fewest items whose answers recover the scores of a questionnaire or a battery."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from icqf.analyses.reduced import reduced_model
+from icqf.analyses.simulation import drawn_from, like_others
+from icqf.core.problem import Observations, Problem
+from icqf.data.battery import Battery
+from icqf.data.parameters import check_parameter, parameter_error
+from icqf.data.questionnaire import Questionnaire, match_names
+from icqf.engines.parallel import Progress
+from icqf.errors import InputError, counted, did_you_mean, listed
+from icqf.models.base import FittedModel
+from icqf.models.icqf import ICQF
+from icqf.models.meta import MetaICQF
+from icqf.models.statement import NewAnswers, state
+from icqf.resampling.folds import deal_evenly, deal_groups, strata_of
+
+Array = NDArray[Any]
+_GAIN = 1e-6  # an exchange that gains less is none
+_MOST_ROUNDS = 10
+FEWEST = 30  # participants; a correlation of ten held out ones would say nothing
+PARTS = 3  # of the participants, one of which is held out
+SIMULATED = 1500  # participants among whom items are searched
+_SWEEPS = 4
+COVERED = 0.9
+_KNOTS = 21
+_NEIGHBOURS = 40  # held-out participants behind an interval, at least
+
+
+class Form(Protocol):
+    """Some items, and the scores that participants get when they are asked only these.
+
+    Examples
+    --------
+    >>> from icqf.analyses import Form
+    >>> [name for name in vars(Form) if not name.startswith("_")]
+    ['scores', 'plus', 'minus']
+    """
+
+    @property
+    def scores(self) -> Array:
+        """Scores (k, n)."""
+
+    def plus(self, item: int) -> Self:
+        """The form with one more item, by its place among all items."""
+
+    def minus(self, item: int) -> Self:
+        """The form without one of its items."""
+
+
+class Recovery(Protocol):
+    """What a search of short forms needs to know of a model and of participants who answered everything.
+
+    Examples
+    --------
+    >>> from icqf.analyses import Recovery
+    >>> [name for name in vars(Recovery) if not name.startswith("_")]
+    ['items', 'wanted', 'nothing']
+    """
+
+    @property
+    def items(self) -> Sequence[str]:
+        """Names (m,) of the items to choose from."""
+
+    @property
+    def wanted(self) -> Array:
+        """Scores (k, n) of the full form."""
+
+    def nothing(self) -> Any:
+        """The form (`Form`) that asks nothing."""
+
+
+@dataclass(frozen=True)
+class FormPath:
+    """The best form found of each length."""
+
+    forms: tuple[tuple[int, ...], ...]  # places of the items of each form, in the order in which they came in
+    # mean correlation of each form's scores with those of the full form, among those who chose it
+    accuracy: tuple[float, ...]
+
+
+def search_forms(
+    recovery: Recovery,
+    *,
+    max_items: int,
+    keep: Sequence[int] = (),
+    drop: Collection[int] = (),
+    minutes: Array | None = None,
+    max_minutes: float = np.inf,
+    begin: Sequence[int] = (),
+    callback: Callable[[Progress], object] | None = None,
+) -> FormPath:
+    """Search the items whose answers recover the scores of the full form.
+
+    Items come in one by one, each time the one that raises the mean correlation with the full form's scores
+    most (for each minute it takes). After every addition the item that is missed least gives way to a better
+    one, as long as there is one; at the last length every item may.
+
+    Parameters
+    ----------
+    recovery : Recovery
+        What is to be recovered, and how forms are scored.
+    max_items : int
+        Most items; the kept ones count.
+    keep : sequence of int
+        Places of items that every form has.
+    drop : collection of int
+        Places of items that no form has.
+    minutes : array (m,), optional
+        What each item takes; None: all the same. Without `max_minutes`, no item gives way to a slower one.
+    max_minutes : float
+        Most minutes of a form.
+    begin : sequence of int
+        Items in an order whose beginnings are forms to do no worse than, such as that of their loadings.
+    callback : callable, optional
+        Told about the progress.
+
+    Returns
+    -------
+    FormPath
+        From the kept items (or one item) on, one more item each time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.analyses import search_forms
+    >>> from icqf.analyses.short_forms import ModelRecovery
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> participants = ModelRecovery.of(ICQF(2).fit(demo), demo)
+    >>> path = search_forms(participants.simulated(np.random.default_rng(0)), max_items=4)
+    >>> [len(form) for form in path.forms]
+    [1, 2, 3, 4]
+    """
+    search = _Search(recovery, frozenset(keep), frozenset(drop), minutes, max_minutes)
+    chosen = other = search.of(keep)
+    forms = [chosen] if len(keep) else []
+    _tell(callback, len(chosen.items), max_items)
+    while len(chosen.items) < max_items:
+        longer = search.longer(chosen)
+        if longer is None:
+            break
+        other = search.of(begin[: len(longer.items)] or longer.items, other)
+        if search.allowed(other.items, longer.items) and other.accuracy > longer.accuracy:
+            longer = other
+        chosen = search.without_the_least_missed(longer)
+        forms.append(chosen)
+        _tell(callback, len(chosen.items), max_items)
+    if forms:
+        forms[-1] = search.exchanged(chosen)
+    return FormPath(tuple(form.items for form in forms), tuple(form.accuracy for form in forms))
+
+
+def correlation_by_row(a: Array, b: Array) -> Array:
+    """Pearson correlation (k,) of each row of a with the same row of b; 0 where either is constant."""
+    a, b = a - a.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True)
+    length = np.sqrt(np.einsum("rn,rn->r", a, a) * np.einsum("rn,rn->r", b, b))
+    some = length > 1e-12 * a.shape[1]
+    return np.where(some, np.einsum("rn,rn->r", a, b) / np.where(some, length, 1.0), 0.0)
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    items: tuple[int, ...]
+    form: Any
+    accuracy: float
+
+
+class _Search:
+    def __init__(
+        self,
+        recovery: Recovery,
+        keep: frozenset[int],
+        drop: frozenset[int],
+        minutes: Array | None,
+        max_minutes: float,
+    ) -> None:
+        self.keep, self.recovery = keep, recovery
+        m = len(recovery.items)
+        self.candidates = [item for item in range(m) if item not in drop]
+        self.minutes = np.ones(m) if minutes is None else np.asarray(minutes, dtype=float)
+        self.max_minutes = max_minutes if minutes is not None else np.inf
+        # A score that everybody has alike is recovered by whatever is asked.
+        self.some = np.ptp(recovery.wanted, axis=1) > 0
+
+    def accuracy(self, form: Any) -> float:
+        r = correlation_by_row(form.scores, self.recovery.wanted)
+        return float(r[self.some].mean()) if self.some.any() else 1.0
+
+    def of(self, items: Sequence[int], before: _Chosen | None = None) -> _Chosen:
+        """The form of these items, from one on that they begin with."""
+        known = before is not None and tuple(items[: len(before.items)]) == before.items
+        form, begun = (before.form, len(before.items)) if before and known else (self.recovery.nothing(), 0)
+        for item in items[begun:]:
+            form = form.plus(item)
+        return _Chosen(tuple(items), form, self.accuracy(form))
+
+    def allowed(self, items: Sequence[int], instead: Sequence[int]) -> bool:
+        """Whether these items may be asked instead of others."""
+        limit = self.minutes[list(instead)].sum() if np.isinf(self.max_minutes) else self.max_minutes
+        within = self.minutes[list(items)].sum() <= limit + _GAIN
+        return bool(within) and {*items} <= {*self.candidates} and self.keep <= {*items}
+
+    def longer(self, chosen: _Chosen) -> _Chosen | None:
+        """One more item: the one that gains most for each minute it takes; None where none has room."""
+        room = self.max_minutes - self.minutes[list(chosen.items)].sum()
+        best, most = None, -np.inf
+        for item, form, accuracy in self._with_one_more(chosen.form, chosen.items, room):
+            gain = (accuracy - chosen.accuracy) / self.minutes[item] if chosen.items else accuracy
+            if gain > most:
+                best, most = _Chosen((*chosen.items, item), form, accuracy), gain
+        return best
+
+    def without_the_least_missed(self, chosen: _Chosen) -> _Chosen:
+        """The form after its item that is missed least has given way to a better one, until there is none."""
+        for _ in range(_MOST_ROUNDS):
+            loose = [item for item in chosen.items if item not in self.keep]
+            if len(chosen.items) < 2 or not loose:
+                return chosen
+            least = max(loose, key=lambda item: self.accuracy(chosen.form.minus(item)))
+            better = self._replaced(chosen, least)
+            if better is None:
+                return chosen
+            chosen = better
+        return chosen
+
+    def exchanged(self, chosen: _Chosen) -> _Chosen:
+        """The form after each of its items has given way to a better one, until none does."""
+        for _ in range(_MOST_ROUNDS):
+            before = chosen
+            for item in [item for item in chosen.items if item not in self.keep]:
+                chosen = self._replaced(chosen, item) or chosen
+            if chosen is before:
+                break
+        return chosen
+
+    def _replaced(self, chosen: _Chosen, item: int) -> _Chosen | None:
+        """The form with the best item in the place of one of its own; None where that is the best."""
+        room = self.max_minutes - self.minutes[[other for other in chosen.items if other != item]].sum()
+        room = room if np.isfinite(room) else self.minutes[item]  # no slower one without a limit on all
+        best = None
+        most = chosen.accuracy + _GAIN
+        for other, form, accuracy in self._with_one_more(chosen.form.minus(item), chosen.items, room):
+            if accuracy > most:
+                items = tuple(other if each == item else each for each in chosen.items)
+                best, most = _Chosen(items, form, accuracy), accuracy
+        return best
+
+    def _with_one_more(self, form: Any, items: Sequence[int], room: float) -> Any:
+        for item in self.candidates:
+            if item not in items and self.minutes[item] <= room + _GAIN:
+                longer = form.plus(item)
+                yield item, longer, self.accuracy(longer)
+
+
+def _tell(callback: Callable[[Progress], object] | None, done: int, total: int) -> None:
+    if callback is not None:
+        callback(Progress(done, total))
+
+
+@dataclass(frozen=True, eq=False)
+class ModelRecovery:
+    """How well forms of a model's items recover its scores of some participants."""
+
+    model: FittedModel
+    problem: Problem  # the participants who answered anything
+    answered: Array  # (n,), who of the table that is
+    wanted: Array  # (k, n), their scores from all items
+
+    @classmethod
+    def of(cls, model: FittedModel, X: Any, *, confounds: Any = None) -> ModelRecovery:
+        """Of the participants of a table."""
+        stated = state(model, NewAnswers(model, X, confounds))
+        problem, answered = stated.problem, stated.kept
+        if not answered.any():
+            raise InputError(
+                "Nobody answered any of the model's items, so no form of them can be tried.",
+                code="no-answers",
+                remedy="Give the answers of participants, and check the missing codes.",
+            )
+        return cls(model, problem, answered, model.solve_scores(problem))
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """Names of the items."""
+        return tuple(str(name) for name in self.model.item_range_.index)
+
+    @property
+    def n(self) -> int:
+        """Number of participants."""
+        return self.problem.n
+
+    @property
+    def strata(self) -> Array | None:
+        """Participants that are alike in their confounds (n,), or None."""
+        return strata_of(self.problem)
+
+    @property
+    def shares(self) -> Array:
+        """Loadings (k, m) as shares of the items' ranges."""
+        return self.model.components_ / np.ptp(self.model.item_range_.to_numpy(), axis=1)
+
+    def reduced(self, form: Sequence[int]) -> ICQF:
+        """The model of some of the items."""
+        return reduced_model(self.model, [self.items[item] for item in form])
+
+    def take(self, rows: Array) -> ModelRecovery:
+        """Of some of these participants."""
+        return ModelRecovery(self.model, self.problem.of_rows(rows), self.answered, self.wanted[:, rows])
+
+    def accuracies(self, form: Sequence[int]) -> Array:
+        """Correlation (k,) of a form's scores with the full form's; NaN where all have one score there."""
+        asked = (self.problem.answers[:, list(form)] >= 0).any(axis=1)  # the others have no score
+        found, wanted = self.exact(form)[:, asked], self.wanted[:, asked]
+        return np.where(np.ptp(wanted, axis=1) > 0, correlation_by_row(found, wanted), np.nan)
+
+    def exact(self, form: Sequence[int]) -> Array:
+        """Scores (k, n) of those who are asked only these items, within all bounds."""
+        short = self.reduced(form)
+        problem = self.problem.of_items(np.sort(form)).with_beta(float(short.beta))
+        problem = replace(problem, observations=replace(problem.observations, dtype=short.dtype_))
+        return short.solve_scores(problem.scaled(short.item_scale_))
+
+    def simulated(self, rng: np.random.Generator, n: int = SIMULATED) -> SimulatedRecovery:
+        """Of participants simulated from the model: the scores of one, and what it leaves of others' answers.
+
+        Which item of a factor is best is decided by small differences, which among the participants are
+        mostly chance: forms that were searched among them did worse in others (docs/short-forms.md).
+        """
+        problem = drawn_from(self.model, self.problem, self.wanted, rng, n, gaps=False)
+        return SimulatedRecovery(self.model, problem, self.model.solve_scores(problem))
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedRecovery:
+    """The same of simulated participants, who answered everything; see `icqf.analyses.Recovery`.
+
+    The bound on reconstructed answers is left out here, which hardly changes a score and is quick.
+    """
+
+    model: FittedModel
+    problem: Problem
+    wanted: Array  # (k, n)
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """Names of the items."""
+        return tuple(str(name) for name in self.model.item_range_.index)
+
+    def nothing(self) -> AskedItems:
+        """The form that asks nothing."""
+        return AskedItems(self, np.zeros((len(self.wanted),) * 2), *np.zeros((2, *self.wanted.shape)))
+
+    @cached_property
+    def loadings(self) -> Array:
+        """Loadings (k, m), in the problem's units."""
+        return self.problem.scaled_loadings(self.model.components_)
+
+    @cached_property
+    def left(self) -> Array:
+        """What confounds leave of each answer (m, n)."""
+        offset = self.problem.scaled_loadings(self.model.confound_components_)
+        return np.concatenate([(block.X - block.C.T @ offset).T for block in self.problem.blocks()], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class AskedItems:
+    """A form of a model's items, which grows and shrinks by one item at little cost."""
+
+    recovery: SimulatedRecovery
+    gram: Array  # (k, k)
+    pull: Array  # (k, n)
+    scores: Array  # (k, n)
+
+    def plus(self, item: int) -> AskedItems:
+        """The form with one more item."""
+        return self._with(item, 1.0)
+
+    def minus(self, item: int) -> AskedItems:
+        """The form without one of its items."""
+        return self._with(item, -1.0)
+
+    def _with(self, item: int, sign: float) -> AskedItems:
+        recovery, q = self.recovery, self.recovery.loadings[:, item]
+        gram = self.gram + sign * np.outer(q, q)
+        pull = self.pull + sign * q[:, None] * recovery.left[item]
+        penalty, top = recovery.problem.penalty, recovery.problem.bounds.score
+        scores = penalty.sweep(self.scores.copy(), gram, pull, top, scale=1.0, sweeps=_SWEEPS, xp=np)
+        return AskedItems(recovery, gram, pull, scores)
+
+
+def divided(recovery: Any, groups: Any, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Places of those who choose the items, and of those who are held out."""
+    n = recovery.n
+    if n < FEWEST:
+        raise InputError(
+            f"{counted(n, 'participant')} answered anything, but at least {FEWEST} are needed: two thirds "
+            "choose the items, and the others say how well the form does."
+        )
+    strata = recovery.strata
+    if groups is None:
+        part = deal_evenly(n, PARTS, strata, rng)
+    else:
+        together = np.asarray(groups)[recovery.answered].astype(str)
+        number = len(np.unique(together))
+        if number < PARTS:
+            raise InputError(
+                f"There {'is' if number == 1 else 'are'} {counted(number, 'group')} (family or site), and "
+                f"whole groups are held out; at least {PARTS} are needed. Leave the groups out."
+            )
+        part = deal_groups(together, PARTS, strata, rng)
+    choosing, held_out = np.flatnonzero(part != 0), np.flatnonzero(part == 0)
+    return choosing, held_out
+
+
+def top_loading(
+    shares: Array, length: int, keep: Sequence[int] = (), drop: Iterable[int] = ()
+) -> tuple[int, ...]:
+    """The items that are picked without a search: each factor's largest loadings, the factors in turn."""
+    ranked = [iter(order.tolist()) for order in np.argsort(-shares, axis=1, kind="stable")]
+    chosen, out = list(keep), {*drop, *keep}
+    while len(chosen) < length:
+        for items in ranked:
+            following = next((item for item in items if item not in out), None)
+            if following is not None and len(chosen) < length:
+                chosen.append(following)
+                out.add(following)
+    return tuple(chosen)
+
+
+def reduced_battery(model: MetaICQF, items: Mapping[str, Iterable[str]]) -> MetaICQF:
+    """Return a model of a battery that asks only some items of some of its instruments.
+
+    Parameters
+    ----------
+    model : fitted MetaICQF
+        The model of the whole battery.
+    items : mapping of str to iterable of str
+        Names or globs of the items to keep, by instrument; an instrument that is not there is not asked.
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import make_battery
+    >>> from icqf.analyses import reduced_battery
+    >>> from icqf.models import MetaICQF
+    >>> battery = make_battery(n=120, n_items=(9, 9), n_factors=2, n_meta=2, random_state=0).battery
+    >>> model = MetaICQF(ICQF(2), meta_estimator=ICQF(2)).fit(battery)
+    >>> reduced_battery(model, {"A": ["a01", "a02", "a03"]}).item_loadings_.shape
+    (3, 2)
+    """
+    asked: dict[str, list[str]] = {
+        name: [names] if isinstance(names, str) else list(names) for name, names in items.items()
+    }
+    strange = [name for name in asked if name not in model.instruments_]
+    if strange or not any(asked.values()):
+        raise InputError(
+            f"The model has no instrument {strange[0]!r}." if strange else "A form needs at least one item."
+        )
+    short = MetaICQF()
+    short.instruments_ = {
+        name: reduced_model(each, asked[name]) for name, each in model.instruments_.items() if asked.get(name)
+    }
+    factors = [
+        str(model.meta_.item_range_.index[at])
+        for name in short.instruments_
+        for at in range(*model.columns(name).indices(len(model.meta_.item_range_)))
+    ]
+    short.meta_ = reduced_model(model.meta_, factors)
+    short.searches_, short.n_participants_ = {}, model.n_participants_
+    return short
+
+
+@dataclass(frozen=True, eq=False)
+class MetaRecovery:
+    """How well forms across a battery's instruments recover the scores of its meta-factors.
+
+    The counterpart of `icqf.analyses.short_forms.ModelRecovery` for a model in two stages.
+    """
+
+    model: MetaICQF
+    battery: Battery
+    ids: pd.Index  # the participants (n,) who answered anything, in order
+    answered: Array  # who of the battery that is
+    wanted: Array  # (K, n)
+
+    @classmethod
+    def of(cls, model: MetaICQF, X: Any, *, confounds: Any = None) -> MetaRecovery:
+        """Of the participants of a battery."""
+        battery = model.as_battery(X, confounds)
+        given = dict(zip(battery.instruments, battery.answered.to_numpy().sum(axis=0).tolist(), strict=True))
+        for name in model.instruments_:
+            if given.get(name, 0) < FEWEST:
+                raise InputError(
+                    f"Instrument {name!r} was answered by {counted(given.get(name, 0), 'participant')}, but "
+                    f"at least {FEWEST} are needed to choose among its items. Give the answers to every "
+                    "instrument of the model."
+                )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            scores = model.transform(battery)
+        answered = scores.notna().all(axis=1).to_numpy()
+        return cls(model, battery, battery.ids[answered], answered, scores.to_numpy()[answered].T)
+
+    @cached_property
+    def places(self) -> list[tuple[str, str]]:
+        """Instrument and name of each item."""
+        return [
+            (name, str(item))
+            for name, each in self.model.instruments_.items()
+            for item in each.item_range_.index
+        ]
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """Names of the items, with their instruments."""
+        return tuple(f"{name}: {item}" for name, item in self.places)
+
+    @property
+    def n(self) -> int:
+        """Number of participants."""
+        return len(self.ids)
+
+    @property
+    def strata(self) -> None:
+        """Participants are not divided by their confounds."""
+        return None
+
+    @property
+    def shares(self) -> Array:
+        """Loadings composed down to items (K, m), as shares of the items' ranges."""
+        spans = [np.ptp(each.item_range_.to_numpy(), axis=1) for each in self.model.instruments_.values()]
+        return self.model.item_loadings_.to_numpy().T / np.concatenate(spans)
+
+    def take(self, rows: Array) -> MetaRecovery:
+        """Of some of these participants."""
+        ids = self.ids[rows]
+        parts = {
+            name: each.take(np.flatnonzero(each.answers.index.isin(ids)))
+            for name, each in self.battery.instruments.items()
+        }
+        battery = Battery({name: each for name, each in parts.items() if each.n_participants})
+        return replace(self, battery=battery, ids=ids, wanted=self.wanted[:, rows])
+
+    def reduced(self, form: Sequence[int]) -> MetaICQF:
+        """The model of some of the items."""
+        asked: dict[str, list[str]] = {}
+        for item in sorted(form):
+            name, own = self.places[item]
+            asked.setdefault(name, []).append(own)
+        return reduced_battery(self.model, asked)
+
+    def exact(self, form: Sequence[int]) -> Array:
+        """Scores (K, n) of those who are asked only these items; NaN for who was given none of them."""
+        short = self.reduced(form)
+        parts = {
+            name: self.battery.instruments[name].select([str(item) for item in each.item_range_.index])
+            for name, each in short.instruments_.items()
+            if name in self.battery.instruments
+        }
+        if not parts:
+            return np.full(self.wanted.shape, np.nan)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            return short.transform(Battery(parts)).reindex(self.ids).to_numpy().T
+
+    def accuracies(self, form: Sequence[int]) -> Array:
+        """Correlation (K,) of a form's scores with the full battery's; NaN where all have one score there."""
+        found = self.exact(form)
+        asked = ~np.isnan(found).any(axis=0)
+        found, wanted = found[:, asked], self.wanted[:, asked]
+        if found.shape[1] < 2:
+            return np.full(len(wanted), np.nan)
+        return np.where(np.ptp(wanted, axis=1) > 0, correlation_by_row(found, wanted), np.nan)
+
+    def simulated(self, rng: np.random.Generator, n: int = SIMULATED) -> SimulatedBatteryRecovery:
+        """Of simulated participants who were given every instrument.
+
+        Each has the factors' scores of a participant, or what the meta-factors expect where an instrument was
+        not given, and answers items as others do of whom about the same is expected.
+        """
+        ids, confounds = self.ids, self.battery.confounds
+        beside = None if confounds is None else confounds.reindex(ids)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            scores = self.model.factor_scores(self.battery).reindex(ids).to_numpy()
+            expected = np.asarray(self.model.meta_.inverse_transform(self.wanted.T, confounds=beside))
+        scores = np.where(np.isnan(scores), np.clip(expected, 0, 1), scores)
+        drawn = rng.integers(0, self.n, n)
+        chosen = None if beside is None else beside.iloc[drawn].reset_index(drop=True)
+        parts = {
+            name: self._simulated_part(name, scores[drawn][:, self.model.columns(name)], chosen, rng)
+            for name in self.model.instruments_
+        }
+        joined = np.concatenate([part.wanted for part in parts.values()]).T
+        table = pd.DataFrame(joined, columns=list(self.model.meta_.item_range_.index))
+        problem = state(self.model.meta_, NewAnswers(self.model.meta_, table, chosen)).problem
+        return SimulatedBatteryRecovery(
+            self.model, parts, problem, self.model.meta_.solve_scores(problem), tuple(self.places)
+        )
+
+    def _simulated_part(
+        self, name: str, scores: Array, confounds: pd.DataFrame | None, rng: np.random.Generator
+    ) -> SimulatedRecovery:
+        model = self.model.instruments_[name]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            real = state(model, NewAnswers(model, self.battery.instruments[name], None)).problem
+        own = real.unscaled()
+        known = model.solve_scores(real).T @ model.components_ + own.design.T @ model.confound_components_
+        design = model.confound_encoder_.transform(confounds, n_rows=len(scores))
+        wanted = scores @ model.components_ + design @ model.confound_components_
+        answers = np.nan_to_num(like_others(own.answers, known, wanted, rng))
+        observations = Observations(answers, np.ascontiguousarray(design.T), dtype=np.dtype(np.float64))
+        problem = replace(own, observations=observations).scaled(model.item_scale_)
+        return SimulatedRecovery(model, problem, model.solve_scores(problem))
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedBatteryRecovery:
+    """The same of simulated participants; see `icqf.analyses.Recovery`."""
+
+    model: MetaICQF
+    parts: dict[str, SimulatedRecovery]
+    problem: Problem  # of the second stage
+    wanted: Array  # (K, n)
+    places: tuple[tuple[str, str], ...]
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """Names of the items, with their instruments."""
+        return tuple(f"{name}: {item}" for name, item in self.places)
+
+    @cached_property
+    def local(self) -> list[tuple[str, int]]:
+        """Instrument of each item, and its place there."""
+        return [(name, self.parts[name].items.index(item)) for name, item in self.places]
+
+    @cached_property
+    def loadings(self) -> Array:
+        """Loadings of the meta-factors (K, factors), in the second stage's units."""
+        return self.problem.scaled_loadings(self.model.meta_.components_)
+
+    @cached_property
+    def offset(self) -> Array:
+        """What confounds and intercept add to the factors' scores (factors, n), in the same units."""
+        loadings = self.problem.scaled_loadings(self.model.meta_.confound_components_)
+        return loadings.T @ self.problem.design
+
+    def nothing(self) -> AskedBattery:
+        """The form that asks nothing."""
+        return AskedBattery(self, {}, {}, np.zeros(self.wanted.shape))
+
+
+@dataclass(frozen=True, eq=False)
+class AskedBattery:
+    """A form of items across instruments; instruments without an item are missing in the second stage."""
+
+    recovery: SimulatedBatteryRecovery
+    forms: dict[str, AskedItems]
+    counts: dict[str, int]
+    scores: Array  # (K, n)
+
+    def plus(self, item: int) -> AskedBattery:
+        """The form with one more item."""
+        name, at = self.recovery.local[item]
+        form = self.forms.get(name) or self.recovery.parts[name].nothing()
+        return self._with(name, form.plus(at), self.counts.get(name, 0) + 1)
+
+    def minus(self, item: int) -> AskedBattery:
+        """The form without one of its items."""
+        name, at = self.recovery.local[item]
+        return self._with(name, self.forms[name].minus(at), self.counts[name] - 1)
+
+    def _with(self, name: str, form: AskedItems, count: int) -> AskedBattery:
+        recovery = self.recovery
+        forms = {each: old for each, old in self.forms.items() if each != name}
+        counts = {**self.counts, name: count}
+        if count:
+            forms[name] = form
+        if not forms:
+            return replace(recovery.nothing(), counts=counts)
+        columns = np.concatenate(
+            [np.r_[recovery.model.columns(each)] for each in recovery.parts if each in forms]
+        )
+        given = np.concatenate([forms[each].scores for each in recovery.parts if each in forms])
+        V, scaling = recovery.loadings[:, columns], recovery.problem.scaling
+        scale = 1.0 if scaling is None else scaling.scale[columns][:, None]
+        pull = V @ (given * scale - recovery.offset[columns])
+        penalty, top = recovery.problem.penalty, recovery.problem.bounds.score
+        scores = penalty.sweep(self.scores.copy(), V @ V.T, pull, top, scale=1.0, sweeps=_SWEEPS, xp=np)
+        return AskedBattery(recovery, forms, counts, scores)
+
+
+@dataclass(frozen=True, eq=False)
+class ShortForm:
+    """A short form of a questionnaire, and how well it does.
+
+    Parameters
+    ----------
+    items : tuple of str
+        The items to ask, in the questionnaire's order.
+    model : ICQF or MetaICQF
+        Scores the short form: a model of these items alone.
+    curve : DataFrame
+        One row per length: ``n_items``, ``minutes``, ``added`` and ``dropped`` (items, in words),
+        ``accuracy`` (mean correlation of the scores with those of the full form, in held-out participants),
+        ``worst`` (that of the factor with the lowest), ``top_loading`` (the mean for as many items with the
+        largest loadings), and the correlation of each factor.
+    bands : DataFrame
+        ``factor, score, low, high``: where the score of the full form lies, relative to a score of the short
+        one, in nine of ten held-out participants.
+    n_items : int
+        Items of the full form.
+    n_chosen_by, n_held_out : int
+        Participants whom items were chosen by, and those whom they were judged by.
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.analyses import shortform
+    >>> demo = load_demo()
+    >>> form = shortform(ICQF(8, beta=0.1).fit(demo), demo, max_items=16)
+    >>> len(form.items), form.model.loadings_.shape, bool(form.accuracy > 0.75)
+    (16, (16, 8), True)
+    """
+
+    items: tuple[str, ...]
+    model: Any
+    curve: pd.DataFrame
+    bands: pd.DataFrame
+    n_items: int
+    n_chosen_by: int
+    n_held_out: int
+
+    @property
+    def accuracy(self) -> float:
+        """Mean correlation of the scores with those of the full form, in held-out participants."""
+        return float(self.curve["accuracy"].iloc[-1])
+
+    @property
+    def worst(self) -> tuple[str, float]:
+        """The factor that is recovered least, and its correlation."""
+        last = self.curve[list(self.model.get_feature_names_out())].iloc[-1]
+        return str(last.idxmin()), float(last.min())
+
+    @property
+    def minutes(self) -> float | None:
+        """How long the form takes; None where it is not known."""
+        last = self.curve["minutes"].iloc[-1]
+        return None if np.isnan(last) else float(last)
+
+    @property
+    def sentence(self) -> str:
+        """What the form does, in words."""
+        m, last = self.n_items, self.curve.iloc[-1]
+        name, least = self.worst
+        time = "" if self.minutes is None else f", about {counted(round(self.minutes), 'minute')}"
+        return (
+            f"{len(self.items)} of {counted(m, 'item')}{time}: scores correlate {last['accuracy']:.3f} with "
+            f"those of the full form on average over the factors, and {least:.3f} for {name}, in "
+            f"{counted(self.n_held_out, 'participant')} who had no part in the choice of items. The "
+            f"{len(self.items)} highest-loading items reach {last['top_loading']:.3f}."
+        )
+
+
+def shortform(
+    model: FittedModel | MetaICQF,
+    X: Any,
+    *,
+    confounds: Any = None,
+    groups: Any = None,
+    max_items: int | None = None,
+    accuracy: float | None = None,
+    keep: str | Iterable[str] = (),
+    drop: str | Iterable[str] = (),
+    minutes: float | Mapping[str, float] | None = None,
+    max_minutes: float | None = None,
+    random_state: Any = 0,
+    callback: Callable[[Progress], object] | None = None,
+) -> ShortForm:
+    """Choose the items whose answers recover the scores of the full form, and judge them by others.
+
+    Participants are simulated from the model with two thirds of the real ones (their scores, and what the
+    model leaves of their answers). One after the other comes in the item that raises the mean correlation
+    with the full form's scores most, and items give way to better ones. Where as many items with the largest
+    loadings do better among the two thirds themselves, these are taken. The other third, which had no part in
+    any of this, says how well the forms do. A form is scored exactly, its other items being missing.
+
+    Parameters
+    ----------
+    model : fitted ICQF or MetaICQF
+        The model of the full form. Of a battery, the scores to recover are those of its meta-factors, and
+        items are chosen across its instruments; they are called ``instrument: item``.
+    X : table, array (n, m) or Questionnaire; Battery or mapping of instruments
+        Answers to all items.
+    confounds : table, optional
+        Of the same participants, where the model has confounds.
+    groups : array (n,), optional
+        Families or sites, which are held out whole. None: those of the questionnaire, if X is one.
+    max_items : int, optional
+        Length of the form. None: 20, or half of the items where these are fewer than 40.
+    accuracy : float, optional
+        Mean correlation from which a shorter form is long enough, among those who choose the items.
+    keep, drop : str or iterable of str
+        Names or globs of items that must be asked, and of items that must not.
+    minutes : number or mapping, optional
+        What an item takes, or what each one does; items are then chosen by what they gain for each minute,
+        and without `max_minutes` none gives way to a slower one.
+    max_minutes : float, optional
+        Most minutes of the form.
+    random_state : int, RandomState or None
+        Who is held out.
+    callback : callable, optional
+        Told about the progress.
+
+    Returns
+    -------
+    ShortForm
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.analyses import shortform
+    >>> demo = load_demo()
+    >>> model = ICQF(8, beta=0.1).fit(demo)
+    >>> form = shortform(model, demo, max_items=10, keep="q001", drop=["q11*"], minutes=0.2)
+    >>> "q001" in form.items, form.curve["n_items"].tolist()[-1], form.minutes
+    (True, 10, 2.0)
+    """
+    check_is_fitted(model)
+    if isinstance(X, (Questionnaire, Battery)) and groups is None:
+        groups = X.groups
+    recovery = MetaRecovery if isinstance(model, MetaICQF) else ModelRecovery
+    everyone: Any = recovery.of(model, X, confounds=confounds)
+    names = list(everyone.items)
+    asked = _asked(names, keep, drop, max_items)
+    taken, budget = _times(names, minutes, max_minutes)
+    if accuracy is not None:
+        check_parameter("accuracy", accuracy)
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+    choosing, held_out = (everyone.take(rows) for rows in divided(everyone, groups, rng))
+    if not all(np.ptp(part.wanted, axis=1).any() for part in (choosing, held_out)):
+        raise InputError(
+            "All participants have the same scores, so no item can tell them apart. Give the answers of "
+            "participants who differ."
+        )
+    ranked = top_loading(everyone.shares, asked.length, asked.keep, asked.drop)
+    path = search_forms(
+        choosing.simulated(rng),
+        max_items=asked.length,
+        keep=asked.keep,
+        drop=asked.drop,
+        minutes=taken,
+        max_minutes=np.inf if budget is None else budget,
+        begin=ranked,
+        callback=callback,
+    )
+    if not path.forms:
+        raise parameter_error("max_minutes", f" is {budget:g}, and no item is that short; give more.")
+    forms = _long_enough(_better_of(choosing, path.forms, ranked, taken, budget), choosing, accuracy)
+    curve = _curve(held_out, forms, ranked, taken)
+    short = everyone.reduced(forms[-1])
+    bands = _bands(held_out.exact(forms[-1]), held_out.wanted, list(model.get_feature_names_out()))
+    return ShortForm(
+        tuple(names[item] for item in sorted(forms[-1])),
+        short,
+        curve,
+        bands,
+        len(names),
+        choosing.n,
+        held_out.n,
+    )
+
+
+def _better_of(
+    choosing: Any,
+    forms: Sequence[tuple[int, ...]],
+    ranked: tuple[int, ...],
+    minutes: Array | None,
+    budget: float | None,
+) -> list[tuple[int, ...]]:
+    """Each form, or as many items with the largest loadings where they do better among those who choose."""
+    chosen = []
+    for form in forms:
+        other = ranked[: len(form)]
+        limit = np.inf if minutes is None else minutes[list(form)].sum() if budget is None else budget
+        short = minutes is None or minutes[list(other)].sum() <= limit
+        found = [np.nanmean(choosing.accuracies(each)) for each in (form, *([other] if short else []))]
+        chosen.append(other if found[-1] > found[0] else form)
+    return chosen
+
+
+def _long_enough(
+    forms: list[tuple[int, ...]], choosing: Any, accuracy: float | None
+) -> list[tuple[int, ...]]:
+    """The forms up to the first that is accurate enough among those who choose; all where none is."""
+    if accuracy is None:
+        return forms
+    best = 0.0
+    for number, form in enumerate(forms, start=1):
+        found = float(np.nanmean(choosing.accuracies(form)))
+        best = max(best, found)
+        if found >= accuracy:
+            return forms[:number]
+    warnings.warn(
+        f"No form of up to {counted(len(forms[-1]), 'item')} reaches a mean correlation of {accuracy:g} with "
+        f"the full form; the best found has {best:.3f}.",
+        stacklevel=3,
+    )
+    return forms
+
+
+@dataclass(frozen=True)
+class _Asked:
+    keep: tuple[int, ...]
+    drop: frozenset[int]
+    length: int
+
+
+def _asked(
+    names: list[str], keep: str | Iterable[str], drop: str | Iterable[str], max_items: int | None
+) -> _Asked:
+    """The places of items that must and must not be asked, once nothing speaks against them."""
+    if max_items is not None:
+        check_parameter("max_items", max_items)
+    kept, dropped = (
+        [*match_names([which] if isinstance(which, str) else which, names)] for which in (keep, drop)
+    )
+    both = [name for name in kept if name in set(dropped)]
+    if both:
+        raise InputError(f"Item {both[0]!r} is to be both kept and dropped; choose one.")
+    left = len(names) - len(dropped)
+    if not left:
+        raise InputError("All items are to be dropped, so none is left to ask; drop fewer.")
+    if max_items is None:
+        max_items = max(min(20, (left + 1) // 2), len(kept))
+    if max_items > left:
+        raise parameter_error(
+            "max_items",
+            f" is {max_items}, and there {'is' if left == 1 else 'are'} {counted(left, 'item')} to choose "
+            f"from; give at most {left}.",
+            value=max_items,
+        )
+    if len(kept) > max_items:
+        raise parameter_error(
+            "max_items",
+            f" is {max_items}, and {counted(len(kept), 'item')} must be kept ({listed(kept)}); give at least "
+            f"{len(kept)}, or keep fewer.",
+            value=max_items,
+        )
+    places = {name: at for at, name in enumerate(names)}
+    return _Asked(
+        tuple(places[name] for name in kept), frozenset(places[name] for name in dropped), max_items
+    )
+
+
+def _times(
+    names: list[str], minutes: float | Mapping[str, float] | None, max_minutes: float | None
+) -> tuple[Array | None, float | None]:
+    """Minutes (m,) that each item takes, and the most that a form may take."""
+    if minutes is None:
+        if max_minutes is not None:
+            raise parameter_error("max_minutes", " needs minutes: give the time that an item takes.")
+        return None, None
+    if max_minutes is not None:
+        check_parameter("max_minutes", max_minutes)
+    if not isinstance(minutes, Mapping):
+        check_parameter("minutes", minutes)
+        return np.full(len(names), float(minutes)), max_minutes
+    strange = [str(name) for name in minutes if str(name) not in names]
+    if strange:
+        raise parameter_error(
+            "minutes",
+            f" names {strange[0]!r}, which is not an item of the model.{did_you_mean(strange[0], names)}",
+        )
+    absent = [name for name in names if name not in minutes]
+    if absent:
+        raise parameter_error("minutes", f" has no time for the item {absent[0]!r}; give one for every item.")
+    for name in names:
+        if not (np.isfinite(minutes[name]) and minutes[name] > 0):
+            raise parameter_error(
+                "minutes", f" of the item {name!r} must be a number above 0, not {minutes[name]!r}."
+            )
+    return np.array([float(minutes[name]) for name in names]), max_minutes
+
+
+def _curve(
+    held_out: Any,
+    forms: Sequence[tuple[int, ...]],
+    ranked: tuple[int, ...],
+    minutes: Array | None,
+) -> pd.DataFrame:
+    """How well the form of each length recovers the scores of the full form in held-out participants."""
+    names, factors = held_out.items, list(held_out.model.get_feature_names_out())
+    rows, before = [], frozenset[int]()
+    for form in forms:
+        by_factor, picked = (held_out.accuracies(items) for items in (form, ranked[: len(form)]))
+        rows.append(
+            {
+                "n_items": len(form),
+                "minutes": np.nan if minutes is None else float(minutes[list(form)].sum()),
+                "added": "; ".join(names[item] for item in form if item not in before),
+                "dropped": "; ".join(names[item] for item in sorted(before - {*form})),
+                "accuracy": float(np.nanmean(by_factor)),
+                "worst": float(np.nanmin(by_factor)),
+                "top_loading": float(np.nanmean(picked)),
+                **dict(zip(factors, by_factor.tolist(), strict=True)),
+            }
+        )
+        before = frozenset(form)
+    return pd.DataFrame(rows)
+
+
+def _bands(short: Array, full: Array, factors: list[str]) -> pd.DataFrame:
+    """Where the full form's score lies relative to the short form's, in nine of ten participants like it."""
+    tails = [(1 - COVERED) / 2, (1 + COVERED) / 2]
+    asked = ~np.isnan(short).any(axis=0)  # in a battery, others were given none of the form's instruments
+    short, full = short[:, asked], full[:, asked]
+    n = short.shape[1]
+    near = min(n, max(_NEIGHBOURS, n // 6))
+    rows = []
+    for name, found, wanted in zip(factors, short, full, strict=True):
+        for knot in np.linspace(0.0, max(1.0, float(found.max())), _KNOTS):
+            close = np.argsort(np.abs(found - knot), kind="stable")[:near]
+            low, high = np.quantile(wanted[close] - found[close], tails)
+            # The score itself is always inside: a band beside it would read as an error.
+            rows.append((name, float(knot), min(float(low), 0.0), max(float(high), 0.0)))
+    return pd.DataFrame(rows, columns=["factor", "score", "low", "high"])

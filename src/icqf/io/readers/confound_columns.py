@@ -1,0 +1,202 @@
+"""Confounds as they are read: missing codes empty, categories named, and as a fitted model knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pandas as pd
+
+from icqf.data.questionnaire import Item, number
+from icqf.errors import Advice, InputError, counted, listed
+from icqf.io.codebook import merged
+from icqf.io.readers.notes import CONFOUNDS, Counts, Tally
+from icqf.io.readers.table import Table
+from icqf.screening.answer_words import plain
+
+MOST_SHOWN = 8
+Categories = tuple[Any, ...] | None
+
+
+def confounds_of(
+    table: Table, names: list[str], entries: Iterable[Item] | None
+) -> tuple[pd.DataFrame, tuple[Item, ...], list[str]]:
+    """Return the confounds with missing codes empty and categories named, what is known of their values, and
+    notes.
+    """
+    in_codebook = {item.name: item for item in entries or ()}
+    frame, known, notes = table.frame[names].copy(), [], []
+    for name in names:
+        described = table.described.get(name)
+        item = merged(in_codebook[name], described) if name in in_codebook else described
+        if item is None:
+            continue
+        if item.labels or item.missing_codes:
+            known.append(
+                Item(name, wording=item.wording, missing_codes=item.missing_codes, labels=item.labels)
+            )
+        column, gaps = _without_codes(frame[name], item)
+        frame[name] = column
+        if gaps:
+            notes.append(gap_words(name, {(): gaps}))
+        named = _named(column, dict(item.labels))
+        if named is not None:
+            frame[name] = named
+            found = {*named.dropna().unique()}
+            notes.append(
+                f"Confound {name!r} takes its categories from the value labels: "
+                f"{listed(text for _, text in sorted(item.labels) if text in found)}."
+            )
+    return frame, tuple(known), notes
+
+
+def gap_words(name: str, counts: Counts) -> str:
+    """Say how many values of a confound were missing codes."""
+    return f"Confound {name!r}: {sum(counts.values())} missing codes were read as missing."
+
+
+def translation_words(name: str, counts: Counts) -> str:
+    """Say which values of a confound were taken for which of the model's."""
+    return f"Confound {name!r}: {'; '.join(text for _, text in counts)}, as the labels say."
+
+
+def _without_codes(column: pd.Series, item: Item) -> tuple[pd.Series, int]:
+    words = {plain(code) for code in item.missing_codes if isinstance(code, str)}
+    numbers = {code for code in item.missing_codes if not isinstance(code, str)}
+    silent = [
+        value
+        for value in column.dropna().unique()
+        if (plain(value) in words if isinstance(value, str) else value in numbers)
+    ]
+    coded = column.isin(silent) if silent else pd.Series(False, index=column.index)
+    return column.mask(coded) if silent else column, int(coded.sum())
+
+
+def _named(column: pd.Series, labels: Mapping[float, str]) -> pd.Series | None:
+    """The column with each number or text as its label; None if a value has none."""
+    present = column.dropna().unique()
+    if not labels or not len(present):
+        return None
+    alike = {plain(text): text for text in labels.values()}
+    found: dict[Hashable, str] = {}
+    for value in present:
+        text = alike.get(plain(value)) if isinstance(value, str) else labels.get(value)
+        if text is None and (coded := _as_number(value)) is not None:
+            text = labels.get(coded)
+        if text is None:
+            return None
+        found[value] = text
+    return column.map(found)
+
+
+def as_the_model_knows(table: Table, known: Mapping[str, Categories], entries: Iterable[Item]) -> Table:
+    """Return the table with its confounds in the categories of a fitted model (`known`; None: continuous).
+
+    Of several `entries` of codebooks with labels the first counts, after the value labels of the file itself
+    unless they are the first.
+    """
+    entries = list(entries)
+    columns: dict[str, pd.Series] = {}
+    notes: list[str] = []
+    for at, (name, categories) in enumerate(known.items()):
+        said = [item for item in entries if item.name == name]
+        column = table.frame[name]
+        gaps = 0
+        for item in said:
+            column, more = _without_codes(column, item)
+            gaps += more
+        if gaps:
+            notes.append(Tally((CONFOUNDS, at, 0), {(): gaps}, partial(gap_words, name)))
+        labels = dict(next((item.labels for item in said if item.labels), ()))
+        columns[name], translated = _translated(column, categories, labels, name, table.source)
+        if translated:
+            counts = dict.fromkeys(translated.items(), 1)
+            notes.append(Tally((CONFOUNDS, at, 1), counts, partial(translation_words, name)))
+    items = tuple(item for item in table.items if item.name not in known)
+    return replace(table, frame=table.frame.assign(**columns), items=items, notes=(*table.notes, *notes))
+
+
+def _translated(
+    column: pd.Series, categories: Categories, labels: Mapping[float, str], name: str, source: str
+) -> tuple[pd.Series, dict[str, str]]:
+    """The column in the model's categories, and what each value was taken for where that is another."""
+    if categories is None and pd.api.types.is_numeric_dtype(column.dtype):
+        return column, {}
+    numbers = {plain(text): value for value, text in labels.items()}
+    found: dict[Hashable, Any] = {}
+    unknown, said = [], {}
+    for value in sorted(column.dropna().unique(), key=str):
+        if categories is None:
+            other = numbers.get(plain(value), value) if isinstance(value, str) else value
+        else:
+            other = _category(value, categories, labels, numbers)
+        if other is None:
+            unknown.append(value)
+        elif not (_same(other, value) or (isinstance(value, str) and plain(value) == plain(other))):
+            said[str(value)] = f"{number(value)} is {number(other)}"
+        found[value] = other
+    if unknown and categories is not None:
+        raise _unknown(name, unknown, categories, int(column.isin(unknown).sum()), source)
+    if all(_same(value, other) and type(value) is type(other) for value, other in found.items()):
+        return column, {}
+    return column.map(found), said
+
+
+def _category(
+    value: Any, categories: tuple[Any, ...], labels: Mapping[float, str], numbers: Mapping[str, float]
+) -> Any:
+    """The category that a value is: itself, the same text, or what its label is; None if it is none."""
+    code = _as_number(value)
+    label = labels.get(code) if code is not None else None
+    for other in (value, code, label, numbers.get(plain(value)) if isinstance(value, str) else None):
+        if other is None:
+            continue
+        for category in categories:
+            if _same(other, category):
+                return category
+            if isinstance(other, str) and isinstance(category, str) and plain(other) == plain(category):
+                return category
+    return None
+
+
+def _same(one: Any, other: Any) -> bool:
+    return bool(one == other) and isinstance(one, str) == isinstance(other, str)
+
+
+def _as_number(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _unknown(
+    name: str, values: list[Any], categories: tuple[Any, ...], count: int, source: str
+) -> InputError:
+    numeric = all(_as_number(value) is not None for value in values) and len(values) <= len(categories)
+    texts = [number(value) for value in (sorted(values, key=float) if numeric else values)]
+    known = [number(category) for category in categories]
+    coded = all(_as_number(category) is not None for category in categories) and len(texts) <= len(known)
+    codes = texts if numeric else sorted(known, key=float) if coded else []
+    if codes:  # which is which is not guessed: a guess would be copied
+        remedy: str = Advice(
+            "Say which is which: add {codebook} with an entry whose name is {} and whose labels have the "
+            "form '{}'.",
+            repr(name),
+            "; ".join(f"{code}=..." for code in codes),
+        )
+    else:
+        remedy = "Recode them as these categories, or leave these participants out."
+    return InputError(
+        f"Confound {name!r} holds {listed(texts, most=MOST_SHOWN)} in {source} "
+        f"({counted(count, 'participant')}), but the categories of the model are "
+        f"{listed(known, most=MOST_SHOWN)}.",
+        code="confound-categories",
+        remedy=remedy,
+        confound=name,
+        values=tuple(texts),
+        categories=tuple(known),
+        codes=tuple(codes),
+    )

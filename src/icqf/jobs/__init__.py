@@ -1,5 +1,0 @@
-"""Resumable work: the journal, the parallel map, and progress."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,2 +1,0 @@
-from .identity import fingerprint as fingerprint
-from .parallel import Progress as Progress

@@ -1,0 +1,290 @@
+"""What resamples do for a fitted model: whether its factors are found again, and one averaged solution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from icqf.core.completion import finish
+from icqf.core.problem import Problem
+from icqf.core.result import Trace
+from icqf.core.start import Starts
+from icqf.data.questionnaire import Questionnaire
+from icqf.engines.base import Engine
+from icqf.engines.choice import engine_of, run
+from icqf.engines.parallel import in_parallel, pieces
+from icqf.errors import InputError
+from icqf.models.icqf import ICQF
+from icqf.models.statement import StatedProblem
+from icqf.resampling import tolerances
+from icqf.resampling.folds import drawn_counts, units_of
+from icqf.resampling.matching import aligned, correlations
+from icqf.resampling.replication import replication_table
+
+Array = NDArray[Any]
+STARTS = ("nndsvd", "rotated")
+N_RESAMPLES = 20
+FEWEST_RESAMPLES = 5
+
+
+def resampled_agreement(
+    problem: Problem,
+    models: Sequence[tuple[float, Array]],
+    *,
+    n_resamples: int = N_RESAMPLES,
+    groups: Array | None = None,
+    n_jobs: int | None = None,
+    engine: str | Engine = "local",
+    rng: np.random.Generator,
+) -> list[Array]:
+    """Agreement (n_resamples, k) of the factors of each (beta, loadings) with those of resampled fits.
+
+    Unlike `bootstrap`, which follows one solution as the sample moves, every resample is fitted afresh, from
+    two starts of its own, of which the better objective counts: what is found again here was found without
+    knowing of the model. As in the search, the bound on reconstructed answers is left to clipping.
+    """
+    draws = [drawn_counts(problem.n, groups, rng) for _ in range(n_resamples)]
+    engine = engine_of(engine).for_many(problem.without_reconstruction_bound())
+    n_jobs = 1 if engine.batches else n_jobs
+    tasks = [(problem, tuple(models), part, engine) for part in pieces(draws, n_jobs)]
+    found = [each for part in in_parallel(_agreements, tasks, n_jobs=n_jobs) for each in part]
+    return [np.stack([each[at] for each in found]) for at in range(len(models))]
+
+
+def _agreements(
+    problem: Problem, models: Sequence[tuple[float, Array]], draws: Sequence[Array], engine: Engine
+) -> list[list[Array]]:
+    """For each draw and model, the correlation (k,) of each factor with its counterpart."""
+    candidates = [(len(loadings), beta) for beta, loadings in models]
+    if engine.batches:
+        found = _best_fits([problem.counted(counts) for counts in draws], candidates, engine)
+    else:
+        found = [best_fits(problem.drawn(counts), candidates, engine=engine) for counts in draws]
+    return [
+        [_agreement(loadings, fit) for (_, loadings), fit in zip(models, fits, strict=True)] for fits in found
+    ]
+
+
+def _agreement(loadings: Array, found: Array) -> Array:
+    """Correlation (k,) of each factor with its counterpart among those of a fit (k + c, m)."""
+    order, _ = aligned(loadings, found[: len(loadings)])
+    return np.diag(correlations(loadings, found[order]))
+
+
+def fresh_agreement(problem: Problem, loadings: Array, beta: float) -> Array:
+    """Correlation (k,) of each factor with its counterpart where a problem is fitted afresh."""
+    return _agreement(loadings, best_fits(problem, [(len(loadings), beta)])[0])
+
+
+def best_fits(
+    problem: Problem, candidates: Sequence[tuple[int, float]], *, engine: str | Engine = "local"
+) -> list[Array]:
+    """Loadings (k + c, m) of each (k, beta): from two starts, the fit with the better objective."""
+    return _best_fits([problem], candidates, engine)[0]
+
+
+def _best_fits(
+    resamples: Sequence[Problem], candidates: Sequence[tuple[int, float]], engine: str | Engine
+) -> list[list[Array]]:
+    """The same for several problems, as one batch."""
+    problems, starts = [], []
+    for problem in resamples:
+        shared = Starts(problem.without_reconstruction_bound())
+        for k, beta in candidates:
+            own = shared.with_beta(beta)
+            problems += [own.problem] * len(STARTS)
+            starts += [own.make(name, k) for name in STARTS]
+    fits = run(
+        problems,
+        starts,
+        tol=tolerances.RESAMPLE,
+        max_iter=tolerances.MAX_ITER,
+        exact=False,
+        engine=engine,
+    )
+    best = []
+    for at in range(0, len(fits), len(STARTS)):
+        ends = [fit.factors for fit in fits[at : at + len(STARTS)]]
+        reached = [problems[at].objective(end.scores, end.loadings) for end in ends]
+        best.append(ends[int(np.argmin(reached))].loadings.astype(float))
+    return [best[at : at + len(candidates)] for at in range(0, len(best), len(candidates))]
+
+
+def replication_chance(
+    model: ICQF,
+    X: Any,
+    *,
+    confounds: Any = None,
+    sample_weight: Any = None,
+    groups: Any = None,
+    n_resamples: int = N_RESAMPLES,
+    n_jobs: int | None = None,
+    random_state: Any = 0,
+) -> pd.DataFrame:
+    """Predict for each factor whether an independent study of the same size would find it again.
+
+    Participants are drawn with replacement, every resample is fitted afresh with as many factors, and its
+    factors are matched with the model's. A factor's mean correlation with its counterparts predicts, by a
+    curve learned from other studies, whether an independent sample of the same size, fitted with as many
+    factors, finds it: whether a factor there has loadings with a correlation of at least 0.8.
+
+    Parameters
+    ----------
+    model : fitted ICQF
+    X, confounds, sample_weight
+        The data the model was fitted to.
+    groups : array (n,), optional
+        Families or sites, which are drawn whole. None: those of the questionnaire, if X is one.
+    n_resamples : int
+        How often participants are drawn.
+    n_jobs : int, optional
+        Processes; the result does not depend on it.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    DataFrame of shape (k, 6)
+        By factor: ``agreement`` over resamples (mean), ``low`` and ``high`` (5th and 95th percentile),
+        ``found`` (share of resamples that find it), ``chance``, and ``fragile`` (whether the chance is below
+        one half). It is also kept as ``model.replication_``.
+
+    Examples
+    --------
+    >>> from icqf import ICQF, replication_chance
+    >>> from icqf.datasets import make_synthetic
+    >>> answers = make_synthetic(n=200, m=40, k=4, noise=0.1, random_state=0).answers
+    >>> model = ICQF(4, item_range=(0, 100)).fit(answers)
+    >>> bool((replication_chance(model, answers)["chance"] > 0.9).all())
+    True
+    """
+    check_is_fitted(model)
+    if n_resamples < FEWEST_RESAMPLES:
+        raise InputError(
+            f"n_resamples must be at least {FEWEST_RESAMPLES}, not {n_resamples}: fewer say too little."
+        )
+    stated = model.state(X, confounds=confounds, sample_weight=sample_weight)
+    (agreement,) = resampled_agreement(
+        stated.problem,
+        [(float(model.beta), stated.problem.scaled_loadings(model.components_))],
+        n_resamples=n_resamples,
+        groups=_together(stated, X, groups),
+        n_jobs=n_jobs,
+        engine=engine_of(model.engine),
+        rng=_generator(random_state),
+    )
+    model.replication_ = replication_table(agreement, model.get_feature_names_out())
+    return model.replication_
+
+
+def consensus(
+    model: ICQF,
+    X: Any,
+    *,
+    confounds: Any = None,
+    sample_weight: Any = None,
+    groups: Any = None,
+    n_resamples: int = N_RESAMPLES,
+    n_jobs: int | None = None,
+    random_state: Any = 0,
+) -> ICQF:
+    """Average aligned fits to resampled participants into one solution under the same constraints.
+
+    In small samples averaged loadings are found again more often than those of one fit
+    (docs/results/consensus.md).
+
+    Parameters
+    ----------
+    model : ICQF
+        A fitted model; its factors are the reference that resampled ones are matched to.
+    X, confounds, sample_weight
+        The data the model was fitted to.
+    groups : array (n,), optional
+        Families or sites, which are drawn whole. None: those of the questionnaire, if X is one.
+    n_resamples : int
+        Bootstrap samples of the participants.
+    n_jobs : int, optional
+        Processes; the result does not depend on it.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    ICQF
+        A new fitted model with averaged loadings, which lie inside all bounds as averages do, and scores
+        solved under the constraints. `n_averaged_` is the number of resamples. An average is not the
+        minimum of the objective: `certificate_` says how far it lies from one, and `converged_` is False
+        when that is more than `tol`.
+
+    Examples
+    --------
+    >>> from icqf import ICQF, consensus
+    >>> from icqf.datasets import make_synthetic
+    >>> answers = make_synthetic(n=100, m=40, k=4, noise=0.1, random_state=0).answers
+    >>> model = ICQF(4, item_range=(0, 100)).fit(answers)
+    >>> consensus(model, answers, n_resamples=5).n_averaged_
+    5
+    """
+    check_is_fitted(model)
+    if n_resamples < 2:
+        raise InputError(f"n_resamples must be at least 2, not {n_resamples}.")
+    stated = model.state(X, confounds=confounds, sample_weight=sample_weight)
+    problem, confound_names = stated.problem, list(stated.encoder.names)
+    if confound_names != model.confound_names_:
+        raise InputError(
+            f"The model was fitted with the confounds {model.confound_names_}, and these data give "
+            f"{confound_names}; give the confounds it was fitted to."
+        )
+    rng, together = _generator(random_state), _together(stated, X, groups)
+    average = averaged_loadings(
+        problem,
+        problem.scaled_loadings(model.components_),
+        float(model.beta),
+        draws=[drawn_counts(problem.n, together, rng) for _ in range(n_resamples)],
+        n_jobs=n_jobs,
+    )
+    finished = finish(problem, average, tol=model.tol)
+    found = finished.factorization(Trace(), finished.certificate.holds(model.tol), 0)
+    result = clone(model).keep(stated, found)
+    result.n_averaged_ = n_resamples
+    return result
+
+
+def averaged_loadings(
+    problem: Problem, reference: Array, beta: float, *, draws: Sequence[Array], n_jobs: int | None = None
+) -> Array:
+    """Mean loadings (k + c, m) of fits to resamples, in the problem's units.
+
+    `reference` (k, m) are the loadings that factors are matched to, and `draws` say how often each
+    participant is in each resample.
+    """
+    tasks = [(problem, part, reference, beta) for part in pieces(draws, n_jobs)]
+    found = [each for part in in_parallel(_resampled, tasks, n_jobs=n_jobs) for each in part]
+    mean: Array = np.mean(found, axis=0)
+    return mean
+
+
+def _resampled(problem: Problem, draws: Sequence[Array], reference: Array, beta: float) -> list[Array]:
+    """Loadings (k + c, m) of some resamples, each started afresh, its factors in the reference's order."""
+    k, found = len(reference), []
+    for counts in draws:
+        (loadings,) = best_fits(problem.drawn(counts), [(k, beta)])
+        order, _ = aligned(reference, loadings[:k])
+        found.append(np.concatenate([loadings[:k][order], loadings[k:]]))
+    return found
+
+
+def _together(stated: StatedProblem, X: Any, groups: Any) -> Array | None:
+    """Who is drawn together (n,): families or sites, by default those of the questionnaire."""
+    if isinstance(X, Questionnaire) and groups is None:
+        groups = X.groups
+    return units_of(stated.problem, groups, stated.kept)
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))

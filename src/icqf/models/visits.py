@@ -1,0 +1,445 @@
+"""Visits as a source of answers: one row per participant and age bin, and what is missing."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from icqf.core.observations import Array, Observations
+from icqf.core.problem import Problem
+from icqf.data.disclosure import refuse_few_answers
+from icqf.data.parameters import parameter_error
+from icqf.data.questionnaire import StoredCodebook
+from icqf.data.validate import check_ranges, named_answers, numeric_table, observed_rows, working_matrix
+from icqf.data.visits import (
+    FEWEST_IN_BIN,
+    FEWEST_ITEMS,
+    ONE_VISIT,
+    WITHIN_BIN,
+    AgeBins,
+    VisitTable,
+    age_bins,
+    numbers_of,
+)
+from icqf.errors import Advice, InputError, InputWarning, counted, did_you_mean, listed
+from icqf.models.smoothness import smoothed
+from icqf.models.statement import CellCounts, Learned, Source, StatedProblem
+from icqf.screening.ranges import number
+
+if TYPE_CHECKING:
+    from icqf.models.base import FittedModel
+    from icqf.models.longitudinal import LongitudinalICQF
+
+
+_BLOCK_ROWS = 2048
+_BLOCK_CELLS = 2**19  # the table is wide: fewer participants make a block
+_NOBODY = np.zeros(0, dtype=np.intp)
+FEWEST_LINKED = 10  # participants seen in two bins or more
+HEAVIEST = 4.0  # what non-response may make of a participant's weight
+
+
+@dataclass(frozen=True)
+class VisitObservations(Observations):
+    """Answers of visits: the columns are (age bin, item), and a participant has those of the bins seen.
+
+    Participants × bins × items is mostly empty, so it is never made as a whole: what is kept is the table of
+    visits, which grows with the answers given, and each block of participants is spread over its columns only
+    while it is worked on. To the iterations it is a block like any other: the step of a block stays pure, its
+    sums add, and nothing else needs to know of visits. (As with all observations, a table of up to 64 MB is
+    kept spread, because that is quicker.)
+
+    `answers` (and `hidden`) have one row per visit and one column per item; design and weights one row per
+    participant; `scale` one entry per column, the same in every bin.
+    """
+
+    participant: Array = field(default_factory=lambda: _NOBODY)  # (V,) in order; everybody has a visit
+    bin: Array = field(default_factory=lambda: _NOBODY)  # (V,)
+    bins: int = 1
+
+    @property
+    def m(self) -> int:
+        return self.bins * self.n_items
+
+    @property
+    def repeats(self) -> int:
+        return self.bins
+
+    @property
+    def n_items(self) -> int:
+        """Items, each of which is a column in every bin."""
+        return int(self.answers.shape[1])
+
+    @cached_property
+    def _first_visits(self) -> Array:
+        """Where each participant's visits begin, and where the last one's end (n + 1,)."""
+        return np.searchsorted(self.participant, np.arange(self.n + 1))
+
+    def take(self, rows: Array) -> Observations:
+        rows = np.asarray(rows)
+        counts = np.diff(self._first_visits)[rows]
+        into = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        visits = np.repeat(self._first_visits[rows], counts) + into
+        return self._of_participants(
+            rows, visits, participant=np.repeat(np.arange(len(rows)), counts), bin=self.bin[visits]
+        )
+
+    def _part(self, rows: slice) -> Observations:
+        return self.take(np.arange(rows.start, rows.stop))
+
+    def of_visits(self, participants: Array, visits: Array) -> VisitObservations:
+        """These visits (V,) alone, all of which are of these participants (n,)."""
+        place = np.cumsum(participants) - 1
+        return replace(
+            self,
+            answers=self.answers[visits],
+            hidden=None if self.hidden is None else self.hidden[visits],
+            design=np.ascontiguousarray(self.design[:, participants]),
+            weights=None if self.weights is None else self.weights[participants],
+            participant=place[self.participant[visits]],
+            bin=self.bin[visits],
+        )
+
+    def shuffled(self, rng: np.random.Generator) -> VisitObservations:
+        """With each participant's visits dealt anew to the bins that the participant was seen in."""
+        order = np.lexsort((rng.random(len(self.participant)), self.participant))
+        hidden = None if self.hidden is None else self.hidden[order]
+        return replace(self, answers=self.answers[order], hidden=hidden)
+
+    def laid_out(self, by_row: Array, column: Array) -> Array:
+        own = column.reshape(self.bins, self.n_items)[self.bin]
+        return np.take_along_axis(by_row[self.participant], own, axis=1)
+
+    def cells(self, mask: Array) -> tuple[Array, Array, Array]:
+        visits, items, answers = super().cells(mask)
+        return self.participant[visits], self.bin[visits] * self.n_items + items, answers
+
+    def pooled(self) -> Observations:
+        """Each participant's mean answer to each item over the visits."""
+        return self._pooled
+
+    @cached_property
+    def _pooled(self) -> Observations:
+        seen, first = self.observed, self._first_visits[:-1]
+        count = np.add.reduceat(seen, first, axis=0, dtype=np.float64)
+        total = np.add.reduceat(np.where(seen, self.answers, 0), first, axis=0, dtype=np.float64)
+        means = np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
+        scale = None if self.scale is None else self.scale[: self.n_items]
+        return Observations(means, self.design, self.weights, scale=scale, dtype=self.dtype)
+
+    @property
+    def _rows_at_once(self) -> int:
+        return min(_BLOCK_ROWS, max(1, _BLOCK_CELLS // self.m))
+
+    def _table(self, rows: slice) -> tuple[Array, Array]:
+        visits = slice(*self._first_visits[[rows.start, rows.stop]])
+        shape = (rows.stop - rows.start, self.bins, self.n_items)
+        raw, observed = np.full(shape, -1, dtype=self.answers.dtype), np.zeros(shape, dtype=bool)
+        at = self.participant[visits] - rows.start, self.bin[visits]
+        raw[at] = self.answers[visits]
+        observed[at] = raw[at] >= 0 if self.hidden is None else (raw[at] >= 0) & ~self.hidden[visits]
+        return raw.reshape(len(raw), -1), observed.reshape(len(raw), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Arranged:
+    """One row of answers for each participant and bin, participants in the order in which they first come."""
+
+    names: pd.Index  # (n,), the participants
+    participant: Array  # (V,)
+    bin: Array
+    answers: Array  # (V, items), in the items' own units
+    items: list[str]
+    first: Array  # (n,), the row of the table in which each participant first comes
+    combined: int  # rows of the table that share their participant and bin with another one
+
+    @property
+    def n_given(self) -> Array:
+        """How many items were answered at each visit (V,)."""
+        return np.asarray((~np.isnan(self.answers.astype(np.float64))).sum(axis=1))
+
+    @property
+    def filled(self) -> Array:
+        """At which visits (V,) anything was answered."""
+        return observed_rows(self.answers)
+
+    @property
+    def answered(self) -> Array:
+        """Which participants (n,) answered anything."""
+        return np.bincount(self.participant, weights=self.filled, minlength=len(self.names)) > 0
+
+
+def arrange(model: Any, table: VisitTable, bins: AgeBins, *, within_bin: str) -> Arranged:
+    """Put the visits in order, and make one of several visits of a participant in one bin."""
+    if within_bin not in WITHIN_BIN:
+        raise parameter_error(
+            "within_bin", f"={within_bin!r} is not known; choose one of {listed(WITHIN_BIN)}."
+        )
+    answers, items, _ = named_answers(model, numeric_table(table.answers))
+    names, who = table.by_participant()
+    _, first = np.unique(who, return_index=True)
+    at = bins.place(table.age)
+    if (at < 0).any():
+        strange = number(table.age.iloc[int(np.flatnonzero(at < 0)[0])])
+        raise InputError(
+            f"The column {table.age_name!r} holds {strange}, a visit that the model does not know "
+            f"({listed(bins.visits)}).",
+            code="unknown-visit",
+            remedy="Leave these visits out.",
+        )
+    order_in_time = np.zeros(len(at)) if bins.visits else numbers_of(table.age)
+    order = np.lexsort((order_in_time, at, who))
+    who, at, answers = who[order], at[order], answers[order]
+    again = (np.diff(who) == 0) & (np.diff(at) == 0)
+    same_time = again & (np.diff(order_in_time[order]) == 0)
+    if same_time.any():
+        row = int(np.flatnonzero(same_time)[0])
+        one, other = sorted(int(each) for each in order[[row, row + 1]])
+        labels = table.answers.index[[one, other]]
+        rows = f"rows {one + 1} and {other + 1} of the table"
+        if all(isinstance(label, str) for label in labels):
+            rows = " and ".join(labels)
+        raise InputError(
+            f"Participant {str(names[who[row]])!r} has two visits with {table.age_name} = "
+            f"{table.age.iloc[order[row]]} ({rows}"
+            f"{f', and {int(same_time.sum()) - 1} more' if same_time.sum() > 1 else ''}).",
+            code="duplicate-visit",
+            remedy="Keep one row per participant and visit.",
+            participant=str(names[who[row]]),
+            rows=(one + 1, other + 1),
+        )
+    if again.any():
+        starts = np.flatnonzero(np.concatenate([[True], ~again]))
+        answers = _one_of_each(answers, starts, within_bin)
+        who, at = who[starts], at[starts]
+    return Arranged(names, who, at, answers, items, first, int(again.sum()))
+
+
+def _one_of_each(answers: Array, starts: Array, within_bin: str) -> Array:
+    """One row for each run of rows that begins at `starts`, by the mean or by the first or last of them."""
+    if within_bin == "first":
+        return answers[starts]
+    if within_bin == "last":
+        return answers[np.append(starts[1:], len(answers)) - 1]
+    values = answers.astype(np.float64)
+    seen = ~np.isnan(values)
+    count = np.add.reduceat(seen, starts, axis=0, dtype=np.float64)
+    total = np.add.reduceat(np.where(seen, values, 0.0), starts, axis=0)
+    return np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
+
+
+def column_names(items: list[str], bins: AgeBins) -> list[str]:
+    """What the columns of the factorized table are called: all items of the first bin, then the next."""
+    return [f"{item} [{label}]" for label in bins.labels for item in items]
+
+
+def gap_table(arranged: Arranged, bins: AgeBins) -> pd.DataFrame:
+    """What is missing in each bin, and why."""
+    seen = np.bincount(arranged.bin, minlength=len(bins))
+    answered = np.bincount(arranged.bin, weights=arranged.n_given, minlength=len(bins)).astype(int)
+    asked = seen * len(arranged.items)
+    table = {
+        "seen": seen,
+        "not_seen": len(arranged.names) - seen,
+        "asked": asked,
+        "given": answered,
+        "unanswered": asked - answered,
+    }
+    return pd.DataFrame(table, index=pd.Index(bins.labels, name="bin"))
+
+
+@dataclass(frozen=True, eq=False)
+class VisitStatement:
+    """The problem of a longitudinal fit, with what was learned about the table on the way there."""
+
+    stated: StatedProblem  # as of a fit to the (bin, item) columns; its participants are those of `names`
+    bins: AgeBins
+    items: tuple[str, ...]
+    names: pd.Index  # (n,), all participants of the table
+    gaps: pd.DataFrame  # see `gap_table`
+    codebook: StoredCodebook
+
+    @property
+    def problem(self) -> Problem:
+        return self.stated.problem
+
+
+class Visits(Source):
+    """A table of visits, arranged by participants and bins."""
+
+    named = True
+    observations: VisitObservations
+
+    def __init__(self, model: LongitudinalICQF, X: Any) -> None:
+        table = VisitTable.of(X, participant=model.participant, age=model.age, confounds=model.confounds)
+        self._model, self._table = model, table
+
+    def look(self, model: FittedModel) -> tuple[Any, Array, Any]:
+        own, table = self._model, self._table
+        again = len(set(table.participant)) < len(table.participant)
+        bins = age_bins(
+            table.age,
+            own.bins,
+            binning=own.binning,
+            participant=table.participant if again else None,  # if nobody came twice, that is said first
+            fewest=max(FEWEST_IN_BIN, int(own.smallest_category)),
+        )
+        arranged = self._arrange(table, bins)
+        _refuse_unlinked(arranged, self.bins)
+        if len(self.items) < FEWEST_ITEMS:
+            raise InputError(
+                f"The table has {counted(len(self.items), 'item')} ({listed(self.items)}); a longitudinal "
+                f"model needs at least {FEWEST_ITEMS}, as a factor is what several items share.",
+                code="few-items",
+            )
+        declared = table.ranges if own.item_range is None else own.item_range
+        self.given = arranged.answers if declared is None else None
+        return declared, arranged.answers, None
+
+    def _arrange(self, table: VisitTable, bins: AgeBins) -> Arranged:
+        self.bins, self.repeats = bins, len(bins)
+        self.arranged = arranged = arrange(self._model, table, bins, within_bin=self._model.within_bin)
+        self.items, self.rows, self.size = arranged.items, list(arranged.names), arranged.answers.size
+        self.confounds = table.confounds_of(arranged.first)
+        return arranged
+
+    def check(self, ranges: Array) -> Array:
+        arranged = self.arranged
+        check_ranges(arranged.answers, ranges, self.items, arranged.names[arranged.participant])
+        if arranged.combined and self.learned is None:
+            _warn_of_combined(arranged, self._model.within_bin)
+        return arranged.answered
+
+    def observe(self, learned: Learned, design: Array, weights: Array | None, kept: Array) -> None:
+        arranged = self.arranged
+        if self._model.weigh_nonresponse and self.learned is None:
+            weights = _nonresponse_weights(arranged)
+        filled, answered = arranged.filled, arranged.answered
+        self.given = None if self.given is None else self.given[filled]
+        place = np.cumsum(answered) - 1
+        self.observations = VisitObservations(
+            working_matrix(arranged.answers, learned.ranges, learned.dtype)[filled],
+            np.ascontiguousarray(design[answered].T),
+            None if weights is None else weights[answered],
+            dtype=learned.dtype,
+            participant=place[arranged.participant[filled]],
+            bin=arranged.bin[filled],
+            bins=len(self.bins),
+        )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(column_names(self.items, self.bins))
+
+    def refuse_few(self, counts: CellCounts, few: Array, *, limit: int, weighted: bool) -> None:
+        gone = (counts.by_category[0, -1] == 0).reshape(len(self.bins), -1).all(axis=0)  # in every bin
+        refuse_few_answers(gone[None], self.items, limit=limit)
+
+    def without_emptied(self, number: int) -> Array | None:
+        visits = self.observations
+        filled = np.asarray(visits.observed.any(axis=1))
+        answered = np.bincount(visits.participant, weights=filled, minlength=visits.n) > 0
+        self.observations = visits.of_visits(answered, filled)
+        self.given = None if self.given is None else self.given[filled]
+        return ~answered
+
+    def statement(self, stated: StatedProblem) -> VisitStatement:
+        """The statement of a longitudinal fit, after a warning of items that nobody answered in a bin."""
+        observed = self.observations.observed
+        empty = [
+            name
+            for t in range(len(self.bins))
+            for name, any_ in zip(self.items, observed[self.observations.bin == t].any(axis=0), strict=True)
+            if not any_
+        ]
+        if empty:
+            warnings.warn(
+                InputWarning(
+                    f"{counted(len(empty), 'item')} of a bin have no answers there "
+                    f"({listed(dict.fromkeys(empty))}): their loadings there follow from the "
+                    "neighbouring bins.",
+                    code="empty-columns",
+                ),
+                stacklevel=4,
+            )
+        table, arranged = self._table, self.arranged
+        codebook = StoredCodebook(table.items, table.participant_name, table.confound_items)
+        gaps = gap_table(arranged, self.bins)
+        stated = replace(stated, problem=smoothed(stated.problem, float(self._model.smoothness)))
+        return VisitStatement(stated, self.bins, tuple(self.items), arranged.names, gaps, codebook)
+
+
+class NewVisits(Visits):
+    """Visits that a fitted model scores: bins, items, ranges and confounds are those of the model."""
+
+    def __init__(self, model: LongitudinalICQF, X: Any) -> None:
+        super().__init__(model, X)
+        inner = model.model_
+        self.learned = Learned(
+            model.item_range_.to_numpy(), inner.confound_encoder_, inner.dtype_, inner.item_scale_
+        )
+
+    def look(self, model: FittedModel) -> tuple[Any, Array, Any]:
+        items, columns = self._model.items_, self._table.answers.columns
+        absent = [item for item in items if item not in columns]
+        if absent:
+            raise InputError(
+                f"The table lacks {counted(len(absent), 'item')} of the model ({listed(absent)})."
+                f"{did_you_mean(absent[0], map(str, columns))}",
+                code="missing-items",
+                remedy="Give every item a column; leave it empty where it was not asked.",
+            )
+        table = replace(self._table, answers=self._table.answers[items])
+        return None, self._arrange(table, self._model.bins_).answers, None
+
+
+def _refuse_unlinked(arranged: Arranged, bins: AgeBins) -> None:
+    """Without participants who are seen twice, nothing ties a factor at one age to one at another."""
+    several = np.bincount(arranged.participant) > 1
+    if several.sum() < FEWEST_LINKED:
+        everybody = f"Only {int(several.sum())} of {len(several)} participants came at more than one age"
+        if not several.any():
+            everybody = "Every participant has one visit"
+        raise InputError(
+            f"{everybody}, so that nothing ties the factors of one age to those of another "
+            f"({counted(len(bins), 'bin')}: {listed(bins.labels)}).",
+            code="one-visit",
+            remedy=Advice(
+                "Fit each age by itself with ICQF, or ask for narrower bins if visits were put into one.",
+                typed=ONE_VISIT,
+            ),
+        )
+
+
+def _warn_of_combined(arranged: Arranged, within_bin: str) -> None:
+    how = {
+        "mean": "their answers are averaged",
+        "first": "the first of them is kept",
+        "last": "the last of them is kept",
+    }[within_bin]
+    number = arranged.combined
+    warnings.warn(
+        InputWarning(
+            f"{counted(number, 'visit')} {'falls' if number == 1 else 'fall'} into a bin in which the "
+            f"participant was seen already: {how}.",
+            code="combined-visits",
+            remedy=Advice("Choose narrower {bins}, or {within_bin} first, last or mean."),
+        ),
+        stacklevel=6,
+    )
+
+
+def _nonresponse_weights(arranged: Arranged) -> Array:
+    """Weights (n,): what each participant was asked over what they answered, at the visits that took place.
+
+    Whoever leaves questions open at a visit then counts as much as who answers them all; a visit that did not
+    take place counts for nothing, as before.
+    """
+    n, p = len(arranged.names), len(arranged.items)
+    given = np.bincount(arranged.participant, weights=arranged.n_given, minlength=n)
+    asked = np.bincount(arranged.participant, minlength=n) * float(p)
+    return np.minimum(asked / np.maximum(given, 1.0), HEAVIEST)

@@ -1,1 +1,0 @@
-from .icqfcv import ICQFCV as ICQFCV

@@ -1,0 +1,151 @@
+"""Compare groups of a study: from a model and a file of answers to tables, a figure and a page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from icqf.analyses.measurement_invariance import ALIKE, ALPHA, Invariance, invariance
+from icqf.engines.parallel import Progress
+from icqf.errors import InputError, counted, shown_p
+from icqf.io.write import write_table
+from icqf.plotting import group_loadings
+from icqf.plotting.style import default_settings, factor_names
+from icqf.report.blocks import Block, Bullets, Grid, Picture, Prose, Section, Span
+from icqf.report.document import Document, made_by, write_document
+from icqf.workflow.folders import tool_account, write_folder
+from icqf.workflow.named import DECIMALS
+from icqf.workflow.new_answers import ModelledAnswers
+
+_SHOWN = 14
+
+
+def compare_groups(
+    read: ModelledAnswers,
+    by: str,
+    *,
+    checkpoint: Path | None = None,
+    callback: Callable[[Progress], object] | None = None,
+    **asked: Any,
+) -> Invariance:
+    """Compare the factors of the groups in a column that was read along."""
+    if read.beside is None:
+        raise InputError(f"The column {by!r} was not read along.")
+    labels = read.beside[by]
+    return invariance(
+        read.model, read.questionnaire, by=labels, checkpoint=checkpoint, callback=callback, **asked
+    )
+
+
+def write_groups(
+    found: Invariance,
+    folder: str | os.PathLike[str],
+    *,
+    read: ModelledAnswers,
+    options: Mapping[str, Any],
+    command: str = "",
+    started: datetime | None = None,
+    force: bool = False,
+) -> list[str]:
+    """Write a comparison of groups: tables, a figure and a page."""
+    wordings = {item.name: item.wording for item in read.questionnaire.items}
+
+    def write(place: Path) -> None:
+        for name in ("factors", "items", "loadings"):
+            write_table(getattr(found, name), place / f"{name}.csv", decimals=DECIMALS)
+        write_document(place / "groups.html", groups_page(found, wordings, command))
+
+    account = tool_account(
+        files=read.files,
+        options=options,
+        started=started or datetime.now(UTC),
+        notes=read.notes,
+        result={"verdict": found.verdict, "groups": found.sizes, "sentences": list(found.sentences)},
+    )
+    return write_folder(Path(folder), "invariance", write, account, force=force, inputs=read.files)
+
+
+def groups_page(found: Invariance, wordings: Mapping[str, str], command: str = "") -> Document:
+    """The page of a comparison of groups."""
+    shown = dict(zip(found.factors.index, factor_names(found.factors.index, None), strict=True))
+    groups = ", ".join(f"{name} ({n})" for name, n in found.sizes.items())
+    lead = [
+        f"Groups: {groups}. {found.n_permutations} permutations, {found.n_resamples} resamples.",
+        *found.sentences,
+    ]
+    sections = [_factors_section(found, shown), _items_section(found, shown, wordings)]
+    return Document(
+        f"Are the factors the same? Groups of {found.by}", lead, sections, footer=made_by(command)
+    )
+
+
+def _factors_section(found: Invariance, shown: Mapping[Any, str]) -> Section:
+    rows = [
+        [
+            shown[name],
+            row["verdict"],
+            shown_p(row["p"], ALPHA),
+            f"{row['congruence']:.3f}",
+            f"{row['found']:.2f}",
+        ]
+        for name, row in found.factors.iterrows()
+    ]
+    legend = Bullets(
+        [
+            Prose([
+                Span("different", "strong"), ": the groups' loadings differ by more than those of shuffled "
+                "groups (p of at most 0.05, allowing for the number of factors).",
+            ]),
+            Prose([Span("same", "strong"), f": they do not, and their congruence is at least {ALIKE:g}."]),
+            Prose([
+                Span("similar", "strong"), ": they do not, but their congruence is lower, so a difference "
+                "may have gone unseen.",
+            ]),
+            Prose([
+                Span("found in every group", "strong"), ": the lowest correlation with the common factor "
+                "where a group is fitted on its own.",
+            ]),
+        ]
+    )  # fmt: skip
+    head = ["factor", "verdict", "p", "congruence", "found in every group"]
+    return Section("Factors", [Grid("Each factor in the groups", head, rows), legend])
+
+
+def _items_section(found: Invariance, shown: Mapping[Any, str], wordings: Mapping[str, str]) -> Section:
+    parts: list[Block] = [Picture("groups", _figure(found, wordings), "The loadings that differ most")]
+    for what, title in (("", "load differently"), ("level_", "are answered higher or lower at equal scores")):
+        part = found.items[found.items[f"{what}flagged"]].sort_values(f"{what}p")
+        if part.empty:
+            parts.append(f"No items {title} (false discovery rate of 5 %).")
+            continue
+        factor = [] if what else ["factor"]
+        rows = [
+            [
+                *(str(name), wordings.get(str(name), ""), *(shown[row[each]] for each in factor)),
+                f"{row[f'{what}difference']:.2f}",
+                shown_p(row[f"{what}q"], ALPHA),
+            ]
+            for name, row in part.iterrows()
+        ]
+        caption = f"{counted(len(part), 'item')} that {title} (false discovery rate of 5 %)"
+        parts.append(Grid(caption, ["item", "wording", *factor, "difference in points", "q"], rows))
+    parts.append(
+        "Loadings of each group are compared on the common factor's scale. All of them, with their 95 % "
+        "intervals, are in loadings.csv, and every item's tests in items.csv."
+    )
+    return Section("Items", parts)
+
+
+def _figure(found: Invariance, wordings: Mapping[str, str]) -> Figure:
+    with default_settings():
+        figure = Figure(figsize=(8.2, 1.4 + 0.36 * min(_SHOWN, len(found.items))), layout="constrained")
+        group_loadings(
+            *(found.loadings, found.items),
+            most=_SHOWN, wordings=wordings, by=found.by, ax=figure.add_subplot(),
+        )  # fmt: skip
+    return figure

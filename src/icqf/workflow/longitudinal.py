@@ -1,0 +1,285 @@
+"""A study of repeated visits: read, choose, fit, look for change with age, and write it all down."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from icqf.data.parameters import parameter_error
+from icqf.data.questionnaire import Questionnaire
+from icqf.data.study import Study
+from icqf.errors import Advice, InputError, did_you_mean, listed
+from icqf.io.readers.questionnaires import StudyTable, read_files
+from icqf.io.readers.table import Table, require_column
+from icqf.io.readers.visit_columns import visit_columns
+from icqf.io.study_files import StudyFiles
+from icqf.io.write import write_table
+from icqf.models.age_change import AgeChanges, age_changes
+from icqf.models.longitudinal import BETAS, SMOOTHNESS, LongitudinalICQF, LongitudinalICQFCV
+from icqf.report.document import write_document
+from icqf.workflow.account import anonymous, run_account
+from icqf.workflow.fit import said
+from icqf.workflow.folders import write_folder
+from icqf.workflow.named import DECIMALS
+from icqf.workflow.options import LongitudinalOptions, as_options
+from icqf.workflow.read import study_of
+from icqf.workflow.visit_page import visit_page
+
+ROW = "row of the file"
+Told = Callable[[Any], object]
+
+
+def read_visits(options: StudyFiles | str | os.PathLike[str], **more: Any) -> Study:
+    """Read a file with one row per visit."""
+    options = as_options(options, more, LongitudinalOptions)
+    read = read_files(options)
+    participant, age = _who_and_when(read.table, options)
+    return study_of(read, visit_rows(read, participant, age, options.confounds))
+
+
+def visit_rows(read: StudyTable, participant: str, age: str, confounds: Sequence[str]) -> Questionnaire:
+    """Return a table as a questionnaire with one row per visit, as `read_visits` describes it."""
+    frame = read.table.frame.assign(**{ROW: [f"row {row}" for row in read.table.rows]})
+    roles = replace(read.files, id=ROW, groups=participant, confounds=(age, *confounds))
+    return replace(read, table=replace(read.table, frame=frame, id=None), files=roles).questionnaire()
+
+
+def _who_and_when(table: Table, options: LongitudinalOptions) -> tuple[str, str]:
+    participant = options.id or table.id
+    if participant is None:
+        raise InputError(
+            f"{table.source}: no column of participant ids was recognised, so that nobody knows whose visits "
+            "these are.",
+            code="no-id",
+            remedy=Advice("Name it with {id}."),
+        )
+    require_column(table, participant, "the id")
+    for name in ("groups", "weights", "visit"):
+        if getattr(options, name):
+            raise parameter_error(name, " has no meaning for repeated visits; leave it out.")
+    if options.penalty != "l1":
+        raise parameter_error("penalty", f" must be 'l1' for repeated visits, not {options.penalty!r}.")
+    if options.age is not None:
+        require_column(table, options.age, "the age")
+        return participant, options.age
+    names = [str(name) for name in table.frame.columns]
+    ages = [name for name in names if name.lower() in ("age", "age_years", "age_at_visit", "visit_age")]
+    found = ages or list(visit_columns(table.frame, participant, table.frame[participant].astype(str)))
+    if len(found) != 1:
+        raise InputError(
+            f"{table.source}: which column tells the age or visit is not clear"
+            f"{f' ({listed(found)})' if found else ''}.{did_you_mean('age', names)}",
+            code="no-age",
+            remedy=Advice("Name it with {age}."),
+        )
+    return participant, found[0]
+
+
+@dataclass(frozen=True, eq=False)
+class VisitsFit:
+    """A fitted study of repeated visits; see `icqf.workflow.StudyFit` for the fields that both have.
+
+    Attributes
+    ----------
+    courses : DataFrame
+        Each loading's course over age, with intervals where resamples were drawn.
+    changes : AgeChanges or None
+        The test of change with age, where it was asked for.
+
+    Examples
+    --------
+    >>> from icqf.workflow import VisitsFit
+    >>> "courses" in VisitsFit.__annotations__
+    True
+    """
+
+    options: LongitudinalOptions
+    study: Study
+    model: LongitudinalICQF
+    scores: pd.DataFrame
+    search: LongitudinalICQFCV | None
+    courses: pd.DataFrame
+    changes: AgeChanges | None
+    warnings: tuple[Warning, ...]
+    started: datetime
+    seconds: float
+
+
+def fit_visits(
+    options: LongitudinalOptions,
+    *,
+    study: Study | None = None,
+    checkpoint: Path | None = None,
+    callback: Told | None = None,
+) -> VisitsFit:
+    """Read, choose, fit, draw resamples, and test for change with age.
+
+    Parameters
+    ----------
+    options : LongitudinalOptions
+    study : Study, optional
+        The visits, when they are already read (`read_visits`).
+    checkpoint : Path, optional
+        Journal of the cross-validation and of the test.
+    callback : callable, optional
+        Told about their progress.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from icqf.datasets import make_longitudinal
+    >>> from icqf.workflow import LongitudinalOptions, fit_visits
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = f"{folder}/visits.csv"
+    ...     make_longitudinal(n=80, n_items=8, n_bins=3, k=2).visits.to_csv(file, index=False)
+    ...     asked = {"answers": file, "n_components": 2, "beta": 0.1, "smoothness": 1}
+    ...     fit = fit_visits(LongitudinalOptions.of({**asked, "permutations": 0, "bootstrap": 0}))
+    >>> fit.courses.shape
+    (48, 5)
+    """
+    began, clock = datetime.now(UTC), time.perf_counter()
+    study = read_visits(options) if study is None else study
+    visits = study.questionnaire
+    model, search = visits_model(options, visits), None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if options.searches:
+            search = LongitudinalICQFCV(
+                model,
+                n_components=options.n_components or "auto",
+                betas=options.beta or BETAS,
+                smoothness=options.smoothness or SMOOTHNESS,
+                n_splits=options.n_splits,
+                n_repeats=options.n_repeats,
+                rule=options.rule,  # type: ignore[arg-type]
+                n_jobs=options.jobs,
+                checkpoint=checkpoint,
+                callback=callback,
+                random_state=options.seed,
+            )
+            scores = search.fit_transform(visits)
+            model = search.best_estimator_
+        else:
+            (k,), (beta,), (smoothness,) = options.n_components, options.beta, options.smoothness
+            model.set_params(n_components=k, beta=beta, smoothness=smoothness)
+            scores = model.fit_transform(visits)
+        courses = model.courses()
+        if options.bootstrap:
+            courses = model.courses(visits, n_resamples=options.bootstrap, n_jobs=options.jobs)
+        changes = None
+        if options.permutations:
+            changes = age_changes(
+                model,
+                model.restate(visits),
+                n_permutations=options.permutations,
+                n_jobs=options.jobs,
+                checkpoint=checkpoint,
+                callback=callback,
+            )
+    seconds = time.perf_counter() - clock
+    return VisitsFit(options, study, model, scores, search, courses, changes, said(caught), began, seconds)
+
+
+def visits_model(options: LongitudinalOptions, visits: Questionnaire) -> LongitudinalICQF:
+    """Return the model that the options ask for, with k, β and smoothness left open."""
+    if visits.groups is None or visits.confounds is None:
+        raise InputError("Visits need participants and ages; read them with read_visits.")
+    left_out = ("penalty",)
+    age, *confounds = (str(name) for name in visits.confounds)
+    bins: Any = "auto"
+    if options.bins:
+        bins = options.bins[0] if len(options.bins) == 1 else list(options.bins)
+    return LongitudinalICQF(
+        participant=str(visits.groups.name),
+        age=age,
+        confounds=tuple(confounds),
+        bins=bins,
+        binning=options.binning,  # type: ignore[arg-type]
+        within_bin=options.within_bin,  # type: ignore[arg-type]
+        weigh_nonresponse=options.weigh_nonresponse,
+        random_state=options.seed,
+        **{name: value for name, value in options.model_parameters.items() if name not in left_out},
+    )
+
+
+def write_visits(fit: VisitsFit, folder: str | os.PathLike[str], *, force: bool = False) -> list[str]:
+    """Write tables, figures, the model and a page about them into `folder`; the names of the files.
+
+    An existing folder of results is replaced only with `force`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from icqf.datasets import make_longitudinal
+    >>> from icqf.workflow import LongitudinalOptions, fit_visits, write_visits
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = f"{folder}/visits.csv"
+    ...     make_longitudinal(n=60, n_items=8, n_bins=3, k=1).visits.to_csv(file, index=False)
+    ...     asked = {"answers": file, "n_components": 1, "beta": 0.1, "smoothness": 1, "report": False}
+    ...     fit = fit_visits(LongitudinalOptions.of({**asked, "permutations": 0, "bootstrap": 0}))
+    ...     names = write_visits(fit, f"{folder}/results")
+    >>> "loadings.csv" in names, "model.icqf" in names
+    (True, True)
+    """
+    form = fit.options.format
+    tables: dict[str, pd.DataFrame] = {
+        "scores": fit.scores,
+        "loadings": fit.courses,
+        "confound_loadings": fit.model.confound_loadings_.reset_index(),
+        "gaps": fit.model.gaps_,
+    }
+    if fit.changes is not None:
+        tables["factor_changes"] = fit.changes.factors
+        tables["item_changes"] = fit.changes.items.reset_index()
+    if fit.search is not None:
+        tables["cv"] = fit.search.cv_results_
+
+    def write(place: Path) -> None:
+        for name, table in tables.items():
+            write_table(table, place / f"{name}.{form}", decimals=None if name == "cv" else DECIMALS)
+        fit.model.save(place / "model.icqf")
+        head = "# Repeat this run with: icqf longitudinal --config config.toml --out NEW_FOLDER\n"
+        options = fit.options.to_toml(folder=Path(folder))
+        (place / "config.toml").write_text(head + options, encoding="utf-8")
+        if fit.options.report:
+            write_document(place / "report.html", visit_page(fit))
+
+    return write_folder(
+        *(Path(folder), "longitudinal", write),
+        lambda names: _account(fit, names),
+        force=force,
+        inputs=fit.study.files,
+    )
+
+
+def _account(fit: VisitsFit, outputs: list[str]) -> dict[str, Any]:
+    """What ``provenance.json`` says: versions, options, files and numbers; no participant is named in it."""
+    model, inner = fit.model, fit.model.model_
+    return {
+        **run_account(fit.options, fit.started, fit.seconds, fit.study.files),
+        "rows": {"in": fit.study.n_rows, "visits": int(model.gaps_["seen"].sum()), "scored": len(fit.scores)},
+        "items": len(model.items_),
+        "bins": list(model.bins_.labels),
+        "gaps": {name: np.asarray(values).tolist() for name, values in model.gaps_.items()},
+        "notes": list(fit.study.questionnaire.notes),
+        "warnings": anonymous(fit.warnings),
+        "model": {
+            "n_components": len(inner.components_),
+            "beta": float(model.beta),
+            "smoothness": float(model.smoothness),
+            "chosen_by": "given" if fit.search is None else "cross-validation",
+            "objective": float(inner.objective_),
+            "converged": bool(inner.converged_),
+            "iterations": int(inner.n_iter_),
+        },
+        "outputs": outputs,
+    }

@@ -1,0 +1,102 @@
+"""Plan a sample: from a model, or the answers of a pilot study, to a curve, a figure and a sentence."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from icqf.analyses.planning import SamplePlan
+from icqf.data.questionnaire import Questionnaire
+from icqf.data.study import Study
+from icqf.io.write import write_table
+from icqf.models.icqf import ICQF
+from icqf.plotting import found_again
+from icqf.plotting.style import default_settings, factor_names
+from icqf.report.blocks import Block, Grid, Picture, Section
+from icqf.report.document import Document, made_by, write_document
+from icqf.resampling.replication import FOUND
+from icqf.workflow.fit import fit_study
+from icqf.workflow.folders import tool_account, write_folder
+from icqf.workflow.named import DECIMALS
+from icqf.workflow.options import StudyOptions
+
+
+def pilot_of(
+    options: StudyOptions,
+    study: Study,
+    *,
+    checkpoint: Path | None = None,
+    callback: Callable[[Any], object] | None = None,
+) -> tuple[ICQF, Questionnaire]:
+    """Fit a pilot study as the options say, and return the model with the pilot's answers."""
+    own = replace(options, bootstrap=0, report=False)
+    fit = fit_study(own, study=study, checkpoint=checkpoint if own.searches else None, callback=callback)
+    return fit.model, study.questionnaire
+
+
+def write_plan(
+    found: SamplePlan,
+    folder: str | os.PathLike[str],
+    *,
+    files: tuple[Path, ...],
+    options: Mapping[str, Any],
+    command: str = "",
+    started: datetime | None = None,
+    force: bool = False,
+) -> list[str]:
+    """Write a plan: the curve, what each factor needs, a figure and a page with a sentence for a grant."""
+
+    def write(place: Path) -> None:
+        write_table(found.curve, place / "curve.csv", decimals=DECIMALS)
+        write_table(found.factors, place / "factors.csv", decimals=DECIMALS)
+        write_document(place / "plan.html", plan_page(found, command))
+
+    account = tool_account(
+        files=files,
+        options=options,
+        started=started or datetime.now(UTC),
+        result={"sentence": found.sentence},
+    )
+    return write_folder(Path(folder), "plan", write, account, force=force, inputs=files)
+
+
+def plan_page(found: SamplePlan, command: str = "") -> Document:
+    """The page of a plan."""
+    names = [name for name in found.factors.index if name not in ("mean", "every")]
+    shown = dict(zip(names, factor_names(names, None), strict=True))
+    shown |= {"mean": "80 or 90 % of the factors", "every": "all factors in one study"}
+    least, most = int(found.curve["n"].min()), int(found.curve["n"].max())
+
+    def needed(value: float) -> str:
+        if value != value:
+            return f"more than {most}"
+        return f"{least} or fewer" if value == least else str(int(value))
+
+    rows = [[shown[name], needed(row["n80"]), needed(row["n90"])] for name, row in found.factors.iterrows()]
+    drawn = (
+        "Scores and errors are those of the pilot's participants."
+        if found.from_scores
+        else "The model file holds no scores; their spread and correlations were derived from the model."
+    )
+    with default_settings():
+        figure = Figure(figsize=(7.0, 4.4), layout="constrained")
+        found_again(found.curve, ax=figure.add_subplot())
+    parts: list[Block] = [
+        Picture("plan", figure, "The chance that factors are found again"),
+        Grid("Participants needed for a chance of 80 and 90 %", ["participants for", "80 %", "90 %"], rows),
+        f"A factor is found again when the loadings of its counterpart correlate at least {FOUND:g} with its "
+        "own.",
+        found.caution,
+    ]
+    return Document(
+        "How many participants?",
+        [drawn, found.sentence],
+        [Section("Participants needed", parts)],
+        footer=made_by(command),
+    )

@@ -1,0 +1,130 @@
+"""Shorten a questionnaire: from a model and a file of answers to a folder with the form."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from icqf.analyses.short_forms import ShortForm, shortform
+from icqf.data.battery import Battery
+from icqf.data.questionnaire import Item
+from icqf.engines.parallel import Progress
+from icqf.errors import InputError
+from icqf.io.codebook import format_codebook
+from icqf.io.readers.files import read_table
+from icqf.io.write import write_table
+from icqf.plotting import accuracy_curve
+from icqf.plotting.style import default_settings
+from icqf.report import scoring_page
+from icqf.workflow.folders import tool_account, write_folder
+from icqf.workflow.named import DECIMALS
+from icqf.workflow.new_answers import ModelledAnswers
+from icqf.workflow.options import ShortFormOptions
+
+
+def shorten_study(
+    read: ModelledAnswers, *, callback: Callable[[Progress], object] | None = None, **asked: Any
+) -> ShortForm:
+    """Choose a short form for a model and the answers of a file."""
+    return shortform(read.model, read.questionnaire, callback=callback, **asked)
+
+
+def write_short_form(
+    form: ShortForm,
+    folder: str | os.PathLike[str],
+    *,
+    read: ModelledAnswers,
+    options: Mapping[str, Any],
+    started: datetime | None = None,
+    title: str = "Questionnaire",
+    force: bool = False,
+) -> list[str]:
+    """Write a short form: its codebook, a model that scores it, the curve, a figure and a page to fill in.
+
+    The page is left out for a battery.
+    """
+
+    battery = isinstance(read.questionnaire, Battery)
+
+    def write(place: Path) -> None:
+        items = items_of(form, read)
+        (place / "items.csv").write_text(format_codebook(items), encoding="utf-8", newline="")
+        if battery:
+            form.model.save(place / "model.icqf")
+        else:
+            known = str(read.questionnaire.answers.index.name or "")
+            form.model.save(place / "model.icqf", items=items, id=known)
+            page = scoring_page(form, title=title, items=items)
+            (place / "form.html").write_text(page, encoding="utf-8", newline="\n")
+        write_table(form.curve, place / "curve.csv", decimals=DECIMALS)
+        write_table(form.bands, place / "bands.csv", decimals=DECIMALS)
+        with default_settings():
+            figure = Figure(figsize=(7.0, 4.4), layout="constrained")
+            accuracy_curve(form.curve, ax=figure.add_subplot())
+            figure.savefig(place / "accuracy.png", dpi=150)
+
+    worst, least = form.worst
+    account = tool_account(
+        files=read.files,
+        options=options,
+        started=started or datetime.now(UTC),
+        notes=read.notes,
+        result={
+            "items": list(form.items),
+            "accuracy": round(form.accuracy, DECIMALS),
+            "worst": {"factor": worst, "accuracy": round(least, DECIMALS)},
+            "chosen_by": form.n_chosen_by,
+            "held_out": form.n_held_out,
+        },
+    )
+    return write_folder(Path(folder), "shortform", write, account, force=force, inputs=read.files)
+
+
+def items_of(form: ShortForm, read: ModelledAnswers) -> list[Item]:
+    """The items of a form as the codebook knows them; in a battery, their subscale is the instrument."""
+    if isinstance(read.questionnaire, Battery):
+        parts = read.questionnaire.instruments.items()
+        known = {
+            f"{name}: {item.name}": replace(item, subscale=name)
+            for name, part in parts
+            for item in part.items
+        }
+    else:
+        known = {item.name: item for item in read.questionnaire.items}
+    return [known.get(name, Item(name)) for name in form.items]
+
+
+def parameters_of(options: ShortFormOptions) -> dict[str, Any]:
+    """The parameters of `icqf.analyses.shortform`, minutes read from their table where there is one."""
+    names = ("max_items", "accuracy", "keep", "drop", "max_minutes")
+    minutes = minutes_in(options.minutes) if isinstance(options.minutes, Path) else options.minutes
+    return {
+        **{name: getattr(options, name) for name in names},
+        "minutes": minutes,
+        "random_state": options.seed,
+    }
+
+
+def minutes_in(path: Path) -> dict[str, float]:
+    """Return the minutes of each item from a table with the columns ``item`` and ``minutes``."""
+    table = read_table(path, text=["item"])
+    absent = [name for name in ("item", "minutes") if name not in table.frame.columns]
+    if absent:
+        raise InputError(
+            f"{table.source}: there is no column {absent[0]!r}; a table of minutes has the columns item and "
+            "minutes."
+        )
+    numbers = pd.to_numeric(table.frame["minutes"], errors="coerce")
+    if numbers.isna().any():
+        at = int(numbers.isna().to_numpy().argmax())
+        raise InputError(
+            f"{table.source}: the minutes of the item {str(table.frame['item'].iloc[at])!r} are not a number."
+        )
+    return dict(zip(table.frame["item"].astype(str), numbers.astype(float), strict=True))

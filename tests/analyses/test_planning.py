@@ -1,0 +1,180 @@
+"""Planning: simulated studies like the model's own, found factors counted, and sizes that reach a chance."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from icqf import ICQF, InputError
+from icqf.analyses import plan
+from icqf.analyses.planning import SamplePlan, needed_for
+from icqf.analyses.simulation import drawer_of, drawn_from, score_covariance
+from icqf.datasets import load_demo, make_cohort, make_synthetic
+from icqf.models import L1NMF
+from icqf.models.statement import NewAnswers, state
+
+QUICK = {"sizes": (40, 120), "n_repeats": 6}
+
+
+@pytest.fixture(scope="module")
+def demo():
+    return load_demo().select(["q0[0-4]*"])
+
+
+@pytest.fixture(scope="module")
+def model(demo):
+    return ICQF(3, beta=0.1).fit(demo)
+
+
+@pytest.fixture(scope="module")
+def found(model):
+    return plan(model, **QUICK)
+
+
+def test_the_curve(found):
+    assert found.curve["n"].tolist() == [40, 120] and not found.from_scores
+    factors = found.curve[["factor1", "factor2", "factor3"]]
+    assert ((factors >= 0) & (factors <= 1)).all(axis=None)
+    np.testing.assert_allclose(factors.mean(axis=1), found.curve["mean"])
+    assert (found.curve["every"] <= factors.min(axis=1) + 1e-12).all()
+    assert found.curve["mean"].iloc[1] > 0.8
+
+
+def test_the_same_seed_processes_and_journals_change_nothing(model, found, tmp_path):
+    for more in ({}, {"n_jobs": 2}, {"checkpoint": tmp_path / "a"}, {"checkpoint": tmp_path / "a"}):
+        pd.testing.assert_frame_equal(plan(model, **QUICK, **more).curve, found.curve)
+    with pytest.raises(InputError, match="belongs to other data"):
+        plan(model, **QUICK, random_state=1, checkpoint=tmp_path / "a")
+
+
+@pytest.mark.parametrize("other", ["beta", "pilot", "item_weight"])
+def test_studies_simulated_from_something_else_are_not_taken_from_a_journal(demo, model, tmp_path, other):
+    plan(model, demo, sizes=(40,), n_repeats=2, checkpoint=tmp_path / "a")
+    changed = {"beta": ICQF(3, beta=0.2), "item_weight": ICQF(3, beta=0.1, item_weight="variance")}.get(other)
+    pilot = demo.take(np.arange(demo.n_participants - 1)) if other == "pilot" else demo
+    with pytest.raises(InputError, match="belongs to other data"):
+        plan(
+            changed.fit(demo) if changed else model,
+            pilot,
+            sizes=(40,),
+            n_repeats=2,
+            checkpoint=tmp_path / "a",
+        )
+
+
+def test_more_sizes_change_no_other(model, found):
+    longer = plan(model, sizes=(40, 80, 120), n_repeats=6)
+    pd.testing.assert_frame_equal(longer.curve.iloc[[0, 2]].reset_index(drop=True), found.curve)
+
+
+def test_a_pilot_brings_its_own_scores(model, demo):
+    assert plan(model, demo, **QUICK).from_scores
+
+
+def test_factors_without_items_are_never_found():
+    """The loadings of noise are other ones every time."""
+    noise = np.random.default_rng(0).integers(0, 3, (150, 20)).astype(float)
+    nothing = ICQF(3, beta=0.01, item_range=(0, 2)).fit(noise)
+    clear = ICQF(4, item_range=(0, 100)).fit(
+        make_synthetic(n=200, m=40, k=4, noise=0.1, random_state=0).answers
+    )
+    found, other = (plan(each, sizes=(60,), n_repeats=6).curve["mean"].iloc[0] for each in (nothing, clear))
+    assert found < 0.6 < other
+
+
+# --- who is simulated -------------------------------------------------------------------------------------
+
+
+def test_the_covariance_of_scores_is_worked_out_from_the_model_alone():
+    study = make_cohort("hbn", 600, random_state=3).questionnaire
+    model = ICQF(8, beta=0.1).fit(study)
+    true, found = np.cov(model.transform(study).T), score_covariance(model)
+    size = np.sqrt(found.diagonal())
+    np.testing.assert_allclose(size, np.sqrt(true.diagonal()), rtol=0.1)
+    off = ~np.eye(8, dtype=bool)
+    assert (
+        abs((found / np.outer(size, size))[off].mean() - np.corrcoef(model.transform(study).T)[off].mean())
+        < 0.06
+    )
+
+
+@pytest.mark.parametrize("kind", ["model", "pilot"])
+def test_simulated_answers_look_like_the_real_ones(model, demo, kind):
+    rng = np.random.default_rng(0)
+    real = state(model, NewAnswers(model, demo, None)).problem
+    if kind == "model":
+        made = drawer_of(model)(rng, 3000)
+    else:
+        made = drawn_from(model, real, model.solve_scores(real), rng, 3000, gaps=True)
+    assert made.answers.shape == (3000, 49)
+    values = np.where(made.answers >= 0, made.answers, np.nan)
+    assert np.nanmin(values) >= 0 and np.nanmax(values) <= 2
+    gaps = np.isnan(demo.answers.to_numpy()).mean()
+    assert abs(np.isnan(values).mean() - gaps) < 0.01
+    truth = np.where(real.answers >= 0, real.answers, np.nan)
+    spread, wanted = np.nanstd(values, axis=0), np.nanstd(truth, axis=0)
+    assert abs(np.mean(spread / wanted) - 1) < 0.15
+
+
+def test_models_without_bounds_or_names_can_be_planned_from():
+    answers = make_synthetic(n=100, m=20, k=2, noise=0.2, random_state=0).answers
+    for model in (ICQF(2, item_range=(0, 100)).fit(answers), L1NMF(2, item_range=(0, 100)).fit(answers)):
+        assert plan(model, sizes=(40,), n_repeats=2).curve.shape == (1, 5)
+
+
+# --- how many ---------------------------------------------------------------------------------------------
+
+
+def test_how_many_are_needed():
+    n = [50, 100, 200, 400]
+    assert needed_for(n, [0.0, 0.8, 0.9, 1.0], 0.8) == 100
+    assert needed_for(n, [1.0, 0.95, 1.0, 1.0], 0.9) == 50
+    assert 200 < needed_for(n, [0.2, 0.5, 0.7, 0.9], 0.8) < 400
+    assert np.isnan(needed_for(n, [0.2, 0.3, 0.4, 0.5], 0.8))
+    assert needed_for(n, [0.0, 0.9, 0.7, 0.9], 0.8) == 100  # one dip is chance: sizes pool to 0.8
+
+
+def made_up(factor1, factor2):
+    n = [50, 100, 200]
+    curve = pd.DataFrame({"n": n, "mean": np.mean([factor1, factor2], axis=0), "every": 0.0,
+                          "factor1": factor1, "factor2": factor2})  # fmt: skip
+    names = ("factor1", "factor2", "mean", "every")
+    needed = {name: [needed_for(n, curve[name], chance) for chance in (0.8, 0.9)] for name in names}
+    return SamplePlan(curve, pd.DataFrame(needed, index=["n80", "n90"]).T, 20, False)
+
+
+def test_the_sentence_for_the_grant():
+    said = made_up([0.9, 1, 1], [0.2, 0.7, 1]).sentence
+    assert (
+        "correlate at least 0.8" in said and "Every factor has a chance of 80 % with 130 participants" in said
+    )
+    assert (
+        "factor2 needs most" in said and "80 % of the 2 factors are found again with 90 participants" in said
+    )
+    said = made_up([0.9, 1, 1], [0.1, 0.2, 0.3]).sentence
+    assert "90 % of the 2 factors would need more than 200 participants" in said
+    assert "still found in fewer than 80 % of the studies: factor2 (30%)" in said
+    assert "with 50 participants or fewer" in made_up([1, 1, 1], [1, 1, 1]).sentence
+
+
+def test_resamples_that_promise_less_are_said():
+    plain = made_up([1, 1, 1], [1, 1, 1])
+    assert plain.caution.startswith("These numbers are lower limits") and "Resamples" not in plain.caution
+    said = replace(plain, resampled=(150, 0.6)).caution
+    assert "another study of 150 participants finds 60% of the factors; the simulations say 100%." in said
+    assert "Resamples" not in replace(plain, resampled=(150, 0.97)).caution
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"sizes": (5, 100)}, "sizes holds 5; give numbers of participants between 20 and 100000"),
+        ({"sizes": ()}, "sizes holds nothing"),
+        ({"sizes": (100, 10**7)}, "sizes holds 10000000"),
+        ({"n_repeats": 0}, "n_repeats must be a whole number of at least 1, not 0"),
+    ],
+)
+def test_what_cannot_be_planned(model, asked, said):
+    with pytest.raises(InputError, match=said):
+        plan(model, **{**QUICK, **asked})

@@ -1,0 +1,197 @@
+"""Visits as they are kept: to the iterations they are the wide table, which is never made."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from icqf.core import observations
+from icqf.core.observations import Observations
+from icqf.core.penalties import L1
+from icqf.core.problem import Bounds, Problem
+from icqf.core.start import Starts
+from icqf.models.smoothness import smoothed
+from icqf.models.visits import VisitObservations
+from icqf.resampling.folds import folds_of
+from icqf.resampling.hidden import HeldOut
+from solving import settled, solved
+
+BINS, ITEMS = 4, 5
+
+
+def visits(n=60, *, seen=0.5, seed=0, dtype=np.float64, same=None, missing=0.1):
+    """Visits of n participants in some of four bins, answers 0…4."""
+    rng = np.random.default_rng(seed)
+    came = rng.random((n, BINS)) < seen
+    if same is not None:
+        came = np.argsort(rng.random((n, BINS)), axis=1) < same
+    came[~came.any(axis=1), 0] = True
+    who, when = np.nonzero(came)
+    W = rng.random((n, 2))
+    Q = 2 * rng.random((BINS, 2, ITEMS))
+    answers = np.rint(
+        np.clip(np.einsum("vk,vkj->vj", W[who], Q[when]) + rng.normal(0, 0.4, (len(who), ITEMS)), 0, 4)
+    )
+    answers[rng.random(answers.shape) < missing] = np.nan
+    answers[np.isnan(answers).all(axis=1), 0] = 1
+    return VisitObservations(answers, np.ones((1, n)), dtype=dtype, participant=who, bin=when, bins=BINS)
+
+
+def wide(kept):
+    """The same as one row per participant."""
+    table = np.full((kept.n, BINS, ITEMS), -1.0)
+    table[kept.participant, kept.bin] = kept.answers
+    return Observations(table.reshape(kept.n, -1), kept.design, kept.weights, dtype=kept.dtype)
+
+
+def problem_of(kept, *, beta=0.1):
+    span = np.full(kept.m, 4.0)
+    return Problem(kept, span, Bounds(1.0, span, span), L1(beta), intercept=0 if len(kept.design) else None)
+
+
+def same_blocks(ours, theirs):
+    for a, b in zip(ours.blocks(), theirs.blocks(), strict=True):
+        np.testing.assert_array_equal(a.X, b.X)
+        np.testing.assert_array_equal(a.observed(), b.observed())
+        np.testing.assert_array_equal(a.C, b.C)
+
+
+def test_blocks_are_those_of_the_wide_table():
+    kept = visits()
+    same_blocks(kept, wide(kept))
+
+
+def test_hidden_answers_and_some_participants_are_those_of_the_wide_table():
+    kept = visits()
+    rng = np.random.default_rng(1)
+    rows = np.sort(rng.choice(kept.n, 25, replace=False))
+    mask = rng.random(kept.answers.shape) < 0.3
+    full = np.zeros((kept.n, BINS, ITEMS), dtype=bool)
+    full[kept.participant, kept.bin] = mask
+    same_blocks(kept.hide(mask).take(rows), wide(kept).hide(full.reshape(kept.n, -1)).take(rows))
+
+
+def test_without_smoothness_a_fit_is_that_of_the_wide_table_to_the_bit():
+    kept = visits()
+    start = Starts(problem_of(kept)).make("nndsvd", 2)
+    ours, theirs = (settled(problem_of(each), start, tol=1e-5) for each in (kept, wide(kept)))
+    np.testing.assert_array_equal(ours.factors.scores, theirs.factors.scores)
+    np.testing.assert_array_equal(ours.factors.loadings, theirs.factors.loadings)
+    smooth = settled(smoothed(problem_of(kept), 0.0), start, tol=1e-5)
+    np.testing.assert_array_equal(smooth.factors.loadings, theirs.factors.loadings)
+
+
+def test_endless_smoothness_is_one_loading_at_all_ages():
+    """With two complete visits each, it is the plain fit of the means with half the penalty."""
+    kept = visits(same=2, missing=0.0)
+    kept = replace(kept, design=np.zeros((0, kept.n)))
+    smooth = solved(smoothed(problem_of(kept), 1e5), 2, tol=1e-5, max_iter=5000)
+    assert smooth.converged
+    courses = smooth.factors.loadings.reshape(-1, BINS, ITEMS)
+    assert np.ptp(courses, axis=1).max() < 1e-3
+    means = replace(kept.pooled(), answers=np.asarray(kept.pooled().answers))
+    span = np.full(ITEMS, 4.0)
+    pooled = Problem(means, span, Bounds(1.0, span, span), L1(0.05))
+    plain = solved(pooled, 2, tol=1e-5, max_iter=5000)
+    # F = 2 (F of the means with β / 2) + what visits differ by themselves, which no model changes
+    apart = 0.5 * ((kept.answers - np.asarray(means.answers)[kept.participant]) ** 2).sum()
+    assert smooth.objective == pytest.approx(2 * plain.objective + apart, rel=1e-4)
+    order = np.argsort(plain.factors.loadings[:2].sum(axis=1)), np.argsort(courses[:2].sum(axis=(1, 2)))
+    np.testing.assert_allclose(
+        plain.factors.loadings[:2][order[0]], courses[:2][order[1]].mean(axis=1), atol=0.02
+    )
+
+
+def test_the_intercept_of_each_age_is_free():
+    """Whatever level the answers of a bin are raised to, factors with one loading at all ages describe it."""
+    kept = visits(200, same=2, missing=0.0)
+    raised = replace(kept, answers=np.minimum(kept.answers / 2, 2) + 0.5 * kept.bin[:, None])
+    found = solved(smoothed(problem_of(raised, beta=0.0), 1e5), 2, tol=1e-4, max_iter=5000)
+    courses = found.factors.loadings.reshape(-1, BINS, ITEMS)
+    assert np.ptp(courses[:2], axis=1).max() < 2e-3
+    assert (np.diff(courses[2].mean(axis=1)) > 0.3).all()
+
+
+def test_bounds_hold_exactly_and_the_certificate_holds_with_smoothness():
+    found = solved(smoothed(problem_of(visits()), 3.0), 2, tol=1e-4, max_iter=5000)
+    W, Q = found.factors.scores, found.factors.loadings
+    assert found.converged and found.certificate.holds(1e-4)
+    assert W.min() >= 0 and W.max() <= 1 and Q.min() >= 0 and Q.max() <= 4
+    assert (np.concatenate([W, np.ones((1, 60))]).T @ Q).max() <= 4
+
+
+def test_the_whole_table_is_never_made_when_it_is_large(monkeypatch):
+    monkeypatch.setattr(observations, "_CACHE_BYTES", 0)
+    monkeypatch.setattr("icqf.models.visits._BLOCK_CELLS", 200)
+    kept = visits(500, seen=0.3)
+    blocks = list(kept.blocks())
+    assert max(block.X.size for block in blocks) <= 400
+    assert sum(len(block.X) for block in blocks) == 500
+    whole = settled(
+        smoothed(problem_of(visits(500, seen=0.3)), 1.0), Starts(problem_of(kept)).make("nndsvd", 2)
+    )
+    parts = settled(smoothed(problem_of(kept), 1.0), Starts(problem_of(kept)).make("nndsvd", 2))
+    np.testing.assert_allclose(whole.factors.loadings, parts.factors.loadings, atol=1e-6)
+
+
+def test_what_is_pooled_is_the_mean_over_visits():
+    kept = visits()
+    pooled = kept.pooled().answers
+    for i in (0, 7, 59):
+        own = kept.answers[kept.participant == i]
+        seen = ~np.isnan(own).all(axis=0)
+        np.testing.assert_allclose(pooled[i, seen], np.nanmean(own[:, seen], axis=0))
+        assert np.isnan(pooled[i, ~seen]).all()
+
+
+def test_a_shuffle_deals_each_participants_visits_anew_and_nothing_else():
+    kept = visits(200)
+    shuffled = kept.shuffled(np.random.default_rng(0))
+    np.testing.assert_array_equal(shuffled.participant, kept.participant)
+    np.testing.assert_array_equal(shuffled.bin, kept.bin)
+    assert not np.array_equal(shuffled.answers, kept.answers, equal_nan=True)
+    for i in range(200):
+        ours, theirs = (each.answers[each.participant == i].tolist() for each in (kept, shuffled))
+        assert sorted(map(str, ours)) == sorted(map(str, theirs))
+
+
+def test_folds_hide_every_answer_once():
+    problem = problem_of(visits())
+    folds = folds_of(problem, n_splits=4, rng=np.random.default_rng(0))
+    masks = np.stack([folds.mask(fold, problem) for fold in range(4)])
+    assert masks.shape[1:] == problem.answers.shape and (masks.sum(axis=0) == 1).all()
+
+
+def test_a_hidden_answer_reaches_no_fit():
+    kept = visits()
+    problem = problem_of(kept)
+    mask = folds_of(problem, n_splits=4, rng=np.random.default_rng(0)).mask(1, problem)
+    spoiled = replace(kept, answers=np.where(mask & (kept.answers >= 0), 4 - kept.answers, kept.answers))
+    fits = []
+    for each in (problem, problem_of(spoiled)):
+        held = HeldOut(smoothed(each, 2.0), mask)
+        fits.append(settled(held.visible, held.starts.make("nndsvd", 2)).factors)
+    np.testing.assert_array_equal(fits[0].loadings, fits[1].loadings)
+    np.testing.assert_array_equal(fits[0].scores, fits[1].scores)
+
+
+def test_the_error_on_hidden_answers_is_that_of_the_predictions():
+    kept = visits()
+    problem = smoothed(problem_of(kept), 1.0)
+    mask = folds_of(problem, n_splits=4, rng=np.random.default_rng(0)).mask(2, problem)
+    held = HeldOut(problem, mask)
+    factors = settled(held.visible, held.starts.make("nndsvd", 2)).factors
+    R = np.minimum(np.concatenate([factors.scores, np.ones((1, kept.n))]).T @ factors.loadings, 4)
+    R = R.reshape(kept.n, BINS, ITEMS)[kept.participant, kept.bin]
+    errors = (kept.answers - R)[mask & ~np.isnan(kept.answers)] ** 2
+    assert held.error(factors).mean == pytest.approx(errors.mean(), rel=1e-9)
+    assert held.error(factors).count == len(errors)
+
+
+def test_visits_travel_to_another_process_without_their_decoded_table():
+    kept = visits()
+    list(kept.blocks())
+    again = pickle.loads(pickle.dumps(kept))
+    assert not [name for name in vars(again) if name.startswith("_")]
+    same_blocks(kept, again)
