@@ -26,14 +26,12 @@ from icqf.core.start import Starts
 from icqf.data.questionnaire import Questionnaire
 from icqf.datasets.simulated import make_cohort
 from icqf.engines.choice import run
-from icqf.engines.torch_batch import packed, packed_starts
-from icqf.models.search import Plan
+from icqf.engines.torch_kernels import packed, packed_starts
+from icqf.models.search import Plan, as_table, run_search
 from icqf.models.selection_rules import best_row, error_table
-from icqf.models.selection_run import as_table, run_search
 from icqf.resampling import tolerances
-from icqf.resampling.bootstrap import bootstrap
+from icqf.resampling.bootstrap import bootstrap, stability_curve
 from icqf.resampling.folds import folds_of, halves_of
-from icqf.resampling.halves import stability_curve
 
 KS, BETAS = list(range(2, 17)), (0.01, 0.05, 0.1, 0.2, 0.5)
 SECONDS = {1_335: 0.6, 11_681: 2.5}

@@ -32,9 +32,9 @@ STAGES = {
     "replication": ["icqf.workflow.fit:replication_chance"],
     "hidden answers": ["icqf.workflow.fit:predicted_hidden"],
     "what the report needs": ["icqf.workflow.results:build_report", "icqf.workflow.fit:analyse"],
-    "page": ["icqf.workflow.named:write_report"],
-    "figures": ["icqf.workflow.named:write_figures"],
-    "Word and LaTeX": ["icqf.workflow.named:write_paper_tables"],
+    "page": ["icqf.workflow.naming:write_report"],
+    "figures": ["icqf.workflow.naming:write_figures"],
+    "Word and LaTeX": ["icqf.workflow.naming:write_paper_tables"],
 }
 REST = "imports and the rest"
 

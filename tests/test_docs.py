@@ -106,7 +106,7 @@ def test_commands_run_as_printed(page, stand_ins, tmp_path, monkeypatch):
             shutil.rmtree(folder / made) if (folder / made).is_dir() else (folder / made).unlink(
                 missing_ok=True
             )
-    monkeypatch.setattr("icqf.workflow.named.write_figures", lambda folder, report: [])  # see the README's
+    monkeypatch.setattr("icqf.workflow.naming.write_figures", lambda folder, report: [])  # see the README's
     for line in lines:
         folder, result = execute(line, folder)
         assert result is None or result.exit_code == 0, f"{line}\n{result.output[-2000:]}"

@@ -80,7 +80,7 @@ def test_the_order_of_factors_and_items_at_a_site_does_not_matter(sites, found):
     }
     other = pool({**sites, "B": changed(sites["B"], arrays)})
     np.testing.assert_array_equal(other.model.components_, found.model.components_)
-    from icqf.analyses.reduced import with_items
+    from icqf.analyses.short_forms import with_items
 
     backwards = with_items(sites["B"], list(sites["B"].item_range_.index)[::-1])
     other = pool({**sites, "B": backwards})

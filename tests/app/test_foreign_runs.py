@@ -11,7 +11,8 @@ import time
 import pytest
 
 from app_server import QUICK
-from icqf.app import connections, process
+from icqf.app import guard as connections
+from icqf.app import process
 from icqf.app.runs import ABOUT, Runs, safe_name
 from small_study import table
 

@@ -237,7 +237,7 @@ def test_an_interrupted_batch_goes_on(run, study, tmp_path, monkeypatch):
 
 def test_a_search_that_was_interrupted_is_continued(run, study, tmp_path, monkeypatch):
     """All searches share one journal beside the results, in which each finds its own fits."""
-    from icqf.models import selection_run as running
+    from icqf.models import search as running
     from icqf.workflow import batch
 
     words = ("--n-components", "1-2", "--beta", "0.1", "--n-splits", "3", *FEW[4:])

@@ -12,7 +12,7 @@ import pytest
 
 from icqf.io import write as write_module
 from icqf.workflow import fit as fit_module
-from icqf.workflow import places
+from icqf.workflow import results_folder as places
 
 
 @pytest.fixture

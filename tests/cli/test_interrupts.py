@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from icqf.cli.support.progress import Meter
+from icqf.cli.terminal import Meter
 from icqf.engines import Progress
-from icqf.models import selection_run as running
+from icqf.models import search as running
 
 SEARCH = ("--n-components", "1-3", "--beta", "0.1", "0.5", "--n-splits", "4")
 
@@ -216,7 +216,7 @@ def test_ctrl_c_shows_nothing_of_the_workers(study, tmp_path):
 
 def test_plain_lines_tell_the_time_left(capsys, monkeypatch):
     clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr("icqf.cli.support.progress.time.monotonic", lambda: clock.now)
+    monkeypatch.setattr("icqf.cli.terminal.time.monotonic", lambda: clock.now)
     with Meter() as meter:
         for done in (40, 50, 60, 100):  # 40 were done by an earlier run
             meter(Progress(done, 100, best="8 factors"))
@@ -230,7 +230,7 @@ def test_plain_lines_tell_the_time_left(capsys, monkeypatch):
 
 def test_a_bar_on_a_terminal(monkeypatch, capsys):
     clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr("icqf.cli.support.progress.time.monotonic", lambda: clock.now)
+    monkeypatch.setattr("icqf.cli.terminal.time.monotonic", lambda: clock.now)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     with Meter() as meter:
         for report in (SimpleNamespace(iteration=3), Progress(5, 10, best="8 factors")):

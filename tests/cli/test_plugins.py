@@ -8,7 +8,7 @@ import pytest
 
 from icqf import ICQF
 from icqf.cli.program import COMMANDS, ELSEWHERE
-from icqf.data.parameters import ENGINES
+from icqf.data.settings import ENGINES
 from icqf.engines.base import Engine
 from icqf.errors import InputError
 from icqf.io import read_table

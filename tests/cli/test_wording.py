@@ -10,12 +10,12 @@ import pytest
 import icqf
 from icqf import ICQF
 from icqf.cli.program import COMMANDS, OWN
-from icqf.cli.support.wording import option, typed_setting, worded
+from icqf.cli.text import option, typed_setting, worded
 from icqf.data.check import Finding
 from icqf.data.questionnaire import Draft, Questionnaire, range_faults
 from icqf.datasets import load_demo
 from icqf.errors import Advice, InputError, InputWarning, Setting, sentence
-from icqf.screening.ranges import missing_code_remedy
+from icqf.screening.missing_codes import missing_code_remedy
 
 
 def test_an_answer_outside_its_range():

@@ -5,13 +5,7 @@ import pytest
 
 from icqf import ICQF
 from icqf.core import observations
-from icqf.core.block_step import (
-    Loadings,
-    Multipliers,
-    block_step,
-    extrapolated,
-    updated_multipliers,
-)
+from icqf.core.block_step import Loadings, Multipliers, block_step, extrapolated, updated_multipliers
 from icqf.core.observations import Block, half_square
 from icqf.core.problem import half_square_of_products
 from icqf.core.start import Starts

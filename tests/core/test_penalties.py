@@ -9,7 +9,7 @@ import scipy.optimize
 from icqf import ICQF
 from icqf.core.penalties import L1, L2, L21
 from icqf.datasets import make_synthetic
-from icqf.models.smoothness import Smooth
+from icqf.models.longitudinal_problem import Smooth
 from solving import solved
 
 PENALTIES = {each.name: each for each in (L1, L2, L21)}

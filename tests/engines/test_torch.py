@@ -16,14 +16,13 @@ from icqf import ICQF, ICQFCV
 from icqf.core.result import Factors
 from icqf.core.start import Starts
 from icqf.datasets import make_synthetic
-from icqf.engines import torch_batch
+from icqf.engines import torch_kernels as torch_batch
 from icqf.engines.base import Solver
 from icqf.engines.choice import engine_of, run
 from icqf.engines.local import LOCAL
 from icqf.errors import InputError, InputWarning
-from icqf.resampling.bootstrap import bootstrap
+from icqf.resampling.bootstrap import bootstrap, stability_curve
 from icqf.resampling.folds import halves_of
-from icqf.resampling.halves import stability_curve
 from solving import with_answers
 
 N, M = 24, 6

@@ -4,12 +4,12 @@ import pandas as pd
 import pytest
 
 from icqf import ICQF, ICQFCV
-from icqf.cli.support.text import choice_text
-from icqf.data.parameters import BETAS
+from icqf.cli.text import choice_text
+from icqf.data.settings import BETAS
 from icqf.datasets import load_demo, make_synthetic
-from icqf.models import selection_run as run_module
+from icqf.models import search as run_module
 from icqf.report.sections.number_of_factors import at_the_edge, count_values
-from icqf.report.values import Values
+from icqf.report.words import Values
 
 
 def search(study, **options):

@@ -17,7 +17,7 @@ from icqf import ICQF, ICQFCV
 from icqf.datasets import make_synthetic
 from icqf.errors import InputError
 from icqf.models import L1NMF
-from icqf.models import selection_run as running
+from icqf.models import search as running
 from icqf.resampling import folds as dividing
 from searches import search_for
 

@@ -15,7 +15,7 @@ from icqf.engines.choice import run
 from icqf.errors import InputError, InputWarning
 from icqf.io.model_file import StoredModel, write_model
 from icqf.models import LongitudinalICQF, LongitudinalICQFCV
-from icqf.models.visits import arrange
+from icqf.models.longitudinal_problem import arrange
 from icqf.resampling.hidden import HeldOut
 from icqf.resampling.matching import aligned
 

@@ -8,7 +8,7 @@ from icqf import ICQF
 from icqf.models import multistart
 from icqf.models.multistart import doubtful_factors
 from icqf.report.sections.fit import start_values, start_words
-from icqf.report.values import Values
+from icqf.report.words import Values
 from solving import solved
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from icqf.datasets import make_synthetic
 from icqf.errors import InputError
-from icqf.models import selection_run as running
+from icqf.models import search as running
 from icqf.models.search import SearchJournal as Journal
 from icqf.models.search import Trial, packed_squares
 from searches import search_for

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icqf.data.parameters import RULES
+from icqf.data.settings import RULES
 from icqf.errors import InputError
 from icqf.models.selection_rules import (
     Choice,

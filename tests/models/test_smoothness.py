@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from icqf.models.smoothness import best_courses
+from icqf.models.longitudinal_problem import best_courses
 
 
 def kkt(y, h, p, kappa, top):

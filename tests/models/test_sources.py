@@ -51,7 +51,7 @@ def parquet(frame, tmp_path):
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    monkeypatch.setattr("icqf.io.parts.open_stream", partial(open_stream, batch_rows=128))
+    monkeypatch.setattr("icqf.io.readers.streams.open_stream", partial(open_stream, batch_rows=128))
     monkeypatch.setattr("icqf.data.frames._ROWS", 128)
     monkeypatch.setattr("icqf.core.observations._BLOCK_ROWS", 100)
 

@@ -11,8 +11,7 @@ from icqf.core.observations import Observations
 from icqf.core.penalties import L1
 from icqf.core.problem import Bounds, Problem
 from icqf.core.start import Starts
-from icqf.models.smoothness import smoothed
-from icqf.models.visits import VisitObservations
+from icqf.models.longitudinal_problem import VisitObservations, smoothed
 from icqf.resampling.folds import folds_of
 from icqf.resampling.hidden import HeldOut
 from solving import settled, solved
@@ -123,7 +122,7 @@ def test_bounds_hold_exactly_and_the_certificate_holds_with_smoothness():
 
 def test_the_whole_table_is_never_made_when_it_is_large(monkeypatch):
     monkeypatch.setattr(observations, "_CACHE_BYTES", 0)
-    monkeypatch.setattr("icqf.models.visits._BLOCK_CELLS", 200)
+    monkeypatch.setattr("icqf.models.longitudinal_problem._BLOCK_CELLS", 200)
     kept = visits(500, seen=0.3)
     blocks = list(kept.blocks())
     assert max(block.X.size for block in blocks) <= 400

@@ -21,8 +21,7 @@ from icqf.report.gallery import WIDTHS, figure_bytes, write_figures
 from icqf.report.paper import write_paper_tables
 from icqf.report.renderers.latex import latex_tables
 from icqf.report.renderers.word import word_tables
-from icqf.report.values import changed
-from icqf.report.words import number
+from icqf.report.words import changed, number
 
 docx = pytest.importorskip("docx")
 

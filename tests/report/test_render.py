@@ -10,8 +10,7 @@ from markupsafe import escape
 
 from icqf.report import analyse, as_html, as_json, as_markdown, renamed, report_of, words, write_report
 from icqf.report.fit_report import with_words
-from icqf.report.values import Values, bar_of, changed
-from icqf.report.words import number, percent
+from icqf.report.words import Values, bar_of, changed, number, percent
 from report_names import NASTY
 
 SECTIONS = [

@@ -7,8 +7,8 @@ from joblib import parallel_config
 
 from icqf import ICQF
 from icqf.datasets import make_synthetic
+from icqf.resampling.bootstrap import stability_curve
 from icqf.resampling.folds import halves_of
-from icqf.resampling.halves import stability_curve
 
 
 @pytest.fixture(scope="module")

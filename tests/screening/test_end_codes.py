@@ -6,7 +6,7 @@ import pytest
 
 from icqf.io import Table, suggest_codebook
 from icqf.workflow import StudyOptions, check_table
-from icqf.workflow.remedies import remedies_of
+from icqf.workflow.check import remedies_of
 
 OPTIONS = StudyOptions.of({"answers": "a.csv"})
 

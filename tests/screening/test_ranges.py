@@ -10,7 +10,8 @@ from icqf.data.questionnaire import Draft, Item, Questionnaire, range_faults
 from icqf.datasets import load_demo
 from icqf.errors import InputError
 from icqf.screening.column_names import folded, stem
-from icqf.screening.ranges import ValueCounts, families_of
+from icqf.screening.ranges import families_of
+from icqf.screening.value_counts import ValueCounts
 
 
 def drawn(n, low, high, names, seed=0, levels=None):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icqf import ICQF
-from icqf.data.parameters import choices_of
+from icqf.data.settings import choices_of
 from icqf.errors import InputError
 from icqf.workflow.options import StudyOptions, counts, read_config
 

@@ -8,8 +8,7 @@ import pytest
 from icqf.data.check import Finding, Findings
 from icqf.errors import InputError
 from icqf.workflow import StudyOptions, check_study
-from icqf.workflow.check import look_at_study
-from icqf.workflow.remedies import remedies_of, reversing_all
+from icqf.workflow.check import look_at_study, remedies_of, reversing_all
 from small_study import table
 
 

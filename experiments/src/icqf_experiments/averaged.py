@@ -19,8 +19,7 @@ from icqf.models.selection_rules import best_by_k, best_row
 from icqf.report.blocks import Grid, Section
 from icqf.resampling.folds import drawn_counts
 from icqf.resampling.replication import FOUND
-from icqf.workflow.evaluation import Design
-from icqf.workflow.result_pages import results_page, span_words
+from icqf.workflow.evaluation import Design, results_page, span_words
 from icqf_experiments.collect_parts import FittedPart, found_again
 from icqf_experiments.grounds import Ground
 

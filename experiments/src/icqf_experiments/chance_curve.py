@@ -15,8 +15,7 @@ from scipy.optimize import minimize
 from icqf.plotting.style import axes_or_new
 from icqf.report.blocks import Grid, Picture, Prose, Section, Span
 from icqf.resampling.replication import CURVE, FOUND, HIGHEST, ChanceCurve, fisher_z
-from icqf.workflow.evaluation import Design
-from icqf.workflow.result_pages import linked, results_page, span_words
+from icqf.workflow.evaluation import Design, linked, results_page, span_words
 from icqf_experiments.collect_parts import Effort, FittedPart, found_again
 from icqf_experiments.grounds import study_of
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from icqf.cli.support.job import job, job_options, typed
-from icqf.cli.support.options import ManyCommand, ManyOption
-from icqf.cli.support.terminal import echo
+from icqf.cli.job import job, job_options, typed
+from icqf.cli.options import ManyCommand, ManyOption
+from icqf.cli.terminal import echo
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,8 +14,7 @@ from icqf.datasets.simulated import HIGHEST, make_synthetic
 from icqf.models.icqf import ICQF
 from icqf.report.blocks import Grid, Picture
 from icqf.resampling.matching import aligned, correlations, paired
-from icqf.workflow.evaluation import Design
-from icqf.workflow.result_pages import linked, results_page
+from icqf.workflow.evaluation import Design, linked, results_page
 from icqf_experiments.table1 import PAPER, Table1Design, as_rows, errors
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from icqf.models.search import replicable_table
 from icqf.models.selection_rules import best_row, choose
-from icqf.models.selection_run import replicable_table
 from icqf.resampling.replication import FOUND, ChanceCurve
 from icqf_experiments.chance_curve import curves_of_others
 from icqf_experiments.collect_parts import FittedPart, found_again

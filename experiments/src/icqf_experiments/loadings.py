@@ -17,7 +17,7 @@ from icqf.analyses.methods import (
     fit_part,
     trained,
 )
-from icqf.data.parameters import FACTORIZATIONS
+from icqf.data.settings import FACTORIZATIONS
 from icqf.data.study import Study
 from icqf.datasets import make_cohort
 from icqf.engines.parallel import run_all
@@ -25,8 +25,15 @@ from icqf.plotting import loading_heatmap, top_items
 from icqf.plotting.loadings import grouped_order, subscales_of
 from icqf.report.blocks import Grid, Picture, Prose, Section, Span
 from icqf.resampling.matching import match_factors
-from icqf.workflow.evaluation import QUICK_PARTICIPANTS, Design
-from icqf.workflow.result_pages import about_simulations, candidates, linked, present, results_page
+from icqf.workflow.evaluation import (
+    QUICK_PARTICIPANTS,
+    Design,
+    about_simulations,
+    candidates,
+    linked,
+    present,
+    results_page,
+)
 from icqf_experiments.published import LOADINGS
 
 if TYPE_CHECKING:

@@ -15,15 +15,13 @@ import pandas as pd
 from icqf.data.direction import find_reversed
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError, listed
-from icqf.io.codebook import write_codebook
+from icqf.io.codebook import suggest_codebook, write_codebook
 from icqf.io.readers.files import read_table
 from icqf.io.readers.questionnaires import read_questionnaire
-from icqf.io.suggestion import suggest_codebook
 from icqf.models import ICQFCV
 from icqf.models.icqf import ICQF
 from icqf.report.blocks import Bullets, Grid, Prose, Section, Span
-from icqf.workflow.evaluation import Design
-from icqf.workflow.result_pages import linked, prose, results_page
+from icqf.workflow.evaluation import Design, linked, prose, results_page
 from icqf_experiments.novice import NoviceFile
 
 # What the program read before it knew two more rules, so that the last three files are not quite unseen.

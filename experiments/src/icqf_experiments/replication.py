@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from icqf.analyses.method_comparison import replication
-from icqf.data.parameters import FACTORIZATIONS
+from icqf.data.settings import FACTORIZATIONS
 from icqf.data.study import Study
 from icqf.plotting import by_method
 from icqf.report.blocks import Grid, Picture, Section
-from icqf.workflow.evaluation import Design
-from icqf.workflow.result_pages import (
+from icqf.workflow.evaluation import (
+    Design,
     about_simulations,
     about_tests,
     failures_words,

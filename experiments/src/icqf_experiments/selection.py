@@ -8,8 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from icqf.report.blocks import Block, Grid, Section
-from icqf.workflow.evaluation import Design
-from icqf.workflow.result_pages import linked, results_page
+from icqf.workflow.evaluation import Design, linked, results_page
 from icqf_experiments.collect_parts import FittedPart
 from icqf_experiments.grounds import DEVELOPMENT, Ground, study_of
 from icqf_experiments.judged import judge

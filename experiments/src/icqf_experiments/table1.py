@@ -15,9 +15,8 @@ from icqf.datasets.simulated import HIGHEST, Synthetic, make_synthetic
 from icqf.engines.parallel import Progress, run_all
 from icqf.models import L1NMF
 from icqf.models.icqf import ICQF
-from icqf.models.search import Plan, Task, run_task
+from icqf.models.search import Plan, Task, as_table, run_task
 from icqf.models.selection_rules import best_row, error_table
-from icqf.models.selection_run import as_table
 from icqf.resampling import tolerances
 from icqf.resampling.folds import make_folds
 from icqf_experiments.criteria import bic, consensus_curve

@@ -25,10 +25,10 @@ from .planning import SamplePlan as SamplePlan
 from .planning import plan as plan
 from .pooling import Pooled as Pooled
 from .pooling import pool as pool
-from .reduced import reduced_model as reduced_model
 from .short_forms import Form as Form
 from .short_forms import Recovery as Recovery
 from .short_forms import ShortForm as ShortForm
 from .short_forms import reduced_battery as reduced_battery
+from .short_forms import reduced_model as reduced_model
 from .short_forms import search_forms as search_forms
 from .short_forms import shortform as shortform

@@ -19,8 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 from icqf.core.problem import Problem
 from icqf.core.result import Factors
 from icqf.data.frames import as_pandas
-from icqf.data.parameters import check_parameter, parameter_error
 from icqf.data.questionnaire import Questionnaire
+from icqf.data.settings import check_parameter, parameter_error
 from icqf.engines.parallel import Progress, run_all
 from icqf.errors import InputError, counted, did_you_mean, listed, shown_p
 from icqf.models.consensus import fresh_agreement

@@ -13,8 +13,8 @@ import pandas as pd
 from scipy import stats
 
 from icqf.analyses.methods import METHODS, Callback, Method, failures, fit_parts, resolve
-from icqf.data.parameters import FACTORIZATIONS, TRAINING_SHARES
 from icqf.data.questionnaire import Questionnaire
+from icqf.data.settings import FACTORIZATIONS, TRAINING_SHARES
 from icqf.errors import InputError, listed
 from icqf.resampling.folds import FULL
 from icqf.resampling.matching import agreement, match_factors

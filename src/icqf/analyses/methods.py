@@ -13,8 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from icqf.baselines import FactorAnalysis, parallel_analysis
-from icqf.data.parameters import BETAS
 from icqf.data.questionnaire import Questionnaire
+from icqf.data.settings import BETAS
 from icqf.engines.parallel import Progress, run_all
 from icqf.errors import InputError, counted, did_you_mean, listed
 from icqf.models import L1NMF

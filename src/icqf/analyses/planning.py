@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from icqf.analyses.simulation import drawer_of, drawn_from
 from icqf.core.problem import Problem
-from icqf.data.parameters import SAMPLE_SIZES, check_parameter, parameter_error
+from icqf.data.settings import SAMPLE_SIZES, check_parameter, parameter_error
 from icqf.engines.parallel import Progress, run_all
 from icqf.errors import counted
 from icqf.models.base import FittedModel

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from icqf.analyses.reduced import with_items
-from icqf.core.completion import inside_range, rounded
+from icqf.analyses.short_forms import with_items
+from icqf.core.certificate import inside_range, rounded
 from icqf.data.confounds import ConfoundEncoder
-from icqf.data.parameters import PENALTIES
+from icqf.data.settings import PENALTIES
 from icqf.errors import InputError, counted, listed
 from icqf.io.model_file import StoredModel
 from icqf.models.factor_names import default_names

@@ -12,18 +12,17 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 
 from icqf.app import process
-from icqf.app.background import PATIENCE, Look
 from icqf.app.pages import Asked, command, form_field, in_words, of_run, page, shown, to
+from icqf.app.process import PATIENCE, Look
 from icqf.app.runs import DATA, Run
 from icqf.data.check import TITLES, Finding, Findings
 from icqf.errors import InputError
 from icqf.io.atomic import write_bytes
 from icqf.io.codebook import format_codebook, item_of
 from icqf.io.study_files import FILES
-from icqf.screening.ranges import number
-from icqf.workflow.check import StudyLook
+from icqf.screening.missing_codes import number
+from icqf.workflow.check import Remedy, StudyLook, remedies_of, reversing_all
 from icqf.workflow.options import StudyOptions
-from icqf.workflow.remedies import Remedy, remedies_of, reversing_all
 
 ROWS = 60  # of the codebook on one page
 COLUMNS = ("wording", "min", "max", "subscale", "missing", "labels")

@@ -9,8 +9,7 @@ from starlette.responses import JSONResponse, Response
 from icqf.app import process
 from icqf.app.pages import Asked, command, form_field, in_words, of_run, page, shown, to
 from icqf.app.runs import Run
-from icqf.data.parameters import PARAMETERS, Flag, Kind, OneOf
-from icqf.data.settings import number_in, options_in
+from icqf.data.settings import PARAMETERS, Flag, Kind, OneOf, number_in, options_in
 from icqf.errors import InputError
 from icqf.workflow.options import StudyOptions
 

@@ -20,14 +20,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from icqf.app.background import Desk
 from icqf.app.guard import limit_sentence
-from icqf.app.process import status
+from icqf.app.process import Desk, status
 from icqf.app.runs import Run, Runs
-from icqf.data.parameters import PARAMETERS, Flag, OneOf
-from icqf.data.settings import Settings, options_in
+from icqf.data.settings import PARAMETERS, Flag, OneOf, Settings, options_in
 from icqf.errors import InputError, Setting, sentence
-from icqf.report.templating import environment
+from icqf.report.renderers.html import environment
 from icqf.workflow.options import StudyOptions
 
 STEPS = {"check": "Check", "fit": "Fit", "results": "Results", "score": "Score", "compare": "Compare"}

@@ -122,8 +122,8 @@ def everything(asked: Asked) -> Response:
 def _read(run: Run) -> tuple[list[dict[str, Any]], tuple[Any, ...]]:
     """The factors of a run's model, and the numbers of factors that its search tried."""
     from icqf.models.icqf import ICQF
-    from icqf.workflow.curve import tried_numbers
-    from icqf.workflow.named import factors_table
+    from icqf.workflow.naming import factors_table
+    from icqf.workflow.select import tried_numbers
 
     model = ICQF.load(run.results / "model.icqf")
     asked = {item.name: item.wording for item in model.codebook_.items if item.wording}

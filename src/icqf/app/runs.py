@@ -22,8 +22,8 @@ from typing import Any, BinaryIO
 from icqf.errors import InputError, short
 from icqf.io.atomic import write_bytes
 from icqf.io.study_files import FILES
-from icqf.workflow.contents import ACCOUNT, files_in
 from icqf.workflow.options import StudyOptions, read_config
+from icqf.workflow.results_folder import ACCOUNT, files_in
 
 ABOUT = "run.json"
 CONFIG = "config.toml"

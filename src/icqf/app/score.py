@@ -124,7 +124,7 @@ def _worded(error: InputError) -> str:
 
 def _write(asked: Asked, run: Run, done: Any, answers: Path) -> Path:
     from icqf.io.write import write_table
-    from icqf.workflow.named import DECIMALS
+    from icqf.workflow.naming import DECIMALS
 
     folder = run.folder / SCORES
     folder.mkdir(exist_ok=True, mode=0o700)

@@ -21,13 +21,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from icqf.app.connections import TimedProtocol
-from icqf.app.guard import START, Guard, TooLarge, too_large
+from icqf.app.guard import START, Guard, TimedProtocol, TooLarge, too_large
 from icqf.app.pages import Desktop
 from icqf.app.runs import Runs
 from icqf.errors import Advice, InputError
 from icqf.io.formats import largest_file
-from icqf.report.templating import environment, file_of
+from icqf.report.renderers.html import environment, file_of
 
 HOST = "127.0.0.1"
 PORT = 8765

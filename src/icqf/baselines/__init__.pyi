@@ -14,12 +14,12 @@ from .factor_analysis import oblimin as oblimin
 from .factor_analysis import promax as promax
 from .factor_analysis import varimax as varimax
 from .retention import FactorCount as FactorCount
+from .retention import RuleTable as RuleTable
 from .retention import bic_factor_analysis as bic_factor_analysis
 from .retention import comparison_data as comparison_data
 from .retention import empirical_kaiser as empirical_kaiser
+from .retention import every_rule as every_rule
 from .retention import hull_method as hull_method
 from .retention import nest as nest
 from .retention import parallel_analysis as parallel_analysis
 from .retention import velicer_map as velicer_map
-from .rules import RuleTable as RuleTable
-from .rules import every_rule as every_rule

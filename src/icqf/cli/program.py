@@ -19,8 +19,8 @@ from typing import Any
 import click
 
 from icqf import __version__
-from icqf.cli.support.terminal import echo, escaped, stopped
-from icqf.cli.support.wording import worded
+from icqf.cli.terminal import echo, escaped, stopped
+from icqf.cli.text import worded
 from icqf.errors import InputError, concerns_users, did_you_mean
 from icqf.io.atomic import FULL, forget_written
 from icqf.registry import Registry

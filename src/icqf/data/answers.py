@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from icqf.screening.ranges import ValueCounts
+from icqf.screening.value_counts import ValueCounts
 
 # Bands of the share of missing answers that a participant may fall into, each up to its upper end.
 _ENDS = (-1.0, 0.0, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0)

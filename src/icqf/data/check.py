@@ -26,17 +26,13 @@ from icqf.data.questionnaire import Draft, Questionnaire, range_faults
 from icqf.errors import Advice, InputError, codebook_command, counted, is_note, listed, readable, short
 from icqf.screening.column_names import folded
 from icqf.screening.columns import REASONS, LeftOut, sentences
+from icqf.screening.missing_codes import USUAL_CODES, codes_apart, end_codes, missing_code_remedy, number
 from icqf.screening.ranges import (
     DECLARE_RANGE,
     FEWEST_PARTICIPANTS,
     UNDECLARED,
-    USUAL_CODES,
     WIDEST_RANGE,
     Families,
-    codes_apart,
-    end_codes,
-    missing_code_remedy,
-    number,
     refuse_wide_range,
 )
 

@@ -20,7 +20,7 @@ from icqf.data.disclosure import (
     rounded,
 )
 from icqf.data.frames import as_pandas, label_at
-from icqf.data.parameters import parameter_error
+from icqf.data.settings import parameter_error
 from icqf.errors import Advice, InputError, InputWarning, did_you_mean, listed
 
 Array = NDArray[Any]

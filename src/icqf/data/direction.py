@@ -15,7 +15,8 @@ import pandas as pd
 
 from icqf.data.questionnaire import Draft, Item, match_names
 from icqf.errors import Advice, InputError, InputWarning, Note, counted, listed
-from icqf.screening.ranges import Families, codes_apart
+from icqf.screening.missing_codes import codes_apart
+from icqf.screening.ranges import Families
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]

@@ -11,16 +11,8 @@ import numpy as np
 import pandas as pd
 
 from icqf.errors import InputError, did_you_mean, listed
-from icqf.screening.ranges import (
-    DECLARE_RANGE,
-    USUAL_CODES,
-    Families,
-    Stray,
-    families_among,
-    is_number,
-    missing_code_remedy,
-    number,
-)
+from icqf.screening.missing_codes import USUAL_CODES, is_number, missing_code_remedy, number
+from icqf.screening.ranges import DECLARE_RANGE, Families, Stray, families_among
 
 if TYPE_CHECKING:
     from icqf.screening.columns import LeftOut

@@ -5,16 +5,368 @@ Nothing heavy is imported here: the command line shows these defaults in its hel
 
 from __future__ import annotations
 
+import math
+import numbers
 import os
-from collections.abc import Callable, Mapping
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
 import tomli_w
 
-from icqf.data.parameters import PARAMETERS, Kind, check_parameter, parameter_error, parts_of, path_of
 from icqf.errors import Advice, InputError, did_you_mean
+from icqf.registry import Registry
+
+LARGEST = 1e9  # squares of larger parameters leave the range of single precision
+ENGINES = Registry(
+    "icqf.engines",
+    {
+        "local": "icqf.engines.local:LOCAL",
+        "dask": "icqf.engines.dask:DASK",
+        "torch": "icqf.engines.torch:TORCH",
+    },
+    "an icqf.engines.base.Engine",
+    "icqf.engines.base:Engine",
+)
+PENALTIES = Registry(
+    "icqf.penalties",
+    {"l1": "icqf.core.penalties:L1", "l2": "icqf.core.penalties:L2", "l21": "icqf.core.penalties:L21"},
+    "a subclass of icqf.core.penalties.Penalty",
+    "icqf.core.penalties:Penalty",
+)
+RULES = Registry(
+    "icqf.rules",
+    {
+        "min": "icqf.models.selection_rules:MIN",
+        "one_se": "icqf.models.selection_rules:ONE_SE",
+        "stable": "icqf.models.selection_rules:STABLE",
+        "replicable": "icqf.models.selection_rules:REPLICABLE",
+    },
+    "an icqf.models.selection_rules.SelectionRule",
+    "icqf.models.selection_rules:SelectionRule",
+)
+MOST_FACTORS = 1000
+# Defaults that the help of the command line shows.
+SAMPLE_SIZES = (50, 75, 100, 150, 200, 300, 400, 600, 800, 1200, 1600)  # of studies that are simulated
+TRAINING_SHARES = (0.8, 0.6, 0.4, 0.2)  # training sets, as shares of the development set
+FACTORIZATIONS = ("icqf", "l1-nmf", "fa-promax")
+PREDICTORS = (*FACTORIZATIONS, "subscales", "items")
+BETAS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number of at least `least` or above `above`, at most `most`, or one of the values in `or_else`."""
+
+    least: float | None = None
+    above: float | None = None
+    most: float = 1e100  # beyond, products of numbers are no numbers
+    whole: bool = False
+    or_else: tuple[Any, ...] = ()
+
+    def complaint(self, value: Any) -> str:
+        """Return what is wrong with a value, to follow the parameter's name; or an empty string."""
+        if value is None or isinstance(value, str):
+            right = value in self.or_else
+        else:
+            kind = numbers.Integral if self.whole else numbers.Real
+            right = isinstance(value, kind) and not isinstance(value, bool) and value <= self.most
+            right &= not right or (self.least is None or value >= self.least)
+            right &= not right or (self.above is None or value > self.above)
+        wanted = "a whole number" if self.whole else "a number"
+        limit = f" above {self.above:g}" if self.least is None else f" of at least {self.least:g}"
+        if not right and isinstance(value, numbers.Real) and self.most < float(value) < math.inf:
+            limit = f" of at most {self.most if self.whole else format(self.most, 'g')}"
+        return "" if right else f" must be {wanted}{limit}, not {value!r}."
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of a few values, or of the names in a registry."""
+
+    choices: tuple[Any, ...] | Registry
+
+    def complaint(self, value: Any) -> str:
+        """Return what is wrong with a value, to follow the parameter's name; or an empty string."""
+        if value in self.choices:
+            return ""
+        return f"={value!r} is not known; choose one of {', '.join(map(repr, self.choices))}."
+
+
+@dataclass(frozen=True)
+class Flag:
+    """True or false."""
+
+    def complaint(self, value: Any) -> str:
+        """Return what is wrong with a value, to follow the parameter's name; or an empty string."""
+        return "" if isinstance(value, bool) else f" must be true or false, not {value!r}."
+
+
+Kind = Number | OneOf | Flag
+
+PARAMETERS: dict[str, Kind] = {
+    "n_components": Number(least=1, whole=True, or_else=(None,)),
+    "beta": Number(least=0.0, most=LARGEST),
+    "smoothness": Number(least=0.0, most=LARGEST),
+    "item_weight": OneOf(("range", "variance", None)),
+    "intercept": Flag(),
+    "n_init": Number(least=1, whole=True, or_else=("auto",)),
+    "penalty": OneOf(PENALTIES),
+    "score_max": Number(above=0.0, most=LARGEST, or_else=(None,)),
+    "loading_max": Number(above=0.0, most=LARGEST, or_else=(None, "item_range")),
+    "reconstruction_max": OneOf(("item_range", None)),
+    "solver": OneOf(("fast", "admm")),
+    "engine": OneOf(ENGINES),
+    "inner": OneOf(("cd", "fista", "admm")),
+    "rho": Number(above=0.0, most=LARGEST, or_else=("adaptive",)),
+    "tol": Number(above=0.0),
+    "max_iter": Number(least=1, whole=True),
+    "init": OneOf(("nndsvd", "rotated", "random")),
+    "missing_confounds": OneOf(("error", "mean")),
+    "smallest_category": Number(least=0, whole=True),
+    "dtype": OneOf(("auto", "float32", "float64")),
+    "rule": OneOf(RULES),
+    "n_splits": Number(least=2, whole=True),
+    "n_repeats": Number(least=1, whole=True),
+    "max_items": Number(least=1, whole=True),
+    "accuracy": Number(above=0.0, most=1.0),
+    "minutes": Number(above=0.0, most=1e6),
+    "max_minutes": Number(above=0.0, most=1e6),
+    "thorough": Flag(),
+    "n_permutations": Number(least=19, most=1e6, whole=True),
+    "n_resamples": Number(least=2, most=1e6, whole=True),
+    "seed": Number(least=0, most=2**32 - 1, whole=True),
+    "binning": OneOf(("quantile", "width")),
+    "within_bin": OneOf(("mean", "first", "last")),
+    "weigh_nonresponse": Flag(),
+}
+
+
+Visit = Mapping[str, Any] | Sequence[Any] | str | None
+
+
+def visit_pairs(visit: Visit) -> tuple[tuple[str, str], ...]:
+    """Return the columns and values that define a visit, from a mapping, a pair, or texts like ``wave=1``."""
+    if visit is None:
+        return ()
+    if isinstance(visit, Mapping):
+        parts: list[Any] = list(visit.items())
+    elif isinstance(visit, (list, tuple)):
+        plain = [part for part in visit if not isinstance(part, (list, tuple))]
+        parts = [tuple(visit)] if len(visit) == len(plain) == 2 and "=" not in str(visit[0]) else list(visit)
+    else:
+        parts = [visit]
+    pairs: dict[str, str] = {}
+    for part in parts:
+        column, *value = part.split("=", 1) if isinstance(part, str) else part if _is_pair(part) else ("",)
+        if not value or not str(column).strip():
+            raise parameter_error("visit", f" must be a column and its value, as in wave=1, not {part!r}.")
+        (found,) = value
+        if str(column).strip() in pairs:
+            raise parameter_error(
+                "visit", f" names the column {str(column).strip()!r} twice; choose one visit."
+            )
+        whole = isinstance(found, float) and found.is_integer()
+        pairs[str(column).strip()] = "" if found is None else str(int(found) if whole else found).strip()
+    return tuple(pairs.items())
+
+
+def _is_pair(part: Any) -> bool:
+    return isinstance(part, (list, tuple)) and len(part) == 2
+
+
+def counts(value: Any) -> tuple[int, ...]:
+    """Return numbers of factors from ``"auto"``, ``8``, ``"2-16"`` or a list of these."""
+    found: set[int] = set()
+    parts = parts_of(value)
+    if [str(part).strip().lower() for part in parts] == ["auto"]:
+        return ()
+    for part in parts:
+        span = re.fullmatch(r"\s*(\d+)\s*(?:(?:-|\.\.|:)\s*(\d+)\s*)?", str(part))
+        if isinstance(part, bool) or span is None:
+            raise ValueError("'auto', a number such as 8, or a range such as 2-16")
+        low, high = int(span[1]), int(span[2] or span[1])
+        if not 1 <= low <= high <= MOST_FACTORS:
+            raise ValueError(f"a number between 1 and {MOST_FACTORS}, or a range with the lower end first")
+        found.update(range(low, high + 1))
+    if not found:
+        raise ValueError("'auto', a number such as 8, or a range such as 2-16")
+    return tuple(sorted(found))
+
+
+def parts_of(value: Any) -> list[Any]:
+    """Return the values of an option that may have several."""
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def one_text(value: Any) -> str:
+    """Return a name, which is not empty."""
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("a name")
+    return value
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """Return names, each once."""
+    return tuple(dict.fromkeys(one_text(part) for part in parts_of(value)))
+
+
+def path_of(value: Any) -> Path:
+    """Return a path from its text."""
+    return value if isinstance(value, Path) else Path(one_text(value))
+
+
+def number_or_path(value: Any) -> float | Path:
+    """Return a number, or the path of a file that holds more."""
+    number = _number(value)
+    return path_of(value) if number is None else number
+
+
+def _number(value: Any) -> float | None:
+    """Return a finite number, which the command line gives as text; None for anything else."""
+    try:
+        number = None if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if number is not None and math.isfinite(number) else None
+
+
+def penalties(value: Any, name: str = "beta") -> tuple[float, ...]:
+    """Return the strengths of a penalty from ``"auto"`` (none), a number, a text or a list of these."""
+    found = set()
+    if [str(part).strip().lower() for part in parts_of(value)] == ["auto"]:
+        return ()
+    for part in parts_of(value):
+        number = _number(part)
+        given = part if number is None or not isinstance(part, str) else number
+        check_parameter(name, given, {name: PARAMETERS["beta"]})
+        found.add(float(part))
+    if not found:
+        raise ValueError("one number or several")
+    return tuple(sorted(found))
+
+
+def starts(value: Any) -> int | str:
+    """Return a number of starts, or "auto"."""
+    number = int(value) if isinstance(value, str) and value.strip().isdigit() else value
+    check_parameter("n_init", number)
+    taken: int | str = number
+    return taken
+
+
+def codes_of(value: Any) -> tuple[float | str, ...]:
+    """Return values that mean "no answer", as numbers where they are."""
+    codes = [(part, _number(part)) for part in parts_of(value)]
+    return tuple(dict.fromkeys(one_text(part) if number is None else number for part, number in codes))
+
+
+def ranges_of(value: Any) -> tuple[tuple[str, float, float], ...]:
+    """Return ranges from ``{"age": [5, 21]}``, or a list of texts such as ``"age=5:21"``."""
+    if isinstance(value, Mapping):
+        pairs = [(str(name), *parts_of(ends)) for name, ends in value.items()]
+    else:
+        pairs = [tuple(re.split(r"[=:]", str(part))) for part in parts_of(value)]
+    ranges = []
+    for name, *ends in pairs:
+        numbers = [_number(end) for end in ends]
+        if len(numbers) != 2 or numbers[0] is None or numbers[1] is None:
+            raise ValueError("a name with its lowest and highest value, as in age=5:21")
+        if not numbers[0] < numbers[1]:
+            raise ValueError(f"such that the range of {name!r} begins with its lower end")
+        ranges.append((one_text(name), numbers[0], numbers[1]))
+    return tuple(ranges)
+
+
+def bins_of(value: Any) -> tuple[Any, ...]:
+    """Return bins from ``"auto"``, a number, edges, or visits in their order."""
+    parts = [str(part).strip() for part in (value if isinstance(value, (list, tuple)) else [value])]
+    if [part.lower() for part in parts] == ["auto"]:
+        return ()
+    try:
+        numbers = [float(part) for part in parts]
+    except ValueError:
+        numbers = []
+    if len(parts) == 1:
+        if not numbers or not numbers[0].is_integer() or numbers[0] < 2:
+            raise ValueError("'auto', a number of bins, their edges, or the visits in their order")
+        return (int(numbers[0]),)
+    return tuple(numbers or parts)
+
+
+def choices_of(name: str) -> tuple[Any, ...]:
+    """Return the values that a parameter may have."""
+    kind = PARAMETERS[name]
+    return tuple(kind.choices) if isinstance(kind, OneOf) else ()
+
+
+def check_parameter(name: str, value: Any, kinds: Mapping[str, Kind] = PARAMETERS) -> None:
+    """Refuse a value that the parameter of this name cannot have."""
+    complaint = kinds[name].complaint(value)
+    if complaint:
+        raise parameter_error(name, complaint, value=value)
+
+
+def parameter_error(name: str, complaint: str, **fields: Any) -> InputError:
+    """Return the error of a parameter whose name the complaint follows; a command calls it ``--name``."""
+    return InputError(name + complaint, code="parameter", name=name, complaint=complaint, **fields)
+
+
+def check_parameters(model: Any) -> None:
+    """Refuse parameters of a model that mean nothing, and warn where ADMM need not converge."""
+    from icqf.core.acceleration import SMALLEST_RHO
+
+    for name, value in model.get_params(deep=False).items():
+        if name == "dtype":
+            check_parameter(name, _dtype_name(value))
+        elif name == "item_weight" and not isinstance(value, (str, type(None))):
+            continue  # an array; it is checked against the items
+        elif name == "engine" and hasattr(value, "participants"):
+            continue  # an engine of one's own
+        elif name in PARAMETERS and (name != "init" or isinstance(value, str)):
+            check_parameter(name, value)
+    if model.solver == "admm" and model.inner != "cd" and PENALTIES.load(model.penalty).rounds > 1:
+        raise InputError(
+            f"penalty={model.penalty!r} is solved by inner='cd' only, not by inner={model.inner!r}."
+        )
+    if model.solver == "admm" and model.rho != "adaptive" and model.rho < SMALLEST_RHO:
+        warnings.warn(
+            f"rho={model.rho:g} is below √2, where ADMM is not known to converge; use rho=3.0.", stacklevel=4
+        )
+
+
+def _dtype_name(dtype: Any) -> Any:
+    import numpy as np
+
+    try:
+        return np.dtype(dtype).name
+    except TypeError:
+        return dtype
+
+
+def given_start(init: Any, kept: Any, *shapes: tuple[int, int]) -> tuple[Any, Any]:
+    """The scores and loadings of a start given as arrays, which are refused where they cannot be one.
+
+    The scores may be of all participants of the table, some of whom (not `kept`) have no part in the fit.
+    """
+    import numpy as np
+
+    wanted = (
+        f"init must be a name or two arrays of the shapes {shapes[0]} (scores) and {shapes[1]} (loadings)"
+    )
+    try:
+        scores, loadings = (np.asarray(part, dtype=float) for part in init)
+    except (TypeError, ValueError):
+        raise InputError(f"{wanted}, not {type(init).__name__}.") from None
+    if len(scores) == len(kept) and scores.ndim == 2:
+        scores = scores[kept]
+    if (scores.shape, loadings.shape) != shapes:
+        raise InputError(f"{wanted}; it has {scores.shape} and {loadings.shape}.")
+    if not all(np.isfinite(array).all() and (array >= 0).all() for array in (scores, loadings)):
+        raise InputError("init must not hold negative, infinite or missing numbers.")
+    return scores, loadings
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_array, validate_data
 from icqf.data.frames import as_pandas, label_at
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError, InputWarning, counted, did_you_mean, listed
-from icqf.screening.ranges import USUAL_CODES, refuse_wide_range
+from icqf.screening.missing_codes import USUAL_CODES
+from icqf.screening.ranges import refuse_wide_range
 
 Array = NDArray[Any]
 _ROWS_AT_A_TIME = 65536

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from icqf.data.disclosure import rounded
 from icqf.data.frames import as_pandas
-from icqf.data.parameters import choices_of, parameter_error
 from icqf.data.questionnaire import Item, Questionnaire
+from icqf.data.settings import choices_of, parameter_error
 from icqf.errors import Advice, InputError, counted, did_you_mean, listed
-from icqf.screening.ranges import number
+from icqf.screening.missing_codes import number
 
 Array = NDArray[Any]
 ONE_VISIT = Advice("Fit one visit by itself with icqf fit {visit}, or ask for narrower {bins}.")

@@ -1,3 +1,3 @@
 from .dask import Dask as Dask
-from .identity import fingerprint as fingerprint
+from .journal import fingerprint as fingerprint
 from .parallel import Progress as Progress

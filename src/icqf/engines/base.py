@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 import numpy as np
 
-from icqf.core.completion import PlaceSolved, finish
+from icqf.core.certificate import PlaceSolved, finish
 from icqf.core.fast import FastIteration
 from icqf.core.problem import Array, Problem
 from icqf.core.result import Factorization, Factors, Iterated

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from icqf.data.parameters import ENGINES, check_parameter
+from icqf.data.settings import ENGINES, check_parameter
 from icqf.engines.base import Engine
 from icqf.engines.local import LOCAL
 from icqf.errors import Advice, InputError

@@ -20,8 +20,7 @@ from joblib.parallel import LokyBackend, get_active_backend
 from threadpoolctl import threadpool_limits
 
 from icqf.engines.base import Engine
-from icqf.engines.identity import fingerprint
-from icqf.engines.journal import WorkJournal
+from icqf.engines.journal import WorkJournal, fingerprint
 
 Work = Callable[..., dict[str, Any]]
 T = TypeVar("T")

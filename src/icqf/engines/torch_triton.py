@@ -15,24 +15,26 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from icqf.core import acceleration as pace
-from icqf.core import block_step, sweeps
+from icqf.core import acceleration, block_step, sweeps
 
 SCALARS = 16  # numbers beside the matrices in a program's partial sums: misfit, penalty, and room
 _TINY = tl.constexpr(sweeps.TINY)
-_SCORE_SWEEPS, _LOADING_SWEEPS = tl.constexpr(block_step.SCORE_SWEEPS), tl.constexpr(pace.LOADING_SWEEPS)
+_SCORE_SWEEPS, _LOADING_SWEEPS = (
+    tl.constexpr(block_step.SCORE_SWEEPS),
+    tl.constexpr(acceleration.LOADING_SWEEPS),
+)
 
 
 def _compiled(formula: Callable[..., Any]) -> Any:
     """A formula of `icqf.core.acceleration` as part of a kernel: `xp` is Triton, numbers are constants."""
-    names = dict(vars(pace), xp=tl, Any=tl.tensor)
+    names = dict(vars(acceleration), xp=tl, Any=tl.tensor)
     names |= {name: tl.constexpr(value) for name, value in names.items() if type(value) in (int, float)}
     return triton.jit(FunctionType(formula.__code__, names, formula.__name__))
 
 
-_turns_back, _next_momentum = _compiled(pace.turns_back), _compiled(pace.next_momentum)
-_has_settled, _with_shared = _compiled(pace.has_settled), _compiled(pace.with_shared)
-_scale_in_bounds = _compiled(pace.scale_in_bounds)
+_turns_back, _next_momentum = _compiled(acceleration.turns_back), _compiled(acceleration.next_momentum)
+_has_settled, _with_shared = _compiled(acceleration.has_settled), _compiled(acceleration.with_shared)
+_scale_in_bounds = _compiled(acceleration.scale_in_bounds)
 
 
 @triton.jit

@@ -1,12 +1,12 @@
+from .codebook import SuggestedCodebook as SuggestedCodebook
 from .codebook import codebook_from as codebook_from
 from .codebook import format_codebook as format_codebook
 from .codebook import read_codebook as read_codebook
+from .codebook import suggest_codebook as suggest_codebook
 from .codebook import write_codebook as write_codebook
 from .readers.files import read_table as read_table
 from .readers.questionnaires import read_questionnaire as read_questionnaire
 from .readers.streams import open_stream as open_stream
 from .readers.table import Table as Table
 from .study_files import StudyFiles as StudyFiles
-from .suggestion import SuggestedCodebook as SuggestedCodebook
-from .suggestion import suggest_codebook as suggest_codebook
 from .write import write_table as write_table

@@ -7,8 +7,7 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Any
 
-from icqf.data.parameters import codes_of, one_text, texts, visit_pairs
-from icqf.data.settings import Settings, file, option
+from icqf.data.settings import Settings, codes_of, file, one_text, option, texts, visit_pairs
 
 FILES = ("answers", "codebook", "dictionary", "participants")
 _NAMES = ("confounds", "items", "subscales", "reverse")

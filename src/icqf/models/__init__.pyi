@@ -1,9 +1,9 @@
-from .age_change import AgeChanges as AgeChanges
-from .hierarchy import HierarchyComparison as HierarchyComparison
-from .hierarchy import compare_hierarchy as compare_hierarchy
 from .icqf import ICQF as ICQF
 from .icqfcv import ICQFCV as ICQFCV
 from .l1nmf import L1NMF as L1NMF
+from .longitudinal import AgeChanges as AgeChanges
 from .longitudinal import LongitudinalICQF as LongitudinalICQF
 from .longitudinal import LongitudinalICQFCV as LongitudinalICQFCV
+from .meta import HierarchyComparison as HierarchyComparison
 from .meta import MetaICQF as MetaICQF
+from .meta import compare_hierarchy as compare_hierarchy

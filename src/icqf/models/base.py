@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from icqf.core.completion import score_tolerance, solve_scores_inside
+from icqf.core.certificate import score_tolerance, solve_scores_inside
 from icqf.core.problem import Problem
 from icqf.core.result import Certificate
 from icqf.data.confounds import ConfoundEncoder
@@ -282,7 +282,7 @@ def in_parts(X: Any, confounds: Any = None) -> tuple[AnswersInParts | None, Any]
     made by dask. Of a file, `confounds` may be the names of columns.
     """
     if isinstance(X, (str, os.PathLike)) or hasattr(X, "get_fragments"):
-        from icqf.io.parts import parts_of_file
+        from icqf.io.readers.streams import parts_of_file
 
         names = [confounds] if isinstance(confounds, str) else confounds
         named = isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from icqf.core.completion import finish
+from icqf.core.certificate import finish
 from icqf.core.problem import Problem
 from icqf.core.result import Trace
 from icqf.core.start import Starts

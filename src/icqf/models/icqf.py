@@ -17,7 +17,7 @@ from icqf.core.problem import Problem
 from icqf.core.result import Certificate, Factorization
 from icqf.data.disclosure import SMALLEST_CATEGORY
 from icqf.data.frames import is_dask_array
-from icqf.data.parameters import check_parameters, given_start, parameter_error
+from icqf.data.settings import check_parameters, given_start, parameter_error
 from icqf.engines.base import Callback
 from icqf.errors import Advice, InputError, InputWarning, Worded
 from icqf.models.base import FittedModel, in_parts

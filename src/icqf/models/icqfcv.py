@@ -19,17 +19,25 @@ from icqf.baselines.retention import FactorCount
 from icqf.core.problem import Problem
 from icqf.core.result import Factorization
 from icqf.data.frames import refuse_other_rows
-from icqf.data.parameters import BETAS, RULES, check_parameter, parameter_error
 from icqf.data.questionnaire import Questionnaire
+from icqf.data.settings import BETAS, RULES, check_parameter, parameter_error
 from icqf.engines.choice import engine_of
-from icqf.engines.identity import fingerprint
-from icqf.engines.journal import WorkJournal
+from icqf.engines.journal import WorkJournal, fingerprint
 from icqf.engines.parallel import Progress, spread_over
 from icqf.errors import Advice, InputError, InputWarning, counted
 from icqf.models.consensus import N_RESAMPLES
 from icqf.models.icqf import ICQF, scores_of_fit, warned_if_empty
 from icqf.models.multistart import in_memory
-from icqf.models.search import Plan, SearchJournal, hidden_fit_of
+from icqf.models.search import (
+    Plan,
+    SearchJournal,
+    as_table,
+    first_candidates,
+    hidden_fit_of,
+    replicable_curve,
+    run_search,
+    suggested_count,
+)
 from icqf.models.selection_rules import (
     Choice,
     best_of_each,
@@ -39,17 +47,10 @@ from icqf.models.selection_rules import (
     error_table,
     resampled_choice,
 )
-from icqf.models.selection_run import (
-    as_table,
-    first_candidates,
-    replicable_curve,
-    run_search,
-    suggested_count,
-)
 from icqf.models.statement import StatedProblem
 from icqf.resampling import tolerances
+from icqf.resampling.bootstrap import stability_curve
 from icqf.resampling.folds import folds_of, halves_of, units_of
-from icqf.resampling.halves import stability_curve
 
 Array = NDArray[Any]
 FEWEST = 30  # participants; below, chance decides which candidate predicts best

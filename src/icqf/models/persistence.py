@@ -13,8 +13,8 @@ from icqf.core.problem import scale_of
 from icqf.core.result import Certificate, StartResult
 from icqf.core.start import NAMES
 from icqf.data.confounds import ConfoundEncoder
-from icqf.data.parameters import check_parameters
 from icqf.data.questionnaire import Item, StoredCodebook
+from icqf.data.settings import check_parameters
 from icqf.io.model_file import StoredModel
 from icqf.models.factor_names import checked_names, default_names
 from icqf.models.multistart import GIVEN, starts_table

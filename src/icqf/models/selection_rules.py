@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from icqf.baselines.retention import FactorCount
-from icqf.data.parameters import RULES
+from icqf.data.settings import RULES
 from icqf.errors import InputError
 
 _RESAMPLES = 2000

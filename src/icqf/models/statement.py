@@ -25,8 +25,8 @@ from icqf.data.disclosure import (
     refuse_few_answers,
 )
 from icqf.data.frames import refuse_other_rows
-from icqf.data.parameters import PENALTIES
 from icqf.data.questionnaire import Questionnaire, StoredCodebook
+from icqf.data.settings import PENALTIES
 from icqf.data.validate import (
     check_items,
     check_ranges,

@@ -21,9 +21,8 @@ from .fit_report import report_of as report_of
 from .fit_report import write_report as write_report
 from .gallery import draw_figure as draw_figure
 from .gallery import figure_names as figure_names
-from .meta import meta_page as meta_page
 from .paper import paper_tables as paper_tables
 from .section import ReportSection as ReportSection
 from .section import report_section as report_section
 from .self_scoring import scoring_page as scoring_page
-from .values import Report as Report
+from .words import Report as Report

@@ -22,7 +22,7 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.data.study import Study
 from icqf.errors import InputError, counted
 from icqf.models.icqf import ICQF
-from icqf.models.selection_run import parallel_count
+from icqf.models.search import parallel_count
 from icqf.models.statement import StatedProblem
 from icqf.resampling.bootstrap import Resamples, bootstrap
 from icqf.resampling.folds import units_of

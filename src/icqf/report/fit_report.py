@@ -23,7 +23,7 @@ from icqf.report.sections.number_of_factors import count_values
 from icqf.report.sections.psychometrics import psychometric_values
 from icqf.report.sections.sample import analysed_values, item_values, participant_values, sample_values
 from icqf.report.sections.scores import score_values, score_words
-from icqf.report.values import Report, Values, changed, frozen
+from icqf.report.words import Report, Values, changed, frozen
 
 # Values that may be absent; null under any other name is a number that does not exist.
 _MAY_BE_ABSENT = {

@@ -31,7 +31,7 @@ from icqf.plotting import (
 from icqf.plotting.loadings import grouped_order
 from icqf.plotting.style import BLUES, default_settings, item_label, laid_out
 from icqf.report.sections.number_of_factors import candidate_table, eigenvalue_table
-from icqf.report.values import Report, Values, changed
+from icqf.report.words import Report, Values, changed
 
 Format = Literal["svg", "pdf", "png", "eps", "tif"]
 FORMATS: tuple[str, ...] = get_args(Format)

@@ -14,7 +14,7 @@ from icqf.report.blocks import Grid
 from icqf.report.renderers.latex import latex_tables
 from icqf.report.renderers.word import word_tables
 from icqf.report.sections.factors import given_confounds, item_groups, parts_beside_factors
-from icqf.report.values import Report, Values
+from icqf.report.words import Report, Values
 
 
 def paper_tables(report: Report) -> list[Grid]:

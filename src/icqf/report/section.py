@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from icqf.errors import InputError
 from icqf.registry import Registry
 from icqf.report.blocks import Block, Section
-from icqf.report.values import Report
+from icqf.report.words import Report
 
 
 @dataclass(frozen=True, eq=False)

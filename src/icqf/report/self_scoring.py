@@ -13,8 +13,8 @@ from markupsafe import Markup
 from icqf.data.questionnaire import Item
 from icqf.models.persistence import described
 from icqf.plotting.style import factor_names
-from icqf.report.templating import environment, file_of
-from icqf.screening.ranges import number
+from icqf.report.renderers.html import environment, file_of
+from icqf.screening.missing_codes import number
 
 if TYPE_CHECKING:
     from icqf.analyses.short_forms import ShortForm

@@ -15,8 +15,8 @@ from icqf.core.observations import Observations
 from icqf.core.problem import Problem
 from icqf.data.answers import copied_sheets, together
 from icqf.data.frames import as_pandas
-from icqf.data.parameters import parameter_error
 from icqf.data.questionnaire import Questionnaire
+from icqf.data.settings import parameter_error
 from icqf.errors import InputError, counted
 
 Array = NDArray[Any]

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from icqf.errors import Note, counted, listed, short
 from icqf.screening.column_names import is_total, named_kind, redcap_columns, stem
-from icqf.screening.ranges import Families, ValueCounts, families_of
+from icqf.screening.ranges import Families, families_of
+from icqf.screening.value_counts import ValueCounts
 
 Array = NDArray[np.float64]
 

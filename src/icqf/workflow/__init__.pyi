@@ -10,6 +10,7 @@ from .longitudinal import fit_visits as fit_visits
 from .longitudinal import write_visits as write_visits
 from .meta import MetaFit as MetaFit
 from .meta import fit_battery as fit_battery
+from .meta import meta_page as meta_page
 from .meta import write_meta as write_meta
 from .naming import rewrite_results as rewrite_results
 from .options import InvarianceOptions as InvarianceOptions

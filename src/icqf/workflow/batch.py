@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 
 from icqf.data.study import Study
-from icqf.engines.identity import fingerprint
-from icqf.engines.journal import Journal, WorkJournal
+from icqf.engines.journal import Journal, WorkJournal, fingerprint
 from icqf.engines.parallel import Progress
 from icqf.errors import Advice, InputError, counted, shown_share
 from icqf.io.study_files import FILES
@@ -24,13 +23,11 @@ from icqf.plotting.comparison import battery_overview
 from icqf.plotting.style import default_settings
 from icqf.report.blocks import Grid, Picture, Section
 from icqf.report.document import Document, made_by, write_document
-from icqf.workflow.account import run_account
-from icqf.workflow.battery import InstrumentFile, find_instruments, folder_name
-from icqf.workflow.contents import ACCOUNT
-from icqf.workflow.fit import StudyFit, fit_study
-from icqf.workflow.folders import shared_folder
+from icqf.workflow.fit import StudyFit, fit_study, run_account
 from icqf.workflow.options import StudyOptions
+from icqf.workflow.read import InstrumentFile, find_instruments, folder_name
 from icqf.workflow.results import write_results
+from icqf.workflow.results_folder import ACCOUNT, shared_folder
 
 JOURNAL = "batch.journal"
 SUMMARY = "summary"

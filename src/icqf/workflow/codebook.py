@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from icqf.data.direction import MOST_ITEMS, find_reversed, remark_on, remarks_on_ends
-from icqf.data.parameters import Visit
+from icqf.data.settings import Visit
 from icqf.errors import InputError, listed
+from icqf.io.codebook import SuggestedCodebook, suggest_codebook
 from icqf.io.readers.questionnaires import StudyTable, study_table
 from icqf.io.readers.table import Table
 from icqf.io.study_files import StudyFiles
-from icqf.io.suggestion import SuggestedCodebook, suggest_codebook
 
 
 def guess_codebook(

@@ -15,9 +15,9 @@ from icqf.io.codebook import format_codebook
 from icqf.io.write import csv_text
 from icqf.workflow.fit import Callback, StudyFit, fit_study
 from icqf.workflow.options import StudyOptions
-from icqf.workflow.places import refuse_existing
 from icqf.workflow.read import read_study
 from icqf.workflow.results import write_results
+from icqf.workflow.results_folder import refuse_existing
 
 LOADERS: dict[str, Callable[[], Questionnaire]] = {
     "help": load_help,

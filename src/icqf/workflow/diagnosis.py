@@ -14,8 +14,8 @@ from icqf.data.study import Study
 from icqf.errors import counted
 from icqf.plotting import by_sample_size
 from icqf.report.blocks import Block, Grid, Picture, Prose, Span
-from icqf.workflow.evaluation import Design
-from icqf.workflow.result_pages import (
+from icqf.workflow.evaluation import (
+    Design,
     about_tests,
     chosen_counts,
     count_cell,

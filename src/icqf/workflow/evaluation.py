@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
+import pandas as pd
+
+from icqf import __version__
+from icqf.analyses.method_comparison import ALPHA, DiagnosticAUC, Replication, Stability
 from icqf.analyses.methods import FACTORS, METHODS, FactorAnalysisMethod, ICQFMethod, Method
 from icqf.data.confounds import ConfoundEncoder
-from icqf.data.parameters import BETAS, TRAINING_SHARES
+from icqf.data.settings import BETAS, TRAINING_SHARES
 from icqf.data.study import Study
 from icqf.engines.parallel import Progress
-from icqf.workflow.account import run_account
-from icqf.workflow.folders import shared_folder
+from icqf.errors import shown_p
+from icqf.report.blocks import Block, Bullets, Grid, Prose, Section, Span
+from icqf.report.document import Document, write_document
+from icqf.workflow.fit import run_account
 from icqf.workflow.options import StabilityOptions
+from icqf.workflow.results_folder import shared_folder
 
 QUICK_PARTICIPANTS = 400
 
@@ -125,3 +132,286 @@ def evaluate_study(
 
     with shared_folder(out, tool, account, inputs=study.files):
         return experiment([study], planned)
+
+
+Found = TypeVar("Found", bound=DiagnosticAUC | Stability)
+WORDS = {"better": "ICQF better", "worse": "ICQF worse"}  # of a verdict; others as they are
+
+
+def share(size: float) -> str:
+    """A share as a percentage.
+
+    Examples
+    --------
+    >>> share(0.8)
+    '80 %'
+    """
+    return f"{100 * size:g} %"
+
+
+def with_spread(mean: float, spread: float, digits: int = 2) -> str:
+    """A mean with its standard deviation over splits, where there were several.
+
+    Examples
+    --------
+    >>> with_spread(0.912, 0.034), with_spread(0.912, float("nan"))
+    ('0.91 (0.03)', '0.91')
+    """
+    return f"{mean:.{digits}f}" + (f" ({spread:.{digits}f})" if spread == spread else "")
+
+
+def prose(text: str) -> str:
+    """A paragraph written over several lines of code, as one line."""
+    return " ".join(text.split())
+
+
+def linked(text: str, *files: str) -> Prose:
+    """A sentence that ends with links to files beside the page."""
+    links: list[str | Span] = []
+    for file in files:
+        links += [", " if links else "", Span(file, link=file)]
+    return Prose([f"{text}: ", *links, "."])
+
+
+def results_page(
+    design: Design, name: str, title: str, setting: str, parts: Iterable[Block], *, lead: Iterable[str] = ()
+) -> Path:
+    """Write the page of an experiment as HTML and Markdown, and return the path of the Markdown.
+
+    `setting`, what was done, follows the command in the first paragraph, and `lead` comes after it; `parts`
+    are sections, or blocks of a section called "Results". Empty paragraphs are left out.
+    """
+    quick = "This is the quick form, with few splits, candidates and participants: a try, not a result."
+    what = prose(f"{setting} {quick * design.quick}")
+    first = Prose(["Made by ", Span(design.command, "code"), f" with icqf {__version__}. {what}"])
+    blocks = list(parts)
+    loose = present(*(block for block in blocks if not isinstance(block, Section)))
+    sections = [Section("Results", loose)] if loose else []
+    sections += [block for block in blocks if isinstance(block, Section)]
+    page = Document(title, [first, *(each for each in lead if each)], sections)
+    return write_document(design.out / f"{name}.md", page, formats=(".md", ".html"))[0]
+
+
+def present(*blocks: Block) -> list[Block]:
+    """The blocks without empty paragraphs."""
+    return [block for block in blocks if block]
+
+
+def candidates(design: Design) -> str:
+    """What cross-validation chooses from.
+
+    Examples
+    --------
+    >>> candidates(Design(Path("out")))
+    'k from 2 to 16, β from 0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5'
+    """
+    ks, betas = design.n_components, ", ".join(f"{beta:g}" for beta in design.betas)
+    if ks == "auto":
+        return f"k around the number that parallel analysis suggests, β from {betas}"
+    whole = len(ks) > 2 and list(ks) == list(range(ks[0], ks[-1] + 1))
+    factors = f"{ks[0]} to {ks[-1]}" if whole else ", ".join(map(str, ks))
+    return f"k from {factors}, β from {betas}"
+
+
+def how_chosen(design: Design, *, joined: str = ", ") -> str:
+    """How the methods that run choose their number of factors.
+
+    Examples
+    --------
+    >>> how_chosen(Design(Path("out"), n_components=(2,), betas=(0.1,), names=("icqf",)))
+    'k and β by blockwise cross-validation (ICQF; k from 2, β from 0.1)'
+    """
+    runs = design.names or ("icqf", "l1-nmf", "fa-promax")
+    crossed = [title for name, title in (("icqf", "ICQF"), ("l1-nmf", "ℓ1-NMF")) if name in runs]
+    parts = [f"k and β by blockwise cross-validation ({', '.join(crossed)}; {candidates(design)})"] * bool(
+        crossed
+    )
+    parts += ["k by parallel analysis (FA-promax)"] * ("fa-promax" in runs)
+    return joined.join(parts)
+
+
+def about_tests(design: Design, what: str = "this sample") -> str:
+    """How methods are compared; nothing where one alone runs, or one split alone."""
+    if len(design.names) == 1 or design.n_splits == 1:
+        return ""
+    return (
+        "Tests are one-sided Wilcoxon signed-rank tests over splits with a false discovery rate of 0.01; "
+        f"splits of one study share participants, so a verdict is about {what}."
+        + " Fewer than 7 splits are too few for them, and a paper wants 30."
+        * (design.n_splits < 7)
+    )
+
+
+def in_each_split(design: Design) -> str:
+    """Words for a sentence to begin with.
+
+    Examples
+    --------
+    >>> in_each_split(Design(Path("out"))), in_each_split(Design(Path("out"), n_splits=1))
+    ('In each of 30 splits', 'In one split')
+    """
+    return "In one split" if design.n_splits == 1 else f"In each of {design.n_splits} splits"
+
+
+def about_simulations(studies: Iterable[Study]) -> str:
+    """What to keep in mind about simulated studies, where there are any."""
+    if all(study.truth is None for study in studies):
+        return ""
+    return prose(
+        """Keep in mind that the simulated studies were made from non-negative loadings, grouped by subscale,
+        and scores between 0 and 1: the kind of structure that ICQF looks for, and that subscale sums know
+        beforehand."""
+    )
+
+
+def in_short(verdicts: Iterable[tuple[str, str]]) -> Section:
+    """What came out, one line per study."""
+    lines = [Prose([Span(f"{title}.", "strong"), f" {text}"]) for title, text in verdicts]
+    return Section("In short", [Bullets(lines)])
+
+
+def on_each_study(
+    studies: Sequence[Study],
+    design: Design,
+    work: Callable[[Study], Found],
+    section: Callable[[Study, Found, Path], list[Block]],
+    *,
+    name: str,
+    title: str,
+    setting: str,
+    measure: str,
+) -> Path:
+    """Run an experiment on each study and write its page: what was done, the verdicts, one section per study.
+
+    `section` is told where the study's tables and figures belong, as a path without an ending.
+    """
+    design.out.mkdir(parents=True, exist_ok=True)
+    sections, verdicts = [], []
+    for study in studies:
+        found = work(study)
+        base, tests = design.out / f"{name}-{study.name}", tests_of(found)
+        tests.to_csv(f"{base}-tests.csv", index=False, float_format="%.6g")
+        verdicts.append((study.title, verdict(tests, measure)))
+        parts = present(
+            " ".join(study.notes),
+            *section(study, found, base),
+            failures_words(found.failures),
+            linked("All runs", f"{base.name}.csv"),
+        )
+        sections.append(Section(study.described, parts))
+    lead = [about_simulations(studies)]
+    return results_page(design, name, title, setting, [in_short(verdicts), *sections], lead=lead)
+
+
+def wide(caption: str, summary: pd.DataFrame, cell: Callable[[Any], str]) -> Grid:
+    """A table of methods by sizes; `cell` turns a row of the summary into text."""
+    sizes = list(dict.fromkeys(summary["size"]))
+    lines = []
+    for name, mine in summary.set_index("size").groupby("method", sort=False):
+        lines.append([str(name), *(cell(mine.loc[size]) if size in mine.index else "" for size in sizes)])
+    titles = [share(size) if isinstance(size, float) else str(size) for size in sizes]
+    return Grid(caption, ["method", *titles], lines)
+
+
+def tests_of(found: DiagnosticAUC | Stability | Replication) -> pd.DataFrame:
+    """ICQF against the other methods; an empty table where it was not run."""
+    if "ICQF" in set(found.table["method"]):
+        return found.tests()
+    return pd.DataFrame(columns=["size", "against", "difference", "q_better", "q_worse", "verdict"])
+
+
+def table_of_tests(tests: pd.DataFrame) -> Block:
+    """Differences with their adjusted p-values; nothing when there are none."""
+    if tests.empty:
+        return ""
+    lines = [
+        [
+            share(row["size"]),
+            row["against"],
+            f"{row['difference']:+.3f}",
+            shown_p(row["q_better"], ALPHA),
+            shown_p(row["q_worse"], ALPHA),
+            WORDS.get(row["verdict"], row["verdict"]),
+        ]
+        for row in tests.to_dict("records")
+    ]
+    head = ["training set", "against", "mean difference", "q (ICQF better)", "q (ICQF worse)", "verdict"]
+    return Grid("ICQF against the other methods", head, lines)
+
+
+def verdict(tests: pd.DataFrame, what: str) -> str:
+    """In words, where ICQF is better, about the same, or worse, and by how much.
+
+    Examples
+    --------
+    >>> rows = {"size": [0.8, 0.2], "against": "FA", "difference": [0.0123, 0.02], "verdict": "better"}
+    >>> verdict(pd.DataFrame(rows), "the area")
+    'The area is better with ICQF than with FA (at 80 %, 20 %; by 0.012–0.020).'
+    """
+    if tests.empty:
+        return "There is nothing to compare ICQF with."
+    sentences = []
+    for word, phrase in (
+        ("better", f"{what} is better with ICQF than with"),
+        ("no difference", "no difference can be told from"),
+        ("too few splits", "the splits are too few to test ICQF against"),
+        ("worse", f"{what} is worse with ICQF than with"),
+    ):
+        found = tests[tests["verdict"] == word].groupby("against", sort=False)
+        places = [_place(str(other), part, sized=tests["size"].nunique() > 1) for other, part in found]
+        if places:
+            sentences.append(f"{phrase} {_and(places)}")
+    text = "; ".join(sentences)
+    return text[:1].upper() + text[1:] + "."
+
+
+def _place(other: str, part: pd.DataFrame, *, sized: bool) -> str:
+    details = [f"at {_sizes(part['size'])}"] if sized else []
+    if part["verdict"].iloc[0] in WORDS:
+        amounts = sorted({f"{abs(value):.3f}" for value in part["difference"]})
+        details.append(f"by {'–'.join(dict.fromkeys([amounts[0], amounts[-1]]))}")
+    return f"{other} ({'; '.join(details)})" if details else other
+
+
+def chosen_counts(table: pd.DataFrame, column: str = "n_components") -> pd.DataFrame:
+    """Median, smallest and largest number of factors by method and size."""
+    one = table.drop_duplicates(["split", "size", "method"])
+    counts = one.groupby(["method", "size"], sort=False)[column].agg(["median", "min", "max"])
+    return counts.reset_index()
+
+
+def count_cell(row: Any) -> str:
+    """A median with its range."""
+    if row["min"] == row["max"]:
+        return f"{row['median']:g}"
+    return f"{row['median']:g} ({row['min']:g}–{row['max']:g})"
+
+
+def failures_words(failures: Sequence[str]) -> str:
+    """What could not be fitted, if anything."""
+    if not failures:
+        return ""
+    number = "One fit was" if len(failures) == 1 else f"{len(failures)} fits were"
+    return f"{number} not possible and left out: {failures[0]}{' (the first)' * (len(failures) > 1)}"
+
+
+def _sizes(sizes: Iterable[float]) -> str:
+    return ", ".join(share(size) for size in sizes)
+
+
+def _and(places: list[str]) -> str:
+    return places[0] if len(places) == 1 else ", ".join(places[:-1]) + " and " + places[-1]
+
+
+def span_words(span: Any) -> str:
+    """An interval of `pandas.cut` in words; what lies at or below 0, or beyond a billion, is no limit.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> [span_words(pd.Interval(*ends)) for ends in ((0, 2), (2, 5), (5, float("inf")))]
+    ['up to 2', '2 to 5', 'above 5']
+    """
+    if span.left <= 0:
+        return f"up to {span.right:g}"
+    return f"above {span.left:g}" if span.right >= 1e9 else f"{span.left:g} to {span.right:g}"

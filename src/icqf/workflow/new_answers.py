@@ -13,20 +13,18 @@ import numpy as np
 import pandas as pd
 
 from icqf.data.battery import Battery
-from icqf.data.parameters import parameter_error
 from icqf.data.questionnaire import Item, Questionnaire, StoredCodebook
+from icqf.data.settings import parameter_error
 from icqf.errors import InputError, did_you_mean, has_note, is_note, listed
 from icqf.io.codebook import read_codebook
 from icqf.io.formats import TEXT
 from icqf.io.model_file import StoredModel, damage_refused, read_any_model
-from icqf.io.parts import hashed_ids, repeated_id
 from icqf.io.readers.confound_columns import as_the_model_knows
 from icqf.io.readers.files import with_id
-from icqf.io.readers.notes import join_notes
 from icqf.io.readers.platforms import may_be_export
 from icqf.io.readers.questionnaires import NO_IDS, NOT_IN_CODEBOOK, StudyTable, read_files
-from icqf.io.readers.streams import Batch, Stream, WholeStream, open_stream
-from icqf.io.readers.table import Table, largest_file, names_of_ids, require_column
+from icqf.io.readers.streams import Batch, Stream, WholeStream, hashed_ids, open_stream, repeated_id
+from icqf.io.readers.table import Table, join_notes, largest_file, names_of_ids, require_column
 from icqf.io.readers.visit_columns import rows_of_visit, without_visit
 from icqf.io.study_files import StudyFiles, sidecar_of
 from icqf.models.icqf import ICQF
@@ -34,8 +32,8 @@ from icqf.models.longitudinal import KIND as LONGITUDINAL
 from icqf.models.longitudinal import LongitudinalICQF, rebuilt_visits
 from icqf.models.meta import MetaICQF
 from icqf.models.persistence import described, rebuild
-from icqf.workflow.battery import find_instruments, require_ids
 from icqf.workflow.options import StudyOptions, as_options
+from icqf.workflow.read import find_instruments, require_ids
 
 DIRECTIONS_UNKNOWN = (
     "The model file does not say which items are reversed and which values mean a missing answer, so the "

@@ -9,7 +9,7 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from icqf.data.parameters import (
+from icqf.data.settings import (
     BETAS,
     FACTORIZATIONS,
     PARAMETERS,
@@ -19,17 +19,22 @@ from icqf.data.parameters import (
     Flag,
     Number,
     OneOf,
+    Settings,
     bins_of,
     counts,
+    file,
+    like,
+    number_in,
     number_or_path,
     one_text,
+    option,
+    options_in,
     parts_of,
     penalties,
     ranges_of,
     starts,
     texts,
 )
-from icqf.data.settings import Settings, file, like, number_in, option, options_in
 from icqf.errors import InputError, short
 from icqf.io.formats import WRITABLE
 from icqf.io.study_files import StudyFiles

@@ -10,7 +10,7 @@ from icqf.io.atomic import write_bytes
 from icqf.report import Report, draw_figure
 from icqf.report.gallery import FORMATS, figure_bytes, figure_names
 from icqf.workflow.naming import account_in, report_in
-from icqf.workflow.places import refuse_file
+from icqf.workflow.results_folder import refuse_file
 
 
 def plot_results(

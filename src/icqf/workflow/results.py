@@ -9,12 +9,11 @@ from pathlib import Path
 from icqf.engines.parallel import Progress
 from icqf.io.write import write_table
 from icqf.report import report_of
-from icqf.workflow.account import account_of
-from icqf.workflow.fit import Callback, StudyFit
-from icqf.workflow.folders import write_folder
-from icqf.workflow.named import DECIMALS, write_named
-from icqf.workflow.rules import write_rules
+from icqf.workflow.fit import Callback, StudyFit, account_of
+from icqf.workflow.naming import DECIMALS, write_named
+from icqf.workflow.results_folder import write_folder
 from icqf.workflow.score import write_scores
+from icqf.workflow.select import write_rules
 
 
 def write_results(

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from icqf.data.parameters import parameter_error
 from icqf.data.questionnaire import Questionnaire
+from icqf.data.settings import parameter_error
 from icqf.errors import InputError, listed
 from icqf.io.readers.questionnaires import StudyTable, read_files
 from icqf.io.study_files import StudyFiles
@@ -26,7 +26,7 @@ from icqf.models.icqf import ICQF
 from icqf.models.longitudinal import LongitudinalICQF
 from icqf.models.meta import MetaICQF
 from icqf.workflow.longitudinal import visit_rows
-from icqf.workflow.named import DECIMALS
+from icqf.workflow.naming import DECIMALS
 from icqf.workflow.new_answers import (
     FaultyBatch,
     ModelledBatches,

@@ -23,10 +23,10 @@ from icqf.io.write import write_table
 from icqf.plotting import accuracy_curve
 from icqf.plotting.style import default_settings
 from icqf.report import scoring_page
-from icqf.workflow.folders import tool_account, write_folder
-from icqf.workflow.named import DECIMALS
+from icqf.workflow.naming import DECIMALS
 from icqf.workflow.new_answers import ModelledAnswers
 from icqf.workflow.options import ShortFormOptions
+from icqf.workflow.results_folder import tool_account, write_folder
 
 
 def shorten_study(

@@ -11,12 +11,12 @@ from typing import Any
 import pandas as pd
 
 from icqf.analyses.method_comparison import Stability, bands, stability
-from icqf.data.parameters import FACTORIZATIONS
+from icqf.data.settings import FACTORIZATIONS
 from icqf.data.study import Study
 from icqf.plotting import by_sample_size
 from icqf.report.blocks import Block, Grid, Picture
-from icqf.workflow.evaluation import Design
-from icqf.workflow.result_pages import (
+from icqf.workflow.evaluation import (
+    Design,
     about_tests,
     chosen_counts,
     count_cell,

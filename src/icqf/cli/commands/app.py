@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from icqf.cli.support.options import FILE
-from icqf.cli.support.terminal import echo
+from icqf.cli.options import FILE
+from icqf.cli.terminal import echo
 from icqf.errors import InputError
 
 _NEEDED = {"starlette": "starlette", "uvicorn": "uvicorn", "python_multipart": "python-multipart"}

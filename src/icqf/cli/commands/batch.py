@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from icqf.cli.support.job import end_dry_run, job, job_options
-from icqf.cli.support.options import ManyCommand, options_of, settings
-from icqf.cli.support.terminal import echo
-from icqf.cli.support.wording import worded
+from icqf.cli.job import end_dry_run, job, job_options
+from icqf.cli.options import ManyCommand, options_of, settings
+from icqf.cli.terminal import echo
+from icqf.cli.text import worded
 from icqf.workflow.options import StudyOptions
 
 SOME_FAILED = 1
@@ -40,7 +40,7 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
     code is 1 when a questionnaire could not be fitted.
     """
     from icqf.workflow.batch import run_batch, would_fit
-    from icqf.workflow.places import refuse_shared
+    from icqf.workflow.results_folder import refuse_shared
 
     options = options_of(ctx, StudyOptions)
     if dry_run:

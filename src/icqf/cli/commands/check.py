@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from icqf.cli.support.options import ManyCommand, options_of, settings
-from icqf.cli.support.terminal import echo, write_data
-from icqf.cli.support.wording import typed_names, worded
+from icqf.cli.options import ManyCommand, options_of, settings
+from icqf.cli.terminal import echo, write_data
+from icqf.cli.text import typed_names, worded
 from icqf.workflow.options import StudyOptions
 
 _MOST_TYPED = 120  # characters of an option that anybody types

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from icqf.cli.support.job import say
-from icqf.cli.support.options import FILE, option_of
-from icqf.cli.support.terminal import echo, write_data
+from icqf.cli.job import say
+from icqf.cli.options import FILE, option_of
+from icqf.cli.terminal import echo, write_data
 
 
 @click.command(
@@ -48,7 +48,7 @@ def command(
     from icqf.io import format_codebook
     from icqf.io.atomic import write_bytes
     from icqf.workflow.codebook import guess_codebook
-    from icqf.workflow.places import refuse_file
+    from icqf.workflow.results_folder import refuse_file
 
     form = form or ("toml" if out is not None and out.suffix.lower() == ".toml" else "csv")
     if out is not None:

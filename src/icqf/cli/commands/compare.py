@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from icqf.cli.support.job import say
-from icqf.cli.support.options import FILE
-from icqf.cli.support.terminal import echo
+from icqf.cli.job import say
+from icqf.cli.options import FILE
+from icqf.cli.terminal import echo
 
 
 @click.command(
@@ -36,7 +36,7 @@ def command(first: Path, second: Path, method: str, similarity: str, out: Path |
     """Pair the factors of two models by their loadings on the items they share."""
     from icqf.io import write_table
     from icqf.workflow.compare import compare_models
-    from icqf.workflow.places import refuse_table
+    from icqf.workflow.results_folder import refuse_table
 
     if out is not None:
         refuse_table(out, force=force, inputs=(first, second))

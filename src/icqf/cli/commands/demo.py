@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from icqf.cli.support.job import announce, say
-from icqf.cli.support.options import FILE
-from icqf.cli.support.progress import Meter
-from icqf.cli.support.terminal import echo
-from icqf.cli.support.text import choice_text, model_text
+from icqf.cli.job import announce, say
+from icqf.cli.options import FILE
+from icqf.cli.terminal import Meter, echo
+from icqf.cli.text import choice_text, model_text
 
 if TYPE_CHECKING:
     from icqf.workflow.fit import StudyFit

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from icqf.cli.support.job import announce, job, job_options, only_show, say
-from icqf.cli.support.options import ManyCommand, options_of, settings
-from icqf.cli.support.terminal import echo
-from icqf.cli.support.text import choice_text, model_text, no_structure, rules_text
+from icqf.cli.job import announce, job, job_options, only_show, say
+from icqf.cli.options import ManyCommand, options_of, settings
+from icqf.cli.terminal import echo
+from icqf.cli.text import choice_text, model_text, no_structure, rules_text
 from icqf.workflow.options import StudyOptions
 
 
@@ -37,9 +37,9 @@ def command(
     The number of factors and the penalty are chosen by cross-validation unless both are given.
     """
     from icqf.workflow.fit import fit_study
-    from icqf.workflow.places import refuse_results
     from icqf.workflow.read import read_study
     from icqf.workflow.results import write_results
+    from icqf.workflow.results_folder import refuse_results
 
     options = options_of(ctx, StudyOptions)
     if dry_run:

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from icqf.cli.support.job import job, job_options, say, show_notes, typed
-from icqf.cli.support.options import ManyCommand, options_of, settings
-from icqf.cli.support.terminal import echo
+from icqf.cli.job import job, job_options, say, show_notes, typed
+from icqf.cli.options import ManyCommand, options_of, settings
+from icqf.cli.terminal import echo
 from icqf.errors import counted
 from icqf.workflow.options import InvarianceOptions
 
@@ -36,7 +36,7 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
     """
     from icqf.workflow.invariance import compare_groups, write_groups
     from icqf.workflow.new_answers import read_for_model
-    from icqf.workflow.places import refuse_existing
+    from icqf.workflow.results_folder import refuse_existing
 
     started, options = datetime.now(UTC), options_of(ctx, InvarianceOptions)
     by = options.by

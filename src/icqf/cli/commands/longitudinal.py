@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from icqf.cli.support.job import job, job_options, say, show_notes
-from icqf.cli.support.options import ManyCommand, options_of, settings
-from icqf.cli.support.terminal import echo
+from icqf.cli.job import job, job_options, say, show_notes
+from icqf.cli.options import ManyCommand, options_of, settings
+from icqf.cli.terminal import echo
 from icqf.workflow.options import LongitudinalOptions
 
 NOT_FOR_VISITS = ("groups", "weights", "visit", "penalty", "thorough", "with_participants")
@@ -39,9 +39,15 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
     Every participant has one set of scores for all visits; visits that did not take place are simply missing.
     The number of factors, the penalty and the smoothness are chosen by cross-validation unless all are given.
     """
-    from icqf.workflow.longitudinal import fit_visits, read_visits, write_visits
-    from icqf.workflow.places import refuse_results
-    from icqf.workflow.visit_page import choice_sentence, focus_sentences, gap_sentence
+    from icqf.workflow.longitudinal import (
+        choice_sentence,
+        fit_visits,
+        focus_sentences,
+        gap_sentence,
+        read_visits,
+        write_visits,
+    )
+    from icqf.workflow.results_folder import refuse_results
 
     options = options_of(ctx, LongitudinalOptions)
     study = read_visits(options)

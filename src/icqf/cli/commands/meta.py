@@ -7,11 +7,10 @@ from typing import Any
 
 import click
 
-from icqf.cli.support.job import end_dry_run, job, job_options, say
-from icqf.cli.support.options import ManyCommand, options_of, settings
-from icqf.cli.support.terminal import echo
-from icqf.cli.support.text import meta_text
-from icqf.cli.support.wording import worded
+from icqf.cli.job import end_dry_run, job, job_options, say
+from icqf.cli.options import ManyCommand, options_of, settings
+from icqf.cli.terminal import echo
+from icqf.cli.text import meta_text, worded
 from icqf.workflow.options import MetaOptions
 
 
@@ -42,7 +41,7 @@ def command(
     page and a figure of the three levels.
     """
     from icqf.workflow.meta import files_of, fit_battery, read_battery, write_meta
-    from icqf.workflow.places import refuse_existing
+    from icqf.workflow.results_folder import refuse_existing
 
     options = options_of(ctx, MetaOptions)
     studies = read_battery(options)

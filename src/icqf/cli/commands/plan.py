@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from icqf.cli.support.job import announce, job, job_options, only_show, show_notes, typed
-from icqf.cli.support.options import ManyCommand, options_of, refuse_typed, settings
-from icqf.cli.support.terminal import echo
+from icqf.cli.job import announce, job, job_options, only_show, show_notes, typed
+from icqf.cli.options import ManyCommand, options_of, refuse_typed, settings
+from icqf.cli.terminal import echo
 from icqf.data.settings import options_in
 from icqf.workflow.options import PlanOptions, StudyOptions
 
@@ -39,9 +39,9 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
     """
     from icqf.analyses.planning import plan
     from icqf.models.icqf import ICQF
-    from icqf.workflow.places import refuse_existing
     from icqf.workflow.plan import pilot_of, write_plan
     from icqf.workflow.read import read_study
+    from icqf.workflow.results_folder import refuse_existing
 
     started, options = datetime.now(UTC), options_of(ctx, PlanOptions)
     if options.from_model:

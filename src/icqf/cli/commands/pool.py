@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from icqf.cli.support.job import job_options, say
-from icqf.cli.support.options import ManyCommand, options_of, settings
-from icqf.cli.support.terminal import echo
+from icqf.cli.job import job_options, say
+from icqf.cli.options import ManyCommand, options_of, settings
+from icqf.cli.terminal import echo
 from icqf.workflow.options import PoolOptions
 
 

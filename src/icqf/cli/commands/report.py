@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from icqf.cli.support.options import FILE, ManyCommand, NamesOption
-from icqf.cli.support.terminal import echo
+from icqf.cli.options import FILE, ManyCommand, NamesOption
+from icqf.cli.terminal import echo
 
 
 @click.command(

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from icqf.cli.support.job import say
-from icqf.cli.support.options import FILE, ManyCommand, options_of, settings
-from icqf.cli.support.terminal import echo, write_data
+from icqf.cli.job import say
+from icqf.cli.options import FILE, ManyCommand, options_of, settings
+from icqf.cli.terminal import echo, write_data
 from icqf.workflow.options import ScoreOptions
 
 _AT_A_TIME = 2**20
@@ -44,7 +44,7 @@ def command(ctx: click.Context, out: Path | None, force: bool, quiet: bool, **_:
     With the model of a battery (icqf meta), ANSWERS is a folder with files of any of its instruments, or a
     table with their items; instruments that are not there are missing.
     """
-    from icqf.workflow.places import refuse_table
+    from icqf.workflow.results_folder import refuse_table
     from icqf.workflow.score import write_scores
 
     options = options_of(ctx, ScoreOptions)

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from icqf.cli.support.job import announce, job, job_options, only_show
-from icqf.cli.support.options import ManyCommand, options_of, settings
-from icqf.cli.support.terminal import echo
-from icqf.cli.support.text import choice_text, no_structure, rules_text
+from icqf.cli.job import announce, job, job_options, only_show
+from icqf.cli.options import ManyCommand, options_of, settings
+from icqf.cli.terminal import echo
+from icqf.cli.text import choice_text, no_structure, rules_text
 from icqf.workflow.options import StudyOptions
 
 
@@ -42,9 +42,9 @@ def command(ctx: click.Context, out: Path | None, force: bool, dry_run: bool, qu
     from icqf.engines.parallel import Progress
     from icqf.io import write_table
     from icqf.workflow.fit import predicted_hidden, select_study
-    from icqf.workflow.places import refuse_file, refuse_table
     from icqf.workflow.read import read_study
-    from icqf.workflow.rules import rules_of_study, write_rules
+    from icqf.workflow.results_folder import refuse_file, refuse_table
+    from icqf.workflow.select import rules_of_study, write_rules
 
     options = options_of(ctx, StudyOptions)
     if dry_run:

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from icqf.cli.support.job import job, job_options, say, show_notes
-from icqf.cli.support.options import ManyCommand, options_of, settings
-from icqf.cli.support.terminal import echo
+from icqf.cli.job import job, job_options, say, show_notes
+from icqf.cli.options import ManyCommand, options_of, settings
+from icqf.cli.terminal import echo
 from icqf.workflow.options import ShortFormOptions
 
 
@@ -38,7 +38,7 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
     with their items; items are chosen across instruments, called "instrument: item", and no page is written.
     """
     from icqf.workflow.new_answers import read_for_model
-    from icqf.workflow.places import refuse_existing
+    from icqf.workflow.results_folder import refuse_existing
     from icqf.workflow.shortform import items_of, parameters_of, shorten_study, write_short_form
 
     started, options = datetime.now(UTC), options_of(ctx, ShortFormOptions)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from icqf.cli.support.options import FILE
-from icqf.cli.support.terminal import echo
-from icqf.cli.support.text import meta_text, model_text
+from icqf.cli.options import FILE
+from icqf.cli.terminal import echo
+from icqf.cli.text import meta_text, model_text
 
 
 @click.command(

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from icqf.cli.support.job import announce, job, job_options, only_show, typed
-from icqf.cli.support.options import ManyCommand, options_of, settings
-from icqf.cli.support.terminal import echo
+from icqf.cli.job import announce, job, job_options, only_show, typed
+from icqf.cli.options import ManyCommand, options_of, settings
+from icqf.cli.terminal import echo
 from icqf.workflow.options import StabilityOptions
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ def command(ctx: click.Context, **_: Any) -> None:
 def evaluate(ctx: click.Context, experiment: Experiment, options: StabilityOptions) -> None:
     """Read the study, run an experiment on it, and print its page."""
     from icqf.workflow.evaluation import evaluate_study
-    from icqf.workflow.places import exists, refuse_shared
     from icqf.workflow.read import read_study
+    from icqf.workflow.results_folder import exists, refuse_shared
 
     given, tool = ctx.params, str(ctx.info_name)
     out, quiet = given["out"], given["quiet"]

@@ -11,10 +11,9 @@ import pandas as pd
 
 from icqf.data.questionnaire import Item
 from icqf.errors import Advice, InputError, codebook_command, counted, listed
-from icqf.io.readers.notes import CELLS, CODES, Counts, Tally
-from icqf.io.readers.table import Table, recognised_id
+from icqf.io.readers.table import CELLS, CODES, Counts, Table, Tally, recognised_id
 from icqf.screening.answer_words import MOST_TEXTS, Order, is_known, means_no_answer, order_of, plain
-from icqf.screening.ranges import is_number, missing_code_remedy, number
+from icqf.screening.missing_codes import is_number, missing_code_remedy, number
 
 FEWEST_UNKNOWN = 3  # columns that share words of unknown order: fewer may be anything
 ALIKE, MUCH_ALIKE = 0.5, 0.7  # shared words among all words of two columns

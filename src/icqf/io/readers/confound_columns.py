@@ -12,8 +12,7 @@ import pandas as pd
 from icqf.data.questionnaire import Item, number
 from icqf.errors import Advice, InputError, counted, listed
 from icqf.io.codebook import merged
-from icqf.io.readers.notes import CONFOUNDS, Counts, Tally
-from icqf.io.readers.table import Table
+from icqf.io.readers.table import CONFOUNDS, Counts, Table, Tally
 from icqf.screening.answer_words import plain
 
 MOST_SHOWN = 8

@@ -12,8 +12,7 @@ import pandas as pd
 
 from icqf.errors import InputError
 from icqf.io.formats import READERS, TEXT
-from icqf.io.readers.bids import apply_sidecar
-from icqf.io.readers.platforms import recognised_export
+from icqf.io.readers.platforms import apply_sidecar, recognised_export
 from icqf.io.readers.redcap import apply_dictionary
 from icqf.io.readers.table import (
     Table,

@@ -28,8 +28,16 @@ from icqf.io.readers.cells import (
 )
 from icqf.io.readers.confound_columns import confounds_of
 from icqf.io.readers.files import read_table
-from icqf.io.readers.notes import EMPTY, Counts, Tally
-from icqf.io.readers.table import Table, item_columns, no_items, recognised_id, require_column
+from icqf.io.readers.table import (
+    EMPTY,
+    Counts,
+    Table,
+    Tally,
+    item_columns,
+    no_items,
+    recognised_id,
+    require_column,
+)
 from icqf.io.readers.visit_columns import keep_visit, repeated_rows
 from icqf.io.study_files import StudyFiles
 from icqf.screening.columns import LeftOut, sentences

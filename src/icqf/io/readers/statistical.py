@@ -12,7 +12,7 @@ import pandas as pd
 from icqf.data.questionnaire import Item
 from icqf.io.readers.table import Table, check_header, guarded, recognised_id, require_package
 from icqf.screening.answer_words import no_answer_values
-from icqf.screening.ranges import is_number, number
+from icqf.screening.missing_codes import is_number, number
 
 KINDS = {
     ".sav": ("read_sav", "an SPSS file"),

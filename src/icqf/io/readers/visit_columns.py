@@ -10,12 +10,12 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from icqf.data.parameters import Visit, visit_pairs
 from icqf.data.questionnaire import Item
+from icqf.data.settings import Visit, visit_pairs
 from icqf.errors import Advice, InputError, counted
 from icqf.io.readers.table import Table, require_column
 from icqf.screening.answer_words import plain
-from icqf.screening.ranges import number
+from icqf.screening.missing_codes import number
 
 NAMES = (
     *("redcap_event_name", "redcap_repeat_instrument", "redcap_repeat_instance"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from icqf.report.blocks import Bullets, Details, Grid, Group, Histogram, Picture, Row, Section
 from icqf.report.svg import heat_css
-from icqf.report.templating import environment, file_of
 
 if TYPE_CHECKING:
     from icqf.report.document import Document
@@ -42,3 +42,22 @@ def _classes(grid: Grid, at: int, *more: str) -> str:
     own = ("num" if grid.numeric[at] else "", "wide" if grid.columns[at].drawn else "", *more)
     shown = " ".join(each for each in own if each)
     return Markup(' class="{}"').format(shown) if shown else ""
+
+
+def environment(package: str = "icqf.report", **options: Any) -> Environment:
+    """Return what renders a package's templates: everything is escaped, and nothing may be undefined."""
+    return Environment(
+        loader=PackageLoader(package),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        **options,
+    )
+
+
+def file_of(found: Environment, name: str) -> str:
+    """Return a file of the package as it is, without the template language."""
+    loader: Any = found.loader
+    text: str = loader.get_source(found, name)[0]
+    return text

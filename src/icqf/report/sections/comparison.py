@@ -9,7 +9,7 @@ from icqf.report import words
 from icqf.report.blocks import Block, Cell, Column, Grid, Group
 from icqf.report.section import report_section
 from icqf.report.svg import strength
-from icqf.report.values import Report, Values
+from icqf.report.words import Report, Values
 
 CLOSE = 0.8  # correlation of loadings from which two factors are counterparts
 _METHOD = "exploratory factor analysis (minimum residual, promax rotation)"

@@ -32,7 +32,7 @@ from icqf.report.blocks import Bar, Block, Cell, Column, Details, Grid, Group, P
 from icqf.report.section import report_section
 from icqf.report.sections.sample import item_cell
 from icqf.report.svg import drawn, level
-from icqf.report.values import Report, Values
+from icqf.report.words import Report, Values
 from icqf.resampling.bootstrap import Resamples
 from icqf.resampling.replication import chance_in_words
 

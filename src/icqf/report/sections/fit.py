@@ -17,7 +17,7 @@ from icqf.report.blocks import Bar, Block, Cell, Column, Details, Grid
 from icqf.report.section import report_section
 from icqf.report.sections.sample import item_cell
 from icqf.report.svg import drawn
-from icqf.report.values import Report, Values
+from icqf.report.words import Report, Values
 
 
 @report_section("fit", "How well each item is described", title="Fit of each item")

@@ -6,7 +6,7 @@ from icqf.errors import listed
 from icqf.report import words
 from icqf.report.sections.comparison import apart
 from icqf.report.sections.number_of_factors import at_the_edge
-from icqf.report.values import Report, Values
+from icqf.report.words import Report, Values
 
 _MOST_NAMED = 3
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from icqf.data.parameters import PENALTIES, RULES
+from icqf.data.settings import PENALTIES, RULES
 from icqf.io.provenance import versions
 from icqf.plotting.style import item_label
 from icqf.report import words
@@ -16,7 +16,7 @@ from icqf.report.analysis import Analysis
 from icqf.report.blocks import Block, Bullets, Details, Grid, Group, Prose, Section
 from icqf.report.section import report_section
 from icqf.report.sections.comparison import apart
-from icqf.report.values import Report, Values
+from icqf.report.words import Report, Values
 
 _CITATION = (
     "Lam, Pereira, Mahony, Raznahan (2026). Interpretable factorization of clinical questionnaires to "

@@ -6,15 +6,15 @@ from typing import Any
 
 import pandas as pd
 
-from icqf.baselines.rules import RuleTable
-from icqf.data.parameters import RULES
+from icqf.baselines.retention import RuleTable
+from icqf.data.settings import RULES
 from icqf.plotting import cv_curve, scree
 from icqf.report import words
 from icqf.report.analysis import Analysis
 from icqf.report.blocks import Bar, Block, Cell, Column, Details, Grid, Group, Row, Section
 from icqf.report.section import report_section
 from icqf.report.svg import drawn
-from icqf.report.values import Report, Values
+from icqf.report.words import Report, Values
 
 
 @report_section("count", "How many factors, and how certain", title="How many factors")

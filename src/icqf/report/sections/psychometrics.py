@@ -15,7 +15,7 @@ from icqf.report.analysis import Analysis
 from icqf.report.blocks import Block, Column, Details, Grid, Group
 from icqf.report.section import report_section
 from icqf.report.sections.sample import item_cell
-from icqf.report.values import Report, Values
+from icqf.report.words import Report, Values
 
 _ENDS = ("alpha", "alpha_low", "alpha_high", "omega", "omega_low", "omega_high")
 

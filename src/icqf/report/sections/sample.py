@@ -18,7 +18,7 @@ from icqf.report import words
 from icqf.report.analysis import Analysis
 from icqf.report.blocks import Bar, Block, Bullets, Cell, Column, Details, Grid, Group
 from icqf.report.section import report_section
-from icqf.report.values import Report, Values, bar_of
+from icqf.report.words import Report, Values, bar_of
 
 
 def item_cell(row: Values) -> Cell:

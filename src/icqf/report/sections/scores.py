@@ -14,7 +14,7 @@ from icqf.report.blocks import Block, Cell, Column, Grid, Group, Histogram
 from icqf.report.section import report_section
 from icqf.report.sections.sample import counts_grid
 from icqf.report.svg import strength
-from icqf.report.values import Report, Values, bar_of
+from icqf.report.words import Report, Values, bar_of
 
 
 @report_section("scores", "Scores")

@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from icqf.data.parameters import PARAMETERS, Flag, Number, OneOf
-from icqf.data.settings import Option, Settings, number_in, options_in
+from icqf.data.settings import PARAMETERS, Flag, Number, OneOf, Option, Settings, number_in, options_in
 from icqf.errors import InputError
 from icqf.registry import Registry
 from icqf.workflow.options import StudyOptions, read_config

@@ -1,8 +1,9 @@
-"""How far the work is: one line that is drawn again on a terminal, plain lines otherwise."""
+"""Text on a terminal: what a file or a model says cannot steer it."""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 import time
@@ -12,9 +13,36 @@ from typing import Any
 
 import click
 
-from icqf.cli.support.terminal import escaped
-from icqf.errors import InputError
-from icqf.io.atomic import write_bytes
+from icqf.errors import InputError, listed
+from icqf.io.atomic import write_bytes, written
+
+# Control characters but for tab and line feed, and those that set the direction of writing or break lines:
+# an item's name could clear the screen, set the window's title, or show other words than it holds.
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def escaped(text: object) -> str:
+    """Return a text in which characters that steer a terminal are written out."""
+    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
+
+
+def echo(text: object, *, err: bool = False) -> None:
+    """Print a text for reading."""
+    click.echo(escaped(text), err=err)
+
+
+def write_data(text: str) -> None:
+    """Print a file's content: as it is into a pipe or a file, and escaped on a terminal."""
+    sys.stdout.write(escaped(text) if sys.stdout.isatty() else text)
+
+
+def stopped(progress: Path | None = None) -> str:
+    """Say that the work was stopped, and what it had written by then, besides the file of its progress."""
+    places = [str(path) for path in written() if path != progress]
+    if places:
+        return f"Stopped. Already written: {listed(places)}."
+    return "Stopped. Nothing was written." if progress is None else "Stopped. No results were written."
+
 
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_DRAWINGS = 0.1
@@ -126,7 +154,7 @@ class Meter:
 
 def refuse_progress(path: Path, out: Path, journal: Path | None) -> None:
     """Refuse a place for the progress that is neither new nor an earlier progress file, or that is needed."""
-    from icqf.workflow.places import refuse_file
+    from icqf.workflow.results_folder import refuse_file
 
     refuse_file(path, force=True)
     place = path.parent.resolve() / path.name

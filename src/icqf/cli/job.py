@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from icqf.cli.support.options import FILE, RAW
-from icqf.cli.support.progress import Meter, refuse_progress
-from icqf.cli.support.terminal import echo, stopped
-from icqf.cli.support.wording import worded
+from icqf.cli.options import FILE, RAW
+from icqf.cli.terminal import Meter, echo, refuse_progress, stopped
+from icqf.cli.text import worded
 from icqf.errors import InputError
 
 if TYPE_CHECKING:
