@@ -1,4 +1,4 @@
-"""How many factors: parallel analysis, MAP, BIC, eigenvalue rules, the Hull method and comparison data."""
+"""How many factors: parallel analysis, MAP, BIC, Kaiser, Hull, comparison data, and all at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text on a terminal: what a file or a model says cannot steer it."""
+"""Text and progress on a terminal; what a file contains cannot control the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fitted model in a terminal: what each factor looks like, in the questionnaire's own words."""
+"""A fitted model in the terminal, and messages in the words of the command line."""
 
 from __future__ import annotations
 

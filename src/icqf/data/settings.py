@@ -1,4 +1,4 @@
-"""Settings as one record: on a command line, in a TOML file, in the app's form and in Python.
+"""Parameters with their limits, and settings as one record for command line, TOML, app and Python.
 
 Nothing heavy is imported here: the command line shows these defaults in its help.
 """

@@ -1,4 +1,4 @@
-"""The engine of many problems at once, on a GPU."""
+"""The PyTorch engine: many problems, or a whole search, at once on a GPU."""
 
 from __future__ import annotations
 

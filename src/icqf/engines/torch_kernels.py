@@ -1,4 +1,4 @@
-"""Iterations of a batch on a CUDA device by three fused kernels, without asking the host in between."""
+"""Batches of problems as tensors, and their iterations on a CUDA device by three fused kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Visits as a source of answers: one row per participant and age bin, and what is missing."""
+"""The problem of repeated visits: a row per participant and age bin, and smoothly changing loadings."""
 
 from __future__ import annotations
 

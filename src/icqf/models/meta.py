@@ -1,4 +1,4 @@
-"""Meta-factors: what the factors of several instruments have in common."""
+"""Meta-factors: what the factors of several instruments share, and whether a second level is worthwhile."""
 
 from __future__ import annotations
 

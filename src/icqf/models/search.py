@@ -1,4 +1,4 @@
-"""Cross-validation over the number of factors and the penalty: the fits of some folds, as one batch."""
+"""The search over numbers of factors and penalties: the fits of all candidates on all folds."""
 
 from __future__ import annotations
 

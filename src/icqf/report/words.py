@@ -1,4 +1,4 @@
-"""Numbers in plain words: the sentences of a report."""
+"""Numbers in plain words, and the values that a report states (report.json)."""
 
 from __future__ import annotations
 

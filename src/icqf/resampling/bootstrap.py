@@ -1,4 +1,4 @@
-"""What would change if the sample were drawn again."""
+"""Refitting to resampled participants and to disjoint halves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a study's files, which columns there are, and a codebook to edit."""
+"""What is wrong with a study, which columns it has, a codebook to edit, and how to mend each finding."""
 
 from __future__ import annotations
 

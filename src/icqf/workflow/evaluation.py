@@ -1,4 +1,4 @@
-"""Evaluate methods on studies: how much is run, where it is kept, and how it is done on one's own study."""
+"""Comparing methods on studies: what is run, and its page (won, level or lost)."""
 
 from __future__ import annotations
 

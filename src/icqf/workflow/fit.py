@@ -1,4 +1,4 @@
-"""Fit a study: choose the number of factors and β where that is left open, factorize, and score."""
+"""Fit a study: choose the number of factors and the penalty, fit, score, and record the provenance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Name the factors of a folder of results, and write its report again, without a fit."""
+"""Files that carry the names of factors: written by a fit, and again when factors are renamed."""
 
 from __future__ import annotations
 

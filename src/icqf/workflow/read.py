@@ -1,4 +1,4 @@
-"""From the options to a study, of which a large file is read in parts."""
+"""Reading a study, or a battery of instruments, from files and options; a large file is read in parts."""
 
 from __future__ import annotations
 

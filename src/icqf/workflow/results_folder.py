@@ -1,4 +1,4 @@
-"""Places for results, looked at before any work is done: what cannot be written is said at once."""
+"""The folder of results: checked before any work, written whole or not at all, with its provenance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How well each number of factors predicted hidden answers, from a folder of results."""
+"""Choosing the number of factors: every rule on a study, and the error curve of a results folder."""
 
 from __future__ import annotations
 

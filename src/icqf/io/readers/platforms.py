@@ -1,4 +1,4 @@
-"""Exports of survey programs: Qualtrics' further header rows, and the columns that the programs add."""
+"""Exports of survey platforms and BIDS: further header rows, and columns that the platform adds."""
 
 from __future__ import annotations
 
