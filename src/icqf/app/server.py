@@ -266,7 +266,7 @@ async def _static(request: Request) -> Response:
 
 def _import_pages() -> None:
     """Import what the first check and the first results need, before they are asked for."""
-    for name in ("app.check", "app.results", "app.score", "workflow.curve", "workflow.score"):
+    for name in ("app.check", "app.results", "app.score", "workflow.select", "workflow.score"):
         importlib.import_module(f"icqf.{name}")
 
 

@@ -57,7 +57,7 @@ def report_section(
 
 
 _OWN = {
-    "factors": "factors", "count": "count", "loadings": "factors", "confounds": "factors",
+    "factors": "factors", "count": "number_of_factors", "loadings": "factors", "confounds": "factors",
     "scores": "scores", "psychometrics": "psychometrics", "fit": "fit", "comparison": "comparison",
     "analysed": "sample", "sample": "sample", "methods": "methods", "participants": "sample",
 }  # fmt: skip
