@@ -18,14 +18,14 @@ from scipy.optimize import minimize
 from scipy.stats import skew
 from sklearn.utils import check_random_state
 
+from icqf import ICQFCV
 from icqf.data.questionnaire import Questionnaire
+from icqf.models.consensus import best_fits
 from icqf.models.icqf import ICQF
-from icqf.models.stability import best_fits
 from icqf.report.blocks import Block, Grid
 from icqf.resampling.folds import drawn_counts, halves_of, units_of
 from icqf.resampling.matching import aligned, correlations
 from icqf.resampling.replication import FOUND, fisher_z
-from icqf.selection import ICQFCV
 from icqf.workflow.evaluation import Design
 from icqf_experiments.calibration.frame import SIMULATED, Statement, run_cases
 from icqf_experiments.calibration.populations import (
