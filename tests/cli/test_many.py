@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icqf.cli.options import repeated
+from icqf.cli.parsing import repeated
 
 word = st.text("abc19._*", min_size=1, max_size=4)
 

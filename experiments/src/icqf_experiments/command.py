@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from icqf.cli.job import job, job_options, typed
-from icqf.cli.options import ManyCommand, ManyOption
+from icqf.cli.parsing import ManyCommand, ManyOption
 from icqf.cli.terminal import echo
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from icqf.cli.options import FILE, RAW
+from icqf.cli.parsing import FILE, RAW
 from icqf.cli.terminal import Meter, echo, refuse_progress, stopped
 from icqf.cli.text import worded
 from icqf.errors import InputError

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from icqf.cli.options import FILE
+from icqf.cli.parsing import FILE
 from icqf.cli.terminal import echo
 from icqf.errors import InputError
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from icqf.cli.job import end_dry_run, job, job_options
-from icqf.cli.options import ManyCommand, options_of, settings
+from icqf.cli.parsing import ManyCommand, options_of, settings
 from icqf.cli.terminal import echo
 from icqf.cli.text import worded
 from icqf.workflow.options import StudyOptions

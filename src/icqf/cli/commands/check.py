@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from icqf.cli.options import ManyCommand, options_of, settings
+from icqf.cli.parsing import ManyCommand, options_of, settings
 from icqf.cli.terminal import echo, write_data
 from icqf.cli.text import typed_names, worded
 from icqf.workflow.options import StudyOptions

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from icqf.cli.job import say
-from icqf.cli.options import FILE, option_of
+from icqf.cli.parsing import FILE, option_of
 from icqf.cli.terminal import echo, write_data
 
 

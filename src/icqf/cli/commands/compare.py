@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from icqf.cli.job import say
-from icqf.cli.options import FILE
+from icqf.cli.parsing import FILE
 from icqf.cli.terminal import echo
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from icqf.cli.job import announce, say
-from icqf.cli.options import FILE
+from icqf.cli.parsing import FILE
 from icqf.cli.terminal import Meter, echo
 from icqf.cli.text import choice_text, model_text
 

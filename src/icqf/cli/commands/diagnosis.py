@@ -8,7 +8,7 @@ import click
 
 from icqf.cli.commands.stability import evaluate
 from icqf.cli.job import job_options
-from icqf.cli.options import ManyCommand, options_of, settings
+from icqf.cli.parsing import ManyCommand, options_of, settings
 from icqf.workflow.options import DiagnosisOptions
 
 

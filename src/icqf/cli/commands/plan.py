@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from icqf.cli.job import announce, job, job_options, only_show, show_notes, typed
-from icqf.cli.options import ManyCommand, options_of, refuse_typed, settings
+from icqf.cli.parsing import ManyCommand, options_of, refuse_typed, settings
 from icqf.cli.terminal import echo
 from icqf.data.settings import options_in
 from icqf.workflow.options import PlanOptions, StudyOptions

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from icqf.cli.options import FILE, refuse_typed
+from icqf.cli.parsing import FILE, refuse_typed
 from icqf.cli.terminal import echo
 
 

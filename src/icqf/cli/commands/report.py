@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from icqf.cli.options import FILE, ManyCommand, NamesOption
+from icqf.cli.parsing import FILE, ManyCommand, NamesOption
 from icqf.cli.terminal import echo
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from icqf.cli.job import say
-from icqf.cli.options import FILE, ManyCommand, options_of, settings
+from icqf.cli.parsing import FILE, ManyCommand, options_of, settings
 from icqf.cli.terminal import echo, write_data
 from icqf.workflow.options import ScoreOptions
 

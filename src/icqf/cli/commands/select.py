@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from icqf.cli.job import announce, job, job_options, only_show
-from icqf.cli.options import ManyCommand, options_of, settings
+from icqf.cli.parsing import ManyCommand, options_of, settings
 from icqf.cli.terminal import echo
 from icqf.cli.text import choice_text, no_structure, rules_text
 from icqf.workflow.options import StudyOptions

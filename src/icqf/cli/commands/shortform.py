@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from icqf.cli.job import job, job_options, say, show_notes
-from icqf.cli.options import ManyCommand, options_of, settings
+from icqf.cli.parsing import ManyCommand, options_of, settings
 from icqf.cli.terminal import echo
 from icqf.workflow.options import ShortFormOptions
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from icqf.cli.options import FILE
+from icqf.cli.parsing import FILE
 from icqf.cli.terminal import echo
 from icqf.cli.text import meta_text, model_text
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from icqf.cli.job import announce, job, job_options, only_show, typed
-from icqf.cli.options import ManyCommand, options_of, settings
+from icqf.cli.parsing import ManyCommand, options_of, settings
 from icqf.cli.terminal import echo
 from icqf.workflow.options import StabilityOptions
 
