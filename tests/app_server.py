@@ -19,13 +19,15 @@ LIMIT = 2  # MB
 class Server:
     """A started app: its address, its folder, and requests with or without its cookie."""
 
-    def __init__(self, folder, *more, port=None, limit=LIMIT):
+    def __init__(self, folder, *more, port=None, limit=LIMIT, before=""):
+        """Start it; `before` is Python that its process runs first, to change a constant."""
         self.folder = Path(folder)
         words = ["app", "--folder", str(folder), "--no-open", "--limit", str(limit), *more]
         words += [] if port is None else ["--port", str(port)]
+        program = ["-c", f"{before}\nfrom icqf.cli import main\nmain()"] if before else ["-m", "icqf"]
         self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed at the end
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "icqf", *words],
+            [sys.executable, "-P", *program, *words],
             stdout=self.log,
             stderr=self.log,
             env=os.environ | {"PYTHONUNBUFFERED": "1"},

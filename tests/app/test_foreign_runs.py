@@ -10,8 +10,7 @@ import time
 
 import pytest
 
-from app_server import QUICK
-from icqf.app import guard as connections
+from app_server import QUICK, Server
 from icqf.app import process
 from icqf.app.runs import ABOUT, Runs, safe_name
 from small_study import table
@@ -327,15 +326,24 @@ HALVES = {
 }
 
 
-def test_half_a_request_and_a_head_that_comes_in_drops_are_not_waited_for(server):
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory):
+    """An app that waits for the head of a request for two seconds, and looks often."""
+    seconds = "from icqf.app import guard as g; g.SECONDS_FOR_HEAD, g._EACH = 2.0, 0.1"
+    found = Server(tmp_path_factory.mktemp("impatient"), before=seconds)
+    yield found
+    found.end()
+
+
+def test_half_a_request_and_a_head_that_comes_in_drops_are_not_waited_for(impatient):
     """The other side falls silent or dawdles, and the connection is closed after a while; all at once."""
-    address, until = ("127.0.0.1", server.port), time.monotonic() + connections.SECONDS_FOR_HEAD + 30
+    address, until = ("127.0.0.1", impatient.port), time.monotonic() + 60
     with contextlib.ExitStack() as lines:
         silent = {half: lines.enter_context(socket.create_connection(address)) for half in HALVES}
         for half, line in silent.items():
             line.sendall(HALVES[half])
         drops, ended = lines.enter_context(socket.create_connection(address)), False
-        drops.settimeout(0.5)
+        drops.settimeout(0.1)
         drops.sendall(b"GET / HTTP/1.1\r\n")
         while not ended and time.monotonic() < until:
             with contextlib.suppress(TimeoutError):
@@ -351,15 +359,15 @@ def test_half_a_request_and_a_head_that_comes_in_drops_are_not_waited_for(server
                 pass  # the answer to the first request, where there was a whole one
 
 
-def test_somebody_who_comes_back_to_a_kept_connection_is_answered(server):
+def test_somebody_who_comes_back_to_a_kept_connection_is_answered(impatient):
     import http.client
 
-    line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    line = http.client.HTTPConnection("127.0.0.1", impatient.port, timeout=30)
     for _ in range(3):
-        line.request("GET", "/history", headers={"Host": server.host, "Cookie": server.cookie})
+        line.request("GET", "/history", headers={"Host": impatient.host, "Cookie": impatient.cookie})
         answer = line.getresponse()
         assert answer.status == 200 and answer.read()
-        time.sleep(2)
+        time.sleep(0.3)  # the app looks at the connection meanwhile
     line.close()
 
 

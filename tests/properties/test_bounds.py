@@ -74,6 +74,7 @@ def cases(draw, *, everybody=False, **fixed):
         "item_weight": draw(st.sampled_from(["range", "variance", None])),
         "dtype": draw(st.sampled_from(["float32", "float64"])),
         "max_iter": draw(st.sampled_from([1, 5, 60])),
+        "n_init": draw(st.sampled_from([1, 1, 2])),
     }
     model = ICQF(
         k,
