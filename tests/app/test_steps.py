@@ -15,7 +15,7 @@ from app_server import QUICK, Server
 from icqf.app import process
 from icqf.app.runs import Run, Runs
 from icqf.workflow.options import StudyOptions, read_config
-from small_study import table, weak_study
+from small_study import ITEMS, table, weak_study
 
 # A search that takes a few seconds.
 SLOW = {**QUICK, "n_components": "1-6", "beta": "0.05, 0.1, 0.2", "n_splits": "10", "n_repeats": "2"}
@@ -128,6 +128,34 @@ def test_a_file_that_cannot_be_read_says_so(server):
     page = server.page(f"/runs/{run}/check")
     assert page.status == 200 and "broken.xlsx: this cannot be read" in page.text
     assert server.get(f"/runs/{run}/codebook").status == 400
+
+
+def test_an_spss_file_is_described_by_its_own_labels(server, tmp_path):
+    import pyreadstat
+
+    study = table().replace({"": None, "9": None}).astype(dict.fromkeys(ITEMS, float))
+    labels = {name: {0.0: "never", 1.0: "at times", 2.0: "often", 3.0: "always"} for name in ITEMS}
+    path = tmp_path / "study.sav"
+    pyreadstat.write_sav(study, path, variable_value_labels=labels, column_labels=dict.fromkeys(ITEMS, "<i>"))
+    run = server.opened(path.name, path.read_bytes())
+    page = server.page(f"/runs/{run}/check").text
+    assert "0 to 3, from the file&#39;s own labels" in page and "Reverse q03" in remedies(page)
+    assert 'value="&lt;i&gt;"' in server.get(f"/runs/{run}/codebook").text
+
+
+def test_a_redcap_export_is_described_by_its_dictionary(server):
+    study = table().replace({"9": ""}).drop(columns="weight").assign(mood_complete="2")
+    choices = "0, Never | 1, At times | 2, Often | 3, Always"
+    fields = [("record_id", "text", "Record", "")]
+    fields += [(name, "radio", f"<p>Question {name}</p>", choices) for name in ITEMS]
+    fields += [("age", "text", "Age", ""), ("sex", "text", "Sex", "")]
+    heads = ["Variable / Field Name", "Field Type", "Field Label", "Choices, Calculations, OR Slider Labels"]
+    dictionary = pd.DataFrame(fields, columns=heads).to_csv(index=False).encode()
+    content = study.to_csv(index=False).encode()
+    run = server.opened("export.csv", content, dictionary=("dictionary.csv", dictionary))
+    page = server.page(f"/runs/{run}/check").text
+    assert "12: q01–q12" in page and "from the file&#39;s own labels or description" in page
+    assert options_of(server, run).dictionary.name == "dictionary.csv"
 
 
 def test_confounds_come_from_a_table_of_participants_and_settings_are_forgotten(server):

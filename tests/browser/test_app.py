@@ -146,13 +146,13 @@ def test_the_demo_from_the_first_page_to_names(tab, axe):
     tab.wait("[name='n_components']")
     tab.unfold()
     look_around("fit")
-    for name, value in (("n_components", "8"), ("beta", "0.5"), ("bootstrap", "0")):
+    for name, value in (("n_components", "2"), ("beta", "0.5"), ("bootstrap", "0")):
         tab.fill(name, value)
     tab.press("Figures", "label")
     tab.press("Begin the fit")
     tab.wait("h1", "Fitting")
     tab.wait("iframe.report")
-    assert "8 factors behind 119 items, from 600 participants" in tab.text
+    assert "2 factors behind 119 items, from 600 participants" in tab.text
     look_around("results")
     tab.browser.switch_to.frame(tab.wait("iframe.report"))
     assert "Factors behind demo_answers.csv" in tab.browser.find_element("tag name", "h1").text
@@ -205,6 +205,7 @@ def test_a_messy_csv_is_mended_scored_and_compared(tab, tmp_path):
     tab.wait("#pairs", "2 matched pairs over 12 items")
 
 
+@pytest.mark.long
 def test_an_spss_file(tab, tmp_path):
     import pyreadstat
 
@@ -221,6 +222,7 @@ def test_an_spss_file(tab, tmp_path):
     assert "Question q" in tab.text and "2 factors behind 12 items, from 79 participants" in tab.text
 
 
+@pytest.mark.long
 def test_a_redcap_export_with_its_dictionary(tab, tmp_path):
     study = table().replace({"9": ""}).drop(columns="weight")
     study.assign(mood_complete="2").to_csv(tmp_path / "export.csv", index=False)
@@ -294,6 +296,7 @@ def test_two_tabs_and_a_file_that_is_too_large(tab, browser, server, tmp_path):
     tab.wait(".plain", "Confounds")
 
 
+@pytest.mark.long
 def test_the_page_goes_on_when_the_app_is_started_again(browser, tmp_path):
     first = Server(tmp_path / "runs")
     home = browser.current_window_handle

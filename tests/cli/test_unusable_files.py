@@ -134,7 +134,8 @@ def test_through_the_installed_command(tmp_path, left_behind, name):
 @pytest.mark.slow
 def test_a_full_run_through_the_installed_command(files, tmp_path):
     study = [str(files / "answers.csv"), "--codebook", str(files / "items.csv")]
-    fit = [sys.executable, "-m", "icqf", "fit", *study, "--confounds", "age", "sex", *FIT, "--out", "out"]
+    fit = [sys.executable, "-m", "icqf", "fit", *study, "--confounds", "age", "sex", *FIT]
+    fit += ["--no-figures", "--bootstrap", "5", "--out", "out"]
     done = subprocess.run(fit, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "Results are in out/" in done.stdout
     score = [sys.executable, "-m", "icqf", "score", "out/model.icqf", study[0], "--quiet"]

@@ -76,6 +76,7 @@ def commands(home: Path) -> list[tuple[str, ...]]:
             "0",
             "--format",
             "xlsx",
+            "--no-figures",
             "--bootstrap",
             "5",
             "--out",
@@ -173,7 +174,7 @@ def with_others(members: int) -> np.ndarray:
 def attack(tally: Tally, folder: Path, categories: np.ndarray, what: str, **settings: Any) -> None:
     demo, path = load_demo(), folder / "attacked.icqf"
     confounds = pd.DataFrame({"age": demo.confounds["age"], "category": categories}, index=demo.answers.index)
-    model = ICQF(4, beta=0.0, item_range=demo.ranges(), max_iter=100, **settings)
+    model = ICQF(4, beta=0.0, item_range=demo.ranges(), max_iter=100, n_init=1, **settings)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
@@ -216,7 +217,7 @@ def lone_answers(*, n_items: int = 20, **settings: Any) -> tuple[float, float, l
     answers.iloc[np.setdiff1d(girls, [one]), :n_items] = np.nan
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        model = ICQF(4, beta=0.0, item_range=demo.ranges(), max_iter=100, **settings).fit(
+        model = ICQF(4, beta=0.0, item_range=demo.ranges(), max_iter=100, n_init=1, **settings).fit(
             answers, confounds=demo.confounds
         )
     table, truth = model.confound_loadings_, answers.to_numpy()[:, :n_items]

@@ -10,7 +10,10 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
+from click.testing import CliRunner
+
 from hostile.tally import Tally
+from icqf.cli.program import cli
 
 FIT = ("--n-components", "2", "--beta", "0.1", "--bootstrap", "0", "--no-figures")
 PROGRAMS = ("latex", "pdflatex", "xelatex", "lualatex", "dvipng", "dvisvgm", "kpsewhich")
@@ -43,7 +46,9 @@ def run(folder: Path, names: Collection[str] = RC_FILES) -> Tally:
     answers, codebook = demo_paths()
     study = (str(answers), "--codebook", str(codebook), "--items", "q00*", "q01*")
     fit = ("fit", *study, *FIT, "--out", "results")
-    drawn(folder, [fit], bin_folder)
+    fitted = CliRunner().invoke(cli, [*fit[:-1], str(folder / "results")])
+    if fitted.exit_code:
+        raise RuntimeError(fitted.output)
     words = commands(folder / "results")
     plain = drawn(folder / "plain", words, bin_folder)
     for name in names:
@@ -68,17 +73,17 @@ def run(folder: Path, names: Collection[str] = RC_FILES) -> Tally:
 def drawn(place: Path, words: list[tuple[str, ...]], programs: Path) -> dict[str, str] | str:
     """The figures that commands leave in a folder, by a checksum; or what went wrong."""
     place.mkdir(exist_ok=True)
-    for each in words:
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "icqf", *each],
-            cwd=place,
-            capture_output=True,
-            text=True,
-            check=False,
-            env=os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"},
-        )
-        if done.returncode or "matplotlibrc" in done.stderr:
-            return f"{each[0]}: {done.stderr.strip()[-160:]}"
+    each = f"from icqf.cli.program import cli\nfor w in {words!r}: cli(w, 'icqf', standalone_mode=False)"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", each],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"},
+    )
+    if done.returncode or "matplotlibrc" in done.stderr:
+        return done.stderr.strip()[-160:]
     return {
         str(path.relative_to(place)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(place.rglob("*"))

@@ -22,7 +22,8 @@ from icqf.models.search import Trial, packed_squares
 from searches import search_for
 
 ANSWERS = make_synthetic(40, 16, 3, noise=0.2, random_state=0).answers
-OPTIONS = {"betas": [0.0, 0.1], "n_splits": 3, "item_range": (0, 100), "random_state": 0, "max_iter": 2000}
+OPTIONS = {"betas": [0.0, 0.1], "n_splits": 3, "item_range": (0, 100), "n_init": 1, "random_state": 0}
+OPTIONS |= {"max_iter": 2000}
 
 
 def search(path=None, ks=(2, 3), **options):
@@ -80,10 +81,10 @@ def start_child(path, script=CHILD):
 
 @pytest.mark.slow
 def test_a_killed_run_goes_on_and_ends_the_same(tmp_path, whole):
-    """Killed with kill -9 three times, each time further on; then finished."""
+    """Killed with kill -9 twice, the second time further on; then finished."""
     path = tmp_path / "journal"
     reached = []
-    for lines in (1, 5, 9):  # the first line is the header
+    for lines in (1, 7):  # the first line is the header
         child = start_child(path)
         try:
             deadline = time.monotonic() + 60
@@ -117,7 +118,7 @@ def test_a_search_goes_on_from_a_journal_cut_anywhere(tmp_path, content, whole):
     path = tmp_path / "journal"
     header = content.index(b"\n")
     cuts = {0, 1, header - 1, header, header + 1, header + 2, len(content) - 1, len(content)}
-    cuts |= {int(cut) for cut in np.linspace(2, len(content) - 2, 25)}
+    cuts |= {int(cut) for cut in np.linspace(2, len(content) - 2, 12)}
     for cut in sorted(cuts):
         path.write_bytes(content[:cut])
         assert_same_search(search(path).fit(ANSWERS), whole)
