@@ -5,8 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
-from icqf.analyses import FactorAnalysisMethod, ICQFMethod, diagnostic_auc, replication, stability
+from icqf.analyses import (
+    FactorAnalysisMethod,
+    ICQFMethod,
+    bands,
+    compare_methods,
+    diagnostic_auc,
+    factor_lineage,
+    replication,
+    stability,
+)
 from icqf.analyses.methods import resolve
 from icqf.datasets import make_cohort
 from icqf.errors import InputError
@@ -224,3 +234,98 @@ def test_when_nothing_can_be_fitted_the_reason_is_told(cohort):
             sizes=[0.8],
             n_splits=1,
         )
+
+
+# --- means with their intervals over repetitions, and how factors descend from one another ------------
+
+
+def test_bands_are_t_intervals():
+    values = [0.70, 0.74, 0.78]
+    found = bands(pd.DataFrame({"method": "ICQF", "size": 0.5, "auc": values}), "auc").iloc[0]
+    half = 4.302652729911275 * np.std(values, ddof=1) / np.sqrt(3)
+    assert (found["low"], found["high"]) == (pytest.approx(0.74 - half), pytest.approx(0.74 + half))
+
+
+def test_every_factor_has_its_closest_predecessor():
+    rng = np.random.default_rng(0)
+    fits = [rng.random((12, k)) for k in (5, 2, 3)]
+    links = factor_lineage(fits, least=0.9)
+    assert list(links.groupby(["k", "next_k"]).groups) == [(2, 3), (3, 5)]
+    for k, next_k, first, second in ((2, 3, fits[1], fits[2]), (3, 5, fits[2], fits[0])):
+        values = np.corrcoef(first.T, second.T)[:k, k:]
+        here = links[(links["k"] == k) & (links["next_k"] == next_k)]
+        expected = {(r, s) for s in range(next_k) for r in range(k) if values[r, s] in (values[:, s].max(),)}
+        expected |= set(map(tuple, np.argwhere(values >= 0.9)))
+        assert set(zip(here["factor"] - 1, here["next_factor"] - 1, strict=True)) == expected
+        np.testing.assert_allclose(
+            here["correlation"], values[here["factor"] - 1, here["next_factor"] - 1], atol=1e-12
+        )
+
+
+def test_a_lineage_needs_fits_of_the_same_items():
+    with pytest.raises(InputError, match="at least two"):
+        factor_lineage([np.eye(3)])
+    with pytest.raises(InputError, match="different items"):
+        factor_lineage([np.eye(3), np.eye(4)])
+
+
+# --- paired tests against SciPy's, and the false discovery rate against Benjamini and Hochberg's rule -
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    rows = [
+        {"split": split, "size": size, "method": method, "auc": 0.7 + gain + 0.02 * rng.normal()}
+        for split in range(30)
+        for size in (0.8, 0.2)
+        for method, gain in (("ICQF", 0.02), ("FA", 0.0), ("sums", 0.02), ("items", 0.06))
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_each_test_is_scipys(table):
+    tests = compare_methods(table, "auc")
+    assert len(tests) == 6
+    for row in tests.to_dict("records"):
+        part = table[table["size"] == row["size"]].pivot(index="split", columns="method", values="auc")
+        gain = part["ICQF"] - part[row["against"]]
+        assert row["p_better"] == stats.wilcoxon(gain, alternative="greater").pvalue
+        assert row["p_worse"] == stats.wilcoxon(gain, alternative="less").pvalue
+        assert row["difference"] == pytest.approx(gain.mean())
+
+
+def test_adjusted_values_follow_benjamini_and_hochberg(table):
+    tests = compare_methods(table, "auc")
+    p = tests["p_better"].to_numpy()
+    order = np.argsort(p)
+    adjusted = np.minimum.accumulate((p[order] * len(p) / np.arange(1, len(p) + 1))[::-1])[::-1]
+    np.testing.assert_allclose(tests["q_better"].to_numpy()[order], adjusted)
+
+
+def test_wins_ties_and_losses_are_told_apart(table):
+    verdicts = compare_methods(table, "auc").set_index(["size", "against"])["verdict"]
+    assert verdicts[(0.8, "FA")] == "better"
+    assert verdicts[(0.8, "items")] == "worse"
+    assert verdicts[(0.8, "sums")] == "no difference"
+
+
+def test_equal_values_and_missing_ones_are_no_difference():
+    splits = np.repeat(range(7), 2)
+    table = pd.DataFrame({"split": splits, "method": ["ICQF", "FA"] * 7, "auc": 0.7, "size": 0.8})
+    assert compare_methods(table, "auc")["verdict"].tolist() == ["no difference"]
+    gappy = table.assign(auc=[0.7, np.nan, *[0.8, 0.7] * 6])
+    assert compare_methods(gappy, "auc")["n_splits"].tolist() == [6]
+
+
+def test_few_splits_cannot_tell_a_difference():
+    """Six wins of six have p = 1/64, seven of seven p = 1/128."""
+    fa = pd.DataFrame({"split": range(7), "method": "FA", "auc": 0.7, "size": 0.8})
+    both = pd.concat([fa.assign(method="ICQF", auc=0.8), fa])
+    assert compare_methods(both, "auc")["verdict"].tolist() == ["better"]
+    assert compare_methods(both[both["split"] < 6], "auc")["verdict"].tolist() == ["too few splits"]
+
+
+def test_an_unknown_method_is_refused(table):
+    with pytest.raises(InputError, match="no method 'ICA' in the table"):
+        compare_methods(table, "auc", method="ICA")

@@ -3,10 +3,23 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import linalg, optimize
+from scipy.stats import ortho_group
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from icqf.baselines import FactorAnalysis, bic_factor_analysis, parallel_analysis, velicer_map
+from icqf.baselines import (
+    FactorAnalysis,
+    bic_factor_analysis,
+    oblimin,
+    parallel_analysis,
+    promax,
+    varimax,
+    velicer_map,
+)
+from icqf.baselines.correlation import item_moments
+from icqf.baselines.factor_analysis import Extraction, _Residual, degrees_of_freedom, extract, fit_statistics
 from icqf.errors import InputError
 
 THREE_DECIMALS = 5e-4
@@ -227,3 +240,249 @@ def test_constant_item_is_named(three_factors):
 def test_tables_too_small_to_correlate_are_refused_as_input(shape, fit):
     with pytest.raises(InputError):
         fit(np.random.default_rng(0).random(shape))
+
+
+# --- minres and maximum likelihood against plain optimisation of their objectives ---------------------
+
+
+def off_diagonal_misfit(R, L):
+    D = R - L @ L.T
+    return np.sum(np.tril(D, -1) ** 2)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_minres_is_the_least_squares_optimum(three_factors, k):
+    R = np.corrcoef(three_factors.T)
+    found = extract(R, k)
+    start = found.loadings + 0.05 * np.random.default_rng(0).normal(size=found.loadings.shape)
+    plain = optimize.minimize(
+        lambda l: off_diagonal_misfit(R, l.reshape(-1, k)),
+        start.ravel(),
+        method="BFGS",
+        options={"gtol": 1e-7},
+    )
+    assert off_diagonal_misfit(R, found.loadings) <= plain.fun + 1e-10
+    L = plain.x.reshape(-1, k)
+    np.testing.assert_allclose(found.loadings @ found.loadings.T, L @ L.T, atol=1e-4)
+    np.testing.assert_allclose(1 - np.sum(found.loadings**2, axis=1), found.uniquenesses, atol=1e-7)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_ml_is_the_likelihood_optimum(three_factors, k):
+    R = np.corrcoef(three_factors.T)
+    m = len(R)
+
+    def discrepancy(theta):
+        S = theta[m:].reshape(m, k) @ theta[m:].reshape(m, k).T + np.diag(np.exp(theta[:m]))
+        return np.linalg.slogdet(S)[1] + np.trace(np.linalg.solve(S, R)) - np.linalg.slogdet(R)[1] - m
+
+    found = extract(R, k, method="ml")
+    theta = np.r_[np.log(found.uniquenesses), found.loadings.ravel()]
+    plain = optimize.minimize(discrepancy, theta + 0.02, method="BFGS")
+    assert discrepancy(theta) <= plain.fun + 1e-8
+    assert fit_statistics(R, found.loadings @ found.loadings.T, k, 400).chi2 == pytest.approx(
+        discrepancy(theta) * (400 - 1 - (2 * m + 5) / 6 - 2 * k / 3), rel=1e-4
+    )
+
+
+@pytest.mark.parametrize("method", ["minres", "ml"])
+def test_exact_model_is_recovered(method):
+    rng = np.random.default_rng(1)
+    L = rng.uniform(-0.6, 0.6, size=(15, 3))
+    R = L @ L.T
+    np.fill_diagonal(R, 1.0)
+    found = extract(R, 3, method=method)
+    np.testing.assert_allclose(found.loadings @ found.loadings.T, L @ L.T, atol=1e-5)
+    np.testing.assert_allclose(found.uniquenesses, 1 - np.sum(L**2, axis=1), atol=1e-5)
+
+
+def test_curvature_is_the_derivative_of_the_slope(three_factors):
+    R = np.corrcoef(three_factors.T)
+    psi = np.random.default_rng(2).uniform(0.2, 0.9, size=12)
+    now = _Residual.at(R, psi, 2)
+    for j in range(12):
+        step = 1e-5 * np.eye(12)[j]
+        up, down = _Residual.at(R, psi + step, 2), _Residual.at(R, psi - step, 2)
+        assert (up.value - down.value) / 2e-5 == pytest.approx(now.slope[j], abs=1e-7)
+        np.testing.assert_allclose((up.slope - down.slope) / 2e-5, now.curvature()[j], atol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["minres", "ml"])
+@pytest.mark.parametrize("seed", range(5))
+def test_random_data_with_too_many_factors_still_converges(method, seed):
+    """Uniquenesses at their lower bound: no warning, and no slope that could still be followed."""
+    R = np.corrcoef(np.random.default_rng(seed).normal(size=(10, 60)))
+    found = extract(R, 5, method=method)
+    assert found.uniquenesses.min() >= 0.005 - 1e-12
+    if method == "minres":
+        slope = _Residual.at(R, found.uniquenesses, 5).slope
+        inside = found.uniquenesses > 0.005
+        assert np.abs(slope[inside]).max() < 1e-7
+        assert np.all(slope[~inside] > -1e-7)
+
+
+def test_minres_copes_with_singular_correlations():
+    X = np.random.default_rng(4).normal(size=(12, 20))
+    X[:, 10:] += X[:, :1]
+    found = extract(np.corrcoef(X.T), 2)
+    assert isinstance(found, Extraction) and np.isfinite(found.loadings).all()
+
+
+def test_fit_and_uniquenesses_agree_with_psych(bfi, golden):
+    R = item_moments(bfi).correlation
+    for method, tolerance in (("minres", 0.02), ("ml", 1e-4)):
+        for k, bic in zip(golden["bic"]["n_components"], golden["bic"][method], strict=True):
+            L = extract(R, k, method=method).loadings
+            assert fit_statistics(R, L @ L.T, k, len(bfi)).bic == pytest.approx(bic, abs=tolerance)
+    psi = extract(R, 5, method="ml").uniquenesses
+    np.testing.assert_allclose(psi, golden["ml"]["varimax"]["uniquenesses"], atol=5e-5)
+
+
+def test_degrees_of_freedom():
+    assert degrees_of_freedom(25, 5) == 185
+    assert degrees_of_freedom(3, 1) == 0
+
+
+def test_errors_and_warnings(three_factors):
+    R = np.corrcoef(three_factors.T)
+    with pytest.raises(ValueError, match="between 1 and 12"):
+        extract(R, 13)
+    with pytest.raises(ValueError, match="choose 'minres' or 'ml'"):
+        extract(R, 2, method="pa")
+    with pytest.raises(ValueError, match="not positive definite"):
+        extract(np.ones((3, 3)), 1, method="ml")
+    with pytest.warns(ConvergenceWarning, match="minres extraction stopped after 1 iterations"):
+        extract(R, 3, max_iter=1)
+    assert np.isnan(fit_statistics(np.ones((4, 4)), np.ones((4, 4)), 1, 50).bic)
+
+
+# --- varimax, promax and oblimin against their definitions and against R ------------------------------
+
+
+@pytest.fixture
+def loadings():
+    rng = np.random.default_rng(5)
+    A = np.kron(np.eye(4), np.full((6, 1), 0.65)) + 0.12 * rng.normal(size=(24, 4))
+    return A @ ortho_group.rvs(4, random_state=6)
+
+
+def same_up_to_order_and_sign(A, B):
+    """Largest difference after each column of A takes its best partner in B."""
+    partner = np.argmax(np.abs(A.T @ B), axis=1)
+    assert sorted(partner) == list(range(A.shape[1]))
+    B = B[:, partner]
+    return np.abs(A - B * np.sign(np.sum(A * B, axis=0))).max()
+
+
+def varimax_criterion(L):
+    L = L / np.linalg.norm(L, axis=1, keepdims=True)
+    return np.var(L**2, axis=0).sum()
+
+
+@pytest.mark.parametrize("rotate", [varimax, promax, oblimin])
+def test_reproduced_correlations_do_not_change(loadings, rotate):
+    L, Phi, T = rotate(loadings)
+    np.testing.assert_allclose(L @ Phi @ L.T, loadings @ loadings.T, atol=1e-10)
+    np.testing.assert_allclose(loadings @ T, L, atol=1e-10)
+    np.testing.assert_allclose(np.diag(Phi), 1.0, atol=1e-12)
+    assert linalg.eigvalsh(Phi)[0] > 0
+
+
+@pytest.mark.parametrize("rotate", [varimax, oblimin, promax])
+def test_any_starting_axes_give_the_same_loadings(loadings, rotate):
+    other = loadings @ ortho_group.rvs(4, random_state=9)
+    tol = 1e-9 if rotate is oblimin else 1e-14
+    assert same_up_to_order_and_sign(rotate(loadings, tol=tol)[0], rotate(other, tol=tol)[0]) < 1e-5
+
+
+def test_varimax_is_the_best_of_many_orthogonal_rotations(loadings):
+    best = varimax_criterion(varimax(loadings, tol=1e-14).loadings)
+    L = varimax(loadings, tol=1e-14).loadings
+    rng = np.random.default_rng(0)
+    for size in (1e-3, 1e-2, 0.1, 1.0):
+        for _ in range(50):
+            skew = rng.normal(size=(4, 4)) * size
+            assert varimax_criterion(L @ linalg.expm(skew - skew.T)) <= best + 1e-12
+    assert varimax_criterion(varimax(loadings).loadings) > best - 1e-4
+
+
+@pytest.mark.parametrize("angle", [0.05, 0.3, 0.5, 0.7])
+def test_varimax_finds_perfect_simple_structure(angle):
+    """Here the plain polar iteration goes back and forth between two rotations."""
+    simple = np.array([[0.8, 0.0], [0.7, 0.0], [0.0, 0.6], [0.0, 0.9]])
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    assert same_up_to_order_and_sign(varimax(simple @ turn).loadings, simple) < 1e-6
+
+
+def test_promax_by_its_definition(loadings):
+    length = np.linalg.norm(loadings, axis=1, keepdims=True)
+    V = varimax(loadings / length).loadings
+    target = V * np.abs(V) ** 3
+    U = np.linalg.solve(V.T @ V, V.T @ target)
+    # The factors F with items = V F_varimax have F = U⁻¹ F_varimax; give each variance 1.
+    cov = np.linalg.inv(U) @ np.linalg.inv(U).T
+    sd = np.sqrt(np.diag(cov))
+    found = promax(loadings)
+    np.testing.assert_allclose(found.loadings, length * (V @ U * sd), atol=1e-12)
+    np.testing.assert_allclose(found.factor_correlations, cov / np.outer(sd, sd), atol=1e-12)
+
+
+def test_promax_power_one_is_varimax(loadings):
+    np.testing.assert_allclose(promax(loadings, power=1).loadings, varimax(loadings).loadings, atol=1e-10)
+
+
+@pytest.mark.parametrize("gamma", [0.0, -1.0])
+def test_oblimin_minimises_its_criterion(loadings, gamma):
+    m, k = loadings.shape
+
+    def criterion(t):
+        T = t.reshape(k, k)
+        T = T / np.linalg.norm(T, axis=0)
+        L2 = (loadings @ np.linalg.inv(T).T) ** 2
+        total = 0.0
+        for p in range(k):
+            for q in range(k):
+                if p != q:
+                    total += L2[:, p] @ L2[:, q] - gamma / m * L2[:, p].sum() * L2[:, q].sum()
+        return total / 4
+
+    found = oblimin(loadings, gamma=gamma)
+    T = np.linalg.inv(found.transformation).T
+    slope = optimize.approx_fprime(T.ravel(), criterion, 1e-7)
+    assert np.abs(slope).max() < 1e-5
+    start = T + 0.1 * np.random.default_rng(2).normal(size=T.shape)
+    assert optimize.minimize(criterion, start.ravel()).fun == pytest.approx(criterion(T.ravel()), abs=1e-7)
+
+
+@pytest.mark.parametrize("rotate", [varimax, promax])
+def test_item_lengths_do_not_matter_when_normalised(loadings, rotate):
+    scale = np.random.default_rng(3).uniform(0.2, 2.0, size=(24, 1))
+    np.testing.assert_allclose(
+        rotate(scale * loadings).loadings, scale * rotate(loadings).loadings, atol=1e-10
+    )
+
+
+@pytest.mark.parametrize("rotate", [varimax, promax, oblimin])
+def test_item_without_loadings_is_left_alone(loadings, rotate):
+    L = rotate(np.vstack([loadings, np.zeros(4)])).loadings
+    assert np.isfinite(L).all() and np.all(L[-1] == 0)
+
+
+def test_tight_solutions_of_r(golden):
+    unrotated = np.array(golden["minres"]["none"]["loadings"])
+    for name, found in {"varimax": varimax(unrotated, tol=1e-13), "oblimin": oblimin(unrotated)}.items():
+        assert same_up_to_order_and_sign(found.loadings, np.array(golden["tight"][name])) < 1e-5
+
+
+def test_unsettled_rotations_warn(loadings):
+    with pytest.warns(ConvergenceWarning, match="Varimax did not settle"):
+        varimax(loadings, tol=1e-14, max_iter=2)
+    with pytest.warns(ConvergenceWarning, match="Oblimin did not settle"):
+        oblimin(loadings, max_iter=2)
+
+
+def test_promax_of_too_few_factors_is_varimax(loadings):
+    flat = np.column_stack([loadings[:, 0], np.zeros(24)])
+    with pytest.warns(UserWarning, match="promax is not defined"):
+        found = promax(flat)
+    np.testing.assert_array_equal(found.factor_correlations, np.eye(2))
