@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -187,6 +187,7 @@ def _value(x: Array, h: Array, p: Array, kappa: float) -> Array:
     return np.asarray((0.5 * h * x**2 - p * x).sum(axis=-1) + bends)
 
 
+@cache
 def _neighbours(length: int) -> Array:
     """How many neighbours each place of a chain has."""
     return np.where(np.isin(np.arange(length), (0, length - 1)), 1.0, 2.0) if length > 1 else np.zeros(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -44,15 +45,18 @@ def _classes(grid: Grid, at: int, *more: str) -> str:
     return Markup(' class="{}"').format(shown) if shown else ""
 
 
-def environment(package: str = "icqf.report", **options: Any) -> Environment:
-    """Return what renders a package's templates: everything is escaped, and nothing may be undefined."""
+@cache
+def environment(package: str = "icqf.report") -> Environment:
+    """Return what renders a package's templates: everything is escaped, and nothing may be undefined.
+
+    There is one for each package, so that a process compiles a template once.
+    """
     return Environment(
         loader=PackageLoader(package),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
-        **options,
     )
 
 
