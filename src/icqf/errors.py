@@ -1,4 +1,4 @@
-"""What is said to users: errors and warnings with a code and fields, and the small words of sentences."""
+"""Messages to users: errors and warnings with a code and fields, and helpers that word them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _MARKED = re.compile(r"\{(\w*)(=?)\}")
 
 @dataclass(frozen=True)
 class Setting:
-    """A parameter that a remedy names, and the value to give it; as a text, in the words of Python."""
+    """A parameter named in a remedy, with the value to give it; its text is Python."""
 
-    name: str  # its name in Python
-    value: Any = None  # the value to give it
-    assigned: bool = False  # whether it is to be given a value, rather than just named
+    name: str
+    value: Any = None
+    assigned: bool = False  # False: only named, without a value
 
     def __str__(self) -> str:
         return f"{self.name}={_in_python(self.value)}" if self.assigned else self.name
@@ -36,15 +36,14 @@ def _in_python(value: Any) -> str:
 
 
 class Advice(str):
-    """A remedy with the settings it names marked, so that each front end writes them in its own words.
+    """A remedy with placeholders for settings, which Python, the command line and the app write differently.
 
-    As a string it reads in the words of Python. `typed` is what to do where commands are typed, if something
-    else is to be done there.
+    As a string it is worded for Python. `typed` is the remedy on the command line, where it differs.
     """
 
     parts: tuple[str | Setting, ...]
     typed: str | Advice
-    _made_of: tuple[tuple[str, ...], dict[str, Any]]
+    _arguments: tuple[tuple[str, ...], dict[str, Any]]
 
     def __new__(cls, template: str, *texts: str, typed: str | Advice = "", **values: Any) -> Self:
         inserted = iter(texts)
@@ -54,21 +53,21 @@ class Advice(str):
             parts += [Setting(name, values.get(name), bool(assigned)) if name else next(inserted), text]
         self = super().__new__(cls, "".join(map(str, parts)))
         self.parts, self.typed = tuple(parts), typed
-        self._made_of = (template, *texts), {**values, "typed": typed}
+        self._arguments = (template, *texts), {**values, "typed": typed}
         return self
 
     def __getnewargs_ex__(self) -> tuple[tuple[str, ...], dict[str, Any]]:
-        return self._made_of
+        return self._arguments
 
     def written(self, write: Callable[[Setting], str], *, typed: bool = False) -> str:
-        """Return the sentence with its settings as `write` gives them; with commands where it is `typed`."""
+        """Return the sentence with its settings worded by `write`; `typed` for the command line."""
         if typed and self.typed:
             return self.typed.written(write) if isinstance(self.typed, Advice) else self.typed
         return "".join(write(part) if isinstance(part, Setting) else part for part in self.parts)
 
 
 class Note(str):
-    """A sentence on what was done to data, with a code by which programs know it.
+    """A sentence about what was done to the data, with a code for programs.
 
     Examples
     --------
@@ -98,19 +97,18 @@ def has_note(notes: Iterable[str], *codes: str) -> bool:
 
 
 def codebook_command(source: str) -> str:
-    """Return the command that writes a first codebook of a file."""
+    """Return the command that drafts a codebook for a file."""
     return shlex.join(["icqf", "codebook", source, "--out", "items.csv"])
 
 
-def sentence(said: Any, write: Callable[[Setting], str] = str, *, typed: bool = False) -> str:
-    """Return what an error, a warning or a finding says, with the settings it names as `write` gives them.
+def sentence(notice: Any, write: Callable[[Setting], str] = str, *, typed: bool = False) -> str:
+    """Return the text of an error, warning or finding, with its settings worded by `write`.
 
-    A parameter that begins the message is one of them, unless the place of a file stands in front; `typed` is
-    as in `Advice.written`.
+    A parameter at the start of the message counts as a setting, unless a file name precedes it.
     """
-    if not hasattr(said, "message"):
-        return readable(str(said))
-    message, remedy, fields = said.message, said.remedy, said.fields
+    if not hasattr(notice, "message"):
+        return readable(str(notice))
+    message, remedy, fields = notice.message, notice.remedy, notice.fields
     name, complaint = fields.get("name", ""), fields.get("complaint", "")
     if complaint and message == f"{name}{complaint}" and write is not str:
         message = f"{write(Setting(name))} {complaint.lstrip('= ')}"
@@ -119,7 +117,7 @@ def sentence(said: Any, write: Callable[[Setting], str] = str, *, typed: bool = 
 
 
 class Worded(Exception):
-    """A message in two parts, what was found and what to do about it, which are kept as data as well.
+    """A message in two parts, what was found and what to do about it, with the same as data.
 
     Parameters
     ----------
@@ -128,9 +126,9 @@ class Worded(Exception):
     code : str
         The kind of finding.
     remedy : str or Advice
-        What to do about it; an `Advice` where it names parameters, which other front ends call otherwise.
+        What to do about it; an `Advice` where it names parameters, which other interfaces call differently.
     **fields
-        What the message says, as data: item, value, participant and the like.
+        The contents of the message as data: item, value, participant and so on.
     """
 
     def __init__(self, message: str, *, code: str = "", remedy: str = "", **fields: Any) -> None:
@@ -140,7 +138,7 @@ class Worded(Exception):
         self.message, self.code, self.remedy, self.fields = message, code, remedy, fields
 
     def at(self, place: str, **fields: Any) -> Self:
-        """Return the same with the place in front of its message: a file, or a row of one."""
+        """Return the same message preceded by a place: a file, or a row of one."""
         more = self.fields | fields
         return type(self)(f"{place}: {self.message}", code=self.code, remedy=self.remedy, **more)
 
@@ -162,8 +160,8 @@ class InputError(Worded, ValueError):
 class InputWarning(Worded, UserWarning):
     """Something about the data or options of a fit that its user should know.
 
-    Where the message names participants, the field `anonymous` says the same without ids or values of theirs,
-    for files that may be shared.
+    Where the message names participants, the field `anonymous` is the same message without their ids and
+    values, for files that may be shared.
     """
 
 
@@ -185,10 +183,7 @@ def shown_share(share: float) -> str:
 
 
 def shown_p(p: float, level: float = 0.05, *, equals: str = "") -> str:
-    """A p-value to three decimals, or to as many as show on which side of the level it lies.
-
-    What is printed is then what is judged: 0.0504, which is above 0.05, does not read 0.050.
-    """
+    """A p-value to three decimals, or to as many as show on which side of the level it lies (0.0504)."""
     if p < 0.001:
         return "< 0.001"
     digits = 3
@@ -198,16 +193,13 @@ def shown_p(p: float, level: float = 0.05, *, equals: str = "") -> str:
 
 
 def short(name: str, *, most: int = 48) -> str:
-    """Return a name that is a whole question with its middle left out, as its end tells it from others."""
+    """Shorten a long name in the middle, since its end distinguishes it from others."""
     head = most // 2 - 3
     return name if len(name) <= most else f"{name[:head]}…{name[head + 1 - most :]}"
 
 
 def readable(text: str) -> str:
-    """A sentence in which words that nobody would read lack their middle, as does the whole where it is long.
-
-    Names and values come from files, where they may be of any length.
-    """
+    """Shorten very long words, and a very long text, in the middle; names from files may have any length."""
     if len(text) <= LONGEST_WORD:
         return text
     text = _LONG_WORD.sub(lambda word: short(word[0], most=100), short(text, most=20 * LONGEST_MESSAGE))
@@ -227,6 +219,11 @@ def listed(names: Iterable[object], *, most: int = 5) -> str:
     texts = [repr(short(str(name))) for name in names]
     rest = len(texts) - most
     return ", ".join(texts[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def and_more(count: int) -> str:
+    """Return ``", and 3 more"`` for 4 cases of which the first is named, or an empty string."""
+    return f", and {count - 1} more" if count > 1 else ""
 
 
 def concerns_users(category: type[Warning]) -> bool:

@@ -137,7 +137,7 @@ def test_a_stopped_run_continues_where_it_stopped(run, visits, tmp_path, monkeyp
     ("spoil", "words", "said"),
     [
         (lambda d: d.drop_duplicates("participant"), (), "Fit one visit by itself with icqf fit --visit"),
-        (lambda d: d[d["age"] == 1], (), "has one value only (1)"),
+        (lambda d: d[d["age"] == 1], (), "has only one value (1)"),
         (lambda d: d.drop(d.index[(d["age"] == 2)][5:]), (), "The bin 2 holds 5 participants"),
         (
             lambda d: d.assign(age=d["age"].where(d.index > 2)),
@@ -149,8 +149,8 @@ def test_a_stopped_run_continues_where_it_stopped(run, visits, tmp_path, monkeyp
         (lambda d: d.rename(columns={"participant": "zz"}), (), "Name it with --id."),
         (lambda d: d, ("--age", "agee"), "Did you mean 'age'?"),
         (lambda d: d.assign(age=d["age"].map(dict(enumerate("xyz")))), (), "--bins baseline 'year 1'"),
-        (lambda d: d, ("--bins", "2", "1", "0"), "--bins must be the increasing edges"),
-        (lambda d: d, ("--bins", "0", "1"), "--bins must be the increasing edges"),
+        (lambda d: d, ("--bins", "2", "1", "0"), "--bins must be increasing edges"),
+        (lambda d: d, ("--bins", "0", "1"), "--bins must be increasing edges"),
         (lambda d: d, ("--smoothness", "-1"), "--smoothness must be a number of at least 0"),
         (
             lambda d: d,

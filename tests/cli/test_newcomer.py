@@ -46,7 +46,7 @@ def test_items_that_look_reversed_are_one_point(run, saved):
 
 def test_one_item_is_spoken_of_in_the_singular(run, saved):
     said = run("fit", saved(frame()), "--dry-run").stdout
-    assert "it misses the factor it belongs to. Add --reverse auto to reverse it, name it with" in said
+    assert "it is lost to its factor. Add --reverse auto to reverse it, name it with" in said
 
 
 def test_names_that_are_whole_questions_are_shortened_but_typed_whole(run, saved):
@@ -109,7 +109,7 @@ def test_many_constant_items_are_one_point(run, saved):
 
 def test_a_copied_column_is_named(run, saved):
     said = run("check", saved(frame().assign(q13=frame()["q05"]))).stdout
-    assert "Item 'q13' holds the same answers as 'q05' from every participant." in said
+    assert "Item 'q13' has the same answer as 'q05' for every participant." in said
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_thousands_of_columns_are_checked(run, saved):
     path = saved(wide)
     said = run("check", path).stdout
     assert "Items         2100: v0–v2099" in said
-    assert "Reversed items were not looked for: there are 2100 items, more than 1000." in said
+    assert "Reversed items were not searched for: there are 2100 items, more than 1000." in said
     book = run("codebook", path, "--suggest")
     assert "Directions of 2100 items were not compared" in book.stderr and "No item runs" not in book.stderr
     result = run("fit", path, "--reverse", "auto", "--dry-run")

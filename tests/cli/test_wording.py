@@ -46,7 +46,7 @@ def test_a_parameter_is_named_as_an_option_unless_a_file_names_it():
 
 def test_a_value_that_looks_like_another_sentence_changes_nothing():
     name = "declare missing_codes=[1] or item_range"
-    assert worded(InputError(f"Item {name!r} is there twice.")) == f"Item {name!r} is there twice."
+    assert worded(InputError(f"Item {name!r} appears twice.")) == f"Item {name!r} appears twice."
     assert worded(InputWarning("n_components=[2] in a name")) == "n_components=[2] in a name"
     assert worded("confound_ranges in a note") == "confound_ranges in a note"
 

@@ -165,11 +165,9 @@ def test_infinite_answers_without_a_declared_range(answers):
 
 
 def test_an_item_nobody_answered(answers):
+    refused("Nobody answered item 'q3'; leave it out of the table.", model().fit, answers.assign(q3=np.nan))
     refused(
-        "Item 'q3' was answered by nobody; leave it out of the table.", model().fit, answers.assign(q3=np.nan)
-    )
-    refused(
-        "2 items were answered by nobody: 'q1', 'q3'; leave them out of the table.",
+        "Nobody answered 2 items: 'q1', 'q3'; leave them out of the table.",
         model().fit,
         answers.assign(q1=np.nan, q3=pd.NA),
     )
@@ -179,7 +177,7 @@ def test_an_item_answered_only_by_people_without_weight(answers):
     table = answers.assign(q3=np.r_[1.0, 2.0, np.full(18, np.nan)])
     weights = np.r_[0.0, 0.0, np.ones(18)]
     refused(
-        "Item 'q3' was answered by nobody; leave it out of the table.",
+        "Nobody answered item 'q3'; leave it out of the table.",
         model().fit,
         table,
         sample_weight=weights,
@@ -229,14 +227,14 @@ def test_nobody_answered_anything(answers, fitted):
         pytest.raises(InputError, match="nothing to score"),
     ):
         fitted.score(answers * np.nan)
-    with pytest.warns(EmptyRowsWarning), pytest.raises(InputError, match="4 items were answered by nobody"):
+    with pytest.warns(EmptyRowsWarning), pytest.raises(InputError, match="Nobody answered 4 items"):
         model().fit(answers * np.nan)
 
 
 def test_a_constant_item_is_kept_and_named(answers):
     message = (
         r"^1 item with the same answer from everybody: 'q2'\. Such an item carries no information about the "
-        r"factors; it is kept, but you may leave it out\.$"
+        r"factors; it is kept, but you can leave it out\.$"
     )
     with pytest.warns(UserWarning, match=message):
         found = model().fit(answers.assign(q2=2))
@@ -250,7 +248,7 @@ def test_a_table_without_variation_or_range():
         np.full((5, 3), 3.0),
     )
     refused(
-        "The table holds nothing but missing answers, so its range is unknown; declare item_range=(lowest, "
+        "The table holds only missing answers, so its range is unknown; declare item_range=(lowest, "
         "highest).",
         model(1, item_range=None).fit,
         np.full((5, 3), np.nan),
@@ -297,9 +295,9 @@ def test_rows_that_do_not_match(answers, people, fitted):
         sample_weight=np.ones(21),
     )
     refused(
-        "Row 1 of the answers is labelled 'P00', and row 1 of confounds 'P19': the rows of both must have the "
-        "same labels in the same order. Use confounds.loc[answers.index], or confounds.to_numpy() if the rows "
-        "belong together as they stand.",
+        "Row 1 of the answers is labelled 'P00', but row 1 of confounds 'P19': both must have the same row "
+        "labels in the same order. Use confounds.loc[answers.index], or confounds.to_numpy() if the rows "
+        "already correspond.",
         model().fit,
         answers,
         confounds=people.iloc[::-1],
@@ -307,7 +305,7 @@ def test_rows_that_do_not_match(answers, people, fitted):
 
 
 def test_sample_weights(answers):
-    bad = "sample_weight must hold no negative number, and not all of the weights may be zero."
+    bad = "sample_weight must not hold negative numbers, and not all weights may be zero."
     refused(bad, model().fit, answers, sample_weight=np.r_[-1, np.ones(19)])
     refused(bad, model().fit, answers, sample_weight=np.zeros(20))
     refused(
@@ -332,8 +330,8 @@ def test_sample_weights(answers):
 
 def test_columns_are_named_by_texts_or_by_numbers(answers):
     refused(
-        "The table names some columns by texts, such as 'q2', and others by numbers, such as 7; rename them, as "
-        "in table.columns = table.columns.astype(str).",
+        "Some columns of the table are named by text, such as 'q2', and others by numbers, such as 7; rename "
+        "them, as in table.columns = table.columns.astype(str).",
         model().fit,
         answers.rename(columns={"q1": 7}),
     )
@@ -398,8 +396,8 @@ def test_an_unseen_confound_category(answers, people):
     changed = people.copy()
     changed.loc["P07", "sex"] = "Diverse"
     refused(
-        "Confound 'sex' holds 'Diverse' for participant 'P07', which the model has not seen; it knows 'Female', "
-        "'Male'. Recode it as one of these, or leave the participant out.",
+        "Confound 'sex' is 'Diverse' for participant 'P07', but the model was fitted with 'Female', 'Male'. "
+        "Recode it as one of these, or leave the participant out.",
         found.transform,
         answers,
         confounds=changed,
@@ -466,7 +464,7 @@ def test_confounds_forgotten_or_not_asked_for(answers, people, fitted):
         ),
         (
             {"penalty": "l21", "solver": "admm", "inner": "fista"},
-            "penalty='l21' is solved by inner='cd' only, not by inner='fista'.",
+            "penalty='l21' needs inner='cd', not inner='fista'.",
         ),
         (
             {"item_range": (4, 0)},
@@ -541,8 +539,8 @@ def test_parameters_without_measure(answers, name, value):
 @pytest.mark.filterwarnings("error")
 def test_weights_without_measure(answers, heavy):
     refused(
-        f"sample_weight holds 1 and {heavy:g}: more than 1e+09 times as much. Weights so far apart leave "
-        "participants without any influence; correct them, or give these a weight of 0.",
+        f"sample_weight ranges from 1 to {heavy:g}, a ratio of more than 1e+09, which leaves the lightest "
+        "participants without influence; correct the weights, or set these to 0.",
         model().fit,
         answers,
         sample_weight=np.r_[heavy, heavy, np.ones(18)],

@@ -124,7 +124,7 @@ def test_an_instrument_that_runs_against_the_others_is_named():
 
 
 def test_an_id_that_is_there_twice_names_the_instrument():
-    with pytest.raises(InputError, match=r"Instrument 'a': Participant 'P1' is there twice"):
+    with pytest.raises(InputError, match=r"Instrument 'a': Participant 'P1' appears twice"):
         Battery.of({"a": table(["P1", "P1"]), "b": table(["P1"])})
 
 
@@ -150,5 +150,5 @@ def test_a_wide_questionnaire_is_cut_by_instrument():
     }
     with pytest.raises(InputError, match=r"no item 'q9'"):
         by_instrument(wide, {"q9": "a"})
-    with pytest.raises(InputError, match="No item says"):
+    with pytest.raises(InputError, match="No item has a subscale"):
         by_instrument(wide)

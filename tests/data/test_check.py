@@ -135,7 +135,7 @@ def test_forms():
 def test_ranges_of_different_width(answers, items):
     mixed = [*items[:20], *(Item(item.name, min=0, max=12, subscale="mood") for item in items[20:])]
     (finding,) = check(answers, codebook=mixed, confounds=["age"]).of("mixed-ranges")
-    assert finding.severity == "note" and "Items count alike by default" in finding.sentence
+    assert finding.severity == "note" and "so that all count equally" in finding.sentence
     assert "5 items of 12 points, 20 items of 4" in finding.sentence
     assert "up to 9 times as much" in finding.sentence
     assert not check(answers, codebook=items, confounds=["age"]).of("mixed-ranges")

@@ -165,8 +165,8 @@ def test_a_missing_confound_is_refused(people):
 def test_a_value_outside_the_range_is_clipped_with_a_warning(people):
     encoder = Encoder().fit(people)
     message = (
-        r"Confound 'age' is outside the fitted range 6 to 16 for 2 participant\(s\), the first being 'P1' "
-        r"with 5; the nearest end is used\."
+        r"Confound 'age' is outside the fitted range 6 to 16 for 2 participants, first 'P1' "
+        r"with 5; the nearest end of the range is used\."
     )
     with pytest.warns(UserWarning, match=message):
         design = encoder.transform(people.assign(age=[5, 8, 9, 40]))
@@ -176,8 +176,8 @@ def test_a_value_outside_the_range_is_clipped_with_a_warning(people):
 def test_an_unseen_category_is_refused(people):
     encoder = Encoder().fit(people)
     message = (
-        r"Confound 'sex' holds 'female' for participant 'P2', which the model has not seen; it knows "
-        r"'Female', 'Male'\. Recode it as one of these, or leave the participant out\."
+        r"Confound 'sex' is 'female' for participant 'P2', but the model was fitted with 'Female', 'Male'\. "
+        r"Recode it as one of these, or leave the participant out\."
     )
     with pytest.raises(InputError, match=message):
         encoder.transform(people.replace("Female", "female"))

@@ -83,9 +83,9 @@ def test_it_is_frozen_and_consistent():
     answers, items = made.answers, made.items
     with pytest.raises(InputError, match="same participants"):
         Questionnaire(answers, items, confounds=pd.DataFrame({"age": [3]}, index=["other"]))
-    with pytest.raises(InputError, match="'P0' is there twice"):
+    with pytest.raises(InputError, match="'P0' appears twice"):
         Questionnaire(pd.concat([answers, answers]), items)
-    with pytest.raises(InputError, match="differ"):
+    with pytest.raises(InputError, match="not the items in their order"):
         Questionnaire(answers, items[:1])
     with pytest.raises(InputError, match="not numeric"):
         Questionnaire(answers.astype({"q0": object}), items)
@@ -139,5 +139,5 @@ def test_weights_go_with_their_participants():
     weights = pd.Series([1.0, 0.0, 2.5], index=answers.index)
     part = Questionnaire(answers, (Item("a"),), weights=weights).take([2, 0])
     assert part.weights.to_dict() == {"z": 2.5, "x": 1.0}
-    with pytest.raises(InputError, match="weights are not for the same participants"):
+    with pytest.raises(InputError, match="weights and the answers must be for the same participants"):
         Questionnaire(answers, (Item("a"),), weights=weights.iloc[::-1])

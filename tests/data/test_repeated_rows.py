@@ -18,7 +18,7 @@ def answers():
 
 def test_a_table_that_repeats_ids_is_warned_of(answers):
     again = answers.set_axis([f"P{i % 50}" for i in range(60)])
-    with pytest.warns(InputWarning, match=r"10 rows of the answers repeat the label .* first 'P0'"):
+    with pytest.warns(InputWarning, match=r"10 rows of the answers have the same label .*, first 'P0'"):
         MODEL.fit(again)
     MODEL.fit(again.reset_index(drop=True))  # rows that were drawn on purpose: no warning
 

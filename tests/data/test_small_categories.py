@@ -99,9 +99,7 @@ def test_one_member_would_be_told_word_for_word():
 def test_ids_and_dates_are_no_confounds(answers, participants, limit):
     born = pd.date_range("2010-01-01", periods=120).astype(str)
     for name, column in {"record_id": answers.index, "dob": born}.items():
-        message = (
-            rf"^Confound '{name}' has 120 categories for 120 participants, so it names single participants"
-        )
+        message = rf"^Confound '{name}' has 120 categories for 120 participants, so it identifies single "
         with pytest.raises(InputError, match=message):
             fit(answers, participants.assign(**{name: column}), smallest_category=limit)
         found = check(Questionnaire.of(answers, confounds=participants.assign(**{name: column})))

@@ -423,7 +423,7 @@ def test_score_is_minus_the_mean_squared_error(data, people):
 
 
 def test_an_undeclared_range_is_the_observed_one_and_said_so(data):
-    message = r"lowest and the highest answer found, 0 and 100, .*Declare item_range=\(lowest, highest\)"
+    message = r"lowest and highest observed answers, 0 and 100, .*Declare item_range=\(lowest, highest\)"
     with pytest.warns(RangeWarning, match=message) as caught:
         model = ICQF(4).fit(data.answers)
     assert caught[0].filename == __file__  # the user's line

@@ -246,7 +246,7 @@ def test_errors_name_what_where_and_what_to_do(data):
         "Every participant has one visit": visits.sample(frac=1, random_state=0).drop_duplicates(
             "participant"
         ),
-        "has one value only": visits[visits["age"] == 1],
+        "has only one value": visits[visits["age"] == 1],
         r"The bin 3 holds 4 participants; at least 20": pd.concat(
             [visits[visits["age"] < 3], visits[visits["age"] == 3].head(4)]
         ),

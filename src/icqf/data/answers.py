@@ -1,4 +1,4 @@
-"""Answers described (frequencies, gaps, confounds), and answer sheets that are copies."""
+"""Descriptive statistics of answers and confounds, and duplicated answer sheets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from icqf.screening.value_counts import ValueCounts
 
-# Bands of the share of missing answers that a participant may fall into, each up to its upper end.
+# Bands of the share of missing answers.
 _ENDS = (-1.0, 0.0, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0)
 _BANDS = ("none", "up to 1%", "1–5%", "5–10%", "10–20%", "20–50%", "over half")
 
@@ -61,23 +61,21 @@ def describe_confound(values: pd.Series) -> pd.Series:
     )
 
 
-# Participants who gave exactly the same answers as somebody else, more often than chance explains.
+# Participants with exactly the same answers as somebody else, more than chance explains.
 
 Array = NDArray[Any]
 FEWEST_ANSWERS = 10
-MOST_ALIKE = (
-    0.8  # of a participant's answers that may be the same one: beyond, sheets are alike by themselves
-)
-BY_CHANCE = 0.01  # participants expected to give a sheet by chance, below which a second one is a copy
+MOST_ALIKE = 0.8  # share of a sheet's answers with one value; more uniform sheets coincide without copying
+BY_CHANCE = 0.01  # expected number of participants with a sheet, below which a second one is a copy
 _ROWS_IN_CACHE = 1024
 
 
 def copied_sheets(values: Array, answered: Array) -> Array | None:
-    """The number of each participant's answer sheet, which copies share; None where there are no copies.
+    """Label each participant's answer sheet, copies alike; None if there are no copies.
 
-    A sheet counts as copied if it has at least ten answers, of which no single value makes up more than four
-    fifths, and if, by the items' frequencies of answers, fewer than 0.01 participants would give it by
-    chance. As answers go together, the logarithm of its probability counts half.
+    A sheet counts as copied if it has at least ten answers, no value makes up more than four fifths of them,
+    and fewer than 0.01 participants are expected to give it by chance, from the items' answer frequencies.
+    As answers correlate, only half of its log-probability counts.
     """
     n, m = values.shape
     at = np.flatnonzero(answered.sum(axis=1) >= FEWEST_ANSWERS)
@@ -116,25 +114,25 @@ def _most_common(answers: Array) -> float:
 
 
 def together(groups: Array | None, sheets: Array | None) -> Array | None:
-    """The number of each participant's unit: those who share a group or a sheet are in one."""
+    """Label each participant's unit: those who share a group or a sheet are in one."""
     if groups is None or sheets is None:
         return sheets if groups is None else groups
     n, first = len(groups), int(groups.max()) + 1
     edges = coo_array((np.ones(n), (groups, first + sheets)), shape=(first + int(sheets.max()) + 1,) * 2)
     _, label = connected_components(edges, directed=False)
-    found: Array = np.unique(label[groups], return_inverse=True)[1]
-    return found
+    units: Array = np.unique(label[groups], return_inverse=True)[1]
+    return units
 
 
 def fingerprints(values: Array, answered: Array) -> Array:
-    """A whole number for each row: the same for equal rows, and hardly ever for others."""
+    """A hash of each row: equal for equal rows, and hardly ever for others."""
     weights = np.random.default_rng(0).integers(1, 2**63, values.shape[1], dtype=np.uint64)
-    found = np.empty(len(values), dtype=np.uint64)
+    hashes = np.empty(len(values), dtype=np.uint64)
     for start in range(0, len(values), _ROWS_IN_CACHE):
         part = slice(start, start + _ROWS_IN_CACHE)
-        bits = (values[part].astype(float) + 0.0).view(np.uint64)  # one zero, not two
-        bits ^= bits >> np.uint64(33)  # of whole numbers, all but the first dozen are 0
+        bits = (values[part].astype(float) + 0.0).view(np.uint64)  # -0.0 becomes 0.0
+        bits ^= bits >> np.uint64(33)  # whole numbers differ only in their first dozen bits
         bits *= answered[part]
         bits *= weights
-        found[part] = bits.sum(axis=1)
-    return found
+        hashes[part] = bits.sum(axis=1)
+    return hashes

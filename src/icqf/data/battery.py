@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,15 @@ from icqf.errors import Advice, InputError, InputWarning, counted, did_you_mean,
 FEWEST_ITEMS = 3
 FEWEST_PARTICIPANTS = 2
 FEWEST_SHARED = 20
-_FALLS = -3.0  # t of a correlation from which instruments count as running against each other
+_FALLS = -3.0  # t statistic below which an instrument runs against the others
 
 
 @dataclass(frozen=True, eq=False)
 class Battery:
     """Instruments and who answered them; make one with `Battery.of`.
 
-    A participant belongs to the battery who is in any of the instruments. An instrument that a participant
-    was not given is missing there, as is one without a single answer.
+    The battery's participants are those of any instrument. An instrument that was not given to a participant,
+    or left entirely unanswered, is missing.
 
     Parameters
     ----------
@@ -54,11 +54,10 @@ class Battery:
         Parameters
         ----------
         instruments : mapping of str to Questionnaire or table, or a list of these
-            Tables are indexed by participant id. In a list, a questionnaire is named after the file it was
-            read from, and otherwise by its place.
+            Tables are indexed by participant id. In a list, a questionnaire is named after its file, or else
+            numbered.
         confounds : table, optional
-            Age, sex and the like by participant id, for all instruments alike; instead of those that the
-            questionnaires bring.
+            Age, sex and so on by participant id, for all instruments; replaces the questionnaires' own.
         """
         if isinstance(instruments, Battery):
             named: dict[str, Any] = dict(instruments.instruments)
@@ -69,17 +68,16 @@ class Battery:
         else:
             raise InputError(
                 f"A battery is several questionnaires by name, not one {type(instruments).__name__}; give "
-                f"them "
-                "as a dictionary such as {'mood': ..., 'sleep': ...}."
+                "them as a dictionary such as {'mood': ..., 'sleep': ...}."
             )
-        made = {name: _questionnaire(name, table) for name, table in named.items()}
-        _refuse_counted_rows(named, made)
-        battery = cls(made)
+        questionnaires = {name: _questionnaire(name, table) for name, table in named.items()}
+        _refuse_counted_rows(named, questionnaires)
+        battery = cls(questionnaires)
         return battery if confounds is None else battery._with_confounds(as_pandas(confounds))
 
     @cached_property
     def ids(self) -> pd.Index:
-        """Participants of any instrument, in the order in which they are met."""
+        """Participants of any instrument, in order of first appearance."""
         indices = [each.answers.index for each in self.instruments.values()]
         seen = dict.fromkeys(participant for index in indices for participant in index)
         names = {index.name for index in indices if index.name is not None}
@@ -98,43 +96,40 @@ class Battery:
         return len(self.ids)
 
     def rows(self, name: str) -> np.ndarray:
-        """Where the participants of an instrument stand among all (n_q,)."""
+        """Positions of an instrument's participants among all (n_q,)."""
         return np.asarray(self.ids.get_indexer(self.instruments[name].answers.index))
 
     @cached_property
     def answered(self) -> pd.DataFrame:
-        """Who (rows) answered anything of which instrument (columns)."""
-        found = np.zeros((self.n_participants, len(self.names)), dtype=bool)
+        """Which participants (rows) answered which instruments (columns), at least in part."""
+        table = np.zeros((self.n_participants, len(self.names)), dtype=bool)
         for at, (name, questionnaire) in enumerate(self.instruments.items()):
-            found[self.rows(name), at] = questionnaire.answers.notna().any(axis=1).to_numpy()
-        return pd.DataFrame(found, index=self.ids, columns=self.names)
+            table[self.rows(name), at] = questionnaire.answers.notna().any(axis=1).to_numpy()
+        return pd.DataFrame(table, index=self.ids, columns=self.names)
 
     @cached_property
     def confounds(self) -> pd.DataFrame | None:
-        """The confounds of all participants: of each, what the first instrument that knows it says."""
+        """The confounds of all participants, each from the first instrument that has it."""
         return self._joined("confounds")
 
     @cached_property
     def groups(self) -> pd.Series | None:
-        """Family or site of all participants, as the first instrument that knows it says."""
+        """Family or site of all participants, from the first instrument that has it."""
         return self._joined("groups")
 
     @cached_property
     def weights(self) -> pd.Series | None:
-        """Survey weights of all participants, as the first instrument that knows them says."""
+        """Survey weights of all participants, from the first instrument that has them."""
         return self._joined("weights")
 
     def _joined(self, kind: str) -> Any:
-        """What the instruments say about their participants beside the answers, joined; None if nothing."""
-        tables = {name: getattr(each, kind) for name, each in self.instruments.items()}
-        known = {name: table for name, table in tables.items() if table is not None}
-        if not known:
+        """The confounds, groups or weights of all instruments, joined; None if there are none."""
+        tables = [getattr(each, kind) for each in self.instruments.values()]
+        tables = [table for table in tables if table is not None]
+        if not tables:
             return None
-        joined: Any = None
-        for table in known.values():
-            joined = table if joined is None else joined.combine_first(table)
-        columns = None if joined.ndim == 1 else list(dict.fromkeys(c for t in known.values() for c in t))
-        return joined.reindex(self.ids) if columns is None else joined.reindex(self.ids)[columns]
+        joined = reduce(lambda left, right: left.combine_first(right), tables).reindex(self.ids)
+        return joined if joined.ndim == 1 else joined[list(dict.fromkeys(c for t in tables for c in t))]
 
     def flat(self) -> Questionnaire:
         """One questionnaire of all items, called ``instrument: item``; the subscale is the instrument."""
@@ -146,8 +141,8 @@ class Battery:
             items += [
                 replace(item, name=new, subscale=name) for item, new in zip(known.items, own, strict=True)
             ]
-        beside = {kind: getattr(self, kind) for kind in ("confounds", "groups", "weights")}
-        return Questionnaire(pd.concat(tables, axis=1), tuple(items), **beside)
+        roles = {kind: getattr(self, kind) for kind in ("confounds", "groups", "weights")}
+        return Questionnaire(pd.concat(tables, axis=1), tuple(items), **roles)
 
     def _with_confounds(self, table: Any) -> Battery:
         if not isinstance(table, pd.DataFrame):
@@ -161,17 +156,15 @@ class Battery:
         if not table.index.is_unique:
             again = table.index[table.index.duplicated()][0]
             raise InputError(f"confounds has several rows for the participant {str(again)!r}; keep one.")
-        made = self.instruments.items()
-        return Battery({name: each.with_confounds(table.loc[each.answers.index]) for name, each in made})
+        pairs = self.instruments.items()
+        return Battery({name: each.with_confounds(table.loc[each.answers.index]) for name, each in pairs})
 
     def problems(self) -> Iterator[InputError | InputWarning]:
         """What prevents factors across instruments; warnings for what only weakens them."""
         if len(self.instruments) < 2:
-            found = self.names[0] if self.instruments else "none"
+            number = f"only one instrument ({self.names[0]!r})" if self.instruments else "no instrument"
             yield InputError(
-                f"There is only one instrument ({found!r}); factors across instruments need at least two."
-                if self.instruments
-                else "There is no instrument; factors across instruments need at least two.",
+                f"There is {number}; factors across instruments need at least two.",
                 code="one-instrument",
                 remedy=Advice(
                     "Factorize a single questionnaire with ICQF or ICQFCV.",
@@ -195,9 +188,9 @@ class Battery:
                 instrument=name,
             )
         if not silent:
-            yield from self._apart()
-            yield from self._written_otherwise()
-            yield from self._against()
+            yield from self._disconnected()
+            yield from self._inconsistent_ids()
+            yield from self._opposed()
         for name in self.names:
             n = int(self.answered[name].sum())
             if 0 < n < FEWEST_PARTICIPANTS:
@@ -209,7 +202,7 @@ class Battery:
                     instrument=name,
                 )
 
-    def _apart(self) -> Iterator[InputError | InputWarning]:
+    def _disconnected(self) -> Iterator[InputError | InputWarning]:
         """Instruments that share no participant, or hardly any, with the others."""
         answered = self.answered.to_numpy()
         together = answered.T.astype(int) @ answered.astype(int)
@@ -228,7 +221,7 @@ class Battery:
                 f"Instrument {other!r} has no participant in common with {one!r}: their ids are {second} and "
                 f"{first}.",
                 code="no-shared-participants",
-                remedy="Use the same ids in all instruments, written alike, or analyse them separately.",
+                remedy="Use the same ids, written the same way, in all of them, or analyse each separately.",
                 instruments=(one, other),
             )
             return
@@ -238,13 +231,13 @@ class Battery:
             if shared < FEWEST_SHARED:
                 yield InputWarning(
                     f"Only {counted(shared, 'participant')} of instrument {name!r} also answered another "
-                    "one; what it has in common with the others rests on these.",
+                    "one; how it relates to the others is estimated from these alone.",
                     code="few-shared",
                     instrument=name,
                 )
 
-    def _written_otherwise(self) -> Iterator[InputWarning]:
-        """Participants of different instruments whose ids are the same but for zeros, spaces or capitals."""
+    def _inconsistent_ids(self) -> Iterator[InputWarning]:
+        """Ids of different instruments that differ only in leading zeros, spaces or capitals."""
         answered, rows = self.answered.to_numpy(), dict[str, list[int]]()
         for at, each in enumerate(self.ids):
             plain = re.sub(r"(?<!\d)0+(?=\d)|\.0$", "", str(each).strip().casefold())
@@ -254,14 +247,14 @@ class Battery:
         if n:
             yield InputWarning(
                 f"The ids of {counted(n, 'participant')} are written differently in different instruments "
-                "(zeros in front, '.0' at the end, spaces or capital letters), and count as several "
+                "(leading zeros, '.0' at the end, spaces or capital letters), so each counts as several "
                 "participants.",
                 code="ids-written-otherwise",
-                remedy="Write each id alike in all instruments.",
+                remedy="Write each id the same way in all instruments.",
             )
 
-    def _against(self) -> Iterator[InputWarning]:
-        """Instruments whose level falls where that of the others rises: no loading can say so."""
+    def _opposed(self) -> Iterator[InputWarning]:
+        """Instruments whose level falls as that of the others rises, which no loading can express."""
         if len(self.names) < 2:
             return
         levels = self._levels()
@@ -279,28 +272,28 @@ class Battery:
                     f"low (correlation {r:.2f}). Loadings cannot be negative, so no meta-factor can join it "
                     "to them.",
                     code="runs-against",
-                    remedy="If its high answers are good news, declare all of its items as reversed.",
+                    remedy="If high answers mean fewer problems there, declare all of its items as reversed.",
                     instrument=name,
                     correlation=r,
                 )
 
     def _levels(self) -> pd.DataFrame:
         """Each participant's mean answer to each instrument, as a share of the items' ranges."""
-        found = {}
+        levels = {}
         for name, each in self.instruments.items():
             low, high = each.ranges().to_numpy().T
-            found[name] = ((each.keyed_answers() - low) / (high - low)).mean(axis=1).reindex(self.ids)
-        return pd.DataFrame(found)
+            levels[name] = ((each.keyed_answers() - low) / (high - low)).mean(axis=1).reindex(self.ids)
+        return pd.DataFrame(levels)
 
 
 def by_instrument(questionnaire: Questionnaire, instrument_of: Mapping[str, str] | None = None) -> Battery:
-    """Cut one wide questionnaire into instruments.
+    """Split one wide questionnaire into instruments.
 
     Parameters
     ----------
     questionnaire : Questionnaire
     instrument_of : mapping of str to str, optional
-        The instrument of each item, by name; items without one are left out. None takes the items' subscales.
+        The instrument of each item, by name; items without one are left out. None: the items' subscales.
 
     Examples
     --------
@@ -311,10 +304,10 @@ def by_instrument(questionnaire: Questionnaire, instrument_of: Mapping[str, str]
     """
     known = {item.name: item.subscale for item in questionnaire.items}
     if instrument_of is not None:
-        strange = [name for name in instrument_of if name not in known]
-        if strange:
+        unknown = [name for name in instrument_of if name not in known]
+        if unknown:
             raise InputError(
-                f"There is no item {strange[0]!r} to put into an instrument.{did_you_mean(strange[0], known)}"
+                f"There is no item {unknown[0]!r} to put into an instrument.{did_you_mean(unknown[0], known)}"
             )
         known = {name: str(instrument_of.get(name, "")) for name in known}
     members: dict[str, list[str]] = {}
@@ -322,12 +315,12 @@ def by_instrument(questionnaire: Questionnaire, instrument_of: Mapping[str, str]
         if name:
             members.setdefault(name, []).append(item)
     if not members:
-        raise InputError("No item says which instrument it belongs to; name the instrument of each item.")
-    cut = {}
+        raise InputError("No item has a subscale or instrument; name the instrument of each item.")
+    instruments = {}
     for name, items in members.items():
         part = questionnaire.select(items)
-        cut[name] = part.take(np.flatnonzero(part.answers.notna().any(axis=1).to_numpy()))
-    return Battery(cut)
+        instruments[name] = part.take(np.flatnonzero(part.answers.notna().any(axis=1).to_numpy()))
+    return Battery(instruments)
 
 
 def _named_by_source(tables: Any) -> dict[str, Any]:
@@ -352,18 +345,18 @@ def _questionnaire(name: str, table: Any) -> Questionnaire:
         raise error.at(f"Instrument {name!r}") from None
 
 
-def _refuse_counted_rows(given: Mapping[str, Any], made: Mapping[str, Questionnaire]) -> None:
-    """Refuse tables that only count their rows, unless all of them have the same number of rows."""
+def _refuse_counted_rows(given: Mapping[str, Any], questionnaires: Mapping[str, Questionnaire]) -> None:
+    """Refuse tables without ids, unless no table has any and all have the same number of rows."""
     counts = {
         name: len(each.answers)
-        for name, each in made.items()
+        for name, each in questionnaires.items()
         if isinstance(each.answers.index, pd.RangeIndex) and not isinstance(given[name], Questionnaire)
     }
-    if counts and (len({*counts.values()}) > 1 or (0 < len(counts) < len(made))):
+    if counts and (len({*counts.values()}) > 1 or len(counts) < len(questionnaires)):
         name = next(iter(counts))
         raise InputError(
-            f"Instrument {name!r} has no participant ids: its rows are only counted, and the instruments "
-            "have different numbers of rows.",
+            f"Instrument {name!r} has no participant ids, only row numbers, so its rows cannot be matched to "
+            "those of the other instruments.",
             code="no-ids",
             remedy="Set the index of every table to the ids, as in table.set_index('id').",
         )

@@ -1,4 +1,4 @@
-"""What will be analysed, and what is wrong with a table before a long run: findings in plain sentences."""
+"""What will be analysed, and what is wrong with a table, before a long run."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ _FROM = {
 }
 _USED = ("confound", "group", "weight")
 _EVERY = 10_000
-_SHOWN = 12  # runs of names in a line; all are in the files
-WIDER = 2
+_SHOWN = 12  # runs of names per line; the files list all
+WIDER = 2  # ratio of range widths worth a note
 
 
 @dataclass(frozen=True)
@@ -64,19 +64,19 @@ class Overview:
     """What will be analysed."""
 
     source: str  # the file
-    items: tuple[str, ...]  # the items, in their order
-    ranges: tuple[SharedRange, ...]  # their ranges, and where each comes from
-    # who reversed which items: "codebook", "hand" or "assistant"
+    items: tuple[str, ...]
+    ranges: tuple[SharedRange, ...]
+    # items by who reversed them: "codebook", "hand" or "assistant"
     reversed: tuple[tuple[str, tuple[str, ...]], ...] = ()
     left_out: tuple[LeftOut, ...] = ()  # the other columns, and why each is not an item
     id: str = ""  # the column of participant ids; empty where participants are numbered
-    n_rows: int = 0  # rows of the file, and participants who are fitted
-    n_participants: int = 0
+    n_rows: int = 0  # of the file
+    n_participants: int = 0  # who are fitted
     out: tuple[tuple[int, str], ...] = ()  # how many rows are not fitted, and why
 
     @classmethod
     def of(cls, draft: Draft, *, n_rows: int | None = None) -> Overview:
-        """Return the overview of answers that were read from a file with so many rows."""
+        """Return the overview of answers read from a file with `n_rows` rows."""
         silent = draft.answers.isna().all(axis=1).to_numpy()
         weightless = np.zeros(len(silent), dtype=bool)
         if draft.weights is not None:
@@ -105,12 +105,12 @@ class Overview:
 
     @property
     def title(self) -> str:
-        """What this is, and of which file."""
+        """The heading, with the name of the file."""
         return f"What will be analysed ({self.source})" if self.source else "What will be analysed"
 
     @property
     def lines(self) -> tuple[tuple[str, str], ...]:
-        """The overview as pairs of a heading and a text; a heading that is empty continues the one before."""
+        """The overview as pairs of heading and text; an empty heading continues the one before."""
         return self._lines(most=_SHOWN)
 
     @property
@@ -126,8 +126,9 @@ class Overview:
     def _lines(self, *, most: int) -> tuple[tuple[str, str], ...]:
         lines = [("Items", f"{len(self.items)}: {folded(self.items, most=most)}")]
         lines += _headed("Ranges", self._range_texts(most))
-        turned = [f"{folded(names, most=most)} {_BY[who]}" for who, names in self.reversed]
-        lines += _headed("Reversed", turned)
+        lines += _headed(
+            "Reversed", [f"{folded(names, most=most)} {_BY[who]}" for who, names in self.reversed]
+        )
         for role, heading in (("confound", "Confounds"), ("group", "Groups"), ("weight", "Weights")):
             names = [column.name for column in self.left_out if column.reason == role]
             if names:
@@ -151,11 +152,11 @@ class Overview:
 
     @property
     def widths(self) -> str:
-        """That ranges differ in width, where the widest is at least twice the narrowest; else empty."""
+        """The note that ranges differ in width; empty if they hardly do."""
         return width_sentence([shared.high - shared.low for shared in self.ranges for _ in shared.items])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the overview as plain values, for an account of a fit; no participant is named."""
+        """Return the overview as plain values; no participant is named."""
         return {
             "items": list(self.items),
             "ranges": [
@@ -183,56 +184,56 @@ _BY = {
 
 
 def width_sentence(spans: Sequence[float]) -> str:
-    """Return that ranges differ in width, where the widest is at least twice the narrowest; else nothing."""
+    """Return a note if the widest range is at least twice the narrowest; otherwise an empty string."""
     spans = [span for span in spans if 0 < span <= WIDEST_RANGE]  # others are refused
     if not spans or max(spans) < WIDER * min(spans):
         return ""
     narrow, wide = min(spans), max(spans)
     return (
         f"Answer ranges differ in width: {counted(spans.count(wide), 'item')} of {number(wide)} points, "
-        f"{counted(spans.count(narrow), 'item')} of {number(narrow)}. Items count alike by default, each by "
-        "its range; point for point, squared errors of the widest would count up to "
+        f"{counted(spans.count(narrow), 'item')} of {number(narrow)}. By default each item is scaled by its "
+        "range, so that all count equally; unscaled, squared errors of the widest would count up to "
         f"{(wide / narrow) ** 2:.0f} times as much."
     )
 
 
 def further_notes(notes: Iterable[str]) -> list[str]:
-    """Return the notes that an overview does not say already."""
+    """Return the notes that an overview does not contain already."""
     return [note for note in notes if not is_note(note, IDS, UNDECLARED, REVERSED, *REASONS)]
 
 
 def _id_column(draft: Draft) -> str:
-    """The column of the file that holds the ids; empty where participants are numbered."""
+    """The column of ids; empty where participants are numbered."""
     name = str(draft.answers.index.name or "")
     return name if any(column.name == name and column.reason == "id" for column in draft.left_out) else ""
 
 
 def _ranges(draft: Draft) -> Iterable[SharedRange]:
-    """Items by their range and where it comes from, in their order; a family is not split."""
-    found: dict[tuple[float, float, str], list[str]] = {}
+    """Items grouped by range and its source, in order."""
+    groups: dict[tuple[float, float, str], list[str]] = {}
     from_file = set(draft.file_ranges)
     for (name, low, high), item in zip(draft.ranges().itertuples(), draft.items, strict=True):
         source = FAMILY if not item.declared else FILE if item.name in from_file else CODEBOOK
-        found.setdefault((float(low), float(high), source), []).append(str(name))
-    for (low, high, source), names in found.items():
+        groups.setdefault((float(low), float(high), source), []).append(str(name))
+    for (low, high, source), names in groups.items():
         yield SharedRange(low, high, source, tuple(names))
 
 
 def _reversed(draft: Draft) -> Iterable[tuple[str, tuple[str, ...]]]:
     by: dict[str, list[str]] = {"codebook": [], "hand": [], "assistant": []}
     for name in (item.name for item in draft.items if item.reverse):
-        found, asked = name in draft.found_reversed, name in draft.asked_reversed
-        by["assistant" if found else "hand" if asked else "codebook"].append(name)
+        by_user = "hand" if name in draft.asked_reversed else "codebook"
+        by["assistant" if name in draft.found_reversed else by_user].append(name)
     return [(who, tuple(names)) for who, names in by.items() if names]
 
 
 def _roles(draft: Draft) -> Iterable[LeftOut]:
-    """Columns that are used otherwise, where the reader of the file has not listed them."""
+    """Confounds, groups and weights that the reader of the file has not listed."""
     known = {column.name for column in draft.left_out}
-    beside = [] if draft.confounds is None else [(str(name), "confound") for name in draft.confounds]
+    roles = [] if draft.confounds is None else [(str(name), "confound") for name in draft.confounds]
     columns = ((draft.groups, "group"), (draft.weights, "weight"))
-    beside += [(str(column.name), role) for column, role in columns if column is not None]
-    return [LeftOut(name, role) for name, role in beside if name not in known]
+    roles += [(str(column.name), role) for column, role in columns if column is not None]
+    return [LeftOut(name, role) for name, role in roles if name not in known]
 
 
 def _headed(heading: str, texts: Sequence[str]) -> list[tuple[str, str]]:
@@ -240,11 +241,9 @@ def _headed(heading: str, texts: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _plain(sentence: str) -> str:
-    """A sentence about columns that are left out, without its first words and its full stop."""
+    """A sentence on left-out columns without its first words and full stop."""
     return sentence.removeprefix("Left out").lstrip(", ").removesuffix(".")
 
-
-# Findings: what was found in a table, as sentences and as data.
 
 SEVERITIES = ("error", "warning", "note")
 TITLES = {"error": "Must be fixed", "warning": "Worth a look", "note": "For your information"}
@@ -252,7 +251,7 @@ TITLES = {"error": "Must be fixed", "warning": "Worth a look", "note": "For your
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing found: how serious it is, of which kind, where, what it is, and what to do about it.
+    """One finding: how serious it is, of which kind, where, what it is, and what to do about it.
 
     Examples
     --------
@@ -272,12 +271,12 @@ class Finding:
 
     @property
     def sentence(self) -> str:
-        """The message and the remedy, in the words of Python."""
+        """The message and the remedy, worded for Python."""
         return readable(f"{self.message} {self.remedy}".rstrip())
 
     @classmethod
     def of(cls, fault: InputError, *, severity: str = "error", code: str | None = None) -> Finding:
-        """Return a fault as a finding."""
+        """Return an error as a finding."""
         item = fault.fields.get("item", fault.fields.get("confound"))
         row = fault.fields.get("participant", fault.fields.get("row"))
         place = None if row is None else str(row)
@@ -286,7 +285,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Findings:
-    """All that `check` found, the serious things first, and what will be analysed.
+    """All findings of `check`, the serious ones first, and what will be analysed.
 
     Examples
     --------
@@ -317,11 +316,11 @@ class Findings:
 
     @property
     def shown(self) -> tuple[Finding, ...]:
-        """The findings without notes of the reader that the overview says already."""
+        """The findings without notes of the reader that the overview repeats."""
         if self.overview is None:
             return self.findings
-        fresh = set(further_notes(each.message for each in self.of("reading")))
-        return tuple(each for each in self if each.code != "reading" or each.message in fresh)
+        new = set(further_notes(each.message for each in self.of("reading")))
+        return tuple(each for each in self if each.code != "reading" or each.message in new)
 
     @property
     def verdict(self) -> str:
@@ -329,7 +328,7 @@ class Findings:
         if self.must_fix:
             return "Fix what must be fixed before fitting."
         if any(not finding.fields["reversed"] for finding in self.of("looks-reversed")):
-            return "Before a fit, decide about the items that look reversed."
+            return "Before fitting, decide about the items that look reversed."
         if any(finding.severity == "warning" for finding in self):
             return "A fit is possible; look at the points above first."
         return "Ready to fit."
@@ -351,14 +350,11 @@ class Findings:
         return json.dumps(content, indent=2, ensure_ascii=False)
 
 
-# What does not prevent a fit, but its reader must know before anything else.
-
-
 def doubts_about(draft: Draft, values: np.ndarray | None = None) -> tuple[Finding, ...]:
-    """Return values that seem to mean no answer, and participants who seem to be there several times.
+    """Return values that seem to mean no answer, and participants who seem to occur several times.
 
-    `values` are the answers as numbers, where the caller has them already. The field `anonymous` of each
-    finding says it without ids, for a report that may be shared.
+    `values` are the answers as numbers, if the caller has them. The field `anonymous` of each finding is its
+    text without ids, for a report that may be shared.
     """
     if values is None:
         values = draft.answers.to_numpy(dtype=float, na_value=np.nan)
@@ -370,16 +366,16 @@ def _end_codes(draft: Draft, values: np.ndarray) -> Iterator[Finding]:
     families = () if draft.families is None else draft.families.families
     names = [item.name for item in draft.items]
     declared = {item.name for item in draft.items if item.declared}
-    for found in end_codes(values, names, families):
-        if declared.intersection(found.family):
+    for code in end_codes(values, names, families):
+        if declared.intersection(code.family):
             continue
-        value = number(found.value)
-        others = [j for j, name in enumerate(names) if name not in set(found.family)]
-        shared = bool((values[:, others] == found.value).any())
+        value = number(code.value)
+        others = [j for j, name in enumerate(names) if name not in set(code.family)]
+        shared = bool((values[:, others] == code.value).any())
         if shared:
             here = f"Other items have {value} as an answer: if it means no answer here, "
             own = Advice(
-                here + "let `{}` write a codebook that says so, confirm it, and add {codebook=}.",
+                here + "run `{}` to write a codebook that declares it, confirm it, and add {codebook=}.",
                 codebook_command(draft.source),
                 codebook="items.csv",
             )
@@ -387,12 +383,12 @@ def _end_codes(draft: Draft, values: np.ndarray) -> Iterator[Finding]:
         else:
             remedy = Advice(
                 "If it does, add {missing_codes=}; if not, declare the items' range in a codebook.",
-                missing_codes=[found.value],
+                missing_codes=[code.value],
             )
-        anonymous = f"{found.sentence} If it does, declare it as a missing code and fit again."
-        fields = {"value": found.value, "count": found.count, "items": found.items, "shared": shared}
-        fields |= {"family": found.family, "source": draft.source, "anonymous": anonymous}
-        yield Finding("warning", "end-code", found.sentence, found.items[0], remedy=remedy, fields=fields)
+        anonymous = f"{code.sentence} If it does, declare it as a missing code and fit again."
+        fields = {"value": code.value, "count": code.count, "items": code.items, "shared": shared}
+        fields |= {"family": code.family, "source": draft.source, "anonymous": anonymous}
+        yield Finding("warning", "end-code", code.sentence, code.items[0], remedy=remedy, fields=fields)
 
 
 def _copied_participants(draft: Draft, values: np.ndarray) -> Iterator[Finding]:
@@ -416,8 +412,6 @@ def _copied_participants(draft: Draft, values: np.ndarray) -> Iterator[Finding]:
     yield Finding("warning", "same-answers", text, row=str(again[0]), remedy=remedy, fields=fields)
 
 
-# What is wrong with a table before a long run: a list of findings in plain sentences.
-
 NEARLY_EMPTY = 0.8
 MANY_MISSING = 0.2
 PARTICIPANT_MISSING = 0.5
@@ -426,16 +420,16 @@ FEWEST_FITTED = 10
 MOST_ALIKE = 3
 _ROWS_IN_CACHE = 1024
 _TWO_ENDS = (
-    "If all belong to one scale, reverse one end; if they are traits or moods of their own, leave them as "
-    "they are."
+    "If all belong to one scale, reverse one end; if each end is a trait or mood of its own, leave them "
+    "unchanged."
 )
-_TOGETHER = {
+_SUMMARIES = {
     "text": "{n} columns hold text rather than numbers",
     "missing-column": "{n} items of the codebook are not columns of the table",
     "empty-item": "Nobody answered {n} items",
     "nearly-empty": "{n} items were answered by few participants",
     "copied-item": "{n} items hold the same answers as another item",
-    "wide-range": "{n} items have ranges that are wider than any questionnaire's",
+    "wide-range": "{n} items have ranges wider than those of any questionnaire",
     "suspicious-code": "{n} items hold a value that may mean no answer",
 }
 
@@ -449,39 +443,39 @@ def check(
     n_rows: int | None = None,
     keying: Keying | None = None,
 ) -> Findings:
-    """Look for what would spoil a fit.
+    """Look for problems that would spoil a fit.
 
-    Found are suspicious codes and answers outside their range, text among numbers, items that run
-    against the others, empty, nearly empty and constant items, straight-liners, duplicated and missing
-    ids, identical answer sheets, missing answers by item and participant, and confounds with gaps, stray
-    text, or categories of few participants.
+    These are suspicious codes and answers outside their range, text among numbers, items that run against the
+    others, empty, nearly empty and constant items, straight-liners, duplicated and missing ids, identical
+    answer sheets, missing answers by item and participant, and confounds with gaps, stray text, or categories
+    of few participants.
     """
-    found = [Finding.of(fault) for fault in faults]
+    findings = [Finding.of(fault) for fault in faults]
     numbers = _Numbers.of(draft, keying)
-    for look in _LOOKS:
-        found.extend(look(draft, numbers))
-    found = [*doubts_about(draft, numbers.values), *_alike(found)]
-    codes = [number(finding.fields["value"]) for finding in found if finding.code == "end-code"]
+    for run_check in _CHECKS:
+        findings.extend(run_check(draft, numbers))
+    findings = [*doubts_about(draft, numbers.values), *_summarized(findings)]
+    codes = [number(finding.fields["value"]) for finding in findings if finding.code == "end-code"]
     if codes:
-        found = [_unless(codes[0], each) if each.code == "missing" else each for each in found]
-    found.extend(_few_participants(draft, numbers, smallest_category))
-    found.extend(_confounds(draft, smallest_category, filled=missing_confounds == "mean"))
-    found.extend(Finding("note", "reading", note) for note in draft.notes)
-    found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
-    return Findings(tuple(found), Overview.of(draft, n_rows=n_rows))
+        findings = [_unless(codes[0], each) if each.code == "missing" else each for each in findings]
+    findings.extend(_few_participants(draft, numbers, smallest_category))
+    findings.extend(_confounds(draft, smallest_category, filled=missing_confounds == "mean"))
+    findings.extend(Finding("note", "reading", note) for note in draft.notes)
+    findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    return Findings(tuple(findings), Overview.of(draft, n_rows=n_rows))
 
 
 def _unless(code: str, missing: Finding) -> Finding:
-    """How many answers are missing, if a code is an answer."""
+    """Qualify the number of missing answers where a code may mean no answer."""
     joint = "unless" if missing.message.startswith("No answer") else "and more if"
     return replace(missing, message=f"{missing.message.removesuffix('.')}, {joint} {code} means no answer.")
 
 
-def _alike(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Say what many columns have in common once: one cause is one finding."""
+def _summarized(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Merge the same finding about many columns into one."""
     groups: dict[object, list[Finding]] = {}
     for at, finding in enumerate(findings):
-        alike = finding.item and finding.code in _TOGETHER and "items" not in finding.fields
+        alike = finding.item and finding.code in _SUMMARIES and "items" not in finding.fields
         value = finding.fields.get("value") if finding.code == "suspicious-code" else None
         groups.setdefault((finding.severity, finding.code, value) if alike else at, []).append(finding)
     for group in groups.values():
@@ -492,7 +486,7 @@ def _alike(findings: Iterable[Finding]) -> Iterator[Finding]:
         first, names = group[0], listed(finding.item for finding in group)
         values = {finding.fields.get("value") for finding in group}
         same = first.remedy if len(values) == 1 and None not in values else ""
-        message = f"{_TOGETHER[code].format(n=len(group))}: {names}. The first: {first.message}"
+        message = f"{_SUMMARIES[code].format(n=len(group))}: {names}. The first: {first.message}"
         fields = {**first.fields, "items": tuple(finding.item for finding in group)}
         if not same:
             fields.pop("value", None)
@@ -500,14 +494,14 @@ def _alike(findings: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def _codes(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
-    """Report each value outside the range, or standing apart; one that is in many items only once."""
-    found: dict[tuple[str, float], list[Finding]] = {}
+    """Report each value outside or far from its range; one that occurs in many items only once."""
+    groups: dict[tuple[str, float], list[Finding]] = {}
     for fault in () if isinstance(draft, Questionnaire) else range_faults(draft):
         value = fault.fields["value"]
         known = fault.code == "outside-range" and value in USUAL_CODES
         code = "suspicious-code" if known else fault.code
-        found.setdefault((code, value), []).append(Finding.of(fault, code=code))
-    for (code, value), group in found.items():
+        groups.setdefault((code, value), []).append(Finding.of(fault, code=code))
+    for (code, value), group in groups.items():
         if len(group) <= MOST_ALIKE:
             yield from group
         else:
@@ -523,7 +517,7 @@ def _codes(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
 
 
 def _doubtful(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
-    """Answers that set the range of an undeclared item, though hardly anybody gave them."""
+    """Rare answers that determine the range of an undeclared item."""
     families = Families() if draft.families is None else draft.families
     few = {
         (item.name, code)
@@ -542,7 +536,7 @@ def _doubtful(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
         row = hits[0] + 1 if draft.file_rows is None else draft.file_rows[hits[0]]
         text = (
             f"Item {item!r} holds {number(value)} ({counted(len(hits), 'time')}, first in row {row}, "
-            f"participant {participant!r}), which no similar item does; it sets the item's range."
+            f"participant {participant!r}), which no similar item does; it determines the item's range."
         )
         remedy = missing_code_remedy(value, DECLARE_RANGE)
         fields = {"item": item, "value": value, "participant": participant, "count": len(hits), "apart": True}
@@ -551,7 +545,7 @@ def _doubtful(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
 
 @dataclass(frozen=True, eq=False)
 class _Numbers:
-    """The answers as one array, and what several looks need of it, worked out once."""
+    """The answers as one array, with counts that several checks need."""
 
     values: np.ndarray
     answered: np.ndarray
@@ -575,28 +569,28 @@ def _few(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
 
 
 def _copies(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
-    """Report items whose answers are those of another item, participant by participant."""
+    """Report items with the same answers as another item."""
     if len(numbers.values) < FEWEST_FITTED:
         return
-    few = slice(None, None, max(1, len(numbers.values) // _ROWS_IN_CACHE))  # most differ there already
+    few = slice(None, None, max(1, len(numbers.values) // _ROWS_IN_CACHE))  # rules most items out
     likely = np.flatnonzero(_alike_columns(numbers.values[few], numbers.answered[few])[1] > 1)
     prints, _ = _alike_columns(numbers.values[:, likely], numbers.answered[:, likely])
     first: dict[int, int] = {}
-    for at, found in zip(likely.tolist(), prints.tolist(), strict=True):
-        other = first.setdefault(found, at)
+    for at, fingerprint in zip(likely.tolist(), prints.tolist(), strict=True):
+        other = first.setdefault(fingerprint, at)
         one, two = numbers.values[:, other], numbers.values[:, at]
         varied = len(np.unique(two[numbers.answered[:, at]])) > 1
         if other == at or not varied or not np.array_equal(one, two, equal_nan=True):
             continue
         text = (
-            f"Item {draft.items[at].name!r} holds the same answers as {draft.items[other].name!r} from every "
+            f"Item {draft.items[at].name!r} has the same answer as {draft.items[other].name!r} for every "
             "participant. If one is a copy, leave it out."
         )
         yield Finding("warning", "copied-item", text, draft.items[at].name)
 
 
 def _alike_columns(values: np.ndarray, answered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A whole number for each column, equal for equal columns, and how many columns have it."""
+    """The hash of each column, and how many columns share it."""
     prints = fingerprints(np.ascontiguousarray(values.T), np.ascontiguousarray(answered.T))
     _, place, counts = np.unique(prints, return_inverse=True, return_counts=True)
     return prints, counts[place]
@@ -629,7 +623,7 @@ def _items(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
 
 
 def _widths(draft: Draft, _: _Numbers) -> Iterator[Finding]:
-    """Items with wide ranges outweigh narrow ones where a point counts as a point, as errors are squared."""
+    """Report ranges that are too wide, or that differ in width."""
     ends = draft.ranges()
     for item, low, high in ends.itertuples():
         try:
@@ -645,15 +639,13 @@ def _directions(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
     """Report items that run against the others, and traits with two ends."""
     keying = find_reversed(draft) if numbers.keying is None else numbers.keying
     if not keying.compared:
-        text = (
-            f"Reversed items were not looked for: there are {len(draft.items)} items, more than {MOST_ITEMS}."
-        )
-        yield Finding("note", "directions", text)
+        too_many = f"there are {len(draft.items)} items, more than {MOST_ITEMS}"
+        yield Finding("note", "directions", f"Reversed items were not searched for: {too_many}.")
     for suspect in keying.suspects:
         among = f" of {suspect.scale!r}" if suspect.scale else ""
-        asked = f" ({suspect.wording!r})" if suspect.wording else ""
+        wording = f" ({suspect.wording!r})" if suspect.wording else ""
         against = f"{listed(suspect.against, most=3)}{among} ({suspect.strength})"
-        runs = f"{short(suspect.item)!r}{asked} runs against {against}"
+        runs = f"{short(suspect.item)!r}{wording} runs against {against}"
         fields = {"item": suspect.item, "reversed": suspect.reversed, "runs": runs}
         fields |= {"correlation": suspect.correlation, "found_again": suspect.found_again}
         state, remedy = (
@@ -687,11 +679,11 @@ def _straight_lines(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
 
 def _missing(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
     n, m = numbers.values.shape
-    missing, asked = n - numbers.by_item, np.full(m, n)
+    missing, n_asked = n - numbers.by_item, np.full(m, n)
     if draft.structural is not None:
         shown = ~draft.structural.to_numpy(dtype=bool)
-        missing, asked = (~numbers.answered & shown).sum(axis=0), shown.sum(axis=0)
-    by_item = pd.Series(missing / np.maximum(asked, 1), index=draft.answers.columns)
+        missing, n_asked = (~numbers.answered & shown).sum(axis=0), shown.sum(axis=0)
+    by_item = pd.Series(missing / np.maximum(n_asked, 1), index=draft.answers.columns)
     share = 1 - numbers.by_item.sum() / (n * m) if n * m else 0.0
     some = "Less than 0.1 %" if share < 0.001 else f"{100 * share:.1f} %"
     text = f"{some} of all answers are missing." if share > 0 else "No answer is missing."
@@ -716,7 +708,7 @@ def _missing(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
 
 
 def _few_participants(draft: Draft, numbers: _Numbers, limit: int) -> Iterator[Finding]:
-    """Items that so few participants answered that a fit refuses them."""
+    """Items answered by so few participants that a fit refuses them."""
     if limit > 1 and (numbers.by_participant > 0).sum() >= limit:
         few = (numbers.by_item > 0) & (numbers.by_item < limit)
         try:
@@ -747,7 +739,7 @@ def _confounds(draft: Draft, smallest_category: int, *, filled: bool) -> Iterato
                 if abs(code) >= 66 or code < 0:
                     text = (
                         f"Confound {str(name)!r} holds {number(code)}, far from its other values. If it "
-                        "marks a gap, declare it in the codebook."
+                        "means missing, declare it in the codebook."
                     )
                     yield Finding("warning", "suspicious-code", text, str(name))
 
@@ -755,7 +747,7 @@ def _confounds(draft: Draft, smallest_category: int, *, filled: bool) -> Iterato
 def _unusable(
     column: pd.Series, answers: pd.DataFrame, weights: np.ndarray, smallest_category: int
 ) -> Iterator[Finding]:
-    """What a fit would refuse in a confound, and what it would accept but is probably a mistake."""
+    """Report what a fit would refuse in a confound, and what is probably a mistake."""
     if column.nunique() < 2:
         return
     try:
@@ -775,8 +767,9 @@ def _unusable(
         few = few_cells(answer_counts(seen, design, None), limit=smallest_category)
         if few.any():
             left, names = int((seen & in_few_cells(design, few)).sum()), [str(name) for name in answers]
-            said = left_out(few, names, encoder.names, left, limit=smallest_category)
-            yield Finding("warning", said.code, said.message, said.fields["item"], remedy=said.remedy)
+            warning = left_out(few, names, encoder.names, left, limit=smallest_category)
+            item = warning.fields["item"]
+            yield Finding("warning", warning.code, warning.message, item, remedy=warning.remedy)
 
 
-_LOOKS = (_codes, _few, _items, _copies, _widths, _directions, _straight_lines, _missing)
+_CHECKS = (_codes, _few, _items, _copies, _widths, _directions, _straight_lines, _missing)

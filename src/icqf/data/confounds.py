@@ -1,4 +1,4 @@
-"""Age, sex and other known variables as columns between 0 and 1, with names."""
+"""Confounds such as age and sex, encoded as named columns between 0 and 1."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from icqf.data.disclosure import (
 )
 from icqf.data.frames import as_pandas, label_at
 from icqf.data.settings import parameter_error
-from icqf.errors import Advice, InputError, InputWarning, did_you_mean, listed
+from icqf.errors import Advice, InputError, InputWarning, and_more, counted, did_you_mean, listed
 
 Array = NDArray[Any]
-_MOSTLY = 0.8  # of a column's texts being numbers: the others are mistakes, not categories
+_MOSTLY = 0.8  # share of texts that are numbers, above which the others are mistakes, not categories
 _FRIENDLY = {"age": ("Old", "Young")}
 
 
@@ -49,11 +49,11 @@ class _Column:
 
 
 class ConfoundEncoder:
-    """Turns confounds into the design: every column in [0, 1], together with their names.
+    """Encodes confounds as a design with columns in [0, 1].
 
     A categorical confound (text, category, true/false, or numbers with two different values)
     becomes one 0/1 column per category. A continuous one is rescaled to [0, 1] and becomes two
-    columns, x and 1 − x. A column of ones, the intercept, comes last.
+    columns, x and 1 − x. The intercept comes last.
     """
 
     def __init__(
@@ -73,8 +73,7 @@ class ConfoundEncoder:
     def fit(self, confounds: Any, *, weights: Array | None = None) -> ConfoundEncoder:
         """Learn the categories and ranges of a table of confounds (None: there are none).
 
-        Members of a category count by their `weights` (n,): who has a weight of 0 is none, and ten of whom
-        one outweighs all others are one.
+        Members of a category are counted by their `weights` (n,), as an effective number.
         """
         frame = _as_frame(confounds, None if weights is None else len(weights))
         weights = np.ones(len(frame)) if weights is None else weights / (weights.max(initial=0.0) or 1.0)
@@ -126,16 +125,16 @@ class ConfoundEncoder:
         _refuse_stray_text(name, known)
         codes, values = pd.factorize(known.to_numpy(object))
         keys = [value.item() if isinstance(value, np.generic) else value for value in values]
-        found = dict(zip(keys, np.bincount(codes).tolist(), strict=True))
-        odd = [value for value in found if not isinstance(value, (str, bool, int, float))]
+        counts = dict(zip(keys, np.bincount(codes).tolist(), strict=True))
+        odd = [value for value in counts if not isinstance(value, (str, bool, int, float))]
         if odd:
             raise InputError(
                 f"Confound {name!r} holds {odd[0]!s}, which is neither a number nor text; give a number, "
                 "such as an age in years, or a category."
             )
         refuse_small_categories(name, keys, codes, weights, limit=self.smallest_category)
-        categories = tuple(sorted(found, key=lambda value: (str(type(value)), value)))
-        shares = tuple(found[category] / len(known) for category in categories)
+        categories = tuple(sorted(counts, key=lambda value: (str(type(value)), value)))
+        shares = tuple(counts[category] / len(known) for category in categories)
         return _Column(name, categories=categories, shares=shares)
 
     @property
@@ -149,7 +148,7 @@ class ConfoundEncoder:
         return (*unique, *([INTERCEPT] if self.intercept else []))
 
     def categories(self) -> dict[int, str]:
-        """Places in the design of the columns whose members are participants as a whole, with their names."""
+        """Names of the 0/1 columns of the design, by position."""
         kinds = [column.categories is not None for column in self.columns for _ in column.labels()]
         kinds += [True] if self.intercept else []
         return {at: name for at, name in enumerate(self.names) if kinds[at]}
@@ -165,7 +164,7 @@ class ConfoundEncoder:
         return tuple(groups)
 
     def transform(self, confounds: Any, *, n_rows: int | None = None) -> Array:
-        """The design (n, c) of a table with the fitted confounds, of `n_rows` participants where given."""
+        """The design (n, c) of a table with the fitted confounds."""
         if not self.columns:
             if confounds is not None and _as_frame(confounds).shape[1]:
                 raise InputError(
@@ -191,22 +190,21 @@ class ConfoundEncoder:
         return np.concatenate(parts, axis=1)
 
     def outside(self, confounds: pd.DataFrame) -> Array:
-        """Which participants (n,) have a number outside the range of the fit, of which `transform` warns."""
-        found = np.zeros(len(confounds), dtype=bool)
+        """Which participants (n,) have a number outside the fitted range."""
+        outside = np.zeros(len(confounds), dtype=bool)
         for column in self.columns:
             if column.categories is None:
-                x = _numbers_now(column, confounds[column.name])
-                found |= (x < column.low) | (x > column.high)
-        return found
+                x = _new_numbers(column, confounds[column.name])
+                outside |= (x < column.low) | (x > column.high)
+        return outside
 
     def _encode(self, column: _Column, values: pd.Series) -> Array:
         gaps = values.isna().to_numpy()
         if gaps.any() and self.missing == "error":
             rows = values.index[gaps]
             first = label_at(rows, 0)
-            more = f", and {len(rows) - 1} more" if len(rows) > 1 else ""
             raise InputError(
-                f"Confound {column.name!r} is missing for participant {first!r}{more}.",
+                f"Confound {column.name!r} is missing for participant {first!r}{and_more(len(rows))}.",
                 code="missing-confound",
                 remedy=Advice(
                     "Fill it in, leave these participants out, or add {missing_confounds=} to use the sample "
@@ -219,7 +217,7 @@ class ConfoundEncoder:
             )
         if column.categories is not None:
             return self._indicators(column, values, gaps)
-        numbers = _numbers_now(column, values)
+        numbers = _new_numbers(column, values)
         if np.isinf(numbers).any():
             row = label_at(values.index, np.flatnonzero(np.isinf(numbers))[0])
             raise InputError(f"Confound {column.name!r} is infinite in row {row!r}; correct it.")
@@ -227,15 +225,13 @@ class ConfoundEncoder:
         outside = (x < column.low) | (x > column.high)
         if outside.any():
             rows = values.index[outside]
-            said = (
+            text = (
                 f"Confound {column.name!r} is outside the fitted range {column.low:g} to {column.high:g} for "
-                f"{int(outside.sum())} participant(s)"
+                f"{counted(int(outside.sum()), 'participant')}"
             )
-            first, then = (
-                f", the first being {label_at(rows, 0)!r} with {x[outside][0]:g}",
-                "; the nearest end is used.",
-            )
-            warnings.warn(InputWarning(said + first + then, anonymous=said + then), stacklevel=5)
+            first = f", first {label_at(rows, 0)!r} with {x[outside][0]:g}"
+            then = "; the nearest end of the range is used."
+            warnings.warn(InputWarning(text + first + then, anonymous=text + then), stacklevel=5)
         x = (np.clip(x, column.low, column.high) - column.low) / (column.high - column.low)
         return np.column_stack([x, 1 - x])
 
@@ -247,9 +243,9 @@ class ConfoundEncoder:
             row = int(np.flatnonzero(unseen)[0])
             participant = label_at(values.index, row)
             raise InputError(
-                f"Confound {column.name!r} holds {values.iloc[row]!r} for participant {participant!r}, "
-                f"which the model has not seen; it knows {listed(categories)}. Recode it as one of these, or "
-                "leave the participant out."
+                f"Confound {column.name!r} is {values.iloc[row]!r} for participant {participant!r}, but the "
+                f"model was fitted with {listed(categories)}. Recode it as one of these, or leave the "
+                "participant out."
             )
         design = np.zeros((len(values), len(categories)))
         filled = np.flatnonzero(~gaps)
@@ -259,7 +255,7 @@ class ConfoundEncoder:
         return design
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything learned, as JSON."""
+        """Return all that was learned as plain values."""
         return {
             "intercept": self.intercept,
             "missing": self.missing,
@@ -278,7 +274,7 @@ class ConfoundEncoder:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> ConfoundEncoder:
-        """The encoder that `to_dict` described."""
+        """Return the encoder that `to_dict` described."""
         encoder = cls(intercept=bool(stored["intercept"]), missing=str(stored["missing"]))
         encoder.columns = tuple(
             _Column(
@@ -294,7 +290,7 @@ class ConfoundEncoder:
         return encoder
 
 
-def _numbers_now(column: _Column, values: pd.Series) -> Array:
+def _new_numbers(column: _Column, values: pd.Series) -> Array:
     """The numbers of new participants; missing ones are NaN."""
     return _as_numbers(
         values, f"Confound {column.name!r} was numeric when the model was fitted, but now holds"
@@ -302,7 +298,7 @@ def _numbers_now(column: _Column, values: pd.Series) -> Array:
 
 
 def _refuse_stray_text(name: str, known: pd.Series) -> None:
-    """Refuse a column that would be numbers but for a few texts: as categories it would mean nothing."""
+    """Refuse a column of numbers with a few texts among them."""
     different = [value for value in known.unique() if isinstance(value, str)]
     plain = pd.Series([value.strip().replace(",", ".") for value in different], dtype=object)
     only_texts = len(different) == known.nunique()
@@ -316,7 +312,7 @@ def _refuse_stray_text(name: str, known: pd.Series) -> None:
         return
     at = int(np.flatnonzero(~right)[0])
     row = label_at(known.index, at)
-    more = f", and {int((~right).sum()) - 1} more" if (~right).sum() > 1 else ""
+    more = and_more(int((~right).sum()))
     raise InputError(
         f"Confound {name!r} holds numbers, but {texts.iloc[at][:40]!r} in row {row!r}{more}.",
         code="stray-text",
@@ -357,7 +353,7 @@ def _is_categorical(values: pd.Series) -> bool:
 
 
 def _as_frame(confounds: Any, n: int | None = None) -> pd.DataFrame:
-    """A pandas table of the confounds of `n` participants, whatever kind of table was given."""
+    """Confounds of `n` participants, given as any kind of table, as a pandas table."""
     if confounds is None:
         return pd.DataFrame()
     confounds = as_pandas(confounds)

@@ -1,7 +1,7 @@
-"""Which items run against the others, and reversing them.
+"""Find and reverse items that run against the others.
 
-Non-negative loadings cannot say "the less, the more", so an item of the wrong direction leaves its factor.
-What is done, and how often it errs, is in ``docs/direction.md``."""
+Loadings cannot be negative, so an item keyed in the wrong direction is lost to its factor. The method and its
+error rates are described in ``docs/direction.md``."""
 
 from __future__ import annotations
 
@@ -22,31 +22,26 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
 # Tuned on simulated studies only; benchmarks/bench_keying.py reports on others. See docs/direction.md.
-SAME_TRAIT = (
-    0.4  # groups are one trait when their correlation, corrected for unreliability, surely exceeds it
-)
-SAME_TRAIT_SURE = 2.33  # standard errors by which it must
-FEWEST_TOGETHER = 10  # participants who answered both of two items, for their correlation to count
-_LEAST_RELATED = 0.02  # a mean correlation of items below this tells nothing of their trait
+SAME_TRAIT = 0.4  # disattenuated correlation above which two groups measure one trait
+SAME_TRAIT_SURE = 2.33  # standard errors by which it must exceed that
+FEWEST_TOGETHER = 10  # participants who answered both items, for a correlation to count
+_LEAST_RELATED = 0.02  # a mean correlation of items below this is uninformative
 _REASSIGNMENTS = 10
 _ROTATIONS = 50
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Standardized answers, 0 where missing, and what follows from them."""
+    """Standardized answers and their correlations."""
 
-    # (n_participants, n_items): answers with mean 0 and standard deviation 1 by item; 0 where missing, and
-    # for a constant item
-    Z: Floats
+    Z: Floats  # (n_participants, n_items): standardized by item; 0 where missing or constant
     seen: Floats  # (n_participants, n_items): 1 where an answer was given, else 0
-    # (n_items, n_items): correlations over the participants who answered both; 0 where these are too few
-    R: Floats
+    R: Floats  # (n_items, n_items): correlations over participants who answered both; 0 where too few did
     n: float  # participants behind a typical correlation
 
     @classmethod
     def of(cls, answers: Floats) -> Answers:
-        """Standardize answers; NaN is a missing one."""
+        """Standardize answers (NaN: missing)."""
         known = np.isfinite(answers)
         count = np.maximum(known.sum(axis=0), 1)
         Z = np.where(known, answers, 0.0)
@@ -69,7 +64,7 @@ class Answers:
         return varies
 
     def take(self, rows: Indices) -> Answers:
-        """Return the answers of some participants, drawn once or more often."""
+        """Return the answers of some participants, who may repeat."""
         return Answers.of(np.where(self.seen[rows] > 0, self.Z[rows], np.nan))
 
     def part(self, items: Indices) -> Answers:
@@ -79,15 +74,15 @@ class Answers:
         return Answers(self.Z[:, items], self.seen[:, items], self.R[np.ix_(items, items)], self.n)
 
     def mean_of(self, items: Indices, signs: Floats) -> tuple[Floats, Floats]:
-        """Return the participants' signed means over items, and 1 where there is one."""
+        """Return the participants' signed means over items, and 1 where a mean exists."""
         count = self.seen[:, items].sum(axis=1)
         total = self.Z[:, items] @ signs[items]
         return np.divide(total, count, out=np.zeros_like(total), where=count > 0), (count > 0).astype(float)
 
     def relation(self, a: Indices, b: Indices, signs: Floats) -> tuple[float, float]:
-        """Return the correlation of two sets of items corrected for unreliability, and its standard error.
+        """Return the disattenuated correlation of two sets of items, and its standard error.
 
-        It is the mean correlation across the sets by the geometric mean of the mean correlations within
+        The mean correlation between the sets is divided by the geometric mean of the mean correlations within
         them; a single item borrows the latter from the other set.
         """
         S = self.R * np.outer(signs, signs)
@@ -104,17 +99,13 @@ class Answers:
 
 
 def _within(S: Floats) -> float | None:
-    """Mean correlation of different items of a set."""
+    """Mean correlation between items of a set."""
     k = len(S)
     return None if k < 2 else float((S.sum() - np.trace(S)) / (k * (k - 1)))
 
 
 def correlation(x: Floats, y: Floats, weight: Floats) -> tuple[float, float]:
-    """Return a weighted correlation and its standard error.
-
-    The error is that of the infinitesimal jackknife, which needs no normal distribution: the root of the
-    summed squares of what each participant adds to the correlation.
-    """
+    """Return a weighted correlation and its standard error by the infinitesimal jackknife."""
     n = weight.sum()
     if n < FEWEST_TOGETHER:
         return 0.0, 1.0
@@ -129,10 +120,7 @@ def correlation(x: Floats, y: Floats, weight: Floats) -> tuple[float, float]:
 
 
 def number_of_factors(roots: Floats, n: float) -> int:
-    """Return how many eigenvalues, highest first, exceed those of chance by the empirical Kaiser criterion.
-
-    At least 1.
-    """
+    """Return the number of factors by the empirical Kaiser criterion, at least 1; `roots` are descending."""
     m = len(roots)
     before = np.concatenate([[0.0], np.cumsum(roots)[:-1]])
     chance = (m - before) / (m - np.arange(m)) * (1 + np.sqrt(m / max(n, 1.0))) ** 2
@@ -152,7 +140,7 @@ def main_component(R: Floats, n: float) -> tuple[Indices, Floats]:
 
 
 def _varimax(loadings: Floats) -> Floats:
-    """Rotate loadings towards simple structure, items weighted alike."""
+    """Rotate loadings to simple structure by varimax with Kaiser normalization."""
     length = np.linalg.norm(loadings, axis=1, keepdims=True)
     A = np.divide(loadings, length, out=np.zeros_like(loadings), where=length > 0)
     turn, reached = np.eye(loadings.shape[1]), 0.0
@@ -160,13 +148,13 @@ def _varimax(loadings: Floats) -> Floats:
         B = A @ turn
         U, s, V = np.linalg.svd(A.T @ (B * (B * B - (B * B).mean(axis=0))))
         turn = U @ V
-        if s.sum() < reached * (1 + 1e-4):  # enough to see which component is the main one
+        if s.sum() < reached * (1 + 1e-4):  # precise enough to determine the main component
             break
         reached = s.sum()
     return loadings @ turn
 
 
-def reassigned(R: Floats, group: Indices, sign: Floats) -> tuple[Indices, Floats]:
+def reassign(R: Floats, group: Indices, sign: Floats) -> tuple[Indices, Floats]:
     """Move each item to the group whose other items it correlates with most, until none moves."""
     every = np.arange(len(R))
     for _ in range(_REASSIGNMENTS):
@@ -185,7 +173,7 @@ def reassigned(R: Floats, group: Indices, sign: Floats) -> tuple[Indices, Floats
     return group, sign
 
 
-def joined(answers: Answers, group: Indices, sign: Floats) -> tuple[Indices, Floats]:
+def join_groups(answers: Answers, group: Indices, sign: Floats) -> tuple[Indices, Floats]:
     """Join groups that surely measure one trait or its opposite, the most alike first."""
     group, sign = group.copy(), sign.copy()
     while True:
@@ -221,53 +209,53 @@ def _alike(R: Floats, members: list[Indices], sign: Floats) -> list[tuple[int, i
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Items of one trait: those that agree with most, those against them, and whether it has two ends."""
+    """Items of one trait: the majority, those that run against it, and whether the trait has two ends."""
 
-    most: Indices  # positions of the items; `against` is never the larger
+    most: Indices  # positions of the majority
     against: Indices
-    two_ends: bool  # whether items of a single component, before groups were joined, were split about evenly
+    two_ends: bool  # whether a component was split about evenly before groups were joined
 
 
 def groups_of(answers: Answers, sets: Iterable[Indices]) -> list[Group]:
     """Group the items of each set by what they measure."""
-    found = []
+    groups = []
     for chosen in sets:
         items = chosen[answers.usable[chosen]]
         if len(items) < 2:
             continue
         part = answers.part(items)
         first, sign = main_component(part.R, part.n)
-        first, sign = reassigned(part.R, first, sign)
-        group, sign = joined(part, first, sign)
+        first, sign = reassign(part.R, first, sign)
+        group, sign = join_groups(part, first, sign)
         for name in np.unique(group):
             inside = group == name
             halves = [np.flatnonzero(inside & (sign == side)) for side in (1.0, -1.0)]
             most, against = sorted(halves, key=lambda half: (-len(half), half[:1].tolist()))
             parts = [sign[inside & (first == each)] for each in np.unique(first[inside])]
             split = any(even_split((part > 0).sum(), (part < 0).sum()) for part in parts)
-            found.append(Group(items[most], items[against], split))
-    return found
+            groups.append(Group(items[most], items[against], split))
+    return groups
 
 
 def even_split(a: int, b: int) -> bool:
-    """Whether items are split so evenly, with several on each side, that neither side is the exception."""
+    """Whether items are split so evenly, with several on each side, that neither is the exception."""
     small, large = sorted((int(a), int(b)))
     return small >= 3 and 2 * small > large
 
 
-# Which items run against the others: items that look reversed, how strongly, and how sure that is.
+# Which items look reversed, how strongly, and how certain that is.
 
 FEWEST_PARTICIPANTS = 30
-MOST_PARTICIPANTS = 4000  # more tell nothing new, and a check must stay quick
-MOST_ITEMS = 1000  # all pairs of them are compared, again and again
-MOST_REDRAWN = 100_000  # answers of a resample, of 500 participants at least
+MOST_PARTICIPANTS = 4000  # more add little, and a check must be quick
+MOST_ITEMS = 1000  # all pairs are compared repeatedly
+MOST_REDRAWN = 100_000  # answers per resample, but at least 500 participants
 RESAMPLES = 20
 CERTAINLY = 3.3  # standard errors by which an item must run against the others
 LEAST_CORRELATION = 0.1
-LEAST_OPPOSED = {True: 0.3, False: 0.4}  # corrected for unreliability, of a single item and of several
+LEAST_OPPOSED = {True: 0.3, False: 0.4}  # disattenuated correlation, of a single item (True) or several
 OPPOSED_SURE = 1.645
 SKEWED = 0.5
-MOST_SKEWED = 0.75  # of the other items, all to the same end
+MOST_SKEWED = 0.75  # share of the other items that must be skewed to the same end
 _SEED = 12
 
 
@@ -281,15 +269,13 @@ class Suspect:
     low: float  # 95 % interval of the correlation
     high: float
     against: tuple[str, ...]  # the items it runs against, the most strongly opposed first
-    scale: str = ""  # the subscale in which it was found; empty when items were compared without
-    # whether it is declared reversed already, so that it runs against the others in spite of that
-    reversed: bool = False
-    # share of resamples of the participants in which it was found again, groups and all
-    found_again: float = 1.0
+    scale: str = ""  # the subscale it was compared within, if any
+    reversed: bool = False  # declared reversed, and runs against the others all the same
+    found_again: float = 1.0  # share of resamples in which it was found again
 
     @property
     def strength(self) -> str:
-        """How strongly it runs against the others, and how sure that is, in words."""
+        """How strongly it runs against the others, and how certain that is, in words."""
         return (
             f"correlation {signed(self.correlation)}, 95 % interval {signed(self.low)} to "
             f"{signed(self.high)}, found again in {100 * self.found_again:.0f} % of resamples"
@@ -300,29 +286,27 @@ class Suspect:
 class Ends:
     """Two sets of items that run against each other, neither of which is the exception."""
 
-    one: tuple[str, ...]  # the items at each end
+    one: tuple[str, ...]
     other: tuple[str, ...]
-    correlation: float  # of the means of both; negative
+    correlation: float  # between the means of both; negative
 
     @property
     def sentence(self) -> str:
-        """What was found."""
-        few, rest = ("item", "other") if len(self.one) == 1 else ("items", "others")
-        rest = "other" if len(self.other) == 1 else "others"
+        """The finding in words."""
+        one, other = counted(len(self.one), "item"), counted(len(self.other), "other")
         return (
-            f"{len(self.one)} {few} ({listed(self.one)}) and {len(self.other)} {rest} ({listed(self.other)}) "
-            f"form two opposite ends (correlation {signed(self.correlation)}); the answers cannot tell which "
-            "end is meant."
+            f"{one} ({listed(self.one)}) and {other} ({listed(self.other)}) form two opposite ends "
+            f"(correlation {signed(self.correlation)}); the answers cannot show which end is reversed."
         )
 
 
 @dataclass(frozen=True)
 class Keying:
-    """What was found about the direction of items."""
+    """Which items run against the others, and which traits have two ends."""
 
-    suspects: tuple[Suspect, ...] = ()  # items that run against the others, in the order of the questionnaire
-    ends: tuple[Ends, ...] = ()  # traits with two ends, such as moods
-    compared: bool = True  # whether items were compared at all; more than `MOST_ITEMS` are not
+    suspects: tuple[Suspect, ...] = ()  # in the order of the questionnaire
+    ends: tuple[Ends, ...] = ()
+    compared: bool = True  # False for more than `MOST_ITEMS` items
 
     @property
     def looks_reversed(self) -> tuple[str, ...]:
@@ -339,16 +323,16 @@ class Keying:
 def find_reversed(draft: Draft, *, resamples: int = RESAMPLES) -> Keying:
     """Find the items that run against the others.
 
-    Items are compared as their codebook keys them, so one that is declared reversed is found only when it
-    still runs against the others.
+    Items are compared as the codebook keys them: one declared reversed is reported only if it still runs
+    against the others.
     """
     items = draft.items
     if len(items) > MOST_ITEMS:
         return Keying(compared=False)
     answers = Answers.of(_keyed(draft))
     sets = _sets(items)
-    found, ends = _decided(answers, sets)
-    again = _found_again(answers, sets, resamples) if found else np.zeros(len(items))
+    opposed, ends = _decide(answers, sets)
+    again = _found_again(answers, sets, resamples) if opposed else np.zeros(len(items))
     suspects = (
         Suspect(
             items[j].name,
@@ -359,22 +343,22 @@ def find_reversed(draft: Draft, *, resamples: int = RESAMPLES) -> Keying:
             reversed=items[j].reverse,
             found_again=float(again[j]),
         )
-        for j, against in sorted(found.items())
+        for j, against in sorted(opposed.items())
     )
     names = np.array([item.name for item in items], dtype=object)
     return Keying(
         tuple(suspects),
-        tuple(Ends(tuple(names[a]), tuple(names[b]), _opposed(answers, a, b)) for a, b in ends),
+        tuple(Ends(tuple(names[a]), tuple(names[b]), _between(answers, a, b)) for a, b in ends),
     )
 
 
 def signed(value: float) -> str:
-    """Write a correlation with two places and a minus sign."""
+    """A correlation with two decimals and a proper minus sign."""
     return f"{value:.2f}".replace("-", "−")
 
 
 def _keyed(draft: Draft) -> Floats:
-    """Answers of at most `MOST_PARTICIPANTS`, evenly spaced in the file, reversed as the codebook says."""
+    """Answers of at most `MOST_PARTICIPANTS`, evenly spaced in the file, keyed by the codebook."""
     n = len(draft.answers)
     rows = np.arange(n) if n <= MOST_PARTICIPANTS else np.linspace(0, n - 1, MOST_PARTICIPANTS).astype(int)
     families = Families() if draft.families is None else draft.families
@@ -394,14 +378,14 @@ def _keyed(draft: Draft) -> Floats:
 
 
 def _sets(items: Sequence[Item]) -> list[tuple[Indices, bool]]:
-    """Positions of the items to compare with each other, and whether a subscale is what they share."""
+    """Sets of items to compare with each other, and whether each is a subscale."""
     scales: dict[str, list[int]] = {}
     for j, item in enumerate(items):
         scales.setdefault(item.subscale, []).append(j)
     rest = scales.pop("", [])
     for name in [name for name, members in scales.items() if len(members) < 3]:
         rest += scales.pop(name)
-    # A single name for everything is that of the questionnaire and tells no scales apart.
+    # A single subscale for all items is the questionnaire itself.
     named = [(np.array(members, dtype=np.intp), len(scales) > 1) for members in scales.values()]
     return [*named, (np.array(sorted(rest), dtype=np.intp), False)]
 
@@ -410,20 +394,20 @@ def _set_of(sets: list[tuple[Indices, bool]], j: int) -> int:
     return next(index for index, (members, _) in enumerate(sets) if j in members)
 
 
-def _decided(
+def _decide(
     answers: Answers, sets: list[tuple[Indices, bool]]
 ) -> tuple[dict[int, Indices], list[tuple[Indices, Indices]]]:
     """Return each suspect with the items it runs against, and the pairs of ends."""
-    found: dict[int, Indices] = {}
+    suspects: dict[int, Indices] = {}
     ends: list[tuple[Indices, Indices]] = []
     for members, is_scale in sets:
         for group in groups_of(answers, [members]):
             most, against = group.most, _surely(answers, group)
             if not len(against) or not _of_one_trait(answers, most, against):
                 continue
-            # Within a subscale its author meant one direction, so the larger side decides unless both are
-            # equal. Without, two items are no majority over one, as the rest of their group may be elsewhere,
-            # and several items at each end may be a trait with two ends.
+            # The author of a subscale meant one direction, so there the larger side decides. Without one, two
+            # items do not outvote a third, as others of their group may be elsewhere, and several items at
+            # each end may be a trait with two ends.
             undecided = len(most) == len(against) or (
                 not is_scale and (len(most) < 3 or group.two_ends or even_split(len(most), len(against)))
             )
@@ -432,12 +416,12 @@ def _decided(
             if undecided:
                 ends.append((most, against))
             else:
-                found |= dict.fromkeys(against.tolist(), most)
-    return found, ends
+                suspects |= dict.fromkeys(against.tolist(), most)
+    return suspects, ends
 
 
 def _surely(answers: Answers, group: Group) -> Indices:
-    """Those against most of the group for which this is neither chance nor negligible."""
+    """Items that run against the majority neither by chance nor negligibly."""
     surely = []
     for j in group.against.tolist():
         r, error = _with_mean(answers, j, group.most)
@@ -447,15 +431,15 @@ def _surely(answers: Answers, group: Group) -> Indices:
 
 
 def _of_one_trait(answers: Answers, most: Indices, against: Indices) -> bool:
-    """Whether both sides are one trait rather than two that are mildly opposed."""
+    """Whether both sides are one trait rather than two mildly opposed ones."""
     related, error = answers.relation(most, against, np.ones(len(answers.R)))
     return -related - OPPOSED_SURE * error > LEAST_OPPOSED[len(against) == 1]
 
 
 def _by_skew(answers: Answers, a: Indices, b: Indices) -> tuple[Indices, Indices, bool]:
-    """Decide by where answers pile up: the side that piles up at the other end than most items is reversed.
+    """Decide by skewness: the side skewed opposite to most other items is reversed.
 
-    On symptom scales most answers lie at the low end, and those to reversed items at the high end.
+    On symptom scales most answers are low, and those to reversed items high.
     """
     count = np.maximum(answers.seen.sum(axis=0), 1)
     skew = (answers.Z**3).sum(axis=0) / count
@@ -484,7 +468,8 @@ def _most_opposed(answers: Answers, j: int, against: Indices) -> Indices:
     return order
 
 
-def _opposed(answers: Answers, a: Indices, b: Indices) -> float:
+def _between(answers: Answers, a: Indices, b: Indices) -> float:
+    """The correlation between the means of two sets."""
     ones = np.ones(len(answers.R))
     (x, seen_x), (y, seen_y) = answers.mean_of(a, ones), answers.mean_of(b, ones)
     return correlation(x, y, seen_x * seen_y)[0]
@@ -498,29 +483,28 @@ def _found_again(answers: Answers, sets: list[tuple[Indices, bool]], resamples: 
     times = np.zeros(len(answers.R))
     for _ in range(resamples):
         drawn = answers.take(rng.integers(n, size=size))
-        times[list(_decided(drawn, sets)[0])] += 1
+        times[list(_decide(drawn, sets)[0])] += 1
     return times / max(resamples, 1)
 
 
-# Reversing items: those that are named, those that run against the others, and what to say about it.
+# Reversing items that the user names or that run against the others.
 
 AUTO = "auto"
 MOST_NAMED = 50
 REVERSED = "reversed"  # the code of notes on reversed items
-_LOOK_REVERSED = "look reversed but are used as they are"
 
 
 @dataclass(frozen=True)
 class Directions:
     """Which items of a study are reversed and why, and which look reversed but are not."""
 
-    declared: tuple[str, ...] = ()  # items that are reversed because the codebook or the user says so
-    found: tuple[str, ...] = ()  # items that are reversed because they run against the others
-    unattended: tuple[str, ...] = ()  # items that run against the others and are not reversed
+    declared: tuple[str, ...] = ()  # reversed by the codebook or the user
+    found: tuple[str, ...] = ()  # reversed because they run against the others
+    unattended: tuple[str, ...] = ()  # run against the others and are not reversed
 
     @classmethod
     def of(cls, draft: Draft, keying: Keying | None = None) -> Directions:
-        """Return the directions of a questionnaire's items; `keying`, where they were compared before."""
+        """Return the directions of a questionnaire's items; pass `keying` if known."""
         keying = find_reversed(draft, resamples=0) if keying is None else keying
         found = tuple(item.name for item in draft.items if item.name in set(draft.found_reversed))
         declared = tuple(item.name for item in draft.items if item.reverse and item.name not in set(found))
@@ -528,33 +512,28 @@ class Directions:
 
     @property
     def warning(self) -> InputWarning | None:
-        """What a reader must know before anything else; None when there is nothing to say."""
+        """The warning at the head of a report; None if there is nothing to warn about."""
         if self.unattended:
             one = len(self.unattended) == 1
-            taken = "looks reversed but is used as it is" if one else _LOOK_REVERSED
-            does = (
+            state = "looks reversed but is used as it is" if one else "look reversed but are used as they are"
+            advice = (
                 f"Add {{reverse=}} to reverse {'it' if one else 'them'}, name {'it' if one else 'those'} "
                 f"with {{reverse}}, or declare {_whose(self.unattended)} direction in a codebook."
             )
-            misses = "it misses the factor it belongs" if one else "they miss the factors they belong"
+            lost = "it is lost to its factor" if one else "they are lost to their factors"
+            typed = f"{advice} icqf check shows how sure this is; icqf codebook --suggest writes a codebook."
             return InputWarning(
-                f"{counted(len(self.unattended), 'item')} {taken}: "
-                f"{listed(self.unattended, most=MOST_NAMED)}. Loadings cannot be negative, so {misses} to.",
+                f"{counted(len(self.unattended), 'item')} {state}: "
+                f"{listed(self.unattended, most=MOST_NAMED)}. Loadings cannot be negative, so {lost}.",
                 code="look-reversed",
-                remedy=Advice(
-                    does,
-                    reverse=AUTO,
-                    typed=Advice(
-                        f"{does} icqf check says how sure this is; icqf codebook --suggest writes a "
-                        "codebook.",
-                        reverse=AUTO,
-                    ),
-                ),
+                remedy=Advice(advice, reverse=AUTO, typed=Advice(typed, reverse=AUTO)),
                 items=self.unattended,
             )
         if self.found:
+            were, runs = ("was", "it runs") if len(self.found) == 1 else ("were", "they run")
             return InputWarning(
-                f"{_reversed_by_finding(self.found)} Confirm this by the wording.",
+                f"{counted(len(self.found), 'item')} {were} reversed because {runs} against the others: "
+                f"{listed(self.found, most=MOST_NAMED)}. Confirm this by the wording.",
                 code="found-reversed",
                 items=self.found,
             )
@@ -562,7 +541,7 @@ class Directions:
 
     @property
     def sentence(self) -> str:
-        """The warning for the reader of a report; empty when there is nothing to say."""
+        """The warning as worded in a report; empty if there is none."""
         if self.warning is None:
             return ""
         them = "it" if len(self.unattended) == 1 else "them"
@@ -573,7 +552,7 @@ class Directions:
         return f"{self.warning.message} {remedy}" if self.unattended else self.warning.message
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the directions as plain values, for an account of a fit."""
+        """Return the directions as plain values."""
         return {
             "reversed_as_declared": list(self.declared),
             "reversed_because_they_run_against_the_others": list(self.found),
@@ -592,8 +571,8 @@ def with_reversed(draft: Draft, wanted: Sequence[str]) -> Draft:
     if AUTO in wanted:
         if len(draft.items) > MOST_ITEMS:
             raise InputError(
-                f"{draft.source}: directions of {len(draft.items)} items cannot be compared, only of up to "
-                f"{MOST_ITEMS}.",
+                f"{draft.source}: directions can be compared for up to {MOST_ITEMS} items; there are "
+                f"{len(draft.items)}.",
                 code="too-many-items",
                 remedy=Advice("Name the items to reverse with {reverse}, or declare them with {codebook}."),
             )
@@ -607,15 +586,15 @@ def with_reversed(draft: Draft, wanted: Sequence[str]) -> Draft:
 
 
 def remark_on(suspect: Suspect) -> str:
-    """Return what a codebook says beside an item that was found to run against the others."""
+    """Return the codebook's remark on an item that runs against the others."""
     return f"Please confirm: runs against {listed(suspect.against, most=3)} ({suspect.strength})."
 
 
 def remarks_on_ends(ends: Ends) -> dict[str, str]:
-    """Return what a codebook says beside the items of two opposite ends, by item."""
+    """Return the codebook's remarks on the items of two opposite ends, by item."""
     return {
-        name: f"One of two opposite ends, against {listed(other, most=3)}; reverse one end if both are one "
-        "scale."
+        name: f"One of two opposite ends, against {listed(other, most=3)}; reverse one end if both belong to "
+        "one scale."
         for own, other in ((ends.one, ends.other), (ends.other, ends.one))
         for name in own
     }
@@ -623,15 +602,6 @@ def remarks_on_ends(ends: Ends) -> dict[str, str]:
 
 def _whose(names: Sequence[str]) -> str:
     return "its" if len(names) == 1 else "their"
-
-
-def _reversed_by_finding(names: Sequence[str]) -> str:
-    runs = "it runs" if len(names) == 1 else "they run"
-    were = "was" if len(names) == 1 else "were"
-    return (
-        f"{counted(len(names), 'item')} {were} reversed because {runs} against the others: "
-        f"{listed(names, most=MOST_NAMED)}."
-    )
 
 
 def _reversing(draft: Draft, names: Sequence[str], note: str) -> Draft:

@@ -1,4 +1,4 @@
-"""What a model may tell about participants: no category or cell of a few, no lone value, no exact range."""
+"""Disclosure control: no category or cell of a few participants, lone value or exact range in a model."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ Array = NDArray[Any]
 SMALLEST_CATEGORY = 20  # members; see `icqf.data.confounds.ConfoundEncoder`
 MANY_CATEGORIES = 20
 INTERCEPT = "Intercept"
-_LONE = 0.3  # of a confound's spread being one participant's
+_LONE = 0.3  # largest share of a confound's sum of squares from one participant
 
 
 def refuse_small_categories(
     name: str, categories: Sequence[Any], codes: Array, weights: Array, *, limit: int
 ) -> None:
-    """Refuse a confound whose categories name single participants, or have few members.
+    """Refuse a confound whose categories identify participants, or have few members.
 
-    `codes` (n,) are places in `categories`. Members count by their weights, as their answers do.
+    `codes` (n,) are positions in `categories`. Members count by their weights, as their answers do.
     """
     if len(categories) > max(MANY_CATEGORIES, len(codes) / 2):
         raise InputError(
-            f"Confound {name!r} has {len(categories)} categories for {len(codes)} participants, so it names "
-            "single participants, as ids and dates do.",
+            f"Confound {name!r} has {len(categories)} categories for {len(codes)} participants, so it "
+            "identifies single participants, as ids and dates do.",
             code="many-categories",
             remedy="Leave it out, or give numbers such as an age in years, or a few categories.",
             confound=name,
@@ -57,23 +57,23 @@ def refuse_small_categories(
 
 
 def effective_numbers(codes: Array, weights: Array) -> Array:
-    """Members of each category by their weights: all if these are equal, one if one outweighs the others."""
+    """Effective number of members of each category, (Σω)²/Σω²."""
     sums, squares = np.bincount(codes, weights), np.bincount(codes, weights**2)
     return np.divide(sums**2, squares, out=np.zeros(len(sums)), where=squares > 0).round(6)
 
 
 def answer_counts(observed: Array, members: Array, weights: Array | None) -> Array:
-    """Σω and Σω² over those of each category who answered each item (2, c, m), which add over participants.
+    """Σω and Σω² over the members of each category who answered each item (2, c, m).
 
-    `observed` (n, m) says which answers there are, and `members` (n, c) how much of each category a
-    participant is: one or nothing, or a share where the confound is missing.
+    `observed` (n, m) marks the answers, and `members` (n, c) membership: 0 or 1, or a share where the
+    confound is missing.
     """
     own = members if weights is None else members * weights[:, None]
     return np.stack([own.T @ observed, (own**2).T @ observed])
 
 
 def few_cells(counts: Array, *, limit: int) -> Array:
-    """Which items (c, m) so few of a category answered, by their weights, that its loadings tell who did."""
+    """Cells (c, m) of items that so few members of a category answered that loadings would reveal them."""
     sums, squares = counts
     numbers = np.divide(sums**2, squares, out=np.zeros(sums.shape), where=squares > 0).round(6)
     few: Array = (numbers > 0) & (numbers < limit)
@@ -81,17 +81,17 @@ def few_cells(counts: Array, *, limit: int) -> Array:
 
 
 def in_few_cells(members: Array, few: Array) -> Array:
-    """Which answers (n, m) of these participants are in cells of a few, where there is one."""
+    """Which answers (n, m) of these participants are in cells of a few."""
     inside: Array = (members > 0).astype(np.float32) @ few.astype(np.float32) > 0
     return inside
 
 
 def refuse_few_answers(cells: Array, items: Sequence[str], *, limit: int, weighted: bool = False) -> None:
-    """Refuse an item that so few participants answered that nothing of it may be in a model.
+    """Refuse an item answered by so few participants that a model may hold nothing of it.
 
-    `cells` (c, m) are those of a few; the last row is everybody.
+    `cells` (c, m) are those of a few; the last row is all participants.
     """
-    few = [str(item) for item, found in zip(items, cells[-1], strict=True) if found]
+    few = [str(item) for item, is_few in zip(items, cells[-1], strict=True) if is_few]
     if few:
         more = ", by their weights" if weighted else ""
         more += f" (as were {counted(len(few) - 1, 'more item')})" if len(few) > 1 else ""
@@ -111,7 +111,7 @@ def refuse_few_answers(cells: Array, items: Sequence[str], *, limit: int, weight
 def left_out(
     cells: Array, items: Sequence[str], names: Sequence[str], number: int, *, limit: int
 ) -> InputWarning:
-    """What is to be said of answers that were left out; `names` are those of the categories."""
+    """The warning about answers that were left out; `names` are those of the categories."""
     at, item = divmod(int(cells.argmax()), cells.shape[1])
     whose = "" if names[at] == INTERCEPT else f" of the category {names[at]!r}"
     others = int(cells.any(axis=0).sum()) - 1
@@ -130,7 +130,7 @@ def left_out(
 
 
 def refuse_emptied(number: int) -> None:
-    """Refuse participants all of whose answers were left out, where they cannot be taken from the table."""
+    """Refuse participants all of whose answers were left out, if they cannot be removed from the table."""
     if number:
         raise InputError(
             f"{counted(number, 'participant')} answered only items that so few of their category "
@@ -146,10 +146,10 @@ def refuse_emptied(number: int) -> None:
 
 
 def refuse_lone_value(name: str, rows: Any, numbers: Array, weights: Array, *, limit: int) -> None:
-    """Refuse values so far from all others that the confound's loadings, or its range, tell whose they are.
+    """Refuse values so far from all others that the confound's loadings or range would identify someone.
 
-    One participant may not make up much of the confound's spread, and a group of fewer than `limit` may not
-    be further from all others than these are from each other, however many they are.
+    One participant may not make up much of the confound's sum of squares, and a group of fewer than `limit`
+    may not lie further from all others than these lie from each other.
     """
     if (weights > 0).sum() < limit:
         return
@@ -176,7 +176,7 @@ def refuse_lone_value(name: str, rows: Any, numbers: Array, weights: Array, *, l
 
 
 def _set_apart(numbers: Array, limit: int) -> Array:
-    """Which values (n,) are a group of fewer than `limit` beyond a gap wider than the range of all others."""
+    """Which values (n,) are fewer than `limit`, beyond a gap wider than the range of the others."""
     ordered = np.sort(numbers)
     for few in range(1, min(limit, (len(ordered) + 1) // 2)):
         if ordered[-few] - ordered[-few - 1] > ordered[-few - 1] - ordered[0]:
@@ -187,10 +187,9 @@ def _set_apart(numbers: Array, limit: int) -> Array:
 
 
 def rounded(numbers: Array, low: float, high: float, mean: float) -> tuple[tuple[float, float], float]:
-    """The range rounded outward, and the mean rounded, so that they are nobody's own.
+    """The range rounded outward, and the mean rounded, so that none is a participant's own value.
 
-    The step is 1, 2 or 5 times a power of ten, about a tenth of the range, and coarser than whole numbers, so
-    that a rounded end may be that of several values.
+    The step is 1, 2 or 5 times a power of ten, about a tenth of the range, and at least 2 for whole numbers.
     """
     least = (high - low) / 15
     if (numbers == np.rint(numbers)).all():

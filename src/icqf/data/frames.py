@@ -1,4 +1,4 @@
-"""Tables of any kind (polars, Arrow, pandas) as pandas ones and back, row labels, and tables in parts."""
+"""Conversion of tables (polars, Arrow, pandas), row labels, and tables in parts."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ from icqf.errors import InputError
 
 
 def as_pandas(table: Any) -> Any:
-    """A table or column of any kind as a pandas one; what is neither comes back as it is.
+    """Convert a table or column of any kind to pandas; return anything else unchanged.
 
     Column by column, so that a polars table needs no pyarrow.
     """
     if isinstance(table, (pd.DataFrame, pd.Series)):
         return table
-    found = nw.from_native(table, eager_only=True, allow_series=True, pass_through=True)
-    if isinstance(found, nw.Series):
-        return pd.Series(_values(found), name=found.name)
-    if isinstance(found, nw.DataFrame):
-        return pd.DataFrame({name: _values(found[name]) for name in found.columns}, index=range(len(found)))
+    native = nw.from_native(table, eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(native, nw.Series):
+        return pd.Series(_values(native), name=native.name)
+    if isinstance(native, nw.DataFrame):
+        return pd.DataFrame(
+            {name: _values(native[name]) for name in native.columns}, index=range(len(native))
+        )
     return table
 
 
@@ -40,13 +42,13 @@ def _values(column: Any) -> Any:
 
 
 def like(table: Any, values: NDArray[Any], columns: list[str]) -> Any:
-    """An array (n, m) as the kind of table that `table` is, with these columns; an array if it is none."""
+    """Convert an array (n, m) to the same kind of table as `table`; return the array if that is not one."""
     if isinstance(table, pd.DataFrame):
         return pd.DataFrame(values, index=table.index, columns=columns)
-    found = nw.from_native(table, eager_only=True, pass_through=True)
-    if isinstance(found, nw.DataFrame):
+    native = nw.from_native(table, eager_only=True, pass_through=True)
+    if isinstance(native, nw.DataFrame):
         parts = {name: np.ascontiguousarray(values[:, j]) for j, name in enumerate(columns)}
-        return nw.from_dict(parts, backend=found.implementation).to_native()
+        return nw.from_dict(parts, backend=native.implementation).to_native()
     return values
 
 
@@ -55,22 +57,20 @@ def label_at(index: pd.Index[Any], place: Any) -> Any:
     return index[[int(place)]].tolist()[0]
 
 
-# Row labels: tables that are given together are about the same participants, in the same order.
-
 _LABELLED = (pd.DataFrame, pd.Series)
 
 
-def refuse_other_rows(answers: Any, *, to: str = "answers", **beside: Any) -> None:
-    """Refuse pandas tables whose row labels are not those of the answers, in their order.
+def refuse_other_rows(answers: Any, *, to: str = "answers", **tables: Any) -> None:
+    """Refuse pandas tables whose row labels differ from those of the answers or are in another order.
 
-    They are not brought into that order: labels that differ show that something went wrong before, and only
-    who made the tables can say what. Arrays, lists and tables without labels go by position.
+    They are not reordered, since differing labels point to an earlier mistake. Arrays, lists and tables
+    without labels are matched by position.
     """
     if isinstance(answers, Draft):
         answers = answers.answers
     if not isinstance(answers, _LABELLED):
         return
-    for name, table in beside.items():
+    for name, table in tables.items():
         if not isinstance(table, _LABELLED) or len(table) != len(answers):
             continue
         if table.index.equals(answers.index):
@@ -79,24 +79,24 @@ def refuse_other_rows(answers: Any, *, to: str = "answers", **beside: Any) -> No
         for row, (ours, theirs) in enumerate(both, start=1):
             if ours != theirs:
                 raise InputError(
-                    f"Row {row} of the {to} is labelled {ours!r}, and row {row} of {name} {theirs!r}: the "
-                    f"rows of both must have the same labels in the same order. Use {name}.loc[{to}.index], "
-                    f"or {name}.to_numpy() if the rows belong together as they stand.",
+                    f"Row {row} of the {to} is labelled {ours!r}, but row {row} of {name} {theirs!r}: both "
+                    f"must have the same row labels in the same order. Use {name}.loc[{to}.index], or "
+                    f"{name}.to_numpy() if the rows already correspond.",
                     code="other-rows",
                     name=name,
                 )
 
 
-# Answers that are read in parts, because the table as a whole may be larger than memory.
+# Answers read in parts, because the whole table may be larger than memory.
 
 _ROWS = 32768
 
 
 @dataclass(frozen=True, eq=False)
 class SomeAnswers:
-    """Consecutive participants: their answers (a table, an array or a questionnaire) and their confounds.
+    """Answers (a table, an array or a questionnaire) and confounds of consecutive participants.
 
-    `source` is the file that the table's row labels count in; empty where it has none.
+    `source` is the file whose rows the labels number; empty if there is none.
     """
 
     answers: Any
@@ -106,16 +106,15 @@ class SomeAnswers:
 
 @dataclass(frozen=True, eq=False)
 class AnswersInParts:
-    """Answers that are read in parts, as often as they are needed."""
+    """Answers that can be read in parts repeatedly."""
 
-    parts: Callable[[], Iterator[SomeAnswers]]  # gives the parts from the first on, each time it is called
-    stored: np.memmap[Any, Any] | None = None  # the array itself, where the answers are one in a file
-    # the number that stands for a missing answer, which is read as NaN; no range may hold it
-    missing: int | None = None
+    parts: Callable[[], Iterator[SomeAnswers]]  # each call starts from the first part
+    stored: np.memmap[Any, Any] | None = None  # the array, if the answers are one in a file
+    missing: int | None = None  # code of a missing answer, read as NaN; no range may contain it
 
     @classmethod
     def of(cls, answers: Any) -> AnswersInParts | None:
-        """What is read in parts without a file reader; None for anything else."""
+        """Wrap a dask array or memory map; None for anything else."""
         if isinstance(answers, AnswersInParts):
             return answers
         if is_dask_array(answers):
@@ -124,7 +123,7 @@ class AnswersInParts:
 
     @classmethod
     def of_blocks(cls, answers: Any) -> AnswersInParts:
-        """The rows of a dask array, one of its blocks after the other."""
+        """The rows of a dask array, block by block."""
         whole = answers.rechunk({1: -1})
         return cls(lambda: (SomeAnswers(block.compute()) for block in whole.blocks))
 
@@ -144,5 +143,5 @@ class AnswersInParts:
 
 
 def is_dask_array(X: Any) -> bool:
-    """Whether something is a dask array, told without importing dask."""
+    """Whether something is a dask array, without importing dask."""
     return type(X).__module__.startswith("dask.array") and hasattr(X, "to_delayed")

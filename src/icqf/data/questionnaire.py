@@ -1,4 +1,4 @@
-"""Answers with their codebook: what was asked, on which scale, in which direction, and what is missing."""
+"""Answers with their codebook: wording, range and direction of each item, and missing answers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from icqf.errors import InputError, did_you_mean, listed
+from icqf.errors import InputError, and_more, did_you_mean, listed
 from icqf.screening.missing_codes import USUAL_CODES, is_number, missing_code_remedy, number
 from icqf.screening.ranges import DECLARE_RANGE, Families, Stray, families_among
 
 if TYPE_CHECKING:
     from icqf.screening.columns import LeftOut
+
+_OTHER_PARTICIPANTS = "The {} and the answers must be for the same participants, in the same order."
 
 
 @dataclass(frozen=True)
@@ -91,10 +93,9 @@ class Item:
 
 @dataclass(frozen=True)
 class StoredCodebook:
-    """What a model knows about the table it was fitted to: its items, its id column, and what the values of
-    its confounds mean; or nothing.
+    """What a model knows about the table it was fitted to: items, id column and labels of confounds.
 
-    Without items, it is not known which items are reversed.
+    Without items, it is unknown which ones are reversed.
     """
 
     items: tuple[Item, ...] = ()
@@ -104,7 +105,7 @@ class StoredCodebook:
 
 @dataclass(frozen=True, eq=False)
 class Draft:
-    """Answers and their codebook as they were found, before any check; see `Questionnaire`."""
+    """Answers and their codebook before any check; see `Questionnaire`."""
 
     answers: pd.DataFrame
     items: tuple[Item, ...]
@@ -146,7 +147,7 @@ class Draft:
 class Questionnaire(Draft):
     """Answers of participants to items, checked against the codebook; treat the tables as read-only.
 
-    The checks are made once, here: what is derived from a questionnaire (`select`, `take`, `with_confounds`,
+    The checks are made once; what is derived from a questionnaire (`select`, `take`, `with_confounds`,
     `with_observed_ranges`) is not checked again.
 
     Parameters
@@ -162,24 +163,24 @@ class Questionnaire(Draft):
     weights : Series of float or None
         Survey weights of the same participants.
     notes : tuple of str
-        Plain sentences saying everything that was done to the data on the way here.
+        Sentences about everything that was done to the data.
     structural : DataFrame of bool or None
-        True where an answer is missing because the question was not asked (branching), when that is known.
+        True where an answer is missing because the question was not asked (branching), if known.
     source : str
         Where the data come from; messages start with it.
     file_rows : ndarray of int, shape (n_participants,), or None
-        The row of the file that each participant was read from; messages name it.
+        The row of the file that each participant was read from, for messages.
     found_reversed : tuple of str
-        Items that are reversed because they run against the others, not because a codebook says so.
+        Items that were reversed because they run against the others, rather than by a codebook.
     asked_reversed : tuple of str
-        Items that are reversed because the user named them.
+        Items that were reversed because the user named them.
     file_ranges : tuple of str
-        Items whose range the file itself declares, by labels or a dictionary, and no codebook.
+        Items whose range the file itself declares, by labels or a dictionary, rather than a codebook.
     families : Families or None
-        The items without a declared range that share their answer values; None: found from the answers.
-        What is derived from a questionnaire keeps them.
+        Groups of items without a declared range that share their answer values; None: derived from the
+        answers. Derived questionnaires keep them.
     left_out : tuple of LeftOut
-        The other columns of the table, and why each is no item.
+        The other columns of the table, and why each is not an item.
 
     Examples
     --------
@@ -209,23 +210,23 @@ class Questionnaire(Draft):
         index = self.answers.index
         if list(self.answers.columns) != names:
             yield InputError(
-                "The columns of the answers and the items differ; they must be the same, in order."
+                "The columns of the answers are not the items in their order; use the same names and order."
             )
         if len(set(names)) < len(names):
-            yield InputError(f"Item {_repeated(names)!r} is there twice; item names must be unique.")
+            yield InputError(f"Item {_repeated(names)!r} appears twice; item names must be unique.")
         if not index.is_unique:
             yield InputError(
-                f"Participant {_repeated(index)!r} is there twice; participant ids must be unique."
+                f"Participant {_repeated(index)!r} appears twice; participant ids must be unique."
             )
         if bool(index.isna().any()):
-            yield InputError("A participant has no id.")
+            yield InputError("A participant has no id; give every row one.")
         for column, dtype in self.answers.dtypes.items():
             if not pd.api.types.is_numeric_dtype(dtype):
                 yield InputError(f"Item {str(column)!r} is not numeric; code its answers as numbers.")
         for name in ("confounds", "groups", "weights", "structural"):
             table = getattr(self, name)
             if table is not None and not table.index.equals(index):
-                yield InputError(f"The {name} are not for the same participants, in order, as the answers.")
+                yield InputError(_OTHER_PARTICIPANTS.format(name))
         yield from range_faults(self)
 
     @classmethod
@@ -238,7 +239,7 @@ class Questionnaire(Draft):
         confounds: pd.DataFrame | None = None,
         groups: pd.Series | None = None,
     ) -> Questionnaire:
-        """Make a questionnaire of tables that are in memory already.
+        """Make a questionnaire from tables in memory.
 
         Parameters
         ----------
@@ -249,7 +250,7 @@ class Questionnaire(Draft):
         subscales : mapping of str to str, optional
             The subscale of items, by name.
         confounds, groups
-            Of the same participants, in order.
+            Of the same participants, in the same order.
         """
         low, high = (None, None) if item_range is None else item_range
         scales = subscales or {}
@@ -268,7 +269,7 @@ class Questionnaire(Draft):
         return len(self.items)
 
     def with_observed_ranges(self) -> Questionnaire:
-        """Return the questionnaire with its family's range declared for each item that had none."""
+        """Return the questionnaire with the family's range declared for each item without one."""
         ends = self.ranges().to_numpy().tolist()
         items = (replace(item, min=low, max=high) for item, (low, high) in zip(self.items, ends, strict=True))
         return self._derived(items=tuple(items))
@@ -276,7 +277,7 @@ class Questionnaire(Draft):
     def with_confounds(self, confounds: pd.DataFrame | None) -> Questionnaire:
         """Return the questionnaire with other confounds, of the same participants in the same order."""
         if confounds is not None and not confounds.index.equals(self.answers.index):
-            raise InputError("The confounds are not for the same participants, in order, as the answers.")
+            raise InputError(_OTHER_PARTICIPANTS.format("confounds"))
         return self._derived(confounds=confounds)
 
     def with_notes(self, notes: Iterable[str]) -> Questionnaire:
@@ -289,16 +290,16 @@ class Questionnaire(Draft):
         if not reverse_keyed:
             return self.answers
         low, high = self.ranges().loc[reverse_keyed].to_numpy().T
-        # Rounding may lead out of the range: 0.1 + 0.7 - 0.7 is below 0.1.
+        # Rounding may leave the range: 0.1 + 0.7 - 0.7 is below 0.1.
         reversed_ = np.clip(low + high - self.answers[reverse_keyed].to_numpy(), low, high)
-        if (self.answers.dtypes == np.float64).all():  # one copy, where columns of their own take several
+        if (self.answers.dtypes == np.float64).all():  # one copy; assigning columns makes several
             keyed = self.answers.to_numpy(copy=True)
             keyed[:, self.answers.columns.get_indexer(pd.Index(reverse_keyed))] = reversed_
             return pd.DataFrame(keyed, index=self.answers.index, columns=self.answers.columns, copy=False)
         return self.answers.assign(**dict(zip(reverse_keyed, reversed_.T, strict=True)))
 
     def select(self, items: Iterable[str]) -> Questionnaire:
-        """Return the questionnaire with only the items named, by name or glob, in the order they are in."""
+        """Return the questionnaire with only these items, by name or glob, in their present order."""
         chosen = match_names(
             [items] if isinstance(items, str) else items, [item.name for item in self.items], self.source
         )
@@ -323,11 +324,11 @@ class Questionnaire(Draft):
         )
 
     def item_table(self) -> pd.DataFrame:
-        """Return the items as a table indexed by name, as plots take it."""
+        """Return the items as a table indexed by name, for plots."""
         return pd.DataFrame([vars(item) for item in self.items]).set_index("name")
 
     def _derived(self, **changes: Any) -> Questionnaire:
-        """Return a questionnaire of changed fields without checking what was checked already."""
+        """Return a questionnaire with changed fields, without checking it again."""
         derived = object.__new__(type(self))
         for name, value in (vars(self) | changes).items():
             object.__setattr__(derived, name, value)
@@ -335,7 +336,7 @@ class Questionnaire(Draft):
 
 
 def match_names(wanted: Iterable[str], names: list[str], source: str = "") -> list[str]:
-    """Return the names that equal or match (``*``, ``?``) any of those wanted, in the order of `names`."""
+    """Return the names that equal or match (``*``, ``?``) any pattern, in the order of `names`."""
     chosen: set[str] = set()
     for pattern in wanted:
         hits = [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
@@ -354,14 +355,11 @@ def _repeated(names: Iterable[object]) -> str:
     return str(index[index.duplicated()][0])
 
 
-# Answers outside their range: one error for each item, or for each value that stands apart.
-
-
 def range_faults(draft: Draft) -> Iterator[InputError]:
-    """Yield an error for each item with answers outside its range or infinite ones.
+    """Yield an error for each item with answers that are infinite or outside its range.
 
     Its fields are item, value, low, high, participant, row (in the file, or None) and count. Without a
-    declared range, a value is outside when it stands apart from the answers of the item's family.
+    declared range, a value is outside when it is far from the answers of the item's family.
     """
     items = draft.items
     table = draft.answers.to_numpy(dtype=float, na_value=np.nan)
@@ -371,19 +369,19 @@ def range_faults(draft: Draft) -> Iterator[InputError]:
     for j in np.flatnonzero((low < lowest) | (high > highest)):
         column, item = table[:, j], items[j]
         at = np.flatnonzero((column < lowest[j]) | (column > highest[j]))
-        yield _outside(draft, item, float(column[at[0]]), at)
+        yield _outside_range(draft, item, float(column[at[0]]), at)
     places = {item.name: j for j, item in enumerate(items)}
     for stray in () if draft.families is None else draft.families.strays:
         if stray.item in places:  # otherwise the item was not selected
             at = np.flatnonzero(table[:, places[stray.item]] == stray.value)
             if len(at):
-                yield _apart(draft, stray, at)
+                yield _far_from_family(draft, stray, at)
 
 
-def _outside(draft: Draft, item: Item, value: float, at: np.ndarray) -> InputError:
+def _outside_range(draft: Draft, item: Item, value: float, at: np.ndarray) -> InputError:
     """The error for answers outside a declared range, or infinite ones, in the rows `at`."""
-    place, found = _place(draft, at)
-    fields = {"item": item.name, "value": value, "low": item.min, "high": item.max, **found}
+    place, where = _place(draft, at)
+    fields = {"item": item.name, "value": value, "low": item.min, "high": item.max, **where}
     if np.isinf(value):
         return InputError(
             f"Item {item.name!r} holds an infinite value {place}.",
@@ -401,9 +399,9 @@ def _outside(draft: Draft, item: Item, value: float, at: np.ndarray) -> InputErr
     )
 
 
-def _apart(draft: Draft, stray: Stray, at: np.ndarray) -> InputError:
-    """The error for a value that stands apart from the answers of an item's family, in the rows `at`."""
-    place, found = _place(draft, at)
+def _far_from_family(draft: Draft, stray: Stray, at: np.ndarray) -> InputError:
+    """The error for a value far from the answers of an item's family, in the rows `at`."""
+    place, where = _place(draft, at)
     family = (
         "its other answers" if stray.n_items == 1 else f"the answers of its family of {stray.n_items} items"
     )
@@ -413,14 +411,13 @@ def _apart(draft: Draft, stray: Stray, at: np.ndarray) -> InputError:
         code="suspicious-code" if stray.value in USUAL_CODES else "far-answer",
         remedy=missing_code_remedy(stray.value, DECLARE_RANGE),
         **{"item": stray.item, "value": stray.value, "low": stray.low, "high": stray.high, "apart": True},
-        **found,
+        **where,
     )
 
 
 def _place(draft: Draft, at: np.ndarray) -> tuple[str, dict[str, Any]]:
-    """Where answers stand, in words and as fields."""
+    """The place of answers, in words and as fields."""
     participant = str(draft.answers.index[at[0]])
     row = None if draft.file_rows is None else int(draft.file_rows[at[0]])
-    more = f", and {len(at) - 1} more" if len(at) > 1 else ""
-    words = f"({'' if row is None else f'row {row}, '}participant {participant!r}{more})"
+    words = f"({'' if row is None else f'row {row}, '}participant {participant!r}{and_more(len(at))})"
     return words, {"participant": participant, "row": row, "count": len(at)}

@@ -1,6 +1,6 @@
 """Parameters with their limits, and settings as one record for command line, TOML, app and Python.
 
-Nothing heavy is imported here: the command line shows these defaults in its help.
+Nothing heavy is imported here, as the help of the command line needs it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import tomli_w
 from icqf.errors import Advice, InputError, did_you_mean
 from icqf.registry import Registry
 
-LARGEST = 1e9  # squares of larger parameters leave the range of single precision
+LARGEST = 1e9  # squares of larger parameters overflow single precision
 ENGINES = Registry(
     "icqf.engines",
     {
@@ -49,8 +49,8 @@ RULES = Registry(
     "icqf.models.selection_rules:SelectionRule",
 )
 MOST_FACTORS = 1000
-# Defaults that the help of the command line shows.
-SAMPLE_SIZES = (50, 75, 100, 150, 200, 300, 400, 600, 800, 1200, 1600)  # of studies that are simulated
+# Defaults shown in the help of the command line.
+SAMPLE_SIZES = (50, 75, 100, 150, 200, 300, 400, 600, 800, 1200, 1600)  # of simulated studies
 TRAINING_SHARES = (0.8, 0.6, 0.4, 0.2)  # training sets, as shares of the development set
 FACTORIZATIONS = ("icqf", "l1-nmf", "fa-promax")
 PREDICTORS = (*FACTORIZATIONS, "subscales", "items")
@@ -63,7 +63,7 @@ class Number:
 
     least: float | None = None
     above: float | None = None
-    most: float = 1e100  # beyond, products of numbers are no numbers
+    most: float = 1e100  # products of larger numbers overflow
     whole: bool = False
     or_else: tuple[Any, ...] = ()
 
@@ -164,13 +164,11 @@ def visit_pairs(visit: Visit) -> tuple[tuple[str, str], ...]:
         column, *value = part.split("=", 1) if isinstance(part, str) else part if _is_pair(part) else ("",)
         if not value or not str(column).strip():
             raise parameter_error("visit", f" must be a column and its value, as in wave=1, not {part!r}.")
-        (found,) = value
-        if str(column).strip() in pairs:
-            raise parameter_error(
-                "visit", f" names the column {str(column).strip()!r} twice; choose one visit."
-            )
-        whole = isinstance(found, float) and found.is_integer()
-        pairs[str(column).strip()] = "" if found is None else str(int(found) if whole else found).strip()
+        name, cell = str(column).strip(), value[0]
+        if name in pairs:
+            raise parameter_error("visit", f" names the column {name!r} twice; choose one visit.")
+        whole = isinstance(cell, float) and cell.is_integer()
+        pairs[name] = "" if cell is None else str(int(cell) if whole else cell).strip()
     return tuple(pairs.items())
 
 
@@ -180,30 +178,31 @@ def _is_pair(part: Any) -> bool:
 
 def counts(value: Any) -> tuple[int, ...]:
     """Return numbers of factors from ``"auto"``, ``8``, ``"2-16"`` or a list of these."""
-    found: set[int] = set()
+    accepted = "'auto', a number such as 8, or a range such as 2-16"
+    numbers: set[int] = set()
     parts = parts_of(value)
     if [str(part).strip().lower() for part in parts] == ["auto"]:
         return ()
     for part in parts:
         span = re.fullmatch(r"\s*(\d+)\s*(?:(?:-|\.\.|:)\s*(\d+)\s*)?", str(part))
         if isinstance(part, bool) or span is None:
-            raise ValueError("'auto', a number such as 8, or a range such as 2-16")
+            raise ValueError(accepted)
         low, high = int(span[1]), int(span[2] or span[1])
         if not 1 <= low <= high <= MOST_FACTORS:
             raise ValueError(f"a number between 1 and {MOST_FACTORS}, or a range with the lower end first")
-        found.update(range(low, high + 1))
-    if not found:
-        raise ValueError("'auto', a number such as 8, or a range such as 2-16")
-    return tuple(sorted(found))
+        numbers.update(range(low, high + 1))
+    if not numbers:
+        raise ValueError(accepted)
+    return tuple(sorted(numbers))
 
 
 def parts_of(value: Any) -> list[Any]:
-    """Return the values of an option that may have several."""
+    """Return the values of an option that may have several, as a list."""
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def one_text(value: Any) -> str:
-    """Return a name, which is not empty."""
+    """Return a name, which must not be empty."""
     if not isinstance(value, str) or not value.strip():
         raise ValueError("a name")
     return value
@@ -220,13 +219,13 @@ def path_of(value: Any) -> Path:
 
 
 def number_or_path(value: Any) -> float | Path:
-    """Return a number, or the path of a file that holds more."""
+    """Return a number, or else a path."""
     number = _number(value)
     return path_of(value) if number is None else number
 
 
 def _number(value: Any) -> float | None:
-    """Return a finite number, which the command line gives as text; None for anything else."""
+    """Return a finite number, possibly given as text; None for anything else."""
     try:
         number = None if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
@@ -236,29 +235,28 @@ def _number(value: Any) -> float | None:
 
 def penalties(value: Any, name: str = "beta") -> tuple[float, ...]:
     """Return the strengths of a penalty from ``"auto"`` (none), a number, a text or a list of these."""
-    found = set()
+    strengths = set()
     if [str(part).strip().lower() for part in parts_of(value)] == ["auto"]:
         return ()
     for part in parts_of(value):
         number = _number(part)
         given = part if number is None or not isinstance(part, str) else number
         check_parameter(name, given, {name: PARAMETERS["beta"]})
-        found.add(float(part))
-    if not found:
+        strengths.add(float(part))
+    if not strengths:
         raise ValueError("one number or several")
-    return tuple(sorted(found))
+    return tuple(sorted(strengths))
 
 
 def starts(value: Any) -> int | str:
     """Return a number of starts, or "auto"."""
-    number = int(value) if isinstance(value, str) and value.strip().isdigit() else value
+    number: int | str = int(value) if isinstance(value, str) and value.strip().isdigit() else value
     check_parameter("n_init", number)
-    taken: int | str = number
-    return taken
+    return number
 
 
 def codes_of(value: Any) -> tuple[float | str, ...]:
-    """Return values that mean "no answer", as numbers where they are."""
+    """Return values that mean "no answer", as numbers where possible."""
     codes = [(part, _number(part)) for part in parts_of(value)]
     return tuple(dict.fromkeys(one_text(part) if number is None else number for part, number in codes))
 
@@ -275,14 +273,14 @@ def ranges_of(value: Any) -> tuple[tuple[str, float, float], ...]:
         if len(numbers) != 2 or numbers[0] is None or numbers[1] is None:
             raise ValueError("a name with its lowest and highest value, as in age=5:21")
         if not numbers[0] < numbers[1]:
-            raise ValueError(f"such that the range of {name!r} begins with its lower end")
+            raise ValueError(f"a range of {name!r} with the lower end first")
         ranges.append((one_text(name), numbers[0], numbers[1]))
     return tuple(ranges)
 
 
 def bins_of(value: Any) -> tuple[Any, ...]:
     """Return bins from ``"auto"``, a number, edges, or visits in their order."""
-    parts = [str(part).strip() for part in (value if isinstance(value, (list, tuple)) else [value])]
+    parts = [str(part).strip() for part in parts_of(value)]
     if [part.lower() for part in parts] == ["auto"]:
         return ()
     try:
@@ -310,27 +308,25 @@ def check_parameter(name: str, value: Any, kinds: Mapping[str, Kind] = PARAMETER
 
 
 def parameter_error(name: str, complaint: str, **fields: Any) -> InputError:
-    """Return the error of a parameter whose name the complaint follows; a command calls it ``--name``."""
+    """Return the error about a parameter; the complaint follows its name (``--name`` on the command line)."""
     return InputError(name + complaint, code="parameter", name=name, complaint=complaint, **fields)
 
 
 def check_parameters(model: Any) -> None:
-    """Refuse parameters of a model that mean nothing, and warn where ADMM need not converge."""
+    """Refuse invalid parameters of a model, and warn where ADMM may not converge."""
     from icqf.core.acceleration import SMALLEST_RHO
 
     for name, value in model.get_params(deep=False).items():
         if name == "dtype":
             check_parameter(name, _dtype_name(value))
         elif name == "item_weight" and not isinstance(value, (str, type(None))):
-            continue  # an array; it is checked against the items
+            continue  # an array, which is checked against the items
         elif name == "engine" and hasattr(value, "participants"):
-            continue  # an engine of one's own
+            continue  # a custom engine
         elif name in PARAMETERS and (name != "init" or isinstance(value, str)):
             check_parameter(name, value)
     if model.solver == "admm" and model.inner != "cd" and PENALTIES.load(model.penalty).rounds > 1:
-        raise InputError(
-            f"penalty={model.penalty!r} is solved by inner='cd' only, not by inner={model.inner!r}."
-        )
+        raise InputError(f"penalty={model.penalty!r} needs inner='cd', not inner={model.inner!r}.")
     if model.solver == "admm" and model.rho != "adaptive" and model.rho < SMALLEST_RHO:
         warnings.warn(
             f"rho={model.rho:g} is below √2, where ADMM is not known to converge; use rho=3.0.", stacklevel=4
@@ -347,9 +343,9 @@ def _dtype_name(dtype: Any) -> Any:
 
 
 def given_start(init: Any, kept: Any, *shapes: tuple[int, int]) -> tuple[Any, Any]:
-    """The scores and loadings of a start given as arrays, which are refused where they cannot be one.
+    """Check the scores and loadings of a start given as arrays.
 
-    The scores may be of all participants of the table, some of whom (not `kept`) have no part in the fit.
+    The scores may be those of all participants of the table; only those `kept` are fitted.
     """
     import numpy as np
 
@@ -371,13 +367,12 @@ def given_start(init: Any, kept: Any, *shapes: tuple[int, int]) -> tuple[Any, An
 
 @dataclass(frozen=True)
 class Option:
-    """What an option is: on a command line, in a TOML file, in the app's form and in Python.
+    """The declaration of an option for the command line, TOML files, the app's forms and Python.
 
-    `kind` says what its value may be (None: as the models' parameter of this name), each of them where there
-    may be `many`; `take` converts what is more than that, and its error says what is wanted. `usual` is what
-    the default does, where the default itself does not tell; `missing` is said where an option without a
-    default is not given. Texts of a `file` are paths; values that are `whole` may hold commas; an `argument`
-    is typed without its name.
+    `kind` limits its value, or each of `many` values (None: that of the models' parameter of this name);
+    `take` converts other values, and its error says what is accepted. `usual` describes the default where the
+    value does not; `missing` is the message if an option without a default is not given. A `file` is a path;
+    `whole` values may contain commas; an `argument` is typed without its name.
     """
 
     help: str = ""
@@ -394,7 +389,7 @@ class Option:
 
 
 def option(default: Any, help: str, **more: Any) -> Any:
-    """Declare an option: the field of a record, with its default and what is said about it."""
+    """Declare an option: the field of a record, with its default and help."""
     return field(default=default, metadata={"option": Option(help, **more)})
 
 
@@ -404,7 +399,7 @@ def file(default: Any, help: str, **more: Any) -> Any:
 
 
 def like(kind: type[Settings], name: str, **changes: Any) -> Any:
-    """Declare an option as another record does, but for `changes`."""
+    """Declare an option as another record does, with `changes`."""
     (known,) = (each for each in fields(kind) if each.name == name)
     return field(default=known.default, metadata={"option": replace(options_in(kind)[name], **changes)})
 
@@ -420,7 +415,7 @@ class Settings:
 
     @classmethod
     def of(cls, values: Mapping[str, Any], *, folder: Path | None = None, where: str = "") -> Self:
-        """Make the options from plain values, as they stand in TOML or on a command line.
+        """Make the options from plain values, as in TOML or on a command line.
 
         Parameters
         ----------
@@ -438,10 +433,11 @@ class Settings:
                 fault = InputError(f"There is no option {name!r}.{did_you_mean(name, known)}")
                 raise fault.at(where) if where else fault
             try:
-                taken = _taken(name, value, known[name])
+                converted = _convert(name, value, known[name])
             except InputError as error:
                 raise (error.at(where) if where else error) from None
-            plain[name] = folder / taken if isinstance(taken, Path) and folder is not None else taken
+            is_path = isinstance(converted, Path) and folder is not None
+            plain[name] = folder / converted if is_path else converted
         for each in fields(cls):
             if each.default is MISSING and each.name not in plain:
                 remedy = "" if known[each.name].argument else Advice(f"Add {{{each.name}}}.")
@@ -454,7 +450,7 @@ class Settings:
         for name in options_in(type(self)):
             value = getattr(self, name)
             if isinstance(value, Path):
-                value = _written(value, folder)
+                value = _path_text(value, folder)
             elif name == "confound_ranges":
                 value = {name: [low, high] for name, low, high in value}
             elif name == "visit":
@@ -462,7 +458,7 @@ class Settings:
             elif name in ("n_components", "beta", "smoothness") and not value:
                 value = "auto"
             elif isinstance(value, tuple):
-                value = [_written(each, folder) if isinstance(each, Path) else each for each in value]
+                value = [_path_text(each, folder) if isinstance(each, Path) else each for each in value]
             if value is not None and value not in ([], {}):
                 plain[name] = value
         return plain
@@ -472,7 +468,7 @@ class Settings:
         return tomli_w.dumps(self.to_dict(folder=folder))
 
     def shareable(self) -> dict[str, Any]:
-        """Return the options with the names of files instead of their places, which tell who works where."""
+        """Return the options with file names instead of paths, which may be private."""
         shared = self.to_dict()
         for name, declared in options_in(type(self)).items():
             if declared.file and isinstance(shared.get(name), str):
@@ -483,7 +479,7 @@ class Settings:
 
 
 def number_in(text: str) -> int | float | str:
-    """The number that a text from a command line or a form holds; the text itself where it holds none."""
+    """Convert a text from a command line or form to a number, if it is one."""
     for convert in (int, float):
         try:
             return convert(text)
@@ -492,15 +488,15 @@ def number_in(text: str) -> int | float | str:
     return text
 
 
-def _taken(name: str, value: Any, declared: Option) -> Any:
+def _convert(name: str, value: Any, declared: Option) -> Any:
     """Return an option's value in its own type."""
     try:
         if declared.many:
-            parts = tuple(_one(name, each, declared) for each in parts_of(value))
+            parts = tuple(_convert_one(name, each, declared) for each in parts_of(value))
             if not parts:
                 raise ValueError("one value or several")
             return parts
-        return _one(name, value, declared)
+        return _convert_one(name, value, declared)
     except InputError:
         raise
     except (TypeError, ValueError) as error:
@@ -508,8 +504,8 @@ def _taken(name: str, value: Any, declared: Option) -> Any:
         raise parameter_error(name, f" must be {error}, not {shown}.", value=value) from None
 
 
-def _one(name: str, value: Any, declared: Option) -> Any:
-    """Return one value in its own type; the error says what is wanted."""
+def _convert_one(name: str, value: Any, declared: Option) -> Any:
+    """Return one value in its own type; the error names what is accepted."""
     if declared.take is not None:
         return declared.take(value)
     if name == "jobs" and value == 0:
@@ -520,12 +516,10 @@ def _one(name: str, value: Any, declared: Option) -> Any:
     return value
 
 
-def _written(path: Path, folder: Path | None) -> str:
-    return str(path) if folder is None else _relative(path, folder)
-
-
-def _relative(path: Path, folder: Path) -> str:
-    """A path as it is reached from a folder; from outside the home folder, one in it begins with ``~``."""
+def _path_text(path: Path, folder: Path | None) -> str:
+    """A path relative to a folder; one in the home folder begins with ``~`` if the other is outside."""
+    if folder is None:
+        return str(path)
     path, home = path.absolute(), Path.home()
     if path.is_relative_to(home) and not folder.absolute().is_relative_to(home):
         return (Path("~") / path.relative_to(home)).as_posix()

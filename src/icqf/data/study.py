@@ -1,4 +1,4 @@
-"""A study: one data collection, with all that is known of its participants."""
+"""A study: one data collection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from icqf.errors import InputError, counted
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """One data collection: its questionnaire, labels of its participants, and where it comes from.
+    """One data collection: its questionnaire, the participants' labels, and its files.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class Study:
     labels : DataFrame of shape (n_participants, n_labels) or None
         Diagnoses or other labels by participant: 1, 0 or NaN (not known).
     name, title : str
-        Short name, for files, and a title for the reader; without one it is the name of the file.
+        Short name, for files, and a title for readers (default: the file name).
     truth : DataFrame or None
         The true loadings, where the answers were simulated.
     notes : tuple of str
@@ -36,9 +36,9 @@ class Study:
     n_rows : int or None
         Rows in the file of answers, empty ones included.
     everyone : AnswersInParts or None
-        All participants, where they are too many to be held at once and the questionnaire is of some.
+        All participants, if they are too many for memory and the questionnaire holds only some.
     rows_of_everyone : int
-        Rows of their file.
+        Rows in their file.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class Study:
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
-        """The items with the ranges that are used, observed ones included."""
+        """The items with the ranges used, including observed ones."""
         return self.questionnaire.with_observed_ranges().items
 
     @cached_property
@@ -76,12 +76,12 @@ class Study:
 
     @cached_property
     def doubts(self) -> tuple[Finding, ...]:
-        """What does not prevent a fit, but its reader must know before anything else."""
+        """Findings that do not prevent a fit but that its reader must know first."""
         return doubts_about(self.questionnaire)
 
     @cached_property
     def overview(self) -> Overview:
-        """What will be analysed: items, ranges, directions, what was left out, and participants."""
+        """Items, ranges, directions, columns left out, and participants."""
         return Overview.of(self.questionnaire, n_rows=self.n_rows)
 
     @property

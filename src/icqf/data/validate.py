@@ -1,4 +1,4 @@
-"""All checks of the data a user gives: answers, their ranges, confounds and weights."""
+"""Checks of tables that are given in Python: answers, ranges and weights."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from sklearn.utils.validation import check_array, validate_data
 
 from icqf.data.frames import as_pandas, label_at
 from icqf.data.questionnaire import Questionnaire
-from icqf.errors import InputError, InputWarning, counted, did_you_mean, listed
+from icqf.errors import InputError, InputWarning, and_more, counted, did_you_mean, listed
 from icqf.screening.missing_codes import USUAL_CODES
 from icqf.screening.ranges import refuse_wide_range
 
 Array = NDArray[Any]
 _ROWS_AT_A_TIME = 65536
-WIDEST_WEIGHTS = 1e9  # the heaviest over the lightest
+WIDEST_WEIGHTS = 1e9  # largest over smallest
 LARGEST_WEIGHT = 1e12
 WIDEST_ITEM_WEIGHTS = 1e4
 _ROWS_IN_CACHE = 1024
@@ -38,10 +38,7 @@ class EmptyRowsWarning(InputWarning):
 
 
 def numeric_table(X: Any) -> Any:
-    """`X` as it was given, after checking that every column holds numbers and has a name of its own.
-
-    A table of another kind, such as polars, becomes a pandas one, as does one with nullable columns.
-    """
+    """Return `X`, as a pandas table if it is a table, after checking that columns are numeric and unique."""
     X = as_pandas(X)
     if not isinstance(X, pd.DataFrame):
         _refuse_text(X)
@@ -59,7 +56,7 @@ def numeric_table(X: Any) -> Any:
 
 
 def _refuse_text(X: Any) -> None:
-    """An error that names the first text in an array or in lists; other oddities are scikit-learn's."""
+    """Refuse text in an array or lists; scikit-learn checks the rest."""
     if not isinstance(X, list) and getattr(getattr(X, "dtype", None), "kind", None) not in ("O", "U"):
         return
     try:
@@ -78,7 +75,7 @@ def _refuse_text(X: Any) -> None:
 
 
 def _with_numbers(X: pd.DataFrame, name: Any) -> pd.DataFrame:
-    """The table with a column of objects as numbers; text is an error that names the first."""
+    """The table with a column of objects converted to numbers."""
     column = X[name]
     if column.dtype.kind in "mM":
         raise InputError(
@@ -90,22 +87,15 @@ def _with_numbers(X: pd.DataFrame, name: Any) -> pd.DataFrame:
         row = label_at(column.index, bad.to_numpy().argmax())
         raise InputError(
             f"Item {str(name)!r} holds text: {column[bad].iloc[0]!r} (row {row!r}"
-            f"{_and_more(int(bad.sum()))}). Give answers as numbers, and missing ones as empty cells."
+            f"{and_more(int(bad.sum()))}). Give answers as numbers, and missing ones as empty cells."
         )
     X = X.copy(deep=False)
     X[name] = numbers.astype(float)
     return X
 
 
-def _and_more(count: int) -> str:
-    return f", and {count - 1} more" if count > 1 else ""
-
-
 def unpacked(X: Any, confounds: Any, sample_weight: Any = None) -> tuple[Any, Any, Any, pd.DataFrame | None]:
-    """What a fit is given, and the ranges that the answers are known to be in.
-
-    A questionnaire brings its own confounds, weights and ranges, and its answers are checked already.
-    """
+    """Answers, confounds, weights and, for a questionnaire, the ranges that were checked already."""
     if not isinstance(X, Questionnaire):
         return X, confounds, sample_weight, None
     confounds = X.confounds if confounds is None else confounds
@@ -114,7 +104,7 @@ def unpacked(X: Any, confounds: Any, sample_weight: Any = None) -> tuple[Any, An
 
 
 def named_answers(model: Any, table: Any) -> tuple[Array, list[str], bool]:
-    """The answers (n, m) of a new table, its items' names, and whether the table gave them."""
+    """The answers (n, m) of a new table, its item names, and whether they come from the table."""
     names = _column_names(table)
     try:
         answers = check_array(
@@ -126,14 +116,14 @@ def named_answers(model: Any, table: Any) -> tuple[Array, list[str], bool]:
 
 
 def _column_names(table: Any) -> list[str]:
-    """The names of a table's columns; none of an array, or where columns are numbered."""
+    """The column names of a table; none for an array or numbered columns."""
     names = list(table.columns) if isinstance(table, pd.DataFrame) else []
     texts = [str(name) for name in names if isinstance(name, str)]
     if texts and len(texts) < len(names):
         number = next(name for name in names if not isinstance(name, str))
         raise InputError(
-            f"The table names some columns by texts, such as {texts[0]!r}, and others by numbers, such as "
-            f"{number!r}; rename them, as in table.columns = table.columns.astype(str)."
+            f"Some columns of the table are named by text, such as {texts[0]!r}, and others by numbers, such "
+            f"as {number!r}; rename them, as in table.columns = table.columns.astype(str)."
         )
     return texts
 
@@ -153,7 +143,7 @@ def seen_items(model: Any, table: Any) -> Array:
 
 
 def _countable(answers: Array) -> Array:
-    """Numbers that can be subtracted from each other."""
+    """Booleans and unsigned integers as signed ones, which can be subtracted."""
     if answers.dtype == bool:
         return answers.astype(np.int8)
     if np.issubdtype(answers.dtype, np.unsignedinteger):
@@ -162,7 +152,7 @@ def _countable(answers: Array) -> Array:
 
 
 def item_ranges(item_range: Any, items: list[str], answers: Array, rows: Any = None) -> Array:
-    """Lowest and highest answer of each item (m, 2); the observed ones, with a warning, when undeclared."""
+    """Lowest and highest answer of each item (m, 2); observed ones, with a warning, if undeclared."""
     m = len(items)
     if item_range is None:
         low, high = _observed_range(answers)
@@ -171,8 +161,8 @@ def item_ranges(item_range: Any, items: list[str], answers: Array, rows: Any = N
             ends = np.tile(np.finfo(float).max * np.array([-1, 1]), (m, 1))
             _explain_outside(answers, ends, items, range(len(answers)) if rows is None else rows, item)
         warnings.warn(
-            f"item_range is not declared: the lowest and the highest answer found, {low:g} and {high:g}, are "
-            "taken as the range of every item. Declare item_range=(lowest, highest) to be sure.",
+            f"item_range is not declared: the lowest and highest observed answers, {low:g} and {high:g}, are "
+            "used as the range of every item. Declare item_range=(lowest, highest) to be sure.",
             RangeWarning,
             stacklevel=5,
         )
@@ -220,7 +210,7 @@ def _ranges_by_name(item_range: Any, items: list[str]) -> Array:
     if absent:
         raise InputError(
             f"item_range has no entry for item {absent[0]!r}"
-            f"{_and_more(len(absent))}.{did_you_mean(absent[0], table)}"
+            f"{and_more(len(absent))}.{did_you_mean(absent[0], table)}"
         )
     return _numbers([table[name] for name in items])
 
@@ -232,17 +222,15 @@ def _observed_range(answers: Array) -> tuple[float, float]:
         low = min(low, float(np.fmin.reduce(part, axis=None)))
         high = max(high, float(np.fmax.reduce(part, axis=None)))
     if not low < high:
-        found = "nothing but missing answers" if low > high else f"only the answer {low:g}"
+        content = "only missing answers" if low > high else f"only the answer {low:g}"
         raise InputError(
-            f"The table holds {found}, so its range is unknown; declare item_range=(lowest, highest)."
+            f"The table holds {content}, so its range is unknown; declare item_range=(lowest, highest)."
         )
     return low, high
 
 
 def check_ranges(answers: Array, ranges: Array, items: list[str], rows: Any) -> None:
-    """Refuse infinite answers and answers outside their item's range, naming item, row, value and the likely
-    cause.
-    """
+    """Refuse infinite answers and answers outside their item's range."""
     low, high = _ends(answers, ranges)
     for start in range(0, len(answers), _ROWS_AT_A_TIME):
         part = answers[start : start + _ROWS_AT_A_TIME]
@@ -253,19 +241,16 @@ def check_ranges(answers: Array, ranges: Array, items: list[str], rows: Any) -> 
 
 
 def _ends(answers: Array, ranges: Array) -> tuple[Array, Array]:
-    """The ranges' ends in the answers' own precision, so that an answer of 0.7 is not above 0.7."""
+    """The ends of the ranges in the answers' precision, so that an answer of 0.7 is not above 0.7."""
     low, high = ranges.astype(answers.dtype).T if answers.dtype == np.float32 else ranges.T
     return low, high
 
 
 def working_matrix(answers: Array, ranges: Array, dtype: Any) -> Array:
-    """Answers, known to be in their ranges, counted from each item's lowest one.
-
-    Integers stay integers, and missing answers stay NaN.
-    """
+    """Answers minus each item's lowest one; integers stay integers, and missing answers NaN."""
     whole = np.issubdtype(answers.dtype, np.integer)
     low, high = _ends(answers, ranges)
-    # Rows lie together in memory, so that the same answers give the same bytes from any kind of table.
+    # Always in C order, so that the same answers give the same bytes from any kind of table.
     if whole and (low == np.rint(low)).all() and np.abs(low).max() < 2**31:
         if not low.any():
             return np.ascontiguousarray(answers)
@@ -277,7 +262,7 @@ def working_matrix(answers: Array, ranges: Array, dtype: Any) -> Array:
     # A few rows at a time, so that a table stored by columns needs no copy of its own.
     for start in range(0, len(answers), _ROWS_IN_CACHE):
         at = slice(start, start + _ROWS_IN_CACHE)
-        with np.errstate(invalid="ignore"):  # the NA of R is a NaN that complains when it is counted with
+        with np.errstate(invalid="ignore"):  # R's NA is a signalling NaN
             np.subtract(answers[at], low, out=work[at], casting="same_kind")
     return work
 
@@ -288,7 +273,7 @@ def _explain_outside(answers: Array, ranges: Array, items: list[str], rows: Any,
     value, row = float(column[bad[0]]), rows[int(bad[0])]
     if np.isinf(value):
         raise InputError(
-            f"Item {items[item]!r} is infinite (row {row!r}{_and_more(len(bad))}). "
+            f"Item {items[item]!r} is infinite (row {row!r}{and_more(len(bad))}). "
             "Leave the cell empty if the answer is missing."
         )
     side = f"above its highest answer {high:g}" if value > high else f"below its lowest answer {low:g}"
@@ -297,7 +282,7 @@ def _explain_outside(answers: Array, ranges: Array, items: list[str], rows: Any,
     else:
         advice = "Correct the answer, or declare the item's true range with item_range."
     raise InputError(
-        f"Item {items[item]!r} holds {value:g}, {side} (row {row!r}{_and_more(len(bad))}). {advice}"
+        f"Item {items[item]!r} holds {value:g}, {side} (row {row!r}{and_more(len(bad))}). {advice}"
     )
 
 
@@ -305,15 +290,15 @@ def observed_rows(answers: Array) -> Array:
     """Which participants answered anything (n,)."""
     if np.issubdtype(answers.dtype, np.integer):
         return np.ones(len(answers), dtype=bool)
-    found = np.empty(len(answers), dtype=bool)
+    observed = np.empty(len(answers), dtype=bool)
     for start in range(0, len(answers), _ROWS_AT_A_TIME):
         part = slice(start, start + _ROWS_AT_A_TIME)
-        found[part] = ~np.isnan(answers[part]).all(axis=1)
-    return found
+        observed[part] = ~np.isnan(answers[part]).all(axis=1)
+    return observed
 
 
 def check_items(answers: Array, items: list[str]) -> None:
-    """Refuse items nobody answered; warn about items everybody answered alike."""
+    """Refuse items without answers; warn about constant items."""
     lowest, highest = np.full(len(items), np.inf), np.full(len(items), -np.inf)
     for start in range(0, len(answers), _ROWS_AT_A_TIME):
         part = answers[start : start + _ROWS_AT_A_TIME]
@@ -322,50 +307,49 @@ def check_items(answers: Array, items: list[str]) -> None:
     empty = [name for name, top in zip(items, highest, strict=True) if top == -np.inf]
     if empty:
         if len(empty) == 1:
-            raise InputError(f"Item {empty[0]!r} was answered by nobody; leave it out of the table.")
-        raise InputError(
-            f"{len(empty)} items were answered by nobody: {listed(empty)}; leave them out of the table."
-        )
+            raise InputError(f"Nobody answered item {empty[0]!r}; leave it out of the table.")
+        raise InputError(f"Nobody answered {len(empty)} items: {listed(empty)}; leave them out of the table.")
     constant = [name for name, low, top in zip(items, lowest, highest, strict=True) if low == top]
     if constant:
         warnings.warn(
             f"{counted(len(constant), 'item')} with the same answer from everybody: {listed(constant)}. "
-            "Such an item carries no information about the factors; it is kept, but you may leave it out.",
+            "Such an item carries no information about the factors; it is kept, but you can leave it out.",
             ConstantItemsWarning,
             stacklevel=5,
         )
 
 
 def warn_of_empty_rows(rows: Any, filled: Array, *, consequence: str) -> None:
-    """Name the participants who answered nothing."""
+    """Warn about participants who answered nothing."""
     empty = [rows[int(at)] for at in np.flatnonzero(~filled)]
     if empty:
-        said = f"{counted(len(empty), 'participant')} answered nothing"
+        text = f"{counted(len(empty), 'participant')} answered nothing"
         warning = EmptyRowsWarning(
-            f"{said} ({listed(empty)}): {consequence}.", anonymous=f"{said}: {consequence}."
+            f"{text} ({listed(empty)}): {consequence}.", anonymous=f"{text}: {consequence}."
         )
         warnings.warn(warning, stacklevel=5)
 
 
 def row_names(table: Any, n: int) -> Any:
-    """How to call the rows in a message."""
+    """The labels of the rows, for messages."""
     return list(table.index) if isinstance(table, pd.DataFrame) else range(n)
 
 
 def warn_of_repeated_ids(table: Any) -> None:
-    """Warn of row labels that stand twice: a table of answers has one row per participant."""
+    """Warn about duplicated row labels: a table of answers has one row per participant."""
     if not isinstance(table, pd.DataFrame) or table.index.is_unique:
         return
     again = table.index[table.index.duplicated()]
+    have = "has" if len(again) == 1 else "have"
+    text = f"{counted(len(again), 'row')} of the answers {have} the same label as another row"
     warnings.warn(
         InputWarning(
-            f"{counted(len(again), 'row')} of the answers repeat the label of another one, first "
-            f"{str(again[0])!r}.",
+            f"{text}, first {str(again[0])!r}.",
             code="repeated-id",
             remedy="A table has one row per participant: delete the copies. If rows were drawn with "
-            "replacement, or are visits, number them with reset_index(drop=True), and give groups where they "
-            "are taken.",
-            anonymous=f"{counted(len(again), 'row')} of the answers repeat the label of another one.",
+            "replacement, or are visits, number them with reset_index(drop=True), and pass groups where "
+            "possible.",
+            anonymous=f"{text}.",
         ),
         stacklevel=5,
     )
@@ -392,15 +376,13 @@ def weights_of(sample_weight: Any, answers: Array) -> Array | None:
         row = int(np.flatnonzero(~np.isfinite(values))[0])
         raise InputError(f"sample_weight is {values[row]:g} in row {row}; give every participant a weight.")
     if values.min() < 0 or not values.max() > 0:
-        raise InputError(
-            "sample_weight must hold no negative number, and not all of the weights may be zero."
-        )
+        raise InputError("sample_weight must not hold negative numbers, and not all weights may be zero.")
     _refuse_extreme_weights(values)
     return np.full(len(answers), values) if values.ndim == 0 else values
 
 
 def item_weights(item_weight: Any, items: list[str]) -> Any:
-    """Checked weights of the items: a word or None as it is, or an array (m,)."""
+    """Check the weights of the items: a word, None, or an array (m,)."""
     if item_weight is None or isinstance(item_weight, str):
         return item_weight
     wanted = "item_weight must be 'range', 'variance', None, or one positive number per item"
@@ -415,22 +397,22 @@ def item_weights(item_weight: Any, items: list[str]) -> Any:
         raise InputError(f"{wanted}; that of {items[wrong[0]]!r} is {values[wrong[0]]:g}.")
     if values.max() > WIDEST_ITEM_WEIGHTS * values.min():
         raise InputError(
-            f"item_weight holds {values.min():g} and {values.max():g}: more than {WIDEST_ITEM_WEIGHTS:g} "
-            "times as much. Weights so far apart leave items without any influence; leave those items out "
-            "instead."
+            f"item_weight ranges from {values.min():g} to {values.max():g}, a ratio of more than "
+            f"{WIDEST_ITEM_WEIGHTS:g}, which leaves the lightest items without influence; leave those items "
+            "out instead."
         )
     return values
 
 
 def _refuse_extreme_weights(values: Array) -> None:
-    """Refuse weights beside which others count for nothing: a fit would describe the heavy ones alone."""
+    """Refuse weights so unequal that a fit would describe only the heaviest participants."""
     positive = values[values > 0]
     lightest, heaviest = float(positive.min()), float(positive.max())
     if heaviest / WIDEST_WEIGHTS > lightest:
         raise InputError(
-            f"sample_weight holds {lightest:g} and {heaviest:g}: more than {WIDEST_WEIGHTS:g} times as much. "
-            "Weights so far apart leave participants without any influence; correct them, or give these a "
-            "weight of 0."
+            f"sample_weight ranges from {lightest:g} to {heaviest:g}, a ratio of more than "
+            f"{WIDEST_WEIGHTS:g}, which leaves the lightest participants without influence; correct the "
+            "weights, or set these to 0."
         )
     if not 1 / LARGEST_WEIGHT <= heaviest <= LARGEST_WEIGHT:
         raise InputError(

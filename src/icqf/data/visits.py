@@ -1,4 +1,4 @@
-"""Visits: a long table of answers, one row per visit, and the age bins that visits fall into."""
+"""Visits: a long table of answers, one row per visit, and bins of age."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from icqf.errors import Advice, InputError, counted, did_you_mean, listed
 from icqf.screening.missing_codes import number
 
 Array = NDArray[Any]
-ONE_VISIT = Advice("Fit one visit by itself with icqf fit {visit}, or ask for narrower {bins}.")
+ONE_VISIT = Advice("Fit one visit by itself with icqf fit {visit}, or choose narrower {bins}.")
 AS_IN = ("baseline", "year 1")
-MOST_VISITS = 12  # different values that count as visits rather than as ages
-MOST_BINS = 8  # made of their own accord
-VISITS_IN_BIN = 100  # looked for when bins are made
+MOST_VISITS = 12  # different values; with more, the column holds ages
+MOST_BINS = 8  # on auto
+VISITS_IN_BIN = 100  # aimed at on auto
 FEWEST_IN_BIN = 10  # participants
 FEWEST_ITEMS = 3
 WithinBin = Literal["mean", "first", "last"]
@@ -34,42 +34,38 @@ BINNING = choices_of("binning")
 
 @dataclass(frozen=True, eq=False)
 class VisitTable:
-    """Answers by visit, as they were given."""
+    """Answers by visit."""
 
     answers: pd.DataFrame  # (V, items)
-    participant: Array  # (V,): who came
-    age: pd.Series  # (V,): when: an age, or the name or number of a visit
+    participant: Array  # (V,): ids
+    age: pd.Series  # (V,): an age, or the name or number of a visit
     confounds: pd.DataFrame | None  # (V, c)
-    ranges: pd.DataFrame | None  # (items, 2): where they are known already
-    items: tuple[Item, ...]  # the codebook; empty where there is none
-    participant_name: str  # what the columns are called
+    ranges: pd.DataFrame | None  # (items, 2), if known
+    items: tuple[Item, ...]  # the codebook; may be empty
+    participant_name: str  # of the column
     age_name: str
     confound_items: tuple[Item, ...] = ()
 
     @classmethod
     def of(cls, X: Any, *, participant: str, age: str, confounds: Sequence[str] = ()) -> VisitTable:
-        """Take a long table (participant, age and items as columns) or a questionnaire of visits.
+        """Read a long table (participant, age and items as columns) or a questionnaire of visits.
 
-        The participants of a questionnaire are its groups, and its ages one of its confounds.
+        In a questionnaire, participants are the groups, and age is one of the confounds.
         """
         if isinstance(X, Questionnaire):
-            beside = pd.DataFrame(index=X.answers.index) if X.confounds is None else X.confounds
-            frame = beside if X.groups is None else beside.assign(**{participant: X.groups})
+            known = pd.DataFrame(index=X.answers.index) if X.confounds is None else X.confounds
+            frame = known if X.groups is None else known.assign(**{participant: X.groups})
             answers, ranges, items = X.keyed_answers(), X.ranges(), X.items
         else:
-            found = as_pandas(X)
-            if not isinstance(found, pd.DataFrame):
+            frame, ranges, items = as_pandas(X), None, ()
+            if not isinstance(frame, pd.DataFrame):
                 raise InputError(
-                    f"Visits must be a table with the columns {participant!r} and {age!r} beside the items, "
+                    f"Visits must be a table with the items and the columns {participant!r} and {age!r}, "
                     f"not {type(X).__name__}."
                 )
-            frame, ranges, items = found, None, ()
             answers = frame.drop(columns=[participant, age, *confounds], errors="ignore")
-        for name, option in (
-            (participant, "participant"),
-            (age, "age"),
-            *((c, "confounds") for c in confounds),
-        ):
+        roles = ((participant, "participant"), (age, "age"), *((name, "confounds") for name in confounds))
+        for name, option in roles:
             if name not in frame.columns:
                 raise InputError(
                     f"The table has no column {name!r}.{did_you_mean(name, map(str, frame.columns))}",
@@ -93,12 +89,12 @@ class VisitTable:
         )
 
     def by_participant(self) -> tuple[pd.Index, Array]:
-        """The participants in the order in which they first come, and the place of each visit's (V,)."""
+        """The participants in order of their first visit, and the position of each visit's (V,)."""
         place, names = pd.factorize(self.participant)
         return pd.Index(names, name=self.participant_name), place
 
     def confounds_of(self, first: Array) -> pd.DataFrame | None:
-        """The participants' confounds, `first` being a visit of each; one that changes is refused."""
+        """The participants' confounds from one visit each (`first`); a confound that changes is refused."""
         if self.confounds is None:
             return None
         own = self.confounds.iloc[first]
@@ -113,7 +109,7 @@ class VisitTable:
                     f"{there.iloc[at]!r} at one visit and {here.iloc[at]!r} at another"
                     f"{_more(len(np.unique(place[differs])), 'participant')}.",
                     code="confound-changes",
-                    remedy="A confound is one value per participant; what changes with age is in the bins.",
+                    remedy="Give one value per participant; changes with age belong in the bins.",
                     column=str(name),
                 )
         return own.set_axis(names, axis=0)
@@ -141,21 +137,18 @@ def _more(count: int, what: str) -> str:
 
 @dataclass(frozen=True)
 class AgeBins:
-    """The bins that visits fall into."""
+    """Bins of age: spans with `edges`, or single `visits`."""
 
     labels: tuple[str, ...]
-    places: tuple[float, ...]  # where each bin lies on the axis of age
-    # T + 1 of them where bins are spans of age: a bin begins with its lower edge. Empty where each bin is one
-    # visit
-    edges: tuple[float, ...] = ()
-    # the values that are bins of their own, in order; empty where bins are spans of age
-    visits: tuple[str, ...] = ()
+    places: tuple[float, ...]  # position of each bin on the age axis
+    edges: tuple[float, ...] = ()  # T + 1 edges; a bin includes its lower edge
+    visits: tuple[str, ...] = ()  # in order
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def place(self, age: pd.Series) -> Array:
-        """The bin (V,) of each age: the nearest one of an age beyond all; −1 for an unknown visit."""
+        """The bin (V,) of each age, the nearest one if outside all; −1 for an unknown visit."""
         if self.visits:
             at = {visit: t for t, visit in enumerate(self.visits)}
             return np.array([at.get(text, -1) for text in _texts(age)], dtype=np.intp)
@@ -164,13 +157,13 @@ class AgeBins:
 
 
 def numbers_of(age: pd.Series) -> Array:
-    """Ages as numbers; text is refused."""
+    """Ages as numbers; refuses text."""
     values = pd.to_numeric(age, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         raise InputError(
             f"The column {str(age.name)!r} holds {age.iloc[bad[0]]!r}, which is not a number, so it cannot "
-            "be divided into age spans.",
+            "be divided into bins of age.",
             code="age-text",
             remedy=Advice("Give numbers, or the visits in order, as in {bins=}.", bins=AS_IN),
             column=str(age.name),
@@ -186,37 +179,32 @@ def age_bins(
     participant: Array | None = None,
     fewest: int = FEWEST_IN_BIN,
 ) -> AgeBins:
-    """Choose bins, or take those that are given."""
+    """Choose bins, or use those given."""
     if isinstance(bins, str):
         if bins != "auto":
             raise parameter_error("bins", f"={bins!r} is not known; give 'auto', a number, or edges.")
-        made = _visits(age, None) if _like_visits(age) else _spans(age, _usual_number(len(age)), binning)
+        if not pd.api.types.is_numeric_dtype(age) or age.nunique() <= MOST_VISITS:
+            chosen = _visits(age, None)
+        else:
+            chosen = _spans(age, min(MOST_BINS, max(2, len(age) // VISITS_IN_BIN)), binning)
     elif np.ndim(bins) == 0:
         if isinstance(bins, bool) or int(bins) != bins or int(bins) < 2:
             raise parameter_error("bins", f" must be 2 or more, or 'auto', not {bins!r}.")
-        made = _spans(age, int(bins), binning)
+        chosen = _spans(age, int(bins), binning)
     elif all(isinstance(each, str) for each in bins):
-        made = _visits(age, [str(each) for each in bins])
+        chosen = _visits(age, [str(each) for each in bins])
     else:
-        made = _given(age, [float(each) for each in bins])
-    if len(made) < 2:
+        chosen = _given_spans(age, [float(each) for each in bins])
+    if len(chosen) < 2:
         raise InputError(
-            f"The column {str(age.name)!r} has one value only ({_texts(age)[0]}): a longitudinal model needs "
+            f"The column {str(age.name)!r} has only one value ({_texts(age)[0]}): a longitudinal model needs "
             "visits at two or more ages.",
             code="one-visit",
             remedy=Advice("Fit one visit by itself with ICQF.", typed=ONE_VISIT),
         )
     if participant is not None:
-        _refuse_small(made, made.place(age), participant, fewest)
-    return made
-
-
-def _like_visits(age: pd.Series) -> bool:
-    return not pd.api.types.is_numeric_dtype(age) or age.nunique() <= MOST_VISITS
-
-
-def _usual_number(visits: int) -> int:
-    return min(MOST_BINS, max(2, visits // VISITS_IN_BIN))
+        _refuse_small(chosen, chosen.place(age), participant, fewest)
+    return chosen
 
 
 def _texts(age: pd.Series) -> list[str]:
@@ -224,51 +212,47 @@ def _texts(age: pd.Series) -> list[str]:
 
 
 def _visits(age: pd.Series, order: list[str] | None) -> AgeBins:
-    found = list(dict.fromkeys(_texts(age)))
+    present = list(dict.fromkeys(_texts(age)))
     if order is None:
-        order = _in_order(age, found)
-    strange = [text for text in found if text not in order]
-    if strange or len(set(order)) < len(order):
-        what = f"holds {strange[0]!r}, which is not among bins" if strange else "has a visit twice in bins"
+        order = _in_order(age, present)
+    unknown = [text for text in present if text not in order]
+    if unknown or len(set(order)) < len(order):
+        what = (
+            f"holds {unknown[0]!r}, which is not among the bins" if unknown else "has a visit twice in bins"
+        )
         raise InputError(
             f"The column {str(age.name)!r} {what} ({listed(order)}).",
             code="bins",
             remedy=Advice("Name every visit once, in order, in {bins}; or leave these visits out."),
         )
-    order = [text for text in order if text in found]
-    numeric = [_number(text) for text in order]
-    places = [float(t) if value is None else value for t, value in enumerate(numeric)]
-    if any(value is None for value in numeric):
-        places = [float(t) for t in range(len(order))]
+    order = [text for text in order if text in present]
+    places = map(float, order if _all_numbers(order) else range(len(order)))
     return AgeBins(tuple(order), tuple(places), visits=tuple(order))
 
 
-def _in_order(age: pd.Series, found: list[str]) -> list[str]:
-    """Visits in their order: by their number, by a category's order, or by the number in their names."""
+def _in_order(age: pd.Series, visits: list[str]) -> list[str]:
+    """Visits ordered as categories, by number, or by the number in their names."""
     if isinstance(age.dtype, pd.CategoricalDtype) and age.dtype.ordered:
         return [number(value).strip() for value in age.dtype.categories]
-    numeric = [_number(text) for text in found]
-    if all(value is not None for value in numeric):
-        return sorted(found, key=float)
-    inside = [re.findall(r"\d+", text) for text in found]
-    if len(found) > MOST_VISITS or not all(len(digits) == 1 for digits in inside):
+    if _all_numbers(visits):
+        return sorted(visits, key=float)
+    inside = [re.findall(r"\d+", text) for text in visits]
+    if len(visits) > MOST_VISITS or not all(len(digits) == 1 for digits in inside):
         raise InputError(
-            f"The column {str(age.name)!r} holds text ({listed(found, most=4)}), whose order is not known.",
+            f"The column {str(age.name)!r} holds text ({listed(visits, most=4)}), whose order is not known.",
             code="visit-order",
             remedy=Advice("Name the visits in order, as in {bins=}, or use a column of ages.", bins=AS_IN),
             column=str(age.name),
         )
-    return [
-        text for _, text in sorted((int(digits[0]), text) for digits, text in zip(inside, found, strict=True))
-    ]
+    numbers = [int(digits[0]) for digits in inside]
+    return [text for _, text in sorted(zip(numbers, visits, strict=True))]
 
 
-def _number(text: str) -> float | None:
+def _all_numbers(texts: list[str]) -> bool:
     try:
-        value = float(text)
+        return all(np.isfinite(float(text)) for text in texts)
     except ValueError:
-        return None
-    return value if np.isfinite(value) else None
+        return False
 
 
 def _spans(age: pd.Series, n_bins: int, binning: str) -> AgeBins:
@@ -287,12 +271,12 @@ def _spans(age: pd.Series, n_bins: int, binning: str) -> AgeBins:
     return _labelled(values, [lowest, *inner.tolist(), highest])
 
 
-def _given(age: pd.Series, edges: list[float]) -> AgeBins:
+def _given_spans(age: pd.Series, edges: list[float]) -> AgeBins:
     if len(edges) < 3 or not (np.diff(edges) > 0).all():
         shown = ", ".join(f"{edge:g}" for edge in edges)
         raise parameter_error(
             "bins",
-            f" must be the increasing edges of two or more spans of age, such as 5 10 15 21, not {shown}.",
+            f" must be increasing edges of two or more bins of age, such as 5 10 15 21, not {shown}.",
         )
     values = numbers_of(age)
     outside = np.flatnonzero((values < edges[0]) | (values > edges[-1]))
@@ -321,10 +305,10 @@ def _refuse_small(bins: AgeBins, at: Array, participant: Array, fewest: int) -> 
         seen = len(set(participant[at == t]))
         if seen < fewest:
             raise InputError(
-                f"The bin {label} holds {counted(seen, 'participant')}; at least {fewest} are needed for "
-                "loadings at that age that do not reveal their answers.",
+                f"The bin {label} holds {counted(seen, 'participant')}; with fewer than {fewest}, loadings "
+                "at that age would reveal their answers.",
                 code="small-bin",
-                remedy=Advice("Ask for fewer or wider {bins}, or leave these visits out."),
+                remedy=Advice("Choose fewer or wider {bins}, or leave these visits out."),
                 bin=label,
                 participants=seen,
             )
