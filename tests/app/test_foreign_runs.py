@@ -224,7 +224,7 @@ def test_nothing_in_a_run_is_imported(server, done, tmp_path):
         (run.folder / name / "__init__.py").write_text(code)
         (run.folder / f"{name}.py").write_text(code)
     server.fitted(run.id, n_components="1-2", beta="0.1, 0.5", n_splits="3", jobs="2")
-    assert run.done, process.said(run)
+    assert run.done, process.log_text(run)
     assert not (tmp_path / "imported").exists()
     server.post(f"/runs/{run.id}/remove")
 
@@ -307,7 +307,7 @@ def test_an_older_tab_does_not_undo_the_codebook_of_a_newer(server, described):
     server.page(f"/runs/{run}/check")
     answer = server.post(address, two | {"wording-1": "of the second tab"})
     assert answer.status == 409 and "Changed in another tab" in answer.text
-    assert "“of the first tab” is saved, yours is “Question q01”" in answer.text
+    assert "saved “of the first tab”, yours “Question q01”" in answer.text
     assert 'value="of the second tab"' in answer.text  # what was typed is not lost
     assert "of the first tab" in server.page(address).text
     mine = fields_of(answer.text)

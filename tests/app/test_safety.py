@@ -46,7 +46,7 @@ def test_an_address_that_others_reach_is_refused(host, tmp_path):
     assert not is_loopback(host)
     done = CliRunner().invoke(cli, ["app", "--folder", str(tmp_path), "--host", host, "--no-open"])
     assert done.exit_code == 2
-    assert "other machines would reach the app" in done.stderr and "--allow-other-machines" in done.stderr
+    assert "other computers could reach the app" in done.stderr and "--allow-other-machines" in done.stderr
 
 
 def test_with_the_flag_it_warns_and_every_start_has_its_own_token(server, tmp_path):
@@ -300,8 +300,8 @@ def test_only_a_fit_of_the_run_is_ended(number, tmp_path):
             lock.flush()
             ended = []
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(process, "_end", lambda *given: ended.append(given))
-                with pytest.raises(InputError, match="Somebody else started this fit"):
+                patch.setattr(process, "_signal_group", lambda *given: ended.append(given))
+                with pytest.raises(InputError, match="This fit was started elsewhere"):
                     process.stop(run)
         assert ended == [] and other.poll() is None
     finally:
@@ -321,7 +321,7 @@ def test_a_damaged_run_does_not_hide_the_others(account, server, done):
     run.config.write_bytes(account)
     for path in ("/", "/history", "/compare", f"/runs/{done}/results"):
         assert server.get(path).status == 200, path
-    assert "its account of the results, provenance.json, cannot be read" in server.get("/history").text
+    assert "results/provenance.json cannot be read" in server.get("/history").text
     answer = server.get(f"/runs/{run.id}/results")
     assert answer.status == 400, answer.text
     assert server.post(f"/runs/{run.id}/remove").status == 303
@@ -373,7 +373,7 @@ def test_answers_are_sent_to_no_cluster_that_a_run_names(server):
         run.save(replace(run.options, engine="dask", scheduler=address))
         for step in ("fit", "continue"):
             answer = server.post(f"/runs/{run.id}/{step}", {**QUICK, "n_components": "2", "beta": "0.1"})
-            assert answer.status == 400 and "works on this machine alone" in answer.text
+            assert answer.status == 400 and "works on this computer only" in answer.text
         with pytest.raises(TimeoutError):
             cluster.accept()
     assert server.post(f"/runs/{run.id}/remove").status == 303

@@ -66,7 +66,7 @@ def test_what_is_found_can_be_mended_by_one_click_each(server):
     run = server.opened(content=messy())
     page = server.page(f"/runs/{run}/check")
     assert "Must be fixed" in page.text and "Continue to the fit" not in page.text
-    remedy(server, run, "Read 999 as missing")
+    remedy(server, run, "Treat 999 as missing")
     page = remedy(server, run, "Reverse q03")
     assert "Continue to the fit" in page.text and "Must be fixed" not in page.text
     found = options_of(server, run)
@@ -83,16 +83,16 @@ def test_a_zero_for_no_answer_is_mended_by_one_click(server):
     run = server.opened(content=content)
     page = server.page(f"/runs/{run}/check").text
     assert "below a scale from 1 to 5 that is complete without it" in page and "0 to 5" in page
-    page = remedy(server, run, "Read 0 as missing").text
+    page = remedy(server, run, "Treat 0 as missing").text
     assert options_of(server, run).missing_codes == (0.0,)
     assert "1 to 5" in page and "0 to 5" not in page and "complete without it" not in page
-    assert "Read 0 as missing" not in remedies(page)
+    assert "Treat 0 as missing" not in remedies(page)
 
 
 def test_an_old_page_cannot_undo_what_another_tab_did(server):
     run = server.opened(content=messy())
-    old = remedies(server.page(f"/runs/{run}/check").text)["Read 999 as missing"]
-    remedy(server, run, "Read 999 as missing")
+    old = remedies(server.page(f"/runs/{run}/check").text)["Treat 999 as missing"]
+    remedy(server, run, "Treat 999 as missing")
     answer = server.post(f"/runs/{run}/remedy", {"remedy": old})
     assert answer.status == 400 and "changed in another tab" in answer.text
 
@@ -171,7 +171,7 @@ def test_confounds_come_from_a_table_of_participants_and_settings_are_forgotten(
     assert "Continue to the fit" in server.page(f"/runs/{run}/check").text
     server.post(f"/runs/{run}/columns", {"confounds": "nobody"})
     page = server.page(f"/runs/{run}/check").text
-    assert "Must be fixed" in page and "Forget all settings" in page
+    assert "Must be fixed" in page and "Discard all settings" in page
     server.post(f"/runs/{run}/reset")
     assert options_of(server, run).confounds == () and options_of(server, run).participants is not None
     assert "Continue to the fit" in server.page(f"/runs/{run}/check").text
@@ -200,7 +200,7 @@ def test_options_that_mean_nothing_are_refused_where_they_are_typed(server, give
 def test_a_fit_that_is_refused_says_why(server):
     run = server.opened(content=messy())
     page = server.fitted(run)
-    assert "The fit was refused" in page.text and "999" in page.text
+    assert "The fit failed" in page.text and "999" in page.text
 
 
 def test_the_command_line_repeats_a_run_to_the_byte(server, done, tmp_path):
@@ -305,9 +305,9 @@ def test_new_participants_are_scored(server, done):
 
 def test_what_was_chosen_can_be_undone(server):
     run = server.opened()
-    assert "Forget all settings" not in server.page(f"/runs/{run}/check").text
+    assert "Discard all settings" not in server.page(f"/runs/{run}/check").text
     server.post(f"/runs/{run}/columns", {"confounds": ["age"]})
-    assert "Forget all settings" in server.page(f"/runs/{run}/check").text
+    assert "Discard all settings" in server.page(f"/runs/{run}/check").text
     server.post(f"/runs/{run}/reset")
     assert options_of(server, run).confounds == ()
 

@@ -84,7 +84,7 @@ class Tab:
         for name, value in (("n_components", k), ("beta", beta), ("bootstrap", "0")):
             self.fill(name, value)
         self.press("Figures", "label")
-        self.press("Begin the fit")
+        self.press("Start the fit")
 
     @property
     def text(self):
@@ -149,7 +149,7 @@ def test_the_demo_from_the_first_page_to_names(tab, axe):
     for name, value in (("n_components", "2"), ("beta", "0.5"), ("bootstrap", "0")):
         tab.fill(name, value)
     tab.press("Figures", "label")
-    tab.press("Begin the fit")
+    tab.press("Start the fit")
     tab.wait("h1", "Fitting")
     tab.wait("iframe.report")
     assert "2 factors behind 119 items, from 600 participants" in tab.text
@@ -185,7 +185,7 @@ def test_a_messy_csv_is_mended_scored_and_compared(tab, tmp_path):
     study.head(12).to_csv(tmp_path / "new.csv", index=False)
     tab.open(answers=tmp_path / "messy answers.csv")
     assert "Fix what must be fixed before fitting." in tab.text
-    tab.press("Read 999 as missing")
+    tab.press("Treat 999 as missing")
     tab.press("Reverse q03")
     tab.wait(".verdict", "A fit is possible")
     assert "q03 at your request" in tab.text
@@ -260,7 +260,7 @@ def test_the_keyboard_is_enough(tab, tmp_path):
     reach("Skip to the content").send_keys(Keys.ENTER).perform()
     reach("Continue to the fit").send_keys(Keys.ENTER).perform()
     tab.wait("[name='n_components']")
-    reach("Begin the fit").send_keys(Keys.ENTER).perform()
+    reach("Start the fit").send_keys(Keys.ENTER).perform()
     tab.wait("h1", "Fitting")
     reach("Cancel the fit").send_keys(Keys.ENTER).perform()
     tab.wait("h2", "The fit was stopped")
@@ -308,7 +308,7 @@ def test_the_page_goes_on_when_the_app_is_started_again(browser, tmp_path):
     tab.wait("h1", "Fitting")
     first.process.kill()
     first.end()
-    tab.wait("#busy", "The app does not answer. Start it again with icqf app")
+    tab.wait("#busy", "The app is not responding. Start it again with icqf app")
     second = Server(tmp_path / "runs", port=first.port)
     try:
         tab.wait("iframe.report")

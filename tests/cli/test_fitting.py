@@ -102,21 +102,21 @@ def test_items_of_different_ranges(run, files, usual, tmp_path):
 
 
 def test_provenance(results, files):
-    account = json.loads((results / "provenance.json").read_text())
-    fingerprints = {entry["file"]: entry["sha256"] for entry in account["inputs"]}
+    provenance = json.loads((results / "provenance.json").read_text())
+    fingerprints = {entry["file"]: entry["sha256"] for entry in provenance["inputs"]}
     for name in ("answers.csv", "items.csv"):
         assert fingerprints[name] == hashlib.sha256((files / name).read_bytes()).hexdigest()
-    assert account["seed"] == 0 and account["options"]["n_components"] == [2]
-    assert {"icqf", "python", "numpy", "scipy", "pandas", "scikit-learn"} <= set(account["versions"])
-    assert account["rows"]["in"] == account["rows"]["out"] == 80
-    assert account["rows"]["fitted"] == account["rows"]["scored"] == 79
-    assert account["rows"]["left_out"] == [
+    assert provenance["seed"] == 0 and provenance["options"]["n_components"] == [2]
+    assert {"icqf", "python", "numpy", "scipy", "pandas", "scikit-learn"} <= set(provenance["versions"])
+    assert provenance["rows"]["in"] == provenance["rows"]["out"] == 80
+    assert provenance["rows"]["fitted"] == provenance["rows"]["scored"] == 79
+    assert provenance["rows"]["left_out"] == [
         {"n": 1, "why": "answered nothing", "then": "kept out of the fit, empty scores"}
     ]
-    assert any("9 was read as missing" in note for note in account["notes"])
-    assert "1 participant answered nothing: kept out of the fit." in account["warnings"]
+    assert any("9 was read as missing" in note for note in provenance["notes"])
+    assert "1 participant answered nothing: kept out of the fit." in provenance["warnings"]
     files = [f"figures/{name}.{form}" for name in FIGURES for form in ("svg", "pdf", "png")]
-    assert account["outputs"] == sorted([*(name for name in NAMES if name != "figures"), *files])
+    assert provenance["outputs"] == sorted([*(name for name in NAMES if name != "figures"), *files])
 
 
 def test_a_run_is_repeated_from_its_own_config(run, results, tmp_path):
@@ -176,7 +176,7 @@ def test_files_of_others_are_never_replaced(run, usual, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("at", ["_named", "_config", "account_of"])
+@pytest.mark.parametrize("at", ["_named", "_config", "provenance_of"])
 def test_an_error_leaves_the_old_results(run, usual, tmp_path, monkeypatch, left_behind, at):
     out = tmp_path / "out"
     run("fit", *usual, "--out", out)
@@ -186,7 +186,7 @@ def test_an_error_leaves_the_old_results(run, usual, tmp_path, monkeypatch, left
         raise OSError(28, "No space left on device", "scores.csv")
 
     with monkeypatch.context() as patch:
-        if at == "account_of":
+        if at == "provenance_of":
             patch.setattr(results_module, at, fail)
         else:
             writers = [fail if w.__name__ == at else w for w in results_module.WRITERS]
@@ -276,9 +276,9 @@ def test_a_config_with_an_unknown_option(run, tmp_path):
 def test_weights_of_zero_are_scored_but_not_fitted(run, usual, tmp_path):
     out = tmp_path / "out"
     assert run("fit", *usual, "--weights", "weight", "--out", out).exit_code == 0
-    account = json.loads((out / "provenance.json").read_text())
-    assert account["rows"]["fitted"] == 78 and account["rows"]["scored"] == 79
-    assert {entry["why"] for entry in account["rows"]["left_out"]} == {"answered nothing", "weight 0"}
+    provenance = json.loads((out / "provenance.json").read_text())
+    assert provenance["rows"]["fitted"] == 78 and provenance["rows"]["scored"] == 79
+    assert {entry["why"] for entry in provenance["rows"]["left_out"]} == {"answered nothing", "weight 0"}
 
 
 def test_a_suspicious_code_is_refused_and_never_widens_a_range(run, files, tmp_path, left_behind):

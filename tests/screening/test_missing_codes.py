@@ -41,7 +41,7 @@ def test_a_code_beyond_the_scale_is_one_finding_with_a_remedy(values, code):
     assert finding.severity == "warning" and not found.must_fix
     assert f"missing_codes=[{code}]" in finding.remedy
     (remedy,) = remedies_of(finding, found, OPTIONS)
-    assert remedy.label == f"Read {code} as missing"
+    assert remedy.label == f"Treat {code} as missing"
     assert remedy.applied(OPTIONS).missing_codes == (code,)
     (missing,) = found.of("missing")
     assert missing.message == f"No answer is missing, unless {code} means no answer."
@@ -88,4 +88,4 @@ def test_sixty_like_findings_are_one():
     (finding,) = found.of("nearly-empty")
     assert len(finding.fields["items"]) == 60 and "60 items" in finding.message
     (remedy,) = remedies_of(finding, found, OPTIONS)
-    assert remedy.label == "Leave 60 items out"
+    assert remedy.label == "Exclude 60 items"

@@ -8,7 +8,7 @@ import pytest
 from icqf.data.check import Finding, Findings
 from icqf.errors import InputError
 from icqf.workflow import StudyOptions, check_study
-from icqf.workflow.check import look_at_study, remedies_of, reversing_all
+from icqf.workflow.check import inspect_study, remedies_of, reversing_all
 from small_study import table
 
 
@@ -77,7 +77,7 @@ def test_a_dictionary_given_as_a_codebook_becomes_one(tmp_path):
     rows = [f"{name},{name},radio" for name in table().columns]
     place.write_text("Variable / Field Name,Field Label,Field Type\n" + "\n".join(rows))
     with pytest.raises(InputError, match="is a REDCap data dictionary") as fault:
-        look_at_study(replace(options, codebook=place))
+        inspect_study(replace(options, codebook=place))
     found = Findings((Finding.of(fault.value),))
     (remedy,) = remedies_of(found.shown[0], found, replace(options, codebook=place))
     assert remedy.applied(replace(options, codebook=place)) == replace(options, dictionary=place)
@@ -91,9 +91,9 @@ def test_the_last_item_is_never_left_out(tmp_path):
 def test_a_look_reads_once_and_says_what_the_check_says(tmp_path):
     options = study(tmp_path, frames()["codes"])
     said = []
-    look = look_at_study(options, callback=said.append)
+    look = inspect_study(options, callback=said.append)
     assert [finding.sentence for finding in look.findings] == [each.sentence for each in check_study(options)]
-    assert said == ["Reading the file", "Looking for what would spoil a fit", "Describing the items"]
+    assert said == ["Reading the file", "Checking the answers", "Describing the items"]
     assert {item.name for item in look.items} == set(look.findings.overview.items)
     assert {item.name for item in look.others} == {"age", "sex", "weight"}
     assert all((item.min, item.max, item.missing_codes) == (0, 3, (999.0,)) for item in look.items)

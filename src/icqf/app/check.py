@@ -1,4 +1,4 @@
-"""Check: what will be analysed, what was found with its remedies, the roles of columns, and the codebook."""
+"""The Check page: what will be analysed, findings and their remedies, roles of columns, the codebook."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import json
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
 from icqf.app import process
-from icqf.app.pages import Asked, command, form_field, in_words, of_run, page, shown, to
-from icqf.app.process import PATIENCE, Look
+from icqf.app.pages import PageRequest, command, form_field, in_words, page, redirect, render, run_url
+from icqf.app.process import PATIENCE, PendingCheck
 from icqf.app.runs import DATA, Run
 from icqf.data.check import TITLES, Finding, Findings
 from icqf.errors import InputError
@@ -21,12 +22,12 @@ from icqf.io.atomic import write_bytes
 from icqf.io.codebook import format_codebook, item_of
 from icqf.io.study_files import FILES
 from icqf.screening.missing_codes import number
-from icqf.workflow.check import Remedy, StudyLook, remedies_of, reversing_all
+from icqf.workflow.check import Remedy, StudyInspection, remedies_of, reversing_all
 from icqf.workflow.options import StudyOptions
 
-ROWS = 60  # of the codebook on one page
+ROWS = 60  # rows of the codebook on one page
 COLUMNS = ("wording", "min", "max", "subscale", "missing", "labels")
-# What can be edited, as the page calls it.
+# The fields that can be edited, with their names on the page.
 _EDITED = {
     **{"use": "used", "wording": "wording", "min": "lowest", "max": "highest", "reverse": "reversed"},
     **{"subscale": "subscale", "missing": "missing", "labels": "labels"},
@@ -35,141 +36,142 @@ _SAVING = threading.Lock()
 
 
 @page
-def check(asked: Asked) -> Response:
-    """What will be analysed and what was found; while the file is read, how far that is."""
-    run = asked.the_run
-    look = asked.top.desk.look_at(run)
-    if not look.ready(PATIENCE):
-        values: dict[str, Any] = {"said": look.said, "what": look.words, "poll": of_run(run, "look")}
-        return shown(asked, "waiting.html", step="check", **values)
+def check(request: PageRequest) -> Response:
+    """Show what will be analysed and the findings, or the progress of reading the file."""
+    run = request.usable_run
+    pending = request.app.worker.check_of(run)
+    if not pending.ready(PATIENCE):
+        values: dict[str, Any] = {"text": pending.text, "what": pending.words, "poll": run_url(run, "look")}
+        return render(request, "waiting.html", step="check", **values)
     options = run.options
-    findings = _findings(look)
-    found: StudyLook | None = None if look.future.exception() else look.future.result()
-    points = _points(findings, options)
-    return shown(asked, "check.html", step="check", points=points, **_shared(run, options, found))
+    points = _points(_findings(pending), options)
+    study: StudyInspection | None = None if pending.future.exception() else pending.future.result()
+    return render(request, "check.html", step="check", points=points, **_page_values(run, options, study))
 
 
 @page
-def look(asked: Asked) -> Response:
-    """How far the look at the files is, for the page that waits for it."""
-    found = asked.top.desk.look_at(asked.the_run)
-    return JSONResponse({"ready": found.ready(), "text": found.said, "what": found.words})
+def check_progress(request: PageRequest) -> Response:
+    """Return the progress of the check as JSON."""
+    pending = request.app.worker.check_of(request.usable_run)
+    return JSONResponse({"ready": pending.ready(), "text": pending.text, "what": pending.words})
 
 
 @page
-def remedy(asked: Asked) -> Response:
-    """Do what was chosen about a finding."""
-    run = asked.the_run
+def remedy(request: PageRequest) -> Response:
+    """Apply the remedy that was chosen for a finding."""
+    run = request.usable_run
     process.require_idle(run)
     options = run.options
-    findings = _findings(asked.top.desk.look_at(run))
+    findings = _findings(request.app.worker.check_of(run))
     offered = {each.key: each for point in _points(findings, options) for each in point["remedies"]}
-    chosen = offered.get(asked.text("remedy"))
+    chosen = offered.get(request.text("remedy"))
     if chosen is None:
-        raise InputError("The settings were changed in another tab.", remedy="Look at the findings again.")
+        raise InputError("The settings were changed in another tab.", remedy="Reload the findings.")
     changed = chosen.applied(options)
     if chosen.codebook:
-        changed = replace(changed, codebook=_guessed(asked, run, options))
+        changed = replace(changed, codebook=_write_suggested_codebook(request, run, options))
     run.save(changed)
-    return to(of_run(run, "check"))
+    return redirect(run_url(run, "check"))
 
 
 @page
-def columns(asked: Asked) -> Response:
-    """Take the roles of the columns, and values that mean no answer."""
-    run = asked.the_run
+def columns(request: PageRequest) -> Response:
+    """Save the roles of the columns, and the missing codes."""
+    run = request.usable_run
     process.require_idle(run)
     plain = run.options.to_dict()
     given = {
-        **{name: asked.text(name) for name in ("id", "groups", "weights")},
-        "confounds": asked.texts("confounds"),
-        "missing_codes": asked.listed("missing_codes"),
-        "confound_ranges": asked.listed("confound_ranges"),
+        **{name: request.text(name) for name in ("id", "groups", "weights")},
+        "confounds": request.texts("confounds"),
+        "missing_codes": request.listed("missing_codes"),
+        "confound_ranges": request.listed("confound_ranges"),
     }
     kept = {name: value for name, value in plain.items() if name not in given}
     ranges = [each for each in given["confound_ranges"] if each.split("=")[0] in given["confounds"]]
     run.save(StudyOptions.of(kept | {k: v for k, v in given.items() if v} | {"confound_ranges": ranges}))
-    return to(of_run(run, "check"))
+    return redirect(run_url(run, "check"))
 
 
 @page
-def reset(asked: Asked) -> Response:
-    """Begin again with the files alone."""
-    run = asked.the_run
+def reset(request: PageRequest) -> Response:
+    """Discard all settings but the files."""
+    run = request.usable_run
     process.require_idle(run)
-    run.save(_files_alone(run.options))
-    return to(of_run(run, "check"))
+    run.save(_files_only(run.options))
+    return redirect(run_url(run, "check"))
 
 
 @page
-def codebook(asked: Asked) -> Response:
-    """Show a part of the codebook to edit."""
-    run = asked.the_run
-    rows = _grid(asked.top.desk.look_at(run).future.result())
-    return _codebook_page(asked, run, rows, rows)
+def codebook(request: PageRequest) -> Response:
+    """Show some rows of the codebook for editing."""
+    run = request.usable_run
+    rows = _codebook_rows(request.app.worker.check_of(run).future.result())
+    return _codebook_page(request, run, rows, rows)
 
 
 @page
-def save_codebook(asked: Asked) -> Response:
-    """Write the codebook as it was edited; the fit then follows it alone."""
-    run = asked.the_run
+def save_codebook(request: PageRequest) -> Response:
+    """Write the edited codebook, which the fit then uses."""
+    run = request.usable_run
     process.require_idle(run)
     with _SAVING:
-        return _saved(asked, run)
+        return _save_rows(request, run)
 
 
-def _saved(asked: Asked, run: Run) -> Response:
-    """Save the rows that were sent, unless they were changed in another tab since they were shown."""
-    saved = _grid(asked.top.desk.look_at(run).future.result())
+def _save_rows(request: PageRequest, run: Run) -> Response:
+    """Save the submitted rows, unless another tab has changed them since they were shown."""
+    saved = _codebook_rows(request.app.worker.check_of(run).future.result())
     rows = [dict(row) for row in saved]
     known = {row["name"]: row for row in rows}
-    names = asked.texts("name")
-    changed = asked.text("version") != _version([row for name in names if (row := known.get(name))])
+    names = request.texts("name")
+    changed = request.text("version") != _version([row for name in names if (row := known.get(name))])
     for at, name in enumerate(names):
         if name in known:
             known[name].update(
-                {column: asked.text(f"{column}-{at}") for column in COLUMNS},
-                use=f"use-{at}" in asked.form,
-                reverse=f"reverse-{at}" in asked.form,
+                {column: request.text(f"{column}-{at}") for column in COLUMNS},
+                use=f"use-{at}" in request.form,
+                reverse=f"reverse-{at}" in request.form,
             )
     try:
         items = [item_of(_entry(row), f"Item {row['name']!r}") for row in rows if row["use"]]
         if not items:
             raise InputError("No item is left.", remedy="Keep at least one row ticked.")
     except InputError as error:
-        return _codebook_page(asked, run, rows, saved, fault=str(error))
+        return _codebook_page(request, run, rows, saved, fault=str(error))
     if changed:
-        return _codebook_page(asked, run, rows, saved, others=_differences(saved, rows))
+        return _codebook_page(request, run, rows, saved, others=_differences(saved, rows))
     path = run.folder / DATA / "codebook-edited.csv"
     path.parent.mkdir(exist_ok=True)
     write_bytes(path, format_codebook(items).encode())
     run.save(replace(run.options, codebook=path, items=(), subscales=(), reverse=()))
-    ahead = asked.text("ahead")
-    return to(of_run(run, f"codebook?from={ahead}") if ahead.isdigit() else of_run(run, "check"))
+    next_row = request.text("next_row")
+    return redirect(
+        run_url(run, f"codebook?from={next_row}") if next_row.isdigit() else run_url(run, "check")
+    )
 
 
 def _version(rows: list[dict[str, Any]]) -> str:
-    """What tells rows of the codebook from the same rows after a change."""
+    """Return a hash of rows of the codebook."""
     content = [[row[name] for name in ("name", *_EDITED)] for row in rows]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
 
 def _differences(saved: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[str]:
-    """Where the rows of the page differ from those that are saved, in words."""
+    """Say where the rows of the page differ from those that are saved."""
     return [
-        f"{mine['name']}, {_EDITED[name]}: {_shown(theirs[name])} is saved, yours is {_shown(mine[name])}"
+        f"{mine['name']}, {_EDITED[name]}: saved {_in_quotes(theirs[name])}, yours {_in_quotes(mine[name])}"
         for theirs, mine in zip(saved, rows, strict=True)
         for name in _EDITED
         if theirs[name] != mine[name]
     ]
 
 
-def _shown(value: Any) -> str:
+def _in_quotes(value: Any) -> str:
     return {True: "yes", False: "no", "": "nothing"}.get(value) or f"“{value}”"
 
 
 def _codebook_page(
-    asked: Asked,
+    request: PageRequest,
     run: Run,
     rows: list[dict[str, Any]],
     saved: list[dict[str, Any]],
@@ -177,67 +179,65 @@ def _codebook_page(
     fault: str = "",
     others: list[str] | None = None,
 ) -> Response:
-    """A part of the codebook to edit: `rows`, of which `saved` is the present state.
+    """Show some of `rows` for editing; `saved` is their stored state.
 
-    `others` lists what differs where the rows were changed in another tab meanwhile.
+    `others` lists the differences if another tab has changed the rows meanwhile.
     """
-    sought = asked.request.query_params.get("find", "").strip().lower()
-    chosen = [row for row in rows if sought in f"{row['name']} {row['wording']}".lower()]
-    given = asked.request.query_params.get("from", "0")
-    wanted = int(given) if given.isdecimal() and len(given) < 10 else 0
-    first = wanted if wanted < len(chosen) else 0
-    part = chosen[first : first + ROWS]
-    kept = {row["name"]: row for row in saved}
-    return shown(
-        asked,
+    find = request.http.query_params.get("find", "").strip().lower()
+    matching = [row for row in rows if find in f"{row['name']} {row['wording']}".lower()]
+    start = request.http.query_params.get("from", "0")
+    wanted = int(start) if start.isdecimal() and len(start) < 10 else 0
+    first = wanted if wanted < len(matching) else 0
+    part = matching[first : first + ROWS]
+    stored = {row["name"]: row for row in saved}
+    return render(
+        request,
         "codebook.html",
         step="check",
         rows=part,
-        version=_version([kept[row["name"]] for row in part]),
+        version=_version([stored[row["name"]] for row in part]),
         others=others,
         first=first,
-        ahead=first + ROWS if first + ROWS < len(chosen) else "",
+        next_row=first + ROWS if first + ROWS < len(matching) else "",
         before=max(first - ROWS, 0) if first else "",
-        n=len(chosen),
-        find=sought,
+        n=len(matching),
+        find=find,
         fault=fault,
         fixed=run.done or process.is_running(run),
         code=400 if fault else 200 if others is None else 409,
     )
 
 
-def _grid(look: StudyLook) -> list[dict[str, Any]]:
-    """The codebook as it is edited: a row for each item, then one for each column that is left out."""
-    rows = []
-    for use, items in ((True, look.items), (False, look.others)):
-        for item in items:
-            rows.append(
-                {
-                    "name": item.name,
-                    "use": use,
-                    "wording": item.wording,
-                    "min": "" if item.min is None else number(item.min),
-                    "max": "" if item.max is None else number(item.max),
-                    "reverse": item.reverse,
-                    "subscale": item.subscale,
-                    "missing": "; ".join(map(number, item.missing_codes)),
-                    "labels": "; ".join(f"{number(value)}={text}" for value, text in item.labels),
-                    "remark": look.remarks.get(item.name, ""),
-                }
-            )
-    return rows
+def _codebook_rows(study: StudyInspection) -> list[dict[str, Any]]:
+    """Return the rows of the codebook table: the items, then the excluded columns."""
+    return [
+        {
+            "name": item.name,
+            "use": use,
+            "wording": item.wording,
+            "min": "" if item.min is None else number(item.min),
+            "max": "" if item.max is None else number(item.max),
+            "reverse": item.reverse,
+            "subscale": item.subscale,
+            "missing": "; ".join(map(number, item.missing_codes)),
+            "labels": "; ".join(f"{number(value)}={text}" for value, text in item.labels),
+            "remark": study.remarks.get(item.name, ""),
+        }
+        for use, items in ((True, study.items), (False, study.others))
+        for item in items
+    ]
 
 
 def _entry(row: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {column: row[column] for column in COLUMNS}
-    return {"name": row["name"], **kept, "direction": "reverse" if row["reverse"] else ""}
+    direction = "reverse" if row["reverse"] else ""
+    return {**{column: row[column] for column in ("name", *COLUMNS)}, "direction": direction}
 
 
-def _guessed(asked: Asked, run: Run, options: StudyOptions) -> Any:
-    """Write the codebook that is suggested for the answers; return its place."""
+def _write_suggested_codebook(request: PageRequest, run: Run, options: StudyOptions) -> Path:
+    """Write the codebook that the answers suggest, and return its path."""
     from icqf.workflow.codebook import guess_codebook
 
-    guess = asked.top.desk.do(
+    guess = request.app.worker.do(
         lambda: guess_codebook(options.answers, dictionary=options.dictionary, visit=options.visit)
     )
     path = run.folder / DATA / "codebook-suggested.csv"
@@ -246,45 +246,45 @@ def _guessed(asked: Asked, run: Run, options: StudyOptions) -> Any:
 
 
 def _points(findings: Findings, options: StudyOptions) -> list[dict[str, Any]]:
-    """The findings as the page shows them, each with its remedies."""
+    """Return the findings with their remedies, for the page."""
     together = reversing_all(findings, options)
     points = []
     for finding in findings.shown:
         remedies: tuple[Remedy, ...] = remedies_of(finding, findings, options)
         if together is not None and finding.code == "looks-reversed":
             remedies, together = (together, *remedies), None
-        said = finding.message if remedies else in_words(finding)
-        points.append({"severity": finding.severity, "said": said, "remedies": remedies})
+        text = finding.message if remedies else in_words(finding)
+        points.append({"severity": finding.severity, "text": text, "remedies": remedies})
     return points
 
 
-def _files_alone(options: StudyOptions) -> StudyOptions:
+def _files_only(options: StudyOptions) -> StudyOptions:
     return StudyOptions(**{name: getattr(options, name) for name in FILES})
 
 
-def _shared(run: Run, options: StudyOptions, look: StudyLook | None) -> dict[str, Any]:
-    """What the page of findings shows besides them."""
-    overview = None if look is None else look.findings.overview
-    used = set() if look is None else {item.name for item in look.items}
+def _page_values(run: Run, options: StudyOptions, study: StudyInspection | None) -> dict[str, Any]:
+    """Return what the page shows in addition to the findings."""
+    overview = None if study is None else study.findings.overview
+    used = set() if study is None else {item.name for item in study.items}
     used |= set() if overview is None else {overview.id}
+    columns = () if study is None else (*study.columns, *study.participant_columns)
     return {
         "titles": TITLES,
         "overview": overview,
-        "verdict": "" if look is None else look.findings.verdict,
-        "blocked": look is None or look.findings.must_fix,
+        "verdict": "" if study is None else study.findings.verdict,
+        "blocked": study is None or study.findings.must_fix,
         "options": options,
-        "changed": options != _files_alone(options),
-        "others": () if look is None else [name for name in look.columns if name not in used],
-        "beside": () if look is None else look.beside,
-        "fields": _roles(options, () if look is None else (*look.columns, *look.beside)),
+        "changed": options != _files_only(options),
+        "others": [name for name in columns if name not in used],
+        "fields": _role_fields(options, columns),
         "fixed": run.done or process.is_running(run),
         "command": command("check", "--config", run.config),
         "config": run.settings,
     }
 
 
-def _roles(options: StudyOptions, columns: tuple[str, ...]) -> list[dict[str, Any]]:
-    """The fields that say which columns have a role, and what values mean no answer."""
+def _role_fields(options: StudyOptions, columns: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return the fields for roles of columns and for missing codes."""
     empty = {"id": "recognised by name", "groups": "none", "weights": "none"}
     codes = [number(code) for code in options.missing_codes]
     ranges = [f"{name}={low:g}:{high:g}" for name, low, high in options.confound_ranges]
@@ -301,10 +301,10 @@ def _roles(options: StudyOptions, columns: tuple[str, ...]) -> list[dict[str, An
     ]
 
 
-def _findings(look: Look) -> Findings:
-    """What was found, also where the file could not be read."""
+def _findings(pending: PendingCheck) -> Findings:
+    """Return the findings; an unreadable file is one."""
     try:
-        found: Findings = look.future.result().findings
+        findings: Findings = pending.future.result().findings
     except InputError as error:
         return Findings((Finding.of(error),))
-    return found
+    return findings

@@ -1,4 +1,4 @@
-"""Fit: the options with their usual values, progress, and stopping."""
+"""The Fit page: options, progress, stopping and continuing."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 
 from icqf.app import process
-from icqf.app.pages import Asked, command, form_field, in_words, of_run, page, shown, to
+from icqf.app.pages import PageRequest, command, form_field, in_words, page, redirect, render, run_url
 from icqf.app.runs import Run
-from icqf.data.settings import PARAMETERS, Flag, Kind, OneOf, number_in, options_in
+from icqf.data.settings import PARAMETERS, Flag, OneOf, number_in, options_in
 from icqf.errors import InputError
 from icqf.workflow.options import StudyOptions
 
-# The options of the form, in its order; those of the second list are folded.
+# The options of the form, in order; the second list is collapsed.
 USUAL = ("n_components", "beta")
 ADVANCED = (
     *("rule", "n_splits", "n_repeats", "thorough", "item_weight", "penalty", "intercept"),
@@ -24,69 +24,68 @@ OPTIONS = options_in(StudyOptions)
 
 
 @page
-def fit(asked: Asked) -> Response:
-    """The options of a run that is not fitted yet, or how far its fit is."""
-    run = asked.the_run
-    state = process.status(run)
-    if state == "running":
-        places = {"poll": of_run(run, "progress"), "after": f"/runs/{run.id}"}
-        return shown(asked, "running.html", step="fit", **(_progress(run) | places))
-    return _form(asked, run, _values(run.options))
+def fit(request: PageRequest) -> Response:
+    """Show the options of a run, or the progress of its fit."""
+    run = request.usable_run
+    if process.status(run) == "running":
+        places = {"poll": run_url(run, "progress"), "after": f"/runs/{run.id}"}
+        return render(request, "running.html", step="fit", **(_progress(run) | places))
+    return _form(request, run, _values(run.options))
 
 
 @page
-def begin(asked: Asked) -> Response:
-    """Take the options, and begin the fit."""
-    run = asked.the_run
+def begin(request: PageRequest) -> Response:
+    """Save the options, and start the fit."""
+    run = request.usable_run
     process.require_idle(run)
-    given = {name: _given(asked, name) for name in (*USUAL, *ADVANCED)}
+    values = {name: _value_of(request, name) for name in (*USUAL, *ADVANCED)}
     try:
-        options = StudyOptions.of(run.options.to_dict() | given)
+        options = StudyOptions.of(run.options.to_dict() | values)
     except InputError as error:
-        return _form(asked, run, given, fault=in_words(error))
+        return _form(request, run, values, fault=in_words(error))
     run.save(options)
     process.start(run)
-    return to(of_run(run, "fit"))
+    return redirect(run_url(run, "fit"))
 
 
 @page
-def resume(asked: Asked) -> Response:
+def resume(request: PageRequest) -> Response:
     """Continue a fit that was stopped."""
-    process.start(asked.the_run)
-    return to(of_run(asked.the_run, "fit"))
+    process.start(request.usable_run)
+    return redirect(run_url(request.usable_run, "fit"))
 
 
 @page
-def cancel(asked: Asked) -> Response:
-    """End the fit, with every process that it started."""
-    process.stop(asked.the_run)
-    return to(of_run(asked.the_run, "fit"))
+def cancel(request: PageRequest) -> Response:
+    """Stop the fit and all its processes."""
+    process.stop(request.usable_run)
+    return redirect(run_url(request.usable_run, "fit"))
 
 
 @page
-def progress(asked: Asked) -> Response:
-    """How far the fit is, for the page that shows it."""
-    run = asked.the_run
+def progress(request: PageRequest) -> Response:
+    """Return the progress of the fit as JSON."""
+    run = request.usable_run
     return JSONResponse({"ready": process.status(run) != "running", **_progress(run)})
 
 
 def _progress(run: Run) -> dict[str, Any]:
-    found = process.progress(run)
-    said = f"{found['what']}: {found['text']}" if found["text"] else f"{found['what']} …"
-    return {"text": said, "what": found["what"], "done": found["done"], "total": found["total"]}
+    state = process.progress(run)
+    text = f"{state['what']}: {state['text']}" if state["text"] else f"{state['what']} …"
+    return state | {"text": text}
 
 
-def _form(asked: Asked, run: Run, values: dict[str, Any], *, fault: str = "") -> Response:
+def _form(request: PageRequest, run: Run, values: dict[str, Any], *, fault: str = "") -> Response:
     state = process.status(run)
-    return shown(
-        asked,
+    return render(
+        request,
         "fit.html",
         step="fit",
         usual=[form_field(StudyOptions, name, values[name]) for name in USUAL],
         advanced=[form_field(StudyOptions, name, values[name]) for name in ADVANCED],
         fault=fault,
-        refusal=process.refusal(run) if state == "failed" else "",
-        said=process.said(run) if state == "stopped" else "",
+        error=process.error_text(run) if state == "failed" else "",
+        log=process.log_text(run) if state == "stopped" else "",
         fixed=run.done,
         command=command("fit", "--config", run.config, "--out", "results"),
         config=run.settings,
@@ -99,18 +98,12 @@ def _values(options: StudyOptions) -> dict[str, Any]:
     return {name: plain[name] for name in (*USUAL, *ADVANCED)}
 
 
-def _kind(name: str) -> Kind:
-    return OPTIONS[name].kind or PARAMETERS[name]
-
-
-def _given(asked: Asked, name: str) -> Any:
-    """An option as it was filled in, in the type that the table of options asks for."""
-    kind = _kind(name)
+def _value_of(request: PageRequest, name: str) -> Any:
+    """Return an option from the form, in the type of that option."""
+    kind = OPTIONS[name].kind or PARAMETERS[name]
     if isinstance(kind, Flag):
-        return name in asked.form
-    text = asked.text(name)
+        return name in request.form
     if name in USUAL:
-        return [part.strip() for part in text.split(",") if part.strip()] or ["auto"]
-    if isinstance(kind, OneOf):
-        return text
-    return number_in(text)
+        return request.listed(name) or ["auto"]
+    text = request.text(name)
+    return text if isinstance(kind, OneOf) else number_in(text)

@@ -1,8 +1,8 @@
-"""Who may speak with the app: this machine's own browser, with the cookie that the start address gave.
+"""Access control: only a browser with the cookie set by the start address may use the app.
 
-A page of another site can make a browser send requests here. Such a request is refused by its Host (a name
-that was made to point at this machine), by its Origin or Sec-Fetch-Site (another page), and for want of the
-cookie, which is sent with requests of the app's own pages only (SameSite=Strict).
+Pages of other sites can make a browser send requests here. Such requests are refused because of their Host (a
+name made to point at this computer), their Origin or Sec-Fetch-Site (another page), or the missing cookie,
+which is sent only from the app's own pages (SameSite=Strict).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; frame-src 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
-# A report is a page of its own: it runs its own script, and reaches neither the app nor anything else.
+# A report is sandboxed: it runs its own script, but can access neither the app nor anything else.
 REPORT_POLICY = (
     "sandbox allow-scripts allow-downloads; default-src 'none'; style-src 'unsafe-inline'; "
     "script-src 'unsafe-inline'; img-src data:; form-action 'none'; frame-ancestors 'self'; base-uri 'none'"
@@ -42,19 +42,19 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
-ASK = "Open the address that icqf app printed when it started; it ends in a token of its own."
+ASK = "Open the address that icqf app printed when it started; it ends in a secret token."
 
 
 class TooLarge(Exception):
-    """A request that is longer than is taken; the app answers it with `too_large`."""
+    """A request exceeds the size limit; answered with `too_large`."""
 
 
 class Guard:
-    """Lets requests of the app's own pages through to it, and no others.
+    """Passes on only requests from the app's own pages.
 
-    The start address ends in `token`, or in `once` where the browser is opened: that is taken once only, as
-    everybody on a machine may see what its programs are started with. Cookies do not tell ports apart, so
-    each has a `cookie` of its own name. `limit` is in bytes.
+    The start address ends in `token`, or in `once` if the program opens the browser: `once` is valid a single
+    time, because other users of a computer can see the arguments of programs. Cookies do not distinguish
+    ports, so the name `cookie` does. `limit` is in bytes.
     """
 
     def __init__(
@@ -78,28 +78,28 @@ class Guard:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
-        if scope["type"] != "http":  # the app speaks plain HTTP only
+        if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
         headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]}
-        answer = self._refused(scope, headers)
-        if answer is not None:
-            await answer(scope, receive, _with_headers(send))
+        response = self._response(scope, headers)
+        if response is not None:
+            await response(scope, receive, _with_headers(send))
             return
-        taken = 0
+        received = 0
 
-        async def counted() -> Message:
-            nonlocal taken
+        async def limited() -> Message:
+            nonlocal received
             message = await receive()
-            taken += len(message.get("body", b""))
-            if taken > self.limit:
+            received += len(message.get("body", b""))
+            if received > self.limit:
                 raise TooLarge
             return message
 
-        await self.app(scope, counted, _with_headers(send))
+        await self.app(scope, limited, _with_headers(send))
 
-    def _refused(self, scope: Message, headers: dict[str, str]) -> Response | None:
-        """The answer to a request that is not passed on."""
+    def _response(self, scope: Message, headers: dict[str, str]) -> Response | None:
+        """Return the response to a request that is not passed on; None for one that is."""
         host, method, path = headers.get("host", "").lower(), scope["method"], scope["path"]
         if host not in self.hosts:
             return PlainTextResponse("This is not an address of the app.", 421)
@@ -116,9 +116,9 @@ class Guard:
         if site not in (None, "same-origin", "none"):
             return PlainTextResponse("Requests from other sites are refused.", 403)
         if method not in SAFE and origin is None:
-            return PlainTextResponse("A request that changes something must say where it comes from.", 403)
+            return PlainTextResponse("A request that changes something needs an Origin header.", 403)
         if not hmac.compare_digest(self._cookie(headers).encode(), self.session.encode()):
-            return HTMLResponse(_page("This browser has not been let in yet.", ASK), 403)
+            return HTMLResponse(_page("This browser has no access yet.", ASK), 403)
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length) > self.limit:
             return too_large(self.limit)
@@ -126,28 +126,28 @@ class Guard:
 
     def _cookie(self, headers: dict[str, str]) -> str:
         try:
-            found = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
+            morsel = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
         except CookieError:
             return ""
-        return "" if found is None else found.value
+        return "" if morsel is None else morsel.value
 
     def _welcome(self) -> Response:
-        # A page rather than a redirect: after a click on a link elsewhere the cookie would not be sent on.
-        answer = HTMLResponse(_page("One moment …", "", '<meta http-equiv="refresh" content="0;url=/">'))
-        answer.set_cookie(self.cookie, self.session, httponly=True, samesite="strict", path="/")
-        return answer
+        # A page, not a redirect: after a click on a link elsewhere, a redirect would not send the cookie.
+        response = HTMLResponse(_page("One moment …", "", '<meta http-equiv="refresh" content="0;url=/">'))
+        response.set_cookie(self.cookie, self.session, httponly=True, samesite="strict", path="/")
+        return response
 
 
 def too_large(limit: int) -> Response:
-    """The answer to a file that is larger than is taken."""
+    """Return the response to a file above the size limit."""
     return HTMLResponse(_page("This file is too large.", limit_sentence(limit)), 413)
 
 
 def limit_sentence(limit: int) -> str:
-    """Return how large a file may be, and what to do about a larger one."""
+    """Return the size limit, and what to do about a larger file."""
     return (
-        f"The app takes files of at most {limit / 2**20:.0f} MB. Keep only the columns that are needed, or "
-        "use the command line."
+        f"The app accepts files of at most {limit / 2**20:.0f} MB. Keep only the columns you need, or use "
+        "the command line."
     )
 
 
@@ -161,45 +161,45 @@ def _page(title: str, text: str, head: str = "") -> str:
 
 
 def _with_headers(send: Send) -> Send:
-    async def sent(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
-            given = {key for key, _ in message["headers"]}
-            more = [(k.encode(), v.encode()) for k, v in HEADERS.items() if k.encode() not in given]
+            own = {key for key, _ in message["headers"]}
+            more = [(k.encode(), v.encode()) for k, v in HEADERS.items() if k.encode() not in own]
             message = {**message, "headers": [*message["headers"], *more]}
         await send(message)
 
-    return sent
+    return send_with_headers
 
 
-SECONDS_FOR_HEAD = 15.0  # of a request, from its first byte or the beginning of the connection
-SECONDS_OF_SILENCE = 60.0  # in the middle of a file that is sent, or of an answer that is not taken
+SECONDS_FOR_HEAD = 15.0  # for a request's header, from its first byte or the start of the connection
+SECONDS_OF_SILENCE = 60.0  # within an upload, or a response that is not read
 _EACH = 1.0
 
 
 class TimedProtocol(H11Protocol):
-    """HTTP over one connection, which is closed when nothing comes of it."""
+    """HTTP over one connection, which is closed when idle for too long."""
 
     def connection_made(self, transport: Any) -> None:
-        """Begin to watch the connection."""
+        """Start watching the connection."""
         super().connection_made(transport)
         self._since = self._moved = self.loop.time()
-        self._head = True  # whether the head of a request is waited for
-        self._waiting = 0  # bytes of the answer that the other side has not taken
-        self._watch: asyncio.TimerHandle | None = self.loop.call_later(_EACH, self._look)
+        self._head = True  # whether the header of a request is awaited
+        self._waiting = 0  # bytes of the response not read yet
+        self._watch: asyncio.TimerHandle | None = self.loop.call_later(_EACH, self._close_if_idle)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop watching it."""
+        """Stop watching the connection."""
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what has come."""
+        """Note the time, and pass the data on."""
         self._moved = self.loop.time()
         super().data_received(data)
 
-    def _look(self) -> None:
+    def _close_if_idle(self) -> None:
         now, state = self.loop.time(), self.conn.their_state
         head = state is h11.IDLE
         if head and not self._head:  # the next request may begin
@@ -213,4 +213,4 @@ class TimedProtocol(H11Protocol):
             self.transport.close()
         elif silent and (waiting or (state is h11.SEND_BODY and not self.flow.read_paused)):
             self.transport.abort()
-        self._watch = self.loop.call_later(_EACH, self._look)
+        self._watch = self.loop.call_later(_EACH, self._close_if_idle)

@@ -1,4 +1,4 @@
-"""Open and history: files become a run, and earlier runs are found again or removed."""
+"""The Open and Runs pages: new runs from files, and earlier runs to continue or remove."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
 from icqf.app import process
-from icqf.app.pages import Asked, of_run, page, shown, to
+from icqf.app.pages import PageRequest, page, redirect, render, run_url
 from icqf.app.runs import Run, Runs
 from icqf.errors import InputError
 from icqf.io.formats import READERS
@@ -20,96 +20,103 @@ _LATEST = 5
 
 
 @page
-def home(asked: Asked) -> Response:
-    """The first page: open a file, or go on with an earlier run."""
-    if asked.top.ahead is not None:
-        asked.top.desk.begin(asked.top.ahead)
-        asked.top.ahead = None
-    runs = [_row(run) for run in asked.top.runs]
-    return shown(asked, "open.html", runs=runs[:_LATEST], more=len(runs) > _LATEST, endings=",".join(READERS))
+def home(request: PageRequest) -> Response:
+    """Show the first page: open a file, or continue an earlier run."""
+    if request.app.warm_up is not None:
+        request.app.worker.begin(request.app.warm_up)
+        request.app.warm_up = None
+    runs = [_row(run) for run in request.app.runs]
+    return render(
+        request, "open.html", runs=runs[:_LATEST], more=len(runs) > _LATEST, endings=",".join(READERS)
+    )
 
 
 @page
-def open_files(asked: Asked) -> Response:
-    """Keep the files that were chosen, and begin a run with them."""
-    answers = asked.file("answers")
+def open_files(request: PageRequest) -> Response:
+    """Store the chosen files, and start a run with them."""
+    answers = request.file("answers")
     if answers is None:
-        raise InputError("No file of answers was chosen.", remedy="Choose a file, or try the demo.")
-    run = asked.top.runs.begin(_shown_name(answers))
+        raise InputError("No file was chosen.", remedy="Choose a file, or try the demo.")
+    run = request.app.runs.begin(_shown_name(answers))
     try:
-        chosen = {name: file for name in FILES if (file := asked.file(name)) is not None}
+        chosen = {name: file for name in FILES if (file := request.file(name)) is not None}
         places = {
             name: run.add(file.filename or "", file.file, otherwise=name) for name, file in chosen.items()
         }
         if places["answers"].suffix.lower() not in READERS:
             raise InputError(
-                f"{places['answers'].name}: the ending is not one of a readable file ({', '.join(READERS)})."
+                f"{places['answers'].name}: this format cannot be read; use one of {', '.join(READERS)}."
             )
         run.save(StudyOptions.of(places))
     except BaseException:
-        asked.top.runs.remove(run)
+        request.app.runs.remove(run)
         raise
-    return to(of_run(run, "check"))
+    return redirect(run_url(run, "check"))
 
 
 @page
-def open_demo(asked: Asked) -> Response:
-    """Begin a run with the embedded demo."""
+def open_demo(request: PageRequest) -> Response:
+    """Start a run with the embedded demo."""
     from icqf.workflow.demo import demo_values, write_demo_files
 
-    run = asked.top.runs.begin("demo_answers.csv")
+    run = request.app.runs.begin("demo_answers.csv")
     (run.folder / "data").mkdir(mode=0o700)
     answers, codebook = write_demo_files("children", run.folder / "data", force=False)
     run.save(StudyOptions.of(demo_values("children", answers, codebook)))
-    return to(of_run(run, "check"))
+    return redirect(run_url(run, "check"))
 
 
 @page
-def history(asked: Asked) -> Response:
-    """All runs of the folder."""
-    return shown(asked, "history.html", runs=[_row(run) for run in asked.top.runs], settled=asked.top.settled)
+def history(request: PageRequest) -> Response:
+    """List all runs."""
+    return render(
+        request,
+        "history.html",
+        runs=[_row(run) for run in request.app.runs],
+        folder_fixed=request.app.folder_fixed,
+    )
 
 
 @page
-def choose_folder(asked: Asked) -> Response:
-    """Look for runs in another folder, and keep new ones there."""
-    wanted = asked.text("folder")
-    if asked.top.settled:
-        raise InputError("The folder of runs is chosen where the app is started.")
+def choose_folder(request: PageRequest) -> Response:
+    """Use another folder for runs."""
+    wanted = request.text("folder")
+    if request.app.folder_fixed:
+        raise InputError("The folder of runs can only be chosen where the app is started.")
     if not wanted:
-        raise InputError("No folder was named.", remedy="Write its full path, as in ~/studies/runs.")
+        raise InputError("No folder was given.", remedy="Enter its full path, such as ~/studies/runs.")
     if not wanted.startswith("~") and not Path(wanted).is_absolute():
-        raise InputError(f"{wanted}: this is not a full path.", remedy="Begin with / or ~.")
-    asked.top.runs = Runs(Path(wanted))
-    return to("/history")
+        raise InputError(f"{wanted}: this is not a full path.", remedy="Start it with / or ~.")
+    request.app.runs = Runs(Path(wanted))
+    return redirect("/history")
 
 
 @page
-def resume(asked: Asked) -> Response:
-    """Show a run at the step where it is."""
-    run = asked.the_run
+def resume(request: PageRequest) -> Response:
+    """Show a run at its current step."""
+    run = request.usable_run
     state = process.status(run)
-    return to(of_run(run, {"ready": "check", "done": "results"}.get(state, "fit")))
+    return redirect(run_url(run, {"ready": "check", "done": "results"}.get(state, "fit")))
 
 
 @page
-def again(asked: Asked) -> Response:
-    """Begin a new run with the data and settings of another."""
-    return to(of_run(asked.top.runs.again(asked.the_run), "check"))
+def again(request: PageRequest) -> Response:
+    """Start a new run with the data and settings of another."""
+    return redirect(run_url(request.app.runs.again(request.usable_run), "check"))
 
 
 @page
-def removal(asked: Asked) -> Response:
+def removal(request: PageRequest) -> Response:
     """Ask before a run is removed."""
-    return shown(asked, "remove.html", row=_row(asked.any_run))
+    return render(request, "remove.html", row=_row(request.run_or_404))
 
 
 @page
-def remove(asked: Asked) -> Response:
-    """End a run's fit, and remove its data and results."""
-    process.stop(asked.any_run)
-    asked.top.runs.remove(asked.any_run)
-    return to("/history")
+def remove(request: PageRequest) -> Response:
+    """Stop a run's fit, and remove its data and results."""
+    process.stop(request.run_or_404)
+    request.app.runs.remove(request.run_or_404)
+    return redirect("/history")
 
 
 def _shown_name(file: UploadFile) -> str:
@@ -117,18 +124,18 @@ def _shown_name(file: UploadFile) -> str:
 
 
 def _row(run: Run) -> dict[str, Any]:
-    """What the list of runs says of one."""
-    row: dict[str, Any] = {"id": run.id, **run.about, "status": process.status(run), "found": ""}
+    """Return a row of the list of runs."""
+    row: dict[str, Any] = {"id": run.id, **run.about, "status": process.status(run), "result": ""}
     if row["status"] == "done":
         try:
-            account = run.account
-            model, rows = account["model"], account["rows"]
-            row["found"] = (
+            provenance = run.provenance
+            model, rows = provenance["model"], provenance["rows"]
+            row["result"] = (
                 f"{model['n_components']} factors, β {model['beta']:g}; {rows['fitted']} participants, "
-                f"{account['items']} items"
+                f"{provenance['items']} items"
             )
-        except InputError as error:  # changed since its status was found
-            row["found"] = str(error)
+        except InputError as error:  # changed since its status was read
+            row["result"] = str(error)
     elif row["status"] == "damaged":
-        row["found"] = run.damage
+        row["result"] = run.damage
     return row

@@ -1,4 +1,4 @@
-"""What every page shares: templates, forms, and an error that is said on the page where it happened."""
+"""Shared by all pages: templates, forms, and errors shown on the page where they occur."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from icqf.app.guard import limit_sentence
-from icqf.app.process import Desk, status
+from icqf.app.process import Worker, status
 from icqf.app.runs import Run, Runs
 from icqf.data.settings import PARAMETERS, Flag, OneOf, Settings, options_in
 from icqf.errors import InputError, Setting, sentence
@@ -34,7 +34,7 @@ STATUS = {
     "running": "being fitted",
     "done": "done",
     "stopped": "stopped",
-    "failed": "refused",
+    "failed": "failed",
     "damaged": "damaged",
 }
 _MOST_FIELDS = 20_000
@@ -43,46 +43,46 @@ SEE_OTHER = 303
 
 
 @dataclass
-class Desktop:
-    """What the pages of one app share."""
+class AppState:
+    """The state that all pages of an app share."""
 
     runs: Runs
     limit: int
-    settled: bool = False  # whether the folder of runs stays as it is
-    desk: Desk = field(default_factory=Desk)
-    ahead: Callable[[], object] | None = None  # what to do once the first page is shown
+    folder_fixed: bool = False  # whether users may not choose another folder of runs
+    worker: Worker = field(default_factory=Worker)
+    warm_up: Callable[[], object] | None = None  # called once the first page is shown
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A request, as the pages see it."""
+class PageRequest:
+    """A request as the pages use it."""
 
-    top: Desktop
-    request: Request
+    app: AppState
+    http: Request
     form: FormData
     run: Run | None
 
     @property
-    def the_run(self) -> Run:
-        """The run of the address; an error where there is none, or none that can be used."""
-        run = self.any_run
+    def usable_run(self) -> Run:
+        """The run in the address, which must exist and be undamaged."""
+        run = self.run_or_404
         run.require_whole()
         return run
 
     @property
-    def any_run(self) -> Run:
-        """The run of the address, also a damaged one; an error where there is none."""
+    def run_or_404(self) -> Run:
+        """The run in the address, even if damaged."""
         if self.run is None:
             raise NoRun
         return self.run
 
     def text(self, name: str, default: str = "") -> str:
-        """Return a field of the form as text without blanks around it."""
+        """Return a field of the form, stripped."""
         value = self.form.get(name, default)
         return value.strip() if isinstance(value, str) else default
 
     def listed(self, name: str) -> list[str]:
-        """Return the parts of a field between commas."""
+        """Return the comma-separated parts of a field."""
         return [part.strip() for part in self.text(name).split(",") if part.strip()]
 
     def texts(self, name: str) -> list[str]:
@@ -90,55 +90,55 @@ class Asked:
         return [value for value in self.form.getlist(name) if isinstance(value, str)]
 
     def file(self, name: str) -> UploadFile | None:
-        """Return a file of the form; None where none was chosen."""
+        """Return an uploaded file, or None."""
         value = self.form.get(name)
         return value if isinstance(value, UploadFile) and value.filename else None
 
 
 class NoRun(Exception):
-    """An address of a run that is not there."""
+    """The run in the address does not exist."""
 
 
-Handler = Callable[[Asked], Response]
+Handler = Callable[[PageRequest], Response]
 
 
 def page(handler: Handler) -> Callable[[Request], Any]:
-    """Make an endpoint of a handler, which runs in a thread and may raise `InputError`."""
+    """Turn a handler, which runs in a thread and may raise `InputError`, into an endpoint."""
 
     @wraps(handler)
-    async def endpoint(request: Request) -> Response:
-        top: Desktop = request.app.state.top
+    async def endpoint(http: Request) -> Response:
+        app: AppState = http.app.state.shared
         form = FormData()
-        if request.method == "POST":
+        if http.method == "POST":
             try:
-                form = await request.form(max_fields=_MOST_FIELDS, max_files=_MOST_FILES)
+                form = await http.form(max_fields=_MOST_FIELDS, max_files=_MOST_FILES)
             except (FormParserError, ValueError):
-                raise HTTPException(400, "This is not a form that the app understands.") from None
-        asked = Asked(top, request, form, top.runs.get(request.path_params.get("run", "")))
+                raise HTTPException(400, "The app does not understand this form.") from None
+        request = PageRequest(app, http, form, app.runs.get(http.path_params.get("run", "")))
         try:
-            return await run_in_threadpool(_answered, handler, asked)
+            return await run_in_threadpool(_respond, handler, request)
         finally:
             await form.close()
 
     return endpoint
 
 
-def _answered(handler: Handler, asked: Asked) -> Response:
+def _respond(handler: Handler, request: PageRequest) -> Response:
     try:
-        return handler(asked)
+        return handler(request)
     except NoRun:
-        said = "There is no such run in this folder. It may have been removed."
-        return shown(asked, "fault.html", title="No such run", said=said, back="/history", code=404)
+        message = "There is no such run in this folder. It may have been removed."
+        return render(request, "fault.html", title="No such run", message=message, back="/history", code=404)
     except InputError as error:
-        return _refused(asked, in_words(error))
-    except OSError as error:  # of a folder that was changed, or cannot be written to
+        return _error_page(request, in_words(error))
+    except OSError as error:  # a folder was changed or is not writable
         name = "" if error.filename is None else f"{Path(os.fsdecode(error.filename)).name}: "
-        return _refused(asked, f"{name}{error.strerror or error}.")
+        return _error_page(request, f"{name}{error.strerror or error}.")
 
 
-def in_words(said: Any) -> str:
-    """Return what an error, a warning or a finding says, with settings named as in the forms."""
-    return sentence(said, _labelled)
+def in_words(message: Any) -> str:
+    """Return the text of an error, a warning or a finding, with settings named as in the forms."""
+    return sentence(message, _labelled)
 
 
 def _labelled(setting: Setting) -> str:
@@ -151,7 +151,7 @@ def _labelled(setting: Setting) -> str:
 
 
 def form_field(kind: type[Settings], name: str, value: Any, **more: Any) -> dict[str, Any]:
-    """An option as a form shows it: its kind decides between a tick, a list and a line."""
+    """Describe an option for a form: a checkbox, a list or a text field, by its kind."""
     declared = options_in(kind)[name]
     limits = None if declared.take is not None else declared.kind or PARAMETERS[name]
     shape = "tick" if isinstance(limits, Flag) else "list" if isinstance(limits, OneOf) else "line"
@@ -167,48 +167,48 @@ def form_field(kind: type[Settings], name: str, value: Any, **more: Any) -> dict
     }
 
 
-def _refused(asked: Asked, said: str) -> Response:
-    """The page of what cannot be done, with the way back to the page of the app that it came from."""
+def _error_page(request: PageRequest, message: str) -> Response:
+    """Show an error, with a link back to the page of the app that the request came from."""
     try:
-        came = urlsplit(asked.request.headers.get("referer", ""))
-        own = came.netloc == asked.request.headers.get("host") and not came.path.startswith("//")
+        came = urlsplit(request.http.headers.get("referer", ""))
+        own = came.netloc == request.http.headers.get("host") and not came.path.startswith("//")
     except ValueError:
         own = False
     back = came.path or "/" if own else "/"
-    return shown(asked, "fault.html", title="This cannot be done", said=said, back=back, code=400)
+    return render(request, "fault.html", title="This cannot be done", message=message, back=back, code=400)
 
 
-def shown(asked: Asked, template: str, *, code: int = 200, **values: Any) -> HTMLResponse:
+def render(request: PageRequest, template: str, *, code: int = 200, **values: Any) -> HTMLResponse:
     """Render a page."""
-    run, top = asked.run, asked.top
+    run, app = request.run, request.app
     state = None if run is None else status(run)
-    found = TEMPLATES.get_template(template).render(
+    text = TEMPLATES.get_template(template).render(
         {
             "run": run,
             "state": state,
             "steps": STEPS.items(),
             "step": "",
-            "limit": top.limit,
-            "limit_sentence": limit_sentence(top.limit),
-            "folder": top.runs.folder,
+            "limit": app.limit,
+            "limit_sentence": limit_sentence(app.limit),
+            "folder": app.runs.folder,
             **values,
         }
     )
-    return HTMLResponse(found.encode("utf-8", "replace"), code)  # a file may hold what is not text
+    return HTMLResponse(text.encode("utf-8", "replace"), code)  # files may hold invalid characters
 
 
-def to(address: str) -> RedirectResponse:
-    """Send the browser to another page after something was done."""
+def redirect(address: str) -> RedirectResponse:
+    """Send the browser to another page after a POST."""
     return RedirectResponse(address, SEE_OTHER)
 
 
-def of_run(run: Run, step: str) -> str:
-    """Return the address of a step of a run."""
+def run_url(run: Run, step: str) -> str:
+    """Return the address of one step of a run."""
     return f"/runs/{run.id}/{step}"
 
 
 def command(*words: str | Path) -> str:
-    """Return a command as it is typed."""
+    """Return a command for the shell."""
     return shlex.join(["icqf", *map(str, words)])
 
 
@@ -224,10 +224,10 @@ def _when(text: str) -> str:
 
 
 def _templates() -> Environment:
-    found = environment("icqf.app")
-    more: Mapping[str, Any] = {"size": _size, "when": _when, "status_words": STATUS.get}
-    found.filters.update(more)
-    return found
+    templates = environment("icqf.app")
+    filters: Mapping[str, Any] = {"size": _size, "when": _when, "status_words": STATUS.get}
+    templates.filters.update(filters)
+    return templates
 
 
 TEMPLATES = _templates()

@@ -1,8 +1,8 @@
-"""Fits in processes of their own: begun, watched by a file, and ended with all that they started.
+"""Fits run in separate processes: started, monitored through a file, and stopped with all their children.
 
-The process holds a lock on a file of its run for as long as it lives, whoever started it. A server that is
-started again finds it by that lock. It ends the process whose number stands in the file only if that is at
-work in the run's folder: the number may be that of another process, as in a folder that a container shares.
+A fit's process holds a lock on a file in its run's folder, by which a restarted server recognises it. The
+server stops the process whose id is in that file only if it works in the run's folder: in a folder shared
+with a container, the id may belong to another process.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ JOURNAL = f"{RESULTS}.journal"
 _SECONDS_TO_END = 10.0
 _MOST_LOG = 20_000
 _NOT_THROUGH_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-_REFUSED = "Error: "  # how the command begins the sentence with which it refuses something
+_ERROR = "Error: "  # how the command begins an error message
 _STARTING = threading.Lock()
-_CHILDREN: dict[Path, subprocess.Popen[bytes]] = {}  # of this server; a process that ended must be waited for
+_CHILDREN: dict[Path, subprocess.Popen[bytes]] = {}  # started by this server; they must be waited for
 
 
 def status(run: Run) -> str:
@@ -52,42 +52,40 @@ def status(run: Run) -> str:
         return "done"
     if not os.path.exists(run.folder / LOG):
         return "ready"
-    return "failed" if _REFUSED in said(run) else "stopped"
+    return "failed" if _ERROR in log_text(run) else "stopped"
 
 
 def start(run: Run) -> None:
     """Begin the fit of a run, or continue one that was stopped."""
     run.require_whole()
     scheduler = run.options.scheduler
-    if scheduler:  # of a run from somebody else, whose cluster would get the answers and run what it likes
+    if scheduler:  # somebody else's run must not send the answers to their cluster
         raise InputError(
-            f"The settings of this run name a cluster ({scheduler}); the app works on this machine alone.",
+            f"The settings of this run name a cluster ({scheduler}); the app works on this computer only.",
             code="elsewhere",
-            remedy="Take engine and scheduler out of its config.toml, or use icqf fit --config.",
+            remedy="Remove engine and scheduler from its config.toml, or use icqf fit --config.",
         )
     with _STARTING:
         if is_running(run) or run.done:
             return
         words = ["fit", "--config", CONFIG, "--out", RESULTS, "--progress", PROGRESS]
         words += ["--resume"] if (run.folder / JOURNAL).exists() else []
-        lock, log = _opened_lock(run.folder / LOCK), -1
+        lock, log = _open_lock(run.folder / LOCK), -1
         try:
-            if not _lock(lock):  # another server has begun it
+            if not _lock(lock):  # another server has started it
                 return
             os.truncate(lock, 0)
-            (run.folder / PROGRESS).unlink(missing_ok=True)
-            (run.folder / LOG).unlink(
-                missing_ok=True
-            )  # rather than emptied: it may be a name of another file
+            for name in (PROGRESS, LOG):  # removed, not emptied: they may be hard links
+                (run.folder / name).unlink(missing_ok=True)
             log = os.open(run.folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             child = subprocess.Popen(
-                [sys.executable, "-P", "-m", "icqf", *words],  # -P: nothing is imported from the run's folder
+                [sys.executable, "-P", "-m", "icqf", *words],  # -P: import nothing from the run's folder
                 cwd=run.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 env=os.environ | {"NO_COLOR": "1"},
-                **_apart(lock),
+                **_detached(lock),
             )
             os.write(lock, str(child.pid).encode())
             _CHILDREN[run.folder] = child
@@ -98,29 +96,26 @@ def start(run: Run) -> None:
 
 
 def stop(run: Run) -> None:
-    """End the fit and every process that it started; what is finished of a search is kept."""
+    """Stop the fit and all its processes; finished fits of a search are kept."""
     if not is_running(run):
         return
-    pid = _leader(run)
+    pid = _group_leader(run)
     if pid is None:
         raise InputError(
-            "Somebody else started this fit, so it cannot be stopped here.",
+            "This fit was started elsewhere, so it cannot be stopped here.",
             code="not-ours",
             remedy="Stop it where it was started.",
         )
-    _end(pid, signal.SIGTERM)
-    until = time.monotonic() + _SECONDS_TO_END
-    while is_running(run) and time.monotonic() < until:
-        time.sleep(0.05)
-    if is_running(run):
-        _end(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
-        until = time.monotonic() + _SECONDS_TO_END
-        while is_running(run) and time.monotonic() < until:
-            time.sleep(0.05)
+    for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
+        if is_running(run):
+            _signal_group(pid, number)
+            until = time.monotonic() + _SECONDS_TO_END
+            while is_running(run) and time.monotonic() < until:
+                time.sleep(0.05)
 
 
 def is_running(run: Run) -> bool:
-    """Whether the fit's process lives: whether somebody holds its lock."""
+    """Whether the fit's process is alive: whether its lock is held."""
     child = _CHILDREN.get(run.folder)
     if child is not None and child.poll() is not None:
         del _CHILDREN[run.folder]
@@ -128,7 +123,7 @@ def is_running(run: Run) -> bool:
     try:
         fcntl: Any = importlib.import_module("fcntl")
         lock = os.open(run.folder / LOCK, os.O_RDWR | _NOT_THROUGH_LINKS)
-    except ImportError:  # not on Windows, where only this server's own processes are known
+    except ImportError:  # Windows: only this server's own processes are known
         return child is not None
     except OSError:
         return False
@@ -142,41 +137,37 @@ def is_running(run: Run) -> bool:
 
 
 def progress(run: Run) -> dict[str, Any]:
-    """Return how far the fit is: what is done, in words, and numbers done and in all (0: not counted)."""
+    """Return the progress of the fit: its stage, in words, and the numbers done and in total (0: unknown)."""
     try:
-        found = json.loads(_tail(run.folder / PROGRESS, _MOST_LOG))
-        return {
-            "what": readable(str(found["what"])),
-            "text": readable(str(found["text"])),
-            "done": int(found["done"]),
-            "total": int(found["total"]),
-        }
+        content = json.loads(_tail(run.folder / PROGRESS, _MOST_LOG))
+        texts = {name: readable(str(content[name])) for name in ("what", "text")}
+        return {**texts, "done": int(content["done"]), "total": int(content["total"])}
     except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return {"what": "Reading the file", "text": "", "done": 0, "total": 0}
 
 
-def said(run: Run) -> str:
-    """Return what the command wrote while it ran, its last part where that is long."""
+def log_text(run: Run) -> str:
+    """Return the output of the command, its last part if long."""
     with suppress(OSError):
         return _tail(run.folder / LOG, _MOST_LOG).decode("utf-8", "replace").strip()
     return ""
 
 
 def _tail(path: Path, most: int) -> bytes:
-    """The last bytes of a file, which is not a link."""
+    """Return the last bytes of a file; links are refused."""
     with open(os.open(path, os.O_RDONLY | _NOT_THROUGH_LINKS), "rb") as stream:
         stream.seek(max(os.fstat(stream.fileno()).st_size - most, 0))
         return stream.read(most)
 
 
-def refusal(run: Run) -> str:
-    """Return the sentence with which the command ended a fit that it refused; else all it wrote."""
-    text = said(run)
-    return text.rpartition(_REFUSED)[2] if _REFUSED in text else text
+def error_text(run: Run) -> str:
+    """Return the command's error message, or else all its output."""
+    text = log_text(run)
+    return text.rpartition(_ERROR)[2] if _ERROR in text else text
 
 
 def require_idle(run: Run) -> None:
-    """Refuse to change a run while it is fitted, or when it is done."""
+    """Refuse to change a run that is being fitted or is finished."""
     if run.done or is_running(run):
         raise InputError(
             "This run is being fitted or is finished, so its settings cannot be changed.",
@@ -185,32 +176,32 @@ def require_idle(run: Run) -> None:
         )
 
 
-def _leader(run: Run) -> int | None:
-    """The process that fits the run, which leads a group of its own; None where that is in doubt."""
+def _group_leader(run: Run) -> int | None:
+    """Return the id of the process that fits the run and leads its process group; None if uncertain."""
     child = _CHILDREN.get(run.folder)
     if child is not None:
         return child.pid
     try:
         pid = int((run.folder / LOCK).read_text(encoding="ascii"))
-        if pid < 2 or os.getpgid(pid) != pid:  # a group 0 would be this server's own, and 1 everybody
+        if pid < 2 or os.getpgid(pid) != pid:  # group 0 is this server's own, 1 is everybody's
             return None
-        place = Path(f"/proc/{pid}/cwd")
-        return pid if not Path("/proc/self").exists() or place.samefile(run.folder) else None
-    except ProcessLookupError:  # it ended before those that it started
+        folder = Path(f"/proc/{pid}/cwd")
+        return pid if not Path("/proc/self").exists() or folder.samefile(run.folder) else None
+    except ProcessLookupError:  # it ended before its children
         return pid
     except (OSError, ValueError, OverflowError, AttributeError):
         return None
 
 
-def _apart(lock: int) -> dict[str, Any]:
-    """How a process is begun in a group of its own, so that the end of the server is not its end."""
+def _detached(lock: int) -> dict[str, Any]:
+    """Return the arguments that start a process in its own group, so that it outlives the server."""
     if os.name == "nt":
         return {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
     return {"start_new_session": True, "umask": 0o077, "pass_fds": (lock,)}
 
 
-def _opened_lock(path: Path) -> int:
-    """The file of the lock, made anew where it is a second name of another file."""
+def _open_lock(path: Path) -> int:
+    """Open the lock file; a hard link is replaced by a new file."""
     lock = os.open(path, os.O_RDWR | os.O_CREAT | _NOT_THROUGH_LINKS, 0o600)
     if os.fstat(lock).st_nlink > 1:
         os.close(lock)
@@ -220,7 +211,7 @@ def _opened_lock(path: Path) -> int:
 
 
 def _lock(descriptor: int) -> bool:
-    """Take the lock; another server's look at it holds it for a moment only."""
+    """Take the lock, which another server may hold for a moment to check it."""
     try:
         fcntl: Any = importlib.import_module("fcntl")
     except ImportError:
@@ -233,7 +224,7 @@ def _lock(descriptor: int) -> bool:
     return False
 
 
-def _end(pid: int, number: int) -> None:
+def _signal_group(pid: int, number: int) -> None:
     with suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
             os.killpg(pid, number)
@@ -242,20 +233,20 @@ def _end(pid: int, number: int) -> None:
 
 
 Result = TypeVar("Result")
-PATIENCE = 0.2  # seconds for which a page waits before it says what it waits for
+PATIENCE = 0.2  # seconds that a page waits before it shows what it is waiting for
 _MOST_KEPT = 16
 
 
 @dataclass
-class Look:
-    """A look under way or done."""
+class PendingCheck:
+    """A check of a study's files, running or finished."""
 
     future: Future = field(default_factory=Future)
     words: str = "Waiting for another file to be read"
     began: float = field(default_factory=time.monotonic)
 
     def ready(self, seconds: float = 0.0) -> bool:
-        """Whether it is done, now or in so many seconds."""
+        """Whether it is finished, or finishes within this time."""
         try:
             self.future.exception(timeout=seconds)
         except NotYet:
@@ -263,64 +254,64 @@ class Look:
         return True
 
     @property
-    def said(self) -> str:
-        """What is being done, and for how long."""
+    def text(self) -> str:
+        """The current stage, and the time since the start."""
         return f"{self.words} … {time.monotonic() - self.began:.0f} s"
 
 
-class Desk:
-    """Where the library's work is done for the pages: by one worker, so that none disturbs another."""
+class Worker:
+    """Does the library's work for the pages in one thread, one task at a time."""
 
     def __init__(self) -> None:
-        self._looks: OrderedDict[tuple[object, ...], Look] = OrderedDict()
-        self._given: SimpleQueue[Callable[[], object]] = SimpleQueue()
-        # A daemon: the end of the app does not wait for it, as it changes nothing that is not written whole.
+        self._checks: OrderedDict[tuple[object, ...], PendingCheck] = OrderedDict()
+        self._tasks: SimpleQueue[Callable[[], object]] = SimpleQueue()
+        # A daemon, so that the app can end without it: all files are written atomically.
         threading.Thread(target=self._work, name="icqf-app", daemon=True).start()
 
     def do(self, work: Callable[[], Result]) -> Result:
-        """Do a piece of work when its turn comes, and wait for it."""
+        """Queue a task, and wait for its result."""
         done: Future[Result] = Future()
-        self.begin(lambda: _settle(done, work))
+        self.begin(lambda: _resolve(done, work))
         return done.result()
 
     def begin(self, work: Callable[[], object]) -> None:
-        """Do a piece of work when its turn comes, without waiting for it."""
-        self._given.put(work)
+        """Queue a task without waiting for it."""
+        self._tasks.put(work)
 
     def _work(self) -> None:
         while True:
-            self._given.get()()
+            self._tasks.get()()
 
-    def look_at(self, run: Run) -> Look:
-        """Return the look at a run's files with its present options; begun, if it is new."""
+    def check_of(self, run: Run) -> PendingCheck:
+        """Return the check of a run's files with its current options, started if new."""
         key = _state_of(run)
-        if key not in self._looks:
-            look = self._looks[key] = Look()
+        if key not in self._checks:
+            check = self._checks[key] = PendingCheck()
             options = run.options
-            self.begin(lambda: self._make(look, options))
-            while len(self._looks) > _MOST_KEPT:
-                self._looks.popitem(last=False)
-        return self._looks[key]
+            self.begin(lambda: self._check(check, options))
+            while len(self._checks) > _MOST_KEPT:
+                self._checks.popitem(last=False)
+        return self._checks[key]
 
-    def _make(self, look: Look, options: StudyOptions) -> None:
-        from icqf.workflow.check import look_at_study
+    def _check(self, check: PendingCheck, options: StudyOptions) -> None:
+        from icqf.workflow.check import inspect_study
 
-        def tell(words: str) -> None:
-            look.words = words
+        def report(words: str) -> None:
+            check.words = words
 
-        _settle(look.future, lambda: look_at_study(options, callback=tell))
+        _resolve(check.future, lambda: inspect_study(options, callback=report))
 
 
-def _settle(future: Future[Any], work: Callable[[], Any]) -> None:
-    """Do the work, and give what comes of it to whoever waits for it."""
+def _resolve(future: Future[Any], work: Callable[[], Any]) -> None:
+    """Do the work, and pass its result or its error to the future."""
     try:
         future.set_result(work())
-    except BaseException as error:  # noqa: BLE001 - whoever waits for it gets it
+    except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
         future.set_exception(error)
 
 
 def _state_of(run: Run) -> tuple[object, ...]:
-    """What a look depends on: the options, and the files as they are."""
+    """Return what a check depends on: the options, and the state of the files."""
     options = run.options
     files = [path for name in FILES if (path := getattr(options, name)) is not None]
     stamps = tuple((path, path.stat().st_mtime_ns, path.stat().st_size) for path in files if path.exists())

@@ -1,7 +1,7 @@
-"""Runs: one folder each, with the data, the options as ``config.toml``, and the results.
+"""Runs: one folder each, with the data, the options in ``config.toml``, and the results.
 
-Whatever the app knows about a run stands in its folder, so that a closed tab or a server that ended loses
-nothing.
+All that the app knows about a run is in its folder, so that nothing is lost when a tab is closed or the
+server ends.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from icqf.errors import InputError, short
 from icqf.io.atomic import write_bytes
 from icqf.io.study_files import FILES
 from icqf.workflow.options import StudyOptions, read_config
-from icqf.workflow.results_folder import ACCOUNT, files_in
+from icqf.workflow.results_folder import PROVENANCE, files_in
 
 ABOUT = "run.json"
 CONFIG = "config.toml"
@@ -33,17 +33,17 @@ SCORES = "scores"
 _HEAD = "# Repeat this run with: icqf fit --config config.toml --out NEW_FOLDER\n"
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,80}")
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
-_LONGEST = 100  # bytes of the name of a file
+_LONGEST = 100  # bytes of a file name
 _LARGEST_JSON = 2**25
 _LARGEST_CONFIG = 2**22
 _MOST_ENTRIES = 20_000
-# What a file that somebody else has written may raise.
+# Errors that a file written by somebody else may raise.
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
 _CHUNK = 2**20
 
 
 def safe_name(name: str, *, otherwise: str = "file") -> str:
-    r"""Return a file's name that stays in its folder: no separators, controls or leading dots."""
+    """Return a file name without separators, control characters or leading dots."""
     last = re.split(r"[/\\]", unicodedata.normalize("NFC", name))[-1]
     kept = "".join(c if c.isalnum() or c in " ._-()+" else "" if not c.isprintable() else "_" for c in last)
     kept = kept.strip(" .")
@@ -56,12 +56,12 @@ def safe_name(name: str, *, otherwise: str = "file") -> str:
 
 
 def readable(text: str) -> str:
-    """Return a text without what cannot be written as UTF-8."""
+    """Return a text with characters that UTF-8 cannot encode replaced."""
     return text.encode("utf-8", "replace").decode()
 
 
 def free_place(wanted: Path) -> Path:
-    """Return a place where nothing is yet: the one that is wanted, or its name with a number."""
+    """Return a path that does not exist yet: the wanted one, or one with a number added."""
     path, n = wanted, 1
     while os.path.lexists(path):
         n += 1
@@ -69,8 +69,8 @@ def free_place(wanted: Path) -> Path:
     return path
 
 
-def _fault_in(folder: Path) -> str:
-    """What is wrong with a folder: it holds something other than plain files and folders, or far too much."""
+def _folder_damage(folder: Path) -> str:
+    """Return what is wrong with a folder: links or special files, or too many files; empty if nothing."""
     folders, n = [str(folder)], 0
     while folders:
         try:
@@ -81,7 +81,7 @@ def _fault_in(folder: Path) -> str:
                         folders.append(entry.path)
                     elif not entry.is_file(follow_symlinks=False):
                         return f"{short(readable(entry.name))!r} is a link, or not a file"
-        except FileNotFoundError:  # a fit that is under way has moved it
+        except FileNotFoundError:  # moved by a running fit
             continue
         except OSError as error:
             return f"its folder cannot be read ({error.strerror})"
@@ -90,8 +90,8 @@ def _fault_in(folder: Path) -> str:
     return ""
 
 
-def _json_in(path: Path) -> Any:
-    """The content of a JSON file, which is neither a link nor very large."""
+def _read_json(path: Path) -> Any:
+    """Read a JSON file; links and very large files are refused."""
     flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     with open(os.open(path, os.O_RDONLY | flags), "rb") as stream:
         if os.fstat(stream.fileno()).st_size > _LARGEST_JSON:
@@ -99,8 +99,8 @@ def _json_in(path: Path) -> Any:
         return json.loads(stream.read(_LARGEST_JSON))
 
 
-def _account_in(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = _json_in(path)
+def _read_provenance(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = _read_json(path)
     model, rows, warned = found["model"], found["rows"], found.get("warnings", [])
     numbers = [model["n_components"], model["beta"], rows["fitted"], found["items"]]
     whole = all(isinstance(each, int | float) and math.isfinite(float(each)) for each in numbers)
@@ -112,7 +112,7 @@ def _account_in(path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Run:
-    """One run: its folder, and what is known of it."""
+    """One run, described by its folder."""
 
     folder: Path
 
@@ -123,46 +123,42 @@ class Run:
 
     @property
     def about(self) -> dict[str, str]:
-        """The run's title, when it was begun, and the run it was made from."""
+        """The run's title, when it was started, and the run it was made from."""
         try:
             return self._about()
         except _UNREADABLE:
             return {"title": self.id, "created": "", "of": ""}
 
     def _about(self) -> dict[str, str]:
-        found = _json_in(self.folder / ABOUT)
+        found = _read_json(self.folder / ABOUT)
         about = {"title": found["title"], "created": found["created"], "of": found.get("of", "")}
         if not all(isinstance(text, str) for text in about.values()):
             raise TypeError
         datetime.fromisoformat(about["created"]).astimezone(UTC)
-        return {
-            "title": short(readable(about["title"])),
-            "created": about["created"],
-            "of": readable(about["of"]),
-        }
+        return about | {"title": short(readable(about["title"])), "of": readable(about["of"])}
 
     @property
     def damage(self) -> str:
-        """What is wrong with the run's folder; empty where it can be used.
+        """What is wrong with the run's folder; empty if it can be used.
 
-        A run of somebody else may hold links that lead anywhere, and is then neither read nor written to.
+        Somebody else's run may contain links to other places; it is then neither read nor written to.
         """
-        fault = _fault_in(self.folder)
+        fault = _folder_damage(self.folder)
         if fault:
             return fault
         try:
             self._about()
         except _UNREADABLE:
             return f"{ABOUT} cannot be read"
-        if os.path.lexists(self.results / ACCOUNT):
+        if os.path.lexists(self.results / PROVENANCE):
             try:
-                _account_in(self.results / ACCOUNT)
+                _read_provenance(self.results / PROVENANCE)
             except _UNREADABLE:
-                return f"its account of the results, {ACCOUNT}, cannot be read"
+                return f"{RESULTS}/{PROVENANCE} cannot be read"
         return ""
 
     def require_whole(self) -> None:
-        """Refuse a run whose folder is damaged, or holds links."""
+        """Refuse a run whose folder is damaged or contains links."""
         damage = self.damage
         if damage:
             raise InputError(
@@ -184,25 +180,25 @@ class Run:
     @property
     def done(self) -> bool:
         """Whether there are results."""
-        return os.path.isfile(self.results / ACCOUNT)
+        return os.path.isfile(self.results / PROVENANCE)
 
     @property
-    def account(self) -> dict[str, Any]:
-        """What ``provenance.json`` says of the results; refused where it says nothing of a model."""
+    def provenance(self) -> dict[str, Any]:
+        """The content of ``provenance.json`` of the results."""
         try:
-            return _account_in(self.results / ACCOUNT)
+            return _read_provenance(self.results / PROVENANCE)
         except _UNREADABLE:
             raise InputError(
-                f"{self.id}: the account of the results, {ACCOUNT}, cannot be read.",
-                code="no-account",
-                remedy="Make a new run from it, and fit that.",
+                f"{self.id}: {RESULTS}/{PROVENANCE} cannot be read.",
+                code="no-provenance",
+                remedy="Make a new run from it, and fit it.",
             ) from None
 
     @property
     def options(self) -> StudyOptions:
-        """The options of ``config.toml``; refused where they name files outside the run's folder."""
+        """The options in ``config.toml``; files outside the run's folder are refused."""
         if os.path.isfile(self.config) and self.config.stat().st_size > _LARGEST_CONFIG:
-            raise InputError(f"{CONFIG}: the file is too large to be one of settings.")
+            raise InputError(f"{CONFIG}: the file is too large for a file of settings.")
         options = StudyOptions.of(read_config(self.config))
         for name in FILES:
             path = getattr(options, name)
@@ -217,7 +213,7 @@ class Run:
 
     @property
     def settings(self) -> str:
-        """The text of ``config.toml``, as far as it can be shown."""
+        """The text of ``config.toml``."""
         try:
             with self.config.open("rb") as stream:
                 return stream.read(_LARGEST_CONFIG).decode("utf-8", "replace")
@@ -229,11 +225,11 @@ class Run:
         write_bytes(self.config, (_HEAD + options.to_toml(folder=self.folder)).encode())
 
     def describe(self, **about: str) -> None:
-        """Keep what is known of the run besides its options."""
+        """Store the run's title, date and origin."""
         write_bytes(self.folder / ABOUT, json.dumps(self.about | about, ensure_ascii=False).encode())
 
     def add(self, name: str, stream: BinaryIO, *, folder: str = DATA, otherwise: str = "file") -> Path:
-        """Keep a file of the user's under a name that is safe and its own; return its place."""
+        """Store an uploaded file under a safe and unused name, and return its path."""
         place = self.folder / folder
         place.mkdir(exist_ok=True, mode=0o700)
         path = free_place(place / safe_name(name, otherwise=otherwise))
@@ -242,7 +238,7 @@ class Run:
         return path
 
     def outputs(self) -> list[tuple[str, int]]:
-        """The files of the results with their sizes, those in folders included."""
+        """The result files with their sizes, those in subfolders included."""
         places = {name: self.results / name for name in files_in(self.results) if name == readable(name)}
         return [(name, path.stat().st_size) for name, path in places.items() if self._holds(path)]
 
@@ -252,7 +248,7 @@ class Run:
         return sorted(path.name for path in folder.iterdir() if self._holds(path)) if folder.is_dir() else []
 
     def _holds(self, path: Path) -> bool:
-        """Whether a path is a file of this run; a link in a run of somebody else may lead anywhere."""
+        """Whether a path is a file inside this run's folder, and not a link out of it."""
         return path.is_file() and path.resolve().is_relative_to(self.folder.resolve())
 
 
@@ -267,31 +263,31 @@ class Runs:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise InputError(f"{folder}: the folder cannot be made ({error.strerror}).") from None
-        except (ValueError, RuntimeError) as error:  # a path that cannot be, and ~ of an unknown user
+        except (ValueError, RuntimeError) as error:  # an impossible path, or ~ of an unknown user
             raise InputError(f"{str(folder)!r}: this is not a folder ({str(error).rstrip('.')}).") from None
         if not os.access(self.folder, os.W_OK | os.X_OK):
-            raise InputError(f"{self.folder}: nothing can be written into this folder. Choose another one.")
+            raise InputError(f"{self.folder}: this folder is not writable. Choose another one.")
 
     def __iter__(self) -> Iterator[Run]:
-        """The runs, the latest first."""
+        """The runs, latest first."""
         try:
             names = os.listdir(self.folder)
         except OSError as error:
             raise InputError(
                 f"{self.folder}: the folder of runs cannot be read ({error.strerror})."
             ) from None
-        found = [run for name in names if (run := self.get(name)) is not None]
-        return iter(sorted(found, key=lambda run: (run.about["created"], run.id), reverse=True))
+        runs = [run for name in names if (run := self.get(name)) is not None]
+        return iter(sorted(runs, key=lambda run: (run.about["created"], run.id), reverse=True))
 
     def get(self, id: str) -> Run | None:
-        """Return the run of this id; None where there is none."""
+        """Return the run with this id, or None."""
         folder = self.folder / id
         if not _ID.fullmatch(id) or os.path.islink(folder) or not os.path.lexists(folder / ABOUT):
             return None
         return Run(folder)
 
     def begin(self, title: str, *, of: str = "") -> Run:
-        """Make the folder of a new run, which only its user may read."""
+        """Make the folder of a new run, readable by its owner only."""
         now = datetime.now(UTC)
         plain = Path(title).stem.lower().encode("ascii", "ignore").decode()
         stem = re.sub(r"[^0-9a-z]+", "-", plain).strip("-")
@@ -302,7 +298,7 @@ class Runs:
         return run
 
     def again(self, run: Run, **changes: Any) -> Run:
-        """Make a new run from the data and options of another, some of these changed."""
+        """Make a new run with the data and options of another, with changes."""
         run.require_whole()
         options = run.options
         if not (run.folder / DATA).is_dir():

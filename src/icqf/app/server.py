@@ -1,4 +1,4 @@
-"""The app's server: on this machine alone unless asked otherwise, with a token of its own."""
+"""The app's server: by default reachable from this computer only, with a secret token."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from icqf.app.guard import START, Guard, TimedProtocol, TooLarge, too_large
-from icqf.app.pages import Desktop
+from icqf.app.pages import AppState
 from icqf.app.runs import Runs
 from icqf.errors import Advice, InputError
 from icqf.io.formats import largest_file
@@ -34,8 +34,8 @@ _SECRET = ".icqf-app"
 _STATIC = {"app.js": "text/javascript", "app.css": "text/css"}
 
 
-# Every page: how it is asked for, where, and the module and function that answer. A module is imported when
-# one of its pages is first asked for, so that the app starts at once.
+# Every page: method, path, and the module and function that handle it. A module is imported when one of its
+# pages is first requested, so that the app starts at once.
 PAGES = (
     ("GET", "", "home", "home"),
     ("POST", "open", "home", "open_files"),
@@ -47,7 +47,7 @@ PAGES = (
     ("GET", "runs/{run}/remove", "home", "removal"),
     ("POST", "runs/{run}/remove", "home", "remove"),
     ("GET", "runs/{run}/check", "check", "check"),
-    ("GET", "runs/{run}/look", "check", "look"),
+    ("GET", "runs/{run}/look", "check", "check_progress"),
     ("POST", "runs/{run}/remedy", "check", "remedy"),
     ("POST", "runs/{run}/columns", "check", "columns"),
     ("POST", "runs/{run}/reset", "check", "reset"),
@@ -75,7 +75,7 @@ PAGES = (
 
 @dataclass(frozen=True)
 class Address:
-    """Where the app is: what to bind, which port, and the address to open."""
+    """Where the app listens, and the addresses that open it."""
 
     host: str
     port: int
@@ -89,17 +89,17 @@ class Address:
 
     @property
     def url_once(self) -> str:
-        """The address that is handed to the browser: it opens the app once."""
+        """The address passed to the browser, valid once."""
         return self._with(self.once)
 
     def _with(self, token: str) -> str:
-        host = {"0.0.0.0": HOST, "::": "::1"}.get(self.host, self.host)  # all addresses are none to open
-        shown = f"[{host}]" if ":" in host else host
-        return f"http://{shown}:{self.port}{START}?token={token}"
+        host = {"0.0.0.0": HOST, "::": "::1"}.get(self.host, self.host)  # wildcards cannot be opened
+        literal = f"[{host}]" if ":" in host else host
+        return f"http://{literal}:{self.port}{START}?token={token}"
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
+    """Whether an address can be reached from this computer only."""
     if host == "localhost":
         return True
     try:
@@ -115,7 +115,7 @@ def make_app(
     token: str,
     cookie: str,
     limit: int | None = None,
-    settled: bool = False,
+    folder_fixed: bool = False,
     once: str = "",
 ) -> Any:
     """Return the app behind its guard."""
@@ -127,7 +127,7 @@ def make_app(
         ],
         exception_handlers={Exception: _broken, TooLarge: lambda *_: too_large(most)},
     )
-    inner.state.top = Desktop(runs, most, settled, ahead=_import_pages)
+    inner.state.shared = AppState(runs, most, folder_fixed, warm_up=_import_pages)
     session = _session(runs.folder)
     return Guard(inner, hosts=hosts, token=token, session=session, cookie=cookie, limit=most, once=once)
 
@@ -141,19 +141,19 @@ def serve(
     limit: int | None = None,
     begin: Callable[[Address], object] | None = None,
 ) -> None:
-    """Run the app until it is ended; `begin` is told the address once the app answers there.
+    """Run the app until interrupted; `begin` is called with the address once the app is ready.
 
-    Without a port it is the usual one or another that is free; `limit` is in bytes.
+    Without `port`, the default port or any free one is used; `limit` is in bytes.
     """
     if not is_loopback(host) and not other_machines:
         raise InputError(
-            f"{host}: other machines would reach the app, and participants' answers with it.",
+            f"{host}: other computers could reach the app, and participants' answers with it.",
             code="other-machines",
             remedy=Advice(
                 "Leave {host} out, or add {other_machines=} if that is what you want.", other_machines=True
             ),
         )
-    os.umask(0o077)  # whatever is written from here on is its user's alone
+    os.umask(0o077)  # new files are readable by their owner only
     runs = Runs(folder)
     place = _bound(host, port)
     tokens = (secrets.token_urlsafe(32) for _ in range(2))
@@ -164,7 +164,7 @@ def serve(
         token=address.token,
         cookie=f"icqf-{address.port}",
         limit=limit,
-        settled=other_machines,
+        folder_fixed=other_machines,
         once=address.once,
     )
     config = uvicorn.Config(
@@ -190,12 +190,12 @@ def _when_ready(server: uvicorn.Server, begin: Callable[[Address], object], addr
 
 
 def _hosts(address: Address) -> tuple[str, ...]:
-    """What the Host of a request may be."""
+    """Return the allowed values of a request's Host header."""
     names = {address.host, *(("localhost", "127.0.0.1", "[::1]") if is_loopback(address.host) else ())}
     if address.host in ("0.0.0.0", "::"):
         names |= {"localhost", "127.0.0.1", socket.gethostname().lower(), *_own_addresses()}
-    shown = {f"[{name}]" if ":" in name and not name.startswith("[") else name for name in names}
-    return tuple(f"{name}:{address.port}" for name in shown)
+    literal = {f"[{name}]" if ":" in name and not name.startswith("[") else name for name in names}
+    return tuple(f"{name}:{address.port}" for name in literal)
 
 
 def _own_addresses() -> set[str]:
@@ -206,11 +206,11 @@ def _own_addresses() -> set[str]:
 
 
 def _bound(host: str, port: int | None) -> socket.socket:
-    """A socket at the address; the usual port may be taken by another app, a port that was named may not."""
+    """Bind a socket; the default port may be replaced by a free one, a port that was given may not."""
     kind = socket.AF_INET6 if ":" in host else socket.AF_INET
     for each in (PORT, 0) if port is None else (port,):
         place = socket.socket(kind, socket.SOCK_STREAM)
-        if os.name != "nt":  # where it would let two programs share a port
+        if os.name != "nt":  # on Windows, two programs could share the port
             place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             place.bind((host, each))
@@ -222,20 +222,20 @@ def _bound(host: str, port: int | None) -> socket.socket:
     raise InputError(
         f"The app cannot listen at {host}, port {port if port is not None else PORT} ({reason}).",
         code="port",
-        remedy=Advice("Name another one with {port}."),
+        remedy=Advice("Choose another port with {port}."),
     )
 
 
 def _session(folder: Path) -> str:
-    """The secret of the cookie, kept with the runs: a tab continues when the app is started again."""
+    """Return the cookie's secret, stored with the runs so that open tabs survive a restart of the app."""
     path = folder / _SECRET
     try:
         about = path.lstat()
-        ours = not hasattr(os, "getuid") or about.st_uid == os.getuid()  # others would know their own
+        ours = not hasattr(os, "getuid") or about.st_uid == os.getuid()
         if ours and stat.S_ISREG(about.st_mode) and about.st_mode & 0o077 == 0:
-            found = path.read_text(encoding="ascii").strip()
-            if len(found) >= 32:
-                return found
+            secret = path.read_text(encoding="ascii").strip()
+            if len(secret) >= 32:
+                return secret
     except (OSError, UnicodeDecodeError):
         pass
     secret = secrets.token_urlsafe(32)
@@ -246,7 +246,7 @@ def _session(folder: Path) -> str:
         raise InputError(
             f"{path}: this file cannot be replaced ({error.strerror}).",
             code="secret",
-            remedy="Choose a folder that is yours alone.",
+            remedy="Choose a folder that only you can write to.",
         ) from None
     with open(place, "w", encoding="ascii") as out:
         out.write(secret)
@@ -254,9 +254,9 @@ def _session(folder: Path) -> str:
 
 
 async def _static(request: Request) -> Response:
-    """The style and the script, from the package."""
+    """Serve the style sheets and the script."""
     name = request.path_params["name"]
-    if name == "report.css":  # the report's own, so that both look alike
+    if name == "report.css":  # shared with the report
         return Response(file_of(environment(), "style.css"), media_type="text/css")
     if name not in _STATIC:
         return Response("There is no such file.", 404)
@@ -265,27 +265,27 @@ async def _static(request: Request) -> Response:
 
 
 def _import_pages() -> None:
-    """Import what the first check and the first results need, before they are asked for."""
+    """Import in advance what the first check and the first results need."""
     for name in ("app.check", "app.results", "app.score", "workflow.select", "workflow.score"):
         importlib.import_module(f"icqf.{name}")
 
 
 def _later(module: str, name: str) -> Callable[[Request], Awaitable[Response]]:
-    """A page whose module is imported when it is first asked for."""
+    """Return an endpoint whose module is imported at the first request."""
 
     async def endpoint(request: Request) -> Response:
-        found = await run_in_threadpool(importlib.import_module, f"icqf.app.{module}")
-        answer: Response = await getattr(found, name)(request)
-        return answer
+        handlers = await run_in_threadpool(importlib.import_module, f"icqf.app.{module}")
+        response: Response = await getattr(handlers, name)(request)
+        return response
 
     return endpoint
 
 
 async def _broken(request: Request, error: Exception) -> Response:
-    """What is shown when the app itself is at fault; what happened stands in the terminal."""
+    """Show that the app itself failed; the traceback is in the terminal."""
     return HTMLResponse(
-        "<!DOCTYPE html><html lang=en><title>icqf</title><main><h1>The app itself has a fault</h1>"
-        "<p>The window in which icqf app was started says what. Your runs are as they were. "
+        "<!DOCTYPE html><html lang=en><title>icqf</title><main><h1>Internal error</h1>"
+        "<p>Details are in the window in which icqf app was started. Your runs are unchanged. "
         "<a href=/>Continue</a></p></main></html>",
         500,
     )

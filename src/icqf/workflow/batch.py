@@ -23,11 +23,11 @@ from icqf.plotting.comparison import battery_overview
 from icqf.plotting.style import default_settings
 from icqf.report.blocks import Grid, Picture, Section
 from icqf.report.document import Document, made_by, write_document
-from icqf.workflow.fit import StudyFit, fit_study, run_account
+from icqf.workflow.fit import StudyFit, fit_study, run_provenance
 from icqf.workflow.options import StudyOptions
 from icqf.workflow.read import InstrumentFile, find_instruments, folder_name
 from icqf.workflow.results import write_results
-from icqf.workflow.results_folder import ACCOUNT, shared_folder
+from icqf.workflow.results_folder import PROVENANCE, shared_folder
 
 JOURNAL = "batch.journal"
 SUMMARY = "summary"
@@ -130,10 +130,10 @@ def run_batch(
     started, clock, instruments = datetime.now(UTC), time.perf_counter(), find_instruments(options)
     read = dict.fromkeys(path for each in instruments for path in each.options.paths)
 
-    def account() -> dict[str, Any]:
-        return run_account(options, started, time.perf_counter() - clock, ())
+    def provenance() -> dict[str, Any]:
+        return run_provenance(options, started, time.perf_counter() - clock, ())
 
-    with shared_folder(out, "batch", account, inputs=read):
+    with shared_folder(out, "batch", provenance, inputs=read):
         if force:
             (out / JOURNAL).unlink(missing_ok=True)
         journal = WorkJournal.at(checkpoint) if options.searches else None
@@ -168,7 +168,7 @@ def _run(
     for instrument in instruments:
         key = _key(instrument)
         place = out / folder_name(instrument.name)
-        if key in known and (place / ACCOUNT).is_file():
+        if key in known and (place / PROVENANCE).is_file():
             rows[instrument.name] = known[key]
             kept.append(instrument.name)
             continue

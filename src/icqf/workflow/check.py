@@ -1,4 +1,4 @@
-"""What is wrong with a study, which columns it has, a codebook to edit, and how to mend each finding."""
+"""Check a study: findings with their remedies, its columns, and a codebook to edit."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ from icqf.workflow.options import StudyOptions, as_options
 from icqf.workflow.read import sample_of, stream_of
 
 READING = "Reading the file"
-LOOKING = "Looking for what would spoil a fit"
+CHECKING = "Checking the answers"
 DESCRIBING = "Describing the items"
 _USED = ("id", "confound", "group", "weight")
 
 
 @dataclass(frozen=True, eq=False)
-class StudyLook:
-    """What a look at a study's files gives."""
+class StudyInspection:
+    """Findings on a study's files, and descriptions of its columns; `others` are excluded columns."""
 
     findings: Findings
     columns: tuple[str, ...]
-    beside: tuple[str, ...]
+    participant_columns: tuple[str, ...]  # only in the table of participants
     items: tuple[Item, ...]
     others: tuple[Item, ...]
     remarks: dict[str, str]
 
 
 def check_study(options: StudyFiles | str | os.PathLike[str], **more: Any) -> Findings:
-    """Look for what would spoil a fit of a study.
+    """Look for problems that would spoil a fit of a study.
 
     Parameters
     ----------
@@ -65,9 +65,8 @@ def check_study(options: StudyFiles | str | os.PathLike[str], **more: Any) -> Fi
     options = as_options(options, more, StudyOptions)
     stream = stream_of(options)
     sample = None if stream is None else sample_of(stream, seed=options.seed).table
-    return _checked(read_files(options, table=sample), options.smallest_category, options.missing_confounds)[
-        1
-    ]
+    read = read_files(options, table=sample)
+    return _checked(read, options.smallest_category, options.missing_confounds)[1]
 
 
 def check_table(
@@ -78,17 +77,16 @@ def check_table(
     missing_confounds: str = "error",
     **roles: Any,
 ) -> Findings:
-    """Look for what would spoil a fit of a table; a file that cannot be read at all raises `InputError`.
+    """Look for problems that would spoil a fit of a table; an unreadable file raises `InputError`.
 
     Parameters
     ----------
     source : Table, table of pandas, polars or another library, or path
-        What to look at.
+        The answers.
     codebook, **roles
         As in `icqf.io.read_questionnaire`.
     smallest_category, missing_confounds
-        Fewest participants in a category of a confound, and what is done about a missing one, as in
-        `icqf.ICQF`.
+        As in `icqf.ICQF`.
 
     Examples
     --------
@@ -107,7 +105,7 @@ def check_table(
 
 
 def _checked(read: StudyTable, smallest_category: int, missing_confounds: str) -> tuple[Draft, Findings]:
-    """The answers as they were found, and what was found about them."""
+    """Return the unchecked answers, and the findings on them."""
     faults: list[InputError] = []
     draft = read.draft(faults.append)
     findings = check(
@@ -120,58 +118,58 @@ def _checked(read: StudyTable, smallest_category: int, missing_confounds: str) -
     return draft, findings
 
 
-def look_at_study(
+def inspect_study(
     options: StudyFiles | str | os.PathLike[str],
     *,
     callback: Callable[[str], object] | None = None,
     **more: Any,
-) -> StudyLook:
+) -> StudyInspection:
     """Read a study's files once, check them, and describe the items."""
     options = as_options(options, more, StudyOptions)
-    tell = callback or (lambda _: None)
+    report = callback or (lambda _: None)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", InputWarning)
-        tell(READING)
+        report(READING)
         read = read_files(options)
-        tell(LOOKING)
+        report(CHECKING)
         draft, findings = _checked(read, options.smallest_category, options.missing_confounds)
-        tell(DESCRIBING)
+        report(DESCRIBING)
         guess = _guess(read.table) if read.entries is None else SuggestedCodebook((), {})
-    said = [each.message for each in caught if isinstance(each.message, InputWarning)]
-    told = tuple(Finding("warning", each.code, each.message, remedy=each.remedy) for each in said)
-    every = sorted((*findings, *told), key=lambda finding: finding.severity == "note")
-    every.sort(key=lambda finding: finding.severity != "error")
+    warned = [each.message for each in caught if isinstance(each.message, InputWarning)]
+    more_findings = (Finding("warning", each.code, each.message, remedy=each.remedy) for each in warned)
+    order = ("error", "warning", "note").index
+    every = sorted((*findings, *more_findings), key=lambda finding: order(finding.severity))
     names = tuple(str(name) for name in read.table.frame.columns)
-    out = {column.name: column for column in draft.left_out if column.reason not in _USED}
+    excluded = {column.name: column for column in draft.left_out if column.reason not in _USED}
     known = {item.name: item for item in guess.items}
-    remarks = guess.remarks | {name: column.sentence for name, column in out.items()}
-    return StudyLook(
+    remarks = guess.remarks | {name: column.sentence for name, column in excluded.items()}
+    return StudyInspection(
         Findings(tuple(every), findings.overview),
         names,
-        _beside(options, names),
+        _participant_columns(options, names),
         tuple(_described(draft, known)),
-        tuple(known.get(name, Item(name)) for name in out),
+        tuple(known.get(name, Item(name)) for name in excluded),
         remarks,
     )
 
 
-def _beside(options: StudyOptions, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The columns that only the table of participants has."""
+def _participant_columns(options: StudyOptions, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the columns that only the table of participants has."""
     if options.participants is None:
         return ()
-    found = (str(name) for name in read_table(options.participants).frame.columns)
-    return tuple(name for name in found if name not in names)
+    columns = (str(name) for name in read_table(options.participants).frame.columns)
+    return tuple(name for name in columns if name not in names)
 
 
 def _guess(table: Table) -> SuggestedCodebook:
     try:
         return suggest_codebook(table)
-    except InputError:  # no column looks like answers; what was named by hand is described by itself
+    except InputError:  # no column looks like answers; columns named by the user are described anyway
         return SuggestedCodebook((), {})
 
 
 def _described(draft: Draft, known: Mapping[str, Item]) -> Iterator[Item]:
-    """The items with the ranges that are used; without a codebook, with what is guessed of them."""
+    """Return the items with the ranges in use; without a codebook, with guessed descriptions."""
     for item, (_, low, high) in zip(draft.items, draft.ranges().itertuples(), strict=True):
         if item.name in known:
             item = replace(known[item.name], reverse=item.reverse)
@@ -186,12 +184,12 @@ _OF_CONFOUNDS = (
     *("confound-gaps", "constant-confound", "many-categories", "missing-confound", "small-category"),
     *("lone-confound", "confound-categories", "stray-text", "id-confound"),
 )
-_MOST_VISITS = 6  # that are offered to be kept
+_MOST_VISITS = 6  # offered as remedies
 
 
 @dataclass(frozen=True)
 class Remedy:
-    """One thing to do about a finding."""
+    """One change of the options that resolves a finding; `codebook` asks for a suggested codebook."""
 
     label: str
     changes: Mapping[str, Any] = field(default_factory=dict)
@@ -199,7 +197,7 @@ class Remedy:
 
     @property
     def key(self) -> str:
-        """A short name by which a page can ask for this remedy."""
+        """A short identifier for forms."""
         return hashlib.sha256(f"{self.label}{dict(self.changes)!r}".encode()).hexdigest()[:16]
 
     def applied(self, options: StudyOptions) -> StudyOptions:
@@ -208,23 +206,19 @@ class Remedy:
 
 
 def remedies_of(finding: Finding, findings: Findings, options: StudyOptions) -> tuple[Remedy, ...]:
-    """Return what can be done about a finding by changing the options; empty where nothing can."""
+    """Return the changes of options that would resolve a finding; empty if there are none."""
     fields = finding.fields
     items = () if findings.overview is None else findings.overview.items
     if finding.item is not None and finding.item in options.confounds:
         return tuple(_about_confound(finding, options))
     offered: list[Remedy] = []
     if finding.code in _CODES and "value" in fields and not fields.get("answer"):
-        value = fields["value"]
-        codes = tuple(dict.fromkeys([*options.missing_codes, value]))
-        offered.append(Remedy(f"Read {number(value)} as missing", {"missing_codes": codes}))
-    if finding.code == "end-code":
-        value = number(fields["value"])
-        if fields["shared"]:
-            offered.append(Remedy(f"Read {value} as missing in these items, by a codebook", codebook=True))
-        else:
-            codes = tuple(dict.fromkeys([*options.missing_codes, fields["value"]]))
-            offered.append(Remedy(f"Read {value} as missing", {"missing_codes": codes}))
+        offered.append(_missing(fields["value"], options))
+    if finding.code == "end-code" and fields["shared"]:
+        label = f"Treat {number(fields['value'])} as missing in these items, with a codebook"
+        offered.append(Remedy(label, codebook=True))
+    elif finding.code == "end-code":
+        offered.append(_missing(fields["value"], options))
     if finding.code == "looks-reversed" and not fields["reversed"]:
         offered.append(_reversing([fields["item"]], options))
     if finding.code == "two-ends":
@@ -240,20 +234,25 @@ def remedies_of(finding: Finding, findings: Findings, options: StudyOptions) -> 
         does = f"Use the order {fields['order']}" if fields["labels"] else "List the words in a codebook"
         offered.append(Remedy(does, codebook=True))
     named = tuple(fields.get("items", ())) or ((finding.item,) if finding.item else ())
-    alone = finding.code in _CODES and ("item" in fields or "items" in fields)  # not one of many
-    if (alone or finding.code in _NEEDLESS) and named and set(named) < set(items):
+    specific = finding.code in _CODES and ("item" in fields or "items" in fields)
+    if (specific or finding.code in _NEEDLESS) and named and set(named) < set(items):
         offered.append(_without(named, items))
     return tuple(offered)
 
 
 def reversing_all(findings: Findings, options: StudyOptions) -> Remedy | None:
-    """Return the remedy for all items that look reversed; None where there are fewer than two."""
+    """Return the remedy for all items that look reversed; None if there are fewer than two."""
     names = [
         finding.fields["item"]
         for finding in findings.of("looks-reversed")
         if not finding.fields["reversed"] and finding.fields["item"] not in options.reverse
     ]
     return _reversing(names, options) if len(names) > 1 else None
+
+
+def _missing(value: Any, options: StudyOptions) -> Remedy:
+    codes = tuple(dict.fromkeys([*options.missing_codes, value]))
+    return Remedy(f"Treat {number(value)} as missing", {"missing_codes": codes})
 
 
 def _reversing(names: Iterable[str], options: StudyOptions) -> Remedy:
@@ -266,14 +265,14 @@ def _without(names: Iterable[str], items: Iterable[str]) -> Remedy:
     names = list(names)
     shown = short(names[0]) if len(names) == 1 else counted(len(names), "item")
     kept = tuple(name for name in items if name not in names)
-    return Remedy(f"Leave {shown} out", {"items": kept, "subscales": ()})
+    return Remedy(f"Exclude {shown}", {"items": kept, "subscales": ()})
 
 
 def _about_confound(finding: Finding, options: StudyOptions) -> Iterable[Remedy]:
     if finding.code in ("confound-gaps", "missing-confound"):
-        yield Remedy("Use the sample mean where it is missing", {"missing_confounds": "mean"})
+        yield Remedy("Replace missing values by the mean", {"missing_confounds": "mean"})
     if finding.code in (*_OF_CONFOUNDS, "suspicious-code"):
         others = tuple(name for name in options.confounds if name != finding.item)
         ranges = tuple(each for each in options.confound_ranges if each[0] != finding.item)
-        label = f"Do without the confound {short(str(finding.item))}"
+        label = f"Drop the confound {short(str(finding.item))}"
         yield Remedy(label, {"confounds": others, "confound_ranges": ranges})

@@ -21,7 +21,7 @@ from icqf.engines.parallel import Progress
 from icqf.errors import shown_p
 from icqf.report.blocks import Block, Bullets, Grid, Prose, Section, Span
 from icqf.report.document import Document, write_document
-from icqf.workflow.fit import run_account
+from icqf.workflow.fit import run_provenance
 from icqf.workflow.options import StabilityOptions
 from icqf.workflow.results_folder import shared_folder
 
@@ -127,10 +127,10 @@ def evaluate_study(
     )
     started, clock = datetime.now(UTC), time.perf_counter()
 
-    def account() -> dict[str, Any]:
-        return run_account(options, started, time.perf_counter() - clock, study.files)
+    def provenance() -> dict[str, Any]:
+        return run_provenance(options, started, time.perf_counter() - clock, study.files)
 
-    with shared_folder(out, tool, account, inputs=study.files):
+    with shared_folder(out, tool, provenance, inputs=study.files):
         return experiment([study], planned)
 
 

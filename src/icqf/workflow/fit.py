@@ -48,35 +48,35 @@ class StudyFit:
     Parameters
     ----------
     options : StudyOptions
-        What was asked for.
+        The options of the run.
     study : Study
-        What was read.
+        The data.
     model : ICQF
         The model, fitted to all participants.
     scores : DataFrame of shape (n_participants, k)
         Scores by participant id, empty for those who answered nothing.
     search : ICQFCV or None
-        The cross-validation, where there was anything to choose.
+        The cross-validation; None if there was nothing to choose.
     warnings : tuple of Warning
-        What the fit had to say.
+        Warnings of the fit.
     started : datetime
         When the run began.
     seconds : float
         How long it took.
     rules : RuleTable or None
-        What the rules for the number of factors say, where they were asked.
+        Results of the rules for the number of factors, if requested.
     hidden : HiddenFit or None
-        How well hidden answers are predicted; None where participants or items are too few.
+        How well hidden answers are predicted; None if participants or items are too few.
     stated : StatedProblem or None
-        The problem that the answers of the questionnaire state.
+        The answers as a problem for the engine.
 
     Examples
     --------
     >>> from icqf.datasets import demo_paths
     >>> from icqf.workflow import StudyOptions, fit_study
     >>> answers, codebook = demo_paths()
-    >>> asked = {"answers": answers, "codebook": codebook, "n_components": 2, "beta": 0.1}
-    >>> fit = fit_study(StudyOptions.of(asked))
+    >>> options = {"answers": answers, "codebook": codebook, "n_components": 2, "beta": 0.1}
+    >>> fit = fit_study(StudyOptions.of(options))
     >>> fit.model.loadings_.shape, fit.search is None
     ((119, 2), True)
     """
@@ -95,7 +95,7 @@ class StudyFit:
 
     @cached_property
     def analysis(self) -> Analysis:
-        """Everything that is known about the fit: what it worked out itself, and what a report adds."""
+        """All results of the fit, including those computed for a report."""
         return analyse(
             self.model,
             self.study,
@@ -123,13 +123,13 @@ def fit_study(
     Parameters
     ----------
     options : StudyOptions or path
-        What to do, or the table of answers.
+        The options, or the table of answers.
     study : Study, optional
-        The data, when they are already read.
+        The data, if already read.
     checkpoint : Path, optional
         Journal of the cross-validation.
     callback : callable, optional
-        Told about the progress of the cross-validation, or of the fit when there is nothing to choose.
+        Called with the progress of the cross-validation, or of the fit if there is nothing to choose.
     **more
         Options by name, such as ``codebook="items.csv"``; see `StudyOptions`.
 
@@ -151,7 +151,7 @@ def fit_study(
         stated = model.state(questionnaire)
         if options.searches:
             search = searcher(options, checkpoint=checkpoint, callback=callback)
-            found = search.solve(stated, groups=questionnaire.groups)
+            solution = search.solve(stated, groups=questionnaire.groups)
             model = search.best_estimator_
             chosen = search.n_components_, search.beta_
         else:
@@ -163,56 +163,56 @@ def fit_study(
             values = model.fit(study.everyone).transform(questionnaire)
         else:
             if search is None:
-                found = model.solve(stated)
-                warned_if_empty(model.keep(stated, found))
-            values = scores_of_fit(model, stated, found, questionnaire, None)
+                solution = model.solve(stated)
+                warned_if_empty(model.keep(stated, solution))
+            values = scores_of_fit(model, stated, solution, questionnaire, None)
         stated = replace(stated, problem=stated.problem.with_beta(float(model.beta)))
-        tell = callback or (lambda _: None)
-        given: dict[str, Any] = {"groups": questionnaire.groups, "random_state": options.seed}
+        report = callback or (lambda _: None)
+        common: dict[str, Any] = {"groups": questionnaire.groups, "random_state": options.seed}
         with spread_over(engine_of(model.engine), options.jobs) as jobs:
             if options.consensus:
-                tell(Progress(0, 0, what="Averaging over resampled participants"))
-                model = consensus(model, stated, n_jobs=jobs, **given)
+                report(Progress(0, 0, what="Averaging over resampled participants"))
+                model = consensus(model, stated, n_jobs=jobs, **common)
                 values = model.transform(questionnaire)
             if options.bootstrap and model.replication_ is None and model.n_participants_ >= FEWEST:
-                tell(Progress(0, 0, what="Asking whether another study would find the factors again"))
-                replication_chance(model, stated, n_jobs=jobs, **given)
+                report(Progress(0, 0, what="Estimating replication"))
+                replication_chance(model, stated, n_jobs=jobs, **common)
             hidden = None if search is None else search.hidden_
             if hidden is None:
-                tell(Progress(0, 0, what="Predicting hidden answers"))
-                hidden = predicted_hidden(model, stated, n_jobs=jobs, **given)
-        _give_names(model, options.names)
+                report(Progress(0, 0, what="Predicting hidden answers"))
+                hidden = predicted_hidden(model, stated, n_jobs=jobs, **common)
+        _name_factors(model, options.names)
     scores = pd.DataFrame(
         values, index=study.questionnaire.answers.index, columns=model.get_feature_names_out()
     )
-    if options.all_rules and callback is not None:
-        callback(Progress(0, 0, what="Asking the rules of factor analysis"))
-    rules = rules_of_study(study, search=search, seed=options.seed) if options.all_rules else None
-    seconds = time.perf_counter() - clock
-    told = said(caught)
-    return StudyFit(options, study, model, scores, search, told, started, seconds, rules, hidden, stated)
+    rules = None
+    if options.all_rules:
+        report(Progress(0, 0, what="Applying the rules of factor analysis"))
+        rules = rules_of_study(study, search=search, seed=options.seed)
+    seconds, messages = time.perf_counter() - clock, user_warnings(caught)
+    return StudyFit(options, study, model, scores, search, messages, started, seconds, rules, hidden, stated)
 
 
 def predicted_hidden(
     model: ICQF, stated: StatedProblem, *, groups: Any, n_jobs: int | None, random_state: int
 ) -> HiddenFit | None:
-    """How well a model of these answers predicts hidden ones, in folds that keep groups and copies whole."""
+    """Measure how well hidden answers are predicted, in folds that keep groups and duplicates together."""
     units = units_of(stated.problem, groups, stated.kept)
     return hidden_fit(model, stated, groups=units, n_jobs=n_jobs, random_state=random_state)
 
 
-def _give_names(model: ICQF, names: tuple[str, ...]) -> None:
-    """Name the factors as asked; names that go with other factors are left out, with a warning."""
+def _name_factors(model: ICQF, names: tuple[str, ...]) -> None:
+    """Name the factors; names that seem to belong to other factors are dropped with a warning."""
     if not names:
         return
-    known = [[said] for said in suggestions(model)]
+    known = [[name] for name in suggestions(model)]
     try:
         refuse_swapped(names, known, [str(top).split(", ") for top in model.summary().factors["top_items"]])
         model.name_factors(names)
     except InputError as error:
         warnings.warn(
             InputWarning(
-                f"The factors were given no names. {error.message}",
+                f"The factors were not named. {error.message}",
                 code="not-named",
                 remedy=Advice(
                     "Name them after reading, with icqf.workflow.rewrite_results.",
@@ -224,15 +224,15 @@ def _give_names(model: ICQF, names: tuple[str, ...]) -> None:
 
 
 def _refuse_names(options: StudyOptions) -> None:
-    """Refuse names of factors whose number is another, or is still to be found."""
+    """Refuse names if the number of factors differs or is not fixed."""
     if options.names and options.n_components != (len(options.names),):
         number = len(options.names)
-        found = ", ".join(map(str, options.n_components)) or "chosen by cross-validation"
+        factors = ", ".join(map(str, options.n_components)) or "chosen by cross-validation"
         raise parameter_error(
             "names",
-            f" holds {counted(number, 'name')}, and the number of factors is {found}.",
+            f" has {counted(number, 'name')}, but the number of factors is {factors}.",
             remedy=Advice(
-                "Give {n_components=}, or leave the names out until the number is known.", n_components=number
+                "Set {n_components=}, or omit the names until the number is known.", n_components=number
             ),
         )
 
@@ -244,14 +244,14 @@ def select_study(
     checkpoint: Path | WorkJournal | None = None,
     callback: Callback | None = None,
 ) -> ICQFCV:
-    """Choose the number of factors and β by cross-validation; returns the fitted `ICQFCV`."""
+    """Choose the number of factors and β by cross-validation."""
     return searcher(options, checkpoint=checkpoint, callback=callback).fit(study.questionnaire)
 
 
 def searcher(
     options: StudyOptions, *, checkpoint: Path | WorkJournal | None, callback: Callback | None
 ) -> ICQFCV:
-    """Return the cross-validation that the options ask for."""
+    """Return the cross-validation described by the options."""
     return ICQFCV(
         model_of(options),
         n_components=options.n_components or "auto",
@@ -268,39 +268,26 @@ def searcher(
 
 
 def model_of(options: StudyOptions) -> ICQF:
-    """Return the model that the options ask for, its number of factors and β left open."""
+    """Return the model described by the options, without number of factors and β."""
     engine = engine_of(options.engine, scheduler=options.scheduler)
     return ICQF(random_state=options.seed, engine=engine, **options.model_parameters)
 
 
-def said(caught: list[warnings.WarningMessage]) -> tuple[Warning, ...]:
-    """Return what was warned of, once each; what concerns programmers only is left out."""
-    told: dict[str, Warning] = {}
+def user_warnings(caught: list[warnings.WarningMessage]) -> tuple[Warning, ...]:
+    """Return the warnings that concern users, each once."""
+    messages: dict[str, Warning] = {}
     for each in caught:
         if concerns_users(each.category) and isinstance(each.message, Warning):
-            again = issubclass(each.category, EmptyRowsWarning)  # said of the fit, and then of the scores
-            told.setdefault("empty rows" if again else str(each.message), each.message)
-    return tuple(told.values())
+            empty = issubclass(each.category, EmptyRowsWarning)  # raised by the fit, and by the scores
+            messages.setdefault("empty rows" if empty else str(each.message), each.message)
+    return tuple(messages.values())
 
 
-def account_of(fit: StudyFit, *, outputs: list[str]) -> dict[str, Any]:
-    """Return the account of a fit as plain values.
-
-    Parameters
-    ----------
-    fit : StudyFit
-        The fitted study.
-    outputs : list of str
-        Names of the files written.
-
-    Returns
-    -------
-    dict
-        What ``provenance.json`` holds.
-    """
+def provenance_of(fit: StudyFit, *, outputs: list[str]) -> dict[str, Any]:
+    """Return the content of ``provenance.json`` for a fit; `outputs` are the files written."""
     model, search = fit.model, fit.search
     return {
-        **run_account(fit.options, fit.started, fit.seconds, fit.study.files),
+        **run_provenance(fit.options, fit.started, fit.seconds, fit.study.files),
         "rows": _rows(fit) if fit.study.everyone is None else _rows_of_everyone(fit),
         "items": fit.study.questionnaire.n_items,
         "analysed": fit.study.overview.to_dict(),
@@ -320,10 +307,10 @@ def account_of(fit: StudyFit, *, outputs: list[str]) -> dict[str, Any]:
     }
 
 
-def run_account(
+def run_provenance(
     options: StudyOptions, started: datetime, seconds: float, files: Iterable[Path]
 ) -> dict[str, Any]:
-    """Return what every account says of a run: what computed, when, with which options and files."""
+    """Return the provenance common to all runs: versions, time, options and files."""
     return {
         "versions": versions(),
         "started": started.isoformat(timespec="seconds"),
@@ -334,13 +321,13 @@ def run_account(
     }
 
 
-def anonymous(said: Iterable[Warning]) -> list[str]:
-    """Return what was warned of, without the ids and values of participants."""
-    return [getattr(each, "fields", {}).get("anonymous", str(each)) for each in said]
+def anonymous(messages: Iterable[Warning]) -> list[str]:
+    """Return warnings without ids and values of participants."""
+    return [getattr(each, "fields", {}).get("anonymous", str(each)) for each in messages]
 
 
 def _rows_of_everyone(fit: StudyFit) -> dict[str, Any]:
-    """Say how many rows came in and were fitted, where only some of them were held and shown."""
+    """Count the rows read, fitted and shown, for a table read in parts."""
     return {
         "in": fit.study.rows_of_everyone,
         "fitted": int(fit.model.n_participants_),
@@ -349,7 +336,7 @@ def _rows_of_everyone(fit: StudyFit) -> dict[str, Any]:
 
 
 def _rows(fit: StudyFit) -> dict[str, Any]:
-    """Say how many rows came in, how many were fitted and scored, and why others were not."""
+    """Count the rows read, fitted and scored, with the reasons for the others."""
     questionnaire = fit.study.questionnaire
     silent = questionnaire.answers.isna().all(axis=1).to_numpy()
     weights = questionnaire.weights

@@ -20,7 +20,7 @@ from icqf.report.blocks import Block, Bullets, Grid, Picture, Prose, Section, Sp
 from icqf.report.document import Document, made_by, write_document
 from icqf.workflow.naming import DECIMALS
 from icqf.workflow.new_answers import ModelledAnswers
-from icqf.workflow.results_folder import tool_account, write_folder
+from icqf.workflow.results_folder import tool_provenance, write_folder
 
 _SHOWN = 14
 
@@ -60,14 +60,14 @@ def write_groups(
             write_table(getattr(found, name), place / f"{name}.csv", decimals=DECIMALS)
         write_document(place / "groups.html", groups_page(found, wordings, command))
 
-    account = tool_account(
+    provenance = tool_provenance(
         files=read.files,
         options=options,
         started=started or datetime.now(UTC),
         notes=read.notes,
         result={"verdict": found.verdict, "groups": found.sizes, "sentences": list(found.sentences)},
     )
-    return write_folder(Path(folder), "invariance", write, account, force=force, inputs=read.files)
+    return write_folder(Path(folder), "invariance", write, provenance, force=force, inputs=read.files)
 
 
 def groups_page(found: Invariance, wordings: Mapping[str, str], command: str = "") -> Document:

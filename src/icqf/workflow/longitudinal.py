@@ -1,4 +1,4 @@
-"""A study of repeated visits: read, choose, fit, look for change with age, and write it all down."""
+"""A study of repeated visits: read, choose, fit, test for change with age, and write the results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -36,78 +36,73 @@ from icqf.plotting.loadings import loading_courses
 from icqf.plotting.style import default_settings
 from icqf.report.blocks import Block, Bullets, Grid, Picture, Section
 from icqf.report.document import Document, made_by, write_document
-from icqf.workflow.fit import anonymous, run_account, said
+from icqf.workflow.fit import anonymous, run_provenance, user_warnings
 from icqf.workflow.naming import DECIMALS
 from icqf.workflow.options import LongitudinalOptions, as_options
 from icqf.workflow.read import study_of
 from icqf.workflow.results_folder import write_folder
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-FOCUSED = 0.6  # of a factor's squared loadings in one bin
+FOCUSED = 0.6  # share of a factor's squared loadings in one bin
 _GAPS = {
     "bin": "Bin",
     "seen": "Seen",
     "not_seen": "Not seen",
-    "asked": "Answers asked for",
-    "unanswered": "Left open",
+    "asked": "Answers expected",
+    "unanswered": "Missing",
 }
 
 
 def gap_sentence(gaps: pd.DataFrame) -> str:
-    """Say how much is missing by design and how much by non-response."""
+    """Return how much is missing by design and how much by non-response."""
     participants = int(gaps["seen"].iloc[0] + gaps["not_seen"].iloc[0])
     possible = participants * len(gaps)
-    visits, asked, unanswered = (int(gaps[name].sum()) for name in ("seen", "asked", "unanswered"))
+    visits, expected, missing = (int(gaps[name].sum()) for name in ("seen", "asked", "unanswered"))
     return (
         f"{counted(participants, 'participant')} in {counted(len(gaps), 'bin')}: {visits} of {possible} "
         f"possible visits took place (the other {1 - visits / possible:.0%} are gaps by design or drop-out), "
-        f"and {unanswered} of the {asked} answers asked for at those visits were left open "
-        f"({unanswered / asked:.1%}, gaps by non-response)."
+        f"and {missing} of the {expected} answers at those visits are missing ({missing / expected:.1%}, "
+        "gaps by non-response)."
     )
 
 
 def choice_sentence(fit: VisitsFit) -> str:
-    """Say what was chosen, and what it says about age."""
+    """Return the choice, and what it implies about age."""
     model, search = fit.model, fit.search
     k = len(model.model_.components_)
     chosen = f"{counted(k, 'factor')}, beta {model.beta:g}, smoothness {model.smoothness:g}"
     if search is None:
         return f"Fitted with your settings: {chosen}."
-    said = f"Chosen by cross-validation: {chosen}."
+    text = f"Chosen by cross-validation: {chosen}."
     table = search.errors_
     own = table[(table["n_components"] == k) & (table["beta"] == model.beta)].sort_values("smoothness")
     if len(own) > 1:
         pairs = zip(own["smoothness"], own["error"], strict=True)
         errors = ", ".join(f"{value:g}: {error:.4g}" for value, error in pairs)
-        said += f" Error on hidden answers by smoothness: {errors}."
+        text += f" Error on hidden answers by smoothness: {errors}."
         if model.smoothness == own["smoothness"].max():
-            said += " The strongest predicts best: to let loadings change with age does not help."
+            text += " The strongest predicts best: letting loadings change with age does not help."
         elif model.smoothness == 0:
-            said += " Bins that stand by themselves predict best; narrower ones may do better still."
-    return said
+            text += " Independent bins predict best; narrower ones may do better still."
+    return text
 
 
 def focus_sentences(fit: VisitsFit) -> list[str]:
-    """Name the factors that lie in one bin rather than in all."""
-    said = []
-    for factor, shares in fit.model.focus_.iterrows():
-        if shares.max() > FOCUSED:
-            said.append(
-                f"{factor} lies mostly in one bin ({shares.idxmax()}: {shares.max():.0%}): it tells how "
-                f"participants were at that {fit.model.age}, not something that lasts. A stronger "
-                "smoothness looks for what lasts."
-            )
-    return said
+    """Name the factors concentrated in one bin."""
+    return [
+        f"{factor} is concentrated in one bin ({shares.idxmax()}: {shares.max():.0%}): it describes "
+        f"participants at that {fit.model.age}, not something lasting. A stronger smoothness "
+        "finds what lasts."
+        for factor, shares in fit.model.focus_.iterrows()
+        if shares.max() > FOCUSED
+    ]
 
 
 def visit_page(fit: VisitsFit) -> Document:
-    """The page: what was analysed, what is missing and why, and each factor's course over age."""
+    """Return the page: what was analysed, what is missing and why, and each factor's course over age."""
     gaps = fit.model.gaps_.reset_index()
     rows = [[str(row[name]) for name in _GAPS] for row in gaps.to_dict("records")]
     seen = Grid(
-        "Who was seen when: gaps by design or drop-out (not seen) and gaps by non-response (seen, left open)",
+        "Visits by bin: gaps by design or drop-out (not seen), and gaps by non-response (missing)",
         list(_GAPS.values()),
         rows,
     )
@@ -136,10 +131,9 @@ def _changes_section(fit: VisitsFit) -> list[Section]:
         return []
     method = (
         f"Each participant's visits were shuffled over the ages seen {fit.changes.n_permutations} times. q "
-        "is the p-value corrected for the number of factors (Benjamini–Hochberg), and a change counts where "
-        "q is at most 0.05; the same holds for items. Where all loadings of a factor rise or fall in "
-        "proportion, "
-        "it may be the participants who have more or less of it: answers cannot tell the two apart."
+        "is the p-value corrected for the number of factors (Benjamini–Hochberg); a change counts if q is at "
+        "most 0.05. The same holds for items. If all loadings of a factor rise or fall in proportion, the "
+        "participants may have more or less of it: answers cannot distinguish the two."
     )
     return [Section("Do the loadings change with age?", [method, Bullets(str(fit.changes).splitlines())])]
 
@@ -147,7 +141,7 @@ def _changes_section(fit: VisitsFit) -> list[Section]:
 @default_settings()
 def _courses_section(fit: VisitsFit) -> Section:
     band = "Bands are 95 % intervals from resampled participants." if "low" in fit.courses else ""
-    star = "Items with a star change with age by themselves." if fit.changes is not None else ""
+    star = "Items with a star change with age individually." if fit.changes is not None else ""
     legend = " ".join(part for part in (band, star) if part)
     parts: list[Block] = [legend] if legend else []
     for factor in map(str, fit.model.get_feature_names_out()):
@@ -166,7 +160,7 @@ def _courses_section(fit: VisitsFit) -> Section:
 
 
 ROW = "row of the file"
-Told = Callable[[Any], object]
+Callback = Callable[[Any], object]
 
 
 def read_visits(options: StudyFiles | str | os.PathLike[str], **more: Any) -> Study:
@@ -178,7 +172,7 @@ def read_visits(options: StudyFiles | str | os.PathLike[str], **more: Any) -> St
 
 
 def visit_rows(read: StudyTable, participant: str, age: str, confounds: Sequence[str]) -> Questionnaire:
-    """Return a table as a questionnaire with one row per visit, as `read_visits` describes it."""
+    """Return a table as a questionnaire with one row per visit."""
     frame = read.table.frame.assign(**{ROW: [f"row {row}" for row in read.table.rows]})
     roles = replace(read.files, id=ROW, groups=participant, confounds=(age, *confounds))
     return replace(read, table=replace(read.table, frame=frame, id=None), files=roles).questionnaire()
@@ -188,15 +182,15 @@ def _who_and_when(table: Table, options: LongitudinalOptions) -> tuple[str, str]
     participant = options.id or table.id
     if participant is None:
         raise InputError(
-            f"{table.source}: no column of participant ids was recognised, so that nobody knows whose visits "
-            "these are.",
+            f"{table.source}: no column of participant ids was recognised, so visits cannot be assigned to "
+            "participants.",
             code="no-id",
             remedy=Advice("Name it with {id}."),
         )
     require_column(table, participant, "the id")
     for name in ("groups", "weights", "visit"):
         if getattr(options, name):
-            raise parameter_error(name, " has no meaning for repeated visits; leave it out.")
+            raise parameter_error(name, " does not apply to repeated visits; leave it out.")
     if options.penalty != "l1":
         raise parameter_error("penalty", f" must be 'l1' for repeated visits, not {options.penalty!r}.")
     if options.age is not None:
@@ -204,27 +198,27 @@ def _who_and_when(table: Table, options: LongitudinalOptions) -> tuple[str, str]
         return participant, options.age
     names = [str(name) for name in table.frame.columns]
     ages = [name for name in names if name.lower() in ("age", "age_years", "age_at_visit", "visit_age")]
-    found = ages or list(visit_columns(table.frame, participant, table.frame[participant].astype(str)))
-    if len(found) != 1:
+    columns = ages or list(visit_columns(table.frame, participant, table.frame[participant].astype(str)))
+    if len(columns) != 1:
         raise InputError(
-            f"{table.source}: which column tells the age or visit is not clear"
-            f"{f' ({listed(found)})' if found else ''}.{did_you_mean('age', names)}",
+            f"{table.source}: the column of ages or visits is not clear"
+            f"{f' ({listed(columns)})' if columns else ''}.{did_you_mean('age', names)}",
             code="no-age",
             remedy=Advice("Name it with {age}."),
         )
-    return participant, found[0]
+    return participant, columns[0]
 
 
 @dataclass(frozen=True, eq=False)
 class VisitsFit:
-    """A fitted study of repeated visits; see `icqf.workflow.StudyFit` for the fields that both have.
+    """A fitted study of repeated visits; see `icqf.workflow.StudyFit` for the other fields.
 
     Attributes
     ----------
     courses : DataFrame
-        Each loading's course over age, with intervals where resamples were drawn.
+        Each loading's course over age, with intervals if resamples were drawn.
     changes : AgeChanges or None
-        The test of change with age, where it was asked for.
+        The test of change with age, if requested.
 
     Examples
     --------
@@ -250,7 +244,7 @@ def fit_visits(
     *,
     study: Study | None = None,
     checkpoint: Path | None = None,
-    callback: Told | None = None,
+    callback: Callback | None = None,
 ) -> VisitsFit:
     """Read, choose, fit, draw resamples, and test for change with age.
 
@@ -258,11 +252,11 @@ def fit_visits(
     ----------
     options : LongitudinalOptions
     study : Study, optional
-        The visits, when they are already read (`read_visits`).
+        The visits, if already read (`read_visits`).
     checkpoint : Path, optional
         Journal of the cross-validation and of the test.
     callback : callable, optional
-        Told about their progress.
+        Called with their progress.
 
     Examples
     --------
@@ -272,12 +266,12 @@ def fit_visits(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = f"{folder}/visits.csv"
     ...     make_longitudinal(n=80, n_items=8, n_bins=3, k=2).visits.to_csv(file, index=False)
-    ...     asked = {"answers": file, "n_components": 2, "beta": 0.1, "smoothness": 1}
-    ...     fit = fit_visits(LongitudinalOptions.of({**asked, "permutations": 0, "bootstrap": 0}))
+    ...     options = {"answers": file, "n_components": 2, "beta": 0.1, "smoothness": 1}
+    ...     fit = fit_visits(LongitudinalOptions.of({**options, "permutations": 0, "bootstrap": 0}))
     >>> fit.courses.shape
     (48, 5)
     """
-    began, clock = datetime.now(UTC), time.perf_counter()
+    started, clock = datetime.now(UTC), time.perf_counter()
     study = read_visits(options) if study is None else study
     visits = study.questionnaire
     model, search = visits_model(options, visits), None
@@ -317,14 +311,14 @@ def fit_visits(
                 callback=callback,
             )
     seconds = time.perf_counter() - clock
-    return VisitsFit(options, study, model, scores, search, courses, changes, said(caught), began, seconds)
+    messages = user_warnings(caught)
+    return VisitsFit(options, study, model, scores, search, courses, changes, messages, started, seconds)
 
 
 def visits_model(options: LongitudinalOptions, visits: Questionnaire) -> LongitudinalICQF:
-    """Return the model that the options ask for, with k, β and smoothness left open."""
+    """Return the model described by the options, without k, β and smoothness."""
     if visits.groups is None or visits.confounds is None:
         raise InputError("Visits need participants and ages; read them with read_visits.")
-    left_out = ("penalty",)
     age, *confounds = (str(name) for name in visits.confounds)
     bins: Any = "auto"
     if options.bins:
@@ -338,14 +332,14 @@ def visits_model(options: LongitudinalOptions, visits: Questionnaire) -> Longitu
         within_bin=options.within_bin,  # type: ignore[arg-type]
         weigh_nonresponse=options.weigh_nonresponse,
         random_state=options.seed,
-        **{name: value for name, value in options.model_parameters.items() if name not in left_out},
+        **{name: value for name, value in options.model_parameters.items() if name != "penalty"},
     )
 
 
 def write_visits(fit: VisitsFit, folder: str | os.PathLike[str], *, force: bool = False) -> list[str]:
-    """Write tables, figures, the model and a page about them into `folder`; the names of the files.
+    """Write tables, figures, the model and a page into `folder`, and return the names of the files.
 
-    An existing folder of results is replaced only with `force`.
+    Earlier results are replaced only with `force`.
 
     Examples
     --------
@@ -355,8 +349,8 @@ def write_visits(fit: VisitsFit, folder: str | os.PathLike[str], *, force: bool 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = f"{folder}/visits.csv"
     ...     make_longitudinal(n=60, n_items=8, n_bins=3, k=1).visits.to_csv(file, index=False)
-    ...     asked = {"answers": file, "n_components": 1, "beta": 0.1, "smoothness": 1, "report": False}
-    ...     fit = fit_visits(LongitudinalOptions.of({**asked, "permutations": 0, "bootstrap": 0}))
+    ...     options = {"answers": file, "n_components": 1, "beta": 0.1, "smoothness": 1, "report": False}
+    ...     fit = fit_visits(LongitudinalOptions.of({**options, "permutations": 0, "bootstrap": 0}))
     ...     names = write_visits(fit, f"{folder}/results")
     >>> "loadings.csv" in names, "model.icqf" in names
     (True, True)
@@ -386,17 +380,17 @@ def write_visits(fit: VisitsFit, folder: str | os.PathLike[str], *, force: bool 
 
     return write_folder(
         *(Path(folder), "longitudinal", write),
-        lambda names: _account(fit, names),
+        lambda names: _provenance(fit, names),
         force=force,
         inputs=fit.study.files,
     )
 
 
-def _account(fit: VisitsFit, outputs: list[str]) -> dict[str, Any]:
-    """What ``provenance.json`` says: versions, options, files and numbers; no participant is named in it."""
+def _provenance(fit: VisitsFit, outputs: list[str]) -> dict[str, Any]:
+    """Return the content of ``provenance.json``, which names no participant."""
     model, inner = fit.model, fit.model.model_
     return {
-        **run_account(fit.options, fit.started, fit.seconds, fit.study.files),
+        **run_provenance(fit.options, fit.started, fit.seconds, fit.study.files),
         "rows": {"in": fit.study.n_rows, "visits": int(model.gaps_["seen"].sum()), "scored": len(fit.scores)},
         "items": len(model.items_),
         "bins": list(model.bins_.labels),

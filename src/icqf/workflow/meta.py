@@ -37,7 +37,7 @@ from icqf.plotting.comparison import three_levels
 from icqf.plotting.style import default_settings
 from icqf.report.blocks import Grid, Picture, Section
 from icqf.report.document import Document, made_by, write_document
-from icqf.workflow.fit import anonymous, model_of, run_account, said, searcher
+from icqf.workflow.fit import anonymous, model_of, run_provenance, searcher, user_warnings
 from icqf.workflow.naming import DECIMALS
 from icqf.workflow.options import StudyOptions
 from icqf.workflow.read import InstrumentFile, find_instruments, require_ids
@@ -54,16 +54,16 @@ class MetaFit:
     Attributes
     ----------
     options : StudyOptions
-        What was asked for.
+        The options of the run.
     studies : dict of str to (StudyOptions, Study)
-        What was read, by instrument, and how.
+        The instruments, each with its own options.
     battery : Battery
-        The same, joined by participant id.
+        The instruments, joined by participant id.
     model : MetaICQF
     scores : DataFrame (n, K)
         Scores of the meta-factors by participant id.
     comparisons : tuple of HierarchyComparison
-        Two stages beside one flat factorization, where that was asked for.
+        Two stages compared with one flat factorization, if requested.
     warnings : tuple of Warning
     started : datetime
     seconds : float
@@ -87,7 +87,7 @@ class MetaFit:
 
 
 def read_battery(options: StudyOptions) -> Studies:
-    """Read all instruments of a battery, each with its own options; one that cannot be read is an error."""
+    """Read all instruments of a battery, each with its own options."""
     instruments = find_instruments(options)
     studies = {each.name: _read(each) for each in instruments}
     if options.answers.is_dir() and len(studies) > 1:
@@ -120,13 +120,14 @@ def fit_battery(
         Candidates for each instrument are `n_components` and `beta`, for the meta-factors `n_meta` and
         `meta_beta`.
     studies : optional
-        The instruments as `read_battery` gives them, when they are already read.
+        The instruments from `read_battery`, if already read.
     compare : bool
-        Whether hidden answers are predicted by two stages and by one flat factorization of all items.
+        Whether to compare how well hidden answers are predicted by two stages and by one flat factorization
+        of all items.
     checkpoint : Path, optional
         The journal of all searches and folds.
     callback : callable, optional
-        Told about the progress of each piece of work.
+        Called with the progress of each stage.
 
     Examples
     --------
@@ -137,8 +138,8 @@ def fit_battery(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for name, each in made.battery.instruments.items():
     ...         each.answers.to_csv(pathlib.Path(folder, f"{name}.csv"))
-    ...     asked = {"answers": folder, "n_components": 2, "beta": 0.1, "n_meta": 2, "meta_beta": 0.1}
-    ...     fit = fit_battery(StudyOptions.of(asked), compare=False)
+    ...     options = {"answers": folder, "n_components": 2, "beta": 0.1, "n_meta": 2, "meta_beta": 0.1}
+    ...     fit = fit_battery(StudyOptions.of(options), compare=False)
     >>> fit.model.loadings_.shape
     (4, 2)
     """
@@ -159,14 +160,15 @@ def fit_battery(
         try:
             scores = model.fit_transform(battery)
         except InputError as error:
-            raise _as_asked(error) from None
-        comparisons = _compared(options, model, battery, journal, callback) if compare else ()
+            raise _named_as_option(error) from None
+        comparisons = _compare(options, model, battery, journal, callback) if compare else ()
     seconds = time.perf_counter() - clock
-    return MetaFit(options, studies, battery, model, scores, comparisons, said(caught), started, seconds)
+    messages = user_warnings(caught)
+    return MetaFit(options, studies, battery, model, scores, comparisons, messages, started, seconds)
 
 
-def _as_asked(error: InputError) -> InputError:
-    """An error about the number of meta-factors under the name that it has among the options."""
+def _named_as_option(error: InputError) -> InputError:
+    """Rename the parameter in an error about the number of meta-factors to its option."""
     if error.fields.get("stage") == META and error.fields.get("name") == "n_components":
         return parameter_error("n_meta", str(error.fields["complaint"]))
     return error
@@ -179,49 +181,46 @@ def _stage(options: StudyOptions) -> ICQF | ICQFCV:
     return model_of(options).set_params(n_components=k, beta=beta)
 
 
-def _compared(
+def _compare(
     options: StudyOptions,
     model: MetaICQF,
     battery: Battery,
     journal: WorkJournal | None,
     callback: Callback | None,
 ) -> tuple[HierarchyComparison, ...]:
-    """Two stages beside one flat factorization: hidden answers, and hidden instruments."""
+    """Compare two stages with one flat factorization, for hidden answers and for hidden instruments."""
 
-    def told(stage: str) -> Callback | None:
+    def callback_for(stage: str) -> Callback | None:
         return None if callback is None else lambda progress: callback(replace(progress, stage=stage))
 
     search = searcher(
-        replace(options, n_components=()), checkpoint=journal, callback=told("all items at once")
+        replace(options, n_components=()), checkpoint=journal, callback=callback_for("all items at once")
     )
     flat: Any = search.fit(battery.flat()).best_estimator_
-    found = []
-    for hide, stage in (("answers", "hidden answers"), ("instruments", "hidden instruments")):
-        found.append(
-            compare_hierarchy(
-                model,
-                battery,
-                flat=flat,
-                hide=hide,  # type: ignore[arg-type]
-                n_splits=options.n_splits,
-                n_jobs=options.jobs,
-                checkpoint=journal,
-                callback=told(stage),
-                random_state=options.seed,
-            )
+    return tuple(
+        compare_hierarchy(
+            model,
+            battery,
+            flat=flat,
+            hide=hide,
+            n_splits=options.n_splits,
+            n_jobs=options.jobs,
+            checkpoint=journal,
+            callback=callback_for(f"hidden {hide}"),
+            random_state=options.seed,
         )
-    return tuple(found)
+        for hide in ("answers", "instruments")
+    )
 
 
 def write_meta(fit: MetaFit, folder: Path, *, force: bool = False) -> list[str]:
-    """Write everything a fitted battery gives into `folder`, which afterwards holds all of it or is as it
-    was.
+    """Write all results of a battery into `folder`; if anything fails, the folder is unchanged.
 
     Parameters
     ----------
     fit : MetaFit
     folder : Path
-        Where; earlier results are replaced only with `force`.
+        Earlier results are replaced only with `force`.
 
     Returns
     -------
@@ -239,8 +238,8 @@ def write_meta(fit: MetaFit, folder: Path, *, force: bool = False) -> list[str]:
     ...     study.mkdir()
     ...     for name, each in made.battery.instruments.items():
     ...         each.answers.to_csv(study / f"{name}.csv")
-    ...     asked = {"answers": study, "n_components": 2, "beta": 0.1, "n_meta": 2, "meta_beta": 0.1}
-    ...     fit = fit_battery(StudyOptions.of(asked), compare=False)
+    ...     options = {"answers": study, "n_components": 2, "beta": 0.1, "n_meta": 2, "meta_beta": 0.1}
+    ...     fit = fit_battery(StudyOptions.of(options), compare=False)
     ...     names = write_meta(fit, pathlib.Path(folder, "results"))
     >>> "meta.icqf" in names, "meta.html" in names
     (True, True)
@@ -267,26 +266,26 @@ def write_meta(fit: MetaFit, folder: Path, *, force: bool = False) -> list[str]:
         page = meta_page(model, fit.battery, fit.comparisons, title=options.answers.name)
         write_document(place / "meta.html", page)
 
-    account = partial(_account, fit)
-    return write_folder(folder, "meta", write, account, force=force, inputs=files_of(fit.studies))
+    provenance = partial(_provenance, fit)
+    return write_folder(folder, "meta", write, provenance, force=force, inputs=files_of(fit.studies))
 
 
 def files_of(studies: Studies) -> list[Path]:
-    """Every file of the instruments of a battery."""
+    """Return all files of a battery's instruments."""
     return list(dict.fromkeys(path for _, study in studies.values() for path in study.files))
 
 
 def _flat_index(table: pd.DataFrame) -> pd.DataFrame:
-    """A table whose rows have one name, for formats that know no more; the other stands in a column."""
+    """Turn the second level of the index into a column, for file formats with a single index."""
     names = [str(name) for name in table.index.names]
     return table.reset_index().set_index(names[0])[[names[1], *table.columns]]
 
 
-def _account(fit: MetaFit, outputs: list[str]) -> dict[str, Any]:
-    """The account that ``provenance.json`` gives; no participant, folder or user is named in it."""
+def _provenance(fit: MetaFit, outputs: list[str]) -> dict[str, Any]:
+    """Return the content of ``provenance.json``, which names no participant, folder or user."""
     models = {**fit.model.instruments_, META: fit.model.meta_}
     return {
-        **run_account(fit.options, fit.started, fit.seconds, files_of(fit.studies)),
+        **run_provenance(fit.options, fit.started, fit.seconds, files_of(fit.studies)),
         "participants": fit.battery.n_participants,
         "models": {
             name: {
@@ -319,9 +318,9 @@ def meta_page(
     ----------
     model : fitted MetaICQF
     battery : Battery
-        What it was fitted to.
+        The answers that it was fitted to.
     comparisons : sequence of HierarchyComparison
-        Two stages beside one flat factorization, where that was looked at.
+        Two stages compared with one flat factorization.
     title : str
         Name of the battery.
 
@@ -353,18 +352,17 @@ def meta_page(
     figure = Picture(
         "levels",
         ax.figure,  # type: ignore[arg-type]
-        "Meta-factors, the factors of the instruments that follow them, and the strongest items of each "
-        "factor. A "
-        "wider line is a higher loading.",
+        "Meta-factors, the instruments' factors that load on them, and the strongest items of each factor. "
+        "A wider line is a higher loading.",
     )
     sections = [
         Section("Three levels", [figure]),
-        Section("What each meta-factor says", [_factors(model), *_items(model)]),
+        Section("The meta-factors", [_factors(model), *_items(model)]),
         Section("The instruments", [_instruments(model, battery)]),
     ]
     if comparisons:
-        sections.append(Section("Is the second level worthwhile?", _judged(comparisons)))
-    sections.append(Section("How this was done", _methods(model)))
+        sections.append(Section("Is the second level worthwhile?", _comparison_blocks(comparisons)))
+    sections.append(Section("Methods", _methods(model)))
     name = title or "a battery"
     return Document(f"Meta-factors of {name}", lead, sections, footer=made_by())
 
@@ -383,7 +381,7 @@ def _factors(model: MetaICQF) -> Grid:
 
 
 def _items(model: MetaICQF) -> list[str | Grid | Picture]:
-    """The items that move most with each meta-factor, as shares of their range."""
+    """List the items that change most with each meta-factor, as shares of their range."""
     about = {
         (name, item.name): (item.wording or item.name) + (" (reversed)" if item.reverse else "")
         for name, each in model.instruments_.items()
@@ -392,7 +390,7 @@ def _items(model: MetaICQF) -> list[str | Grid | Picture]:
     width = pd.concat(
         {name: each.item_range_["max"] - each.item_range_["min"] for name, each in model.instruments_.items()}
     )
-    found: list[str | Grid | Picture] = []
+    blocks: list[str | Grid | Picture] = []
     for name, title in zip(model.item_loadings_, _shown(model.item_loadings_.columns), strict=True):
         shares = (model.item_loadings_[name] / width.to_numpy()).clip(upper=1)
         ordered = shares.sort_values(ascending=False, kind="stable")
@@ -403,17 +401,11 @@ def _items(model: MetaICQF) -> list[str | Grid | Picture]:
             if share >= _LEAST
         ]
         if rows:
-            found.append(
-                Grid(
-                    f"{title}: the items that move most with it, three of an instrument at most, by share "
-                    f"of their range",
-                    ["Item", "Instrument", "Share"],
-                    rows,
-                )
-            )
+            caption = f"{title}: its strongest items, at most three per instrument, by share of their range"
+            blocks.append(Grid(caption, ["Item", "Instrument", "Share"], rows))
         else:
-            found.append(f"{title} moves no item by a tenth of its range or more.")
-    return found
+            blocks.append(f"{title} changes no item by a tenth of its range or more.")
+    return blocks
 
 
 def _instruments(model: MetaICQF, battery: Battery) -> Grid:
@@ -435,21 +427,12 @@ def _instruments(model: MetaICQF, battery: Battery) -> Grid:
                 str(alone) if alone else "–",
             ]
         )
-    head = [
-        "Instrument",
-        "Items",
-        "Participants",
-        "Without it",
-        "Factors",
-        "β",
-        "Explained",
-        "In no meta-factor",
-    ]
-    return Grid("The first stage: each instrument by itself", head, rows)
+    head = ["Instrument", "Items", "Participants", "Without it", "Factors", "β", "Explained"]
+    return Grid("The first stage: each instrument separately", [*head, "In no meta-factor"], rows)
 
 
-def _judged(comparisons: Sequence[HierarchyComparison]) -> list[str | Grid | Picture]:
-    found: list[str | Grid | Picture] = []
+def _comparison_blocks(comparisons: Sequence[HierarchyComparison]) -> list[str | Grid | Picture]:
+    blocks: list[str | Grid | Picture] = []
     for each in comparisons:
         methods = [name for name in (ALONE, TWO_STAGES, FLAT) if name in each.overall]
         table = each.table.pivot(index="instrument", columns="method", values="predicted")
@@ -460,33 +443,28 @@ def _judged(comparisons: Sequence[HierarchyComparison]) -> list[str | Grid | Pic
         ]
         what = "answers" if each.hide == "answers" else "whole instruments of participants who have others"
         caption = f"Share of the variance of hidden {what} that is predicted ({each.n_splits} folds)"
-        found += [
+        blocks += [
             Grid(caption, ["Instrument", *(name[:1].upper() + name[1:] for name in methods)], rows),
             each.verdict,
         ]
     flat = comparisons[0].flat
-    found.append(
+    blocks.append(
         f"The flat factorization has {counted(len(flat.components_), 'factor')} of all items together, "
-        f"chosen by "
-        f"cross-validation like those of the instruments. A number below 0 says that the items' means "
-        f"predict better. "
-        f"{ALL[:1].upper()}{ALL[1:]} counts every item by its range."
+        "chosen by cross-validation like those of the instruments. Below 0, the items' means predict "
+        f"better. {ALL[:1].upper()}{ALL[1:]} weights every item by its range."
     )
-    return found
+    return blocks
 
 
 def _methods(model: MetaICQF) -> list[str | Grid | Picture]:
     chosen = "chosen by cross-validation" if model.searches_ else "given"
     return [
-        "First every instrument was factorized by itself; then the scores of its factors, which lie "
-        "between 0 and 1, "
-        "were joined by participant and factorized in turn, with missing scores for participants without an "
-        "instrument. The loading of a meta-factor on an item is the sum, over the instrument's factors, of "
-        "the item's "
-        "loading times that of the factor.",
-        f"Numbers of factors and penalties were {chosen}. In the comparison every fold is fitted afresh, "
-        f"both stages "
-        "and the flat factorization on the same visible answers.",
+        "First, every instrument was factorized separately; then the scores of its factors, which lie "
+        "between 0 and 1, were joined by participant and factorized in turn. Scores are missing for "
+        "participants without the instrument. The loading of a meta-factor on an item is the sum, over the "
+        "instrument's factors, of the item's loading times the factor's.",
+        f"Numbers of factors and penalties were {chosen}. In the comparison, both stages and the flat "
+        "factorization are refitted in every fold, on the same visible answers.",
     ]
 
 

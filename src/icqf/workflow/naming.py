@@ -31,7 +31,7 @@ from icqf.report.document import FORMATS
 from icqf.report.fit_report import document_of
 from icqf.report.gallery import write_figures
 from icqf.report.paper import write_paper_tables
-from icqf.workflow.results_folder import ACCOUNT, files_in, refuse_file
+from icqf.workflow.results_folder import PROVENANCE, files_in, refuse_file
 
 FIGURES = "figures"
 DECIMALS = 6  # scores are solved for to about 1e-5
@@ -128,7 +128,7 @@ def rewrite_results(
     """
     folder = Path(folder)
     recover(folder)
-    account = account_in(folder)
+    provenance = provenance_in(folder)
     for name in files_in(folder):
         if (folder / name).is_symlink() or not (folder / name).is_file():
             raise InputError(
@@ -157,17 +157,19 @@ def rewrite_results(
             shutil.copy2(folder / name, place / name)
         write_named(place, model, report, format=format, figures=(folder / FIGURES).is_dir())
         _rename_scores(place / f"scores.{format}", old, model.factor_names_, format)
-        account["outputs"] = sorted({*account["outputs"], *(set(files_in(place)) - set(files_in(folder)))})
-        account["names"] = shown
-        text = json.dumps(account, indent=2, ensure_ascii=False)
-        (place / ACCOUNT).write_text(text + "\n", encoding="utf-8")
+        provenance["outputs"] = sorted(
+            {*provenance["outputs"], *(set(files_in(place)) - set(files_in(folder)))}
+        )
+        provenance["names"] = shown
+        text = json.dumps(provenance, indent=2, ensure_ascii=False)
+        (place / PROVENANCE).write_text(text + "\n", encoding="utf-8")
         files = tuple(sorted(path.name for path in place.iterdir()))
     return Rewritten(folder, tuple(model.factor_names_), report, files)
 
 
 def check_report_file(folder: Path, path: Path, *, force: bool = False) -> None:
     """Refuse a file that the report of a folder cannot be written to, before anything is written."""
-    account_in(folder)
+    provenance_in(folder)
     if path.suffix.lower() not in FORMATS:
         raise InputError(
             f"{path}: a report is written as {', '.join(FORMATS)}; give the name one of these endings."
@@ -187,7 +189,7 @@ def save_report(report: Report, path: Path) -> None:
     write_bytes(path, content if isinstance(content, bytes) else content.encode())
 
 
-def account_in(folder: Path) -> dict[str, Any]:
+def provenance_in(folder: Path) -> dict[str, Any]:
     """The account of the run whose results a folder holds; refused where it holds none."""
     remedy = "Name the folder that icqf fit wrote its results to."
     if not folder.exists():
@@ -195,17 +197,17 @@ def account_in(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise InputError(f"{folder}: this is a file, not a folder.", code="no-results", remedy=remedy)
     try:
-        account = json.loads((folder / ACCOUNT).read_text(encoding="utf-8"))
-        right = account["program"] == "icqf" and isinstance(account["outputs"], list)
+        provenance = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
+        right = provenance["program"] == "icqf" and isinstance(provenance["outputs"], list)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         right = False
     if not right or not (folder / "model.icqf").is_file():
         raise InputError(
-            f"{folder}: the folder holds no results of icqf fit ({ACCOUNT} and model.icqf).",
+            f"{folder}: the folder holds no results of icqf fit ({PROVENANCE} and model.icqf).",
             code="no-results",
             remedy=remedy,
         )
-    found: dict[str, Any] = account
+    found: dict[str, Any] = provenance
     return found
 
 

@@ -24,7 +24,7 @@ from icqf.resampling.replication import FOUND
 from icqf.workflow.fit import fit_study
 from icqf.workflow.naming import DECIMALS
 from icqf.workflow.options import StudyOptions
-from icqf.workflow.results_folder import tool_account, write_folder
+from icqf.workflow.results_folder import tool_provenance, write_folder
 
 
 def pilot_of(
@@ -57,13 +57,13 @@ def write_plan(
         write_table(found.factors, place / "factors.csv", decimals=DECIMALS)
         write_document(place / "plan.html", plan_page(found, command))
 
-    account = tool_account(
+    provenance = tool_provenance(
         files=files,
         options=options,
         started=started or datetime.now(UTC),
         result={"sentence": found.sentence},
     )
-    return write_folder(Path(folder), "plan", write, account, force=force, inputs=files)
+    return write_folder(Path(folder), "plan", write, provenance, force=force, inputs=files)
 
 
 def plan_page(found: SamplePlan, command: str = "") -> Document:

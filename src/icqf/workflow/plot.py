@@ -9,7 +9,7 @@ from icqf.errors import Advice, InputError
 from icqf.io.atomic import write_bytes
 from icqf.report import Report, draw_figure
 from icqf.report.gallery import FORMATS, figure_bytes, figure_names
-from icqf.workflow.naming import account_in, report_in
+from icqf.workflow.naming import provenance_in, report_in
 from icqf.workflow.results_folder import refuse_file
 
 
@@ -76,7 +76,7 @@ def figures_of(folder: str | os.PathLike[str]) -> list[str]:
 
 
 def _report_in(folder: Path) -> Report:
-    account_in(folder)
+    provenance_in(folder)
     report = report_in(folder)
     if report is None:
         raise InputError(

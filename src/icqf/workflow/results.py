@@ -9,7 +9,7 @@ from pathlib import Path
 from icqf.engines.parallel import Progress
 from icqf.io.write import write_table
 from icqf.report import report_of
-from icqf.workflow.fit import Callback, StudyFit, account_of
+from icqf.workflow.fit import Callback, StudyFit, provenance_of
 from icqf.workflow.naming import DECIMALS, write_named
 from icqf.workflow.results_folder import write_folder
 from icqf.workflow.score import write_scores
@@ -69,7 +69,7 @@ def write_results(
 
     return write_folder(
         *(target, tool, write),
-        lambda names: account_of(fit, outputs=names),
+        lambda names: provenance_of(fit, outputs=names),
         force=force,
         inputs=fit.study.files,
     )

@@ -18,7 +18,7 @@ from icqf.io.formats import PARQUET, WRITABLE
 from icqf.io.provenance import fingerprints_of, versions
 from icqf.io.write import require_writer
 
-ACCOUNT = "provenance.json"
+PROVENANCE = "provenance.json"
 
 
 def files_in(folder: Path) -> list[str]:
@@ -145,20 +145,20 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 def tool_of(folder: Path) -> str:
     """The command whose results a folder holds; empty where it does not say."""
-    return str(_account_in(folder).get("tool", ""))
+    return str(_provenance_in(folder).get("tool", ""))
 
 
 def _own_files(folder: Path) -> set[str]:
-    outputs = _account_in(folder).get("outputs")
+    outputs = _provenance_in(folder).get("outputs")
     return {str(name) for name in outputs} if isinstance(outputs, list) else set()
 
 
-def _account_in(folder: Path) -> dict[str, Any]:
+def _provenance_in(folder: Path) -> dict[str, Any]:
     try:
-        account = json.loads((folder / ACCOUNT).read_text(encoding="utf-8"))
+        provenance = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
-    return account if isinstance(account, dict) and account.get("program") == "icqf" else {}
+    return provenance if isinstance(provenance, dict) and provenance.get("program") == "icqf" else {}
 
 
 def refuse_file(path: Path, *, force: bool, inputs: Iterable[Path | None] = ()) -> None:
@@ -248,7 +248,7 @@ def write_folder(
     folder: Path,
     tool: str,
     write: Callable[[Path], None],
-    account: Callable[[list[str]], Mapping[str, Any]],
+    provenance: Callable[[list[str]], Mapping[str, Any]],
     *,
     force: bool = False,
     inputs: Iterable[Path | None] = (),
@@ -280,9 +280,9 @@ def write_folder(
     refuse_existing(folder, tool, force=force, inputs=inputs)
     with new_folder(folder) as place:
         write(place)
-        names = sorted([*(path.name for path in place.iterdir()), ACCOUNT])
-        outputs = sorted([*files_in(place), ACCOUNT])
-        (place / ACCOUNT).write_text(_text(tool, account(outputs)), encoding="utf-8")
+        names = sorted([*(path.name for path in place.iterdir()), PROVENANCE])
+        outputs = sorted([*files_in(place), PROVENANCE])
+        (place / PROVENANCE).write_text(_text(tool, provenance(outputs)), encoding="utf-8")
         refuse_existing(folder, tool, force=force, inputs=inputs)
     return names
 
@@ -291,7 +291,7 @@ def write_folder(
 def shared_folder(
     folder: Path,
     tool: str,
-    account: Callable[[], Mapping[str, Any]],
+    provenance: Callable[[], Mapping[str, Any]],
     *,
     inputs: Iterable[Path | None] = (),
 ) -> Iterator[None]:
@@ -306,22 +306,24 @@ def shared_folder(
     """
     refuse_shared(folder, tool, inputs=inputs)
     folder.mkdir(parents=True, exist_ok=True)
-    write_bytes(folder / ACCOUNT, _text(tool, {"program": "icqf", "outputs": [ACCOUNT]}).encode())
+    write_bytes(folder / PROVENANCE, _text(tool, {"program": "icqf", "outputs": [PROVENANCE]}).encode())
     yield
-    outputs = sorted({*(name for name in files_in(folder) if "/" not in name), ACCOUNT})
-    write_bytes(folder / ACCOUNT, _text(tool, {**account(), "outputs": outputs}).encode())
+    outputs = sorted({*(name for name in files_in(folder) if "/" not in name), PROVENANCE})
+    write_bytes(folder / PROVENANCE, _text(tool, {**provenance(), "outputs": outputs}).encode())
 
 
-def _text(tool: str, account: Mapping[str, Any]) -> str:
+def _text(tool: str, provenance: Mapping[str, Any]) -> str:
     """The account as JSON; the tool by which its results are known stands where every reader finds it."""
     known = {"program": "icqf", "tool": tool}
     return (
-        json.dumps(known | {k: v for k, v in account.items() if k not in known}, indent=2, ensure_ascii=False)
+        json.dumps(
+            known | {k: v for k, v in provenance.items() if k not in known}, indent=2, ensure_ascii=False
+        )
         + "\n"
     )
 
 
-def tool_account(
+def tool_provenance(
     *,
     files: Iterable[Path],
     options: Mapping[str, Any],
@@ -331,7 +333,7 @@ def tool_account(
 ) -> Callable[[list[str]], dict[str, Any]]:
     """Return what gives the account of a tool's results; no participant, folder or user is named in it."""
 
-    def account(outputs: list[str]) -> dict[str, Any]:
+    def provenance(outputs: list[str]) -> dict[str, Any]:
         return {
             "versions": versions(),
             "started": started.isoformat(timespec="seconds"),
@@ -342,4 +344,4 @@ def tool_account(
             "outputs": outputs,
         }
 
-    return account
+    return provenance

@@ -16,7 +16,7 @@ from icqf.io.readers.files import read_table
 from icqf.io.write import write_table
 from icqf.models.icqfcv import ICQFCV
 from icqf.models.selection_rules import best_by_k, error_table
-from icqf.workflow.naming import account_in
+from icqf.workflow.naming import provenance_in
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class TriedNumber:
 def tried_numbers(folder: str | os.PathLike[str]) -> tuple[TriedNumber, ...]:
     """Return every number of factors that the search behind a folder of results tried; empty without one."""
     folder = Path(folder)
-    model = account_in(folder)["model"]
+    model = provenance_in(folder)["model"]
     found = [path for form in WRITABLE if (path := folder / f"cv.{form}").is_file()]
     if not found:
         return ()

@@ -26,7 +26,7 @@ from icqf.report import scoring_page
 from icqf.workflow.naming import DECIMALS
 from icqf.workflow.new_answers import ModelledAnswers
 from icqf.workflow.options import ShortFormOptions
-from icqf.workflow.results_folder import tool_account, write_folder
+from icqf.workflow.results_folder import tool_provenance, write_folder
 
 
 def shorten_study(
@@ -71,7 +71,7 @@ def write_short_form(
             figure.savefig(place / "accuracy.png", dpi=150)
 
     worst, least = form.worst
-    account = tool_account(
+    provenance = tool_provenance(
         files=read.files,
         options=options,
         started=started or datetime.now(UTC),
@@ -84,7 +84,7 @@ def write_short_form(
             "held_out": form.n_held_out,
         },
     )
-    return write_folder(Path(folder), "shortform", write, account, force=force, inputs=read.files)
+    return write_folder(Path(folder), "shortform", write, provenance, force=force, inputs=read.files)
 
 
 def items_of(form: ShortForm, read: ModelledAnswers) -> list[Item]:

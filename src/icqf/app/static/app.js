@@ -1,5 +1,5 @@
 "use strict";
-// Without this script every page still works; it says what is being done, and follows a fit by itself.
+// All pages work without this script; it shows what is being done, and follows the progress of a fit.
 const busy = document.getElementById("busy");
 
 const say = (words) => {
@@ -21,9 +21,9 @@ for (const form of document.querySelectorAll("form")) {
     const over = largest(form);
     if (over) {
       event.preventDefault();
-      const said = form.querySelector("#too-large");
-      said.textContent = `${over[0].name} has ${(over[0].size / 2 ** 20).toFixed(1)} MB. ${over[1].dataset.limitSentence}`;
-      said.hidden = false;
+      const message = form.querySelector("#too-large");
+      message.textContent = `${over[0].name} has ${(over[0].size / 2 ** 20).toFixed(1)} MB. ${over[1].dataset.limitSentence}`;
+      message.hidden = false;
       over[1].focus();
       return;
     }
@@ -31,7 +31,7 @@ for (const form of document.querySelectorAll("form")) {
     say(`${form.dataset.busy} …`);
     const began = Date.now();
     setInterval(() => say(`${form.dataset.busy} … ${Math.round((Date.now() - began) / 1000)} s`), 1000);
-    // Not at once: a button that is disabled would not be sent.
+    // Deferred: a disabled button would not be submitted.
     setTimeout(() => form.querySelectorAll("button").forEach((button) => { button.disabled = true; }), 0);
   });
 }
@@ -44,7 +44,7 @@ for (const link of document.querySelectorAll('a[href^="/"]:not([download]):not([
 }
 
 window.addEventListener("pageshow", (event) => {
-  if (event.persisted) location.reload(); // as it was left: with its buttons disabled, and saying so
+  if (event.persisted) location.reload(); // the cached page has disabled buttons
 });
 
 const drop = document.querySelector(".drop input[type=file]");
@@ -65,25 +65,25 @@ if (drop) {
 
 const watched = document.querySelector("[data-poll]");
 if (watched) {
-  const said = watched.querySelector(".said");
+  const text = watched.querySelector(".progress-text");
   const bar = watched.querySelector("progress");
   const stage = watched.querySelector("[data-stage]");
-  const look = async () => {
-    let again = 400;
+  const poll = async () => {
+    let delay = 400;
     try {
       const answer = await fetch(watched.dataset.poll, { headers: { accept: "application/json" } });
       if (!answer.ok) throw new Error(String(answer.status));
-      const found = await answer.json();
-      if (found.ready) { watched.dataset.after ? location.assign(watched.dataset.after) : location.reload(); return; }
-      said.textContent = found.text;
-      if (found.total) { bar.max = found.total; bar.value = found.done; } else bar.removeAttribute("value");
-      if (stage && stage.textContent !== found.what) stage.textContent = found.what;
+      const state = await answer.json();
+      if (state.ready) { watched.dataset.after ? location.assign(watched.dataset.after) : location.reload(); return; }
+      text.textContent = state.text;
+      if (state.total) { bar.max = state.total; bar.value = state.done; } else bar.removeAttribute("value");
+      if (stage && stage.textContent !== state.what) stage.textContent = state.what;
       say("");
     } catch {
-      again = 1500;
-      say("The app does not answer. Start it again with icqf app: this page then continues; a fit keeps running meanwhile.");
+      delay = 1500;
+      say("The app is not responding. Start it again with icqf app, and this page will continue; a running fit is not affected.");
     }
-    setTimeout(look, again);
+    setTimeout(poll, delay);
   };
-  setTimeout(look, 200);
+  setTimeout(poll, 200);
 }
