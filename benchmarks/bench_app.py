@@ -67,7 +67,8 @@ def checked(page: Any, server: Server, path: Path) -> tuple[float, list[str]]:
 
     def there() -> bool:
         found: list[str] = page.execute_script(
-            "return [...document.querySelectorAll('.progress-text, #busy:not([hidden])')].map((e) => e.textContent)"
+            "return [...document.querySelectorAll('.progress-text, #busy:not([hidden])')]"
+            ".map((e) => e.textContent)"
         )
         said.extend(text for text in found if text not in said)
         return bool(page.find_elements("id", "analysed"))
