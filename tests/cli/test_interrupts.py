@@ -149,7 +149,8 @@ main()
 @pytest.fixture
 def writing(study, tmp_path):
     """A program in the middle of writing its results."""
-    words = ["fit", *map(str, study), "--n-components", "2", "--beta", "0.1", "--no-report", "--out", "out"]
+    words = ["fit", *map(str, study), "--n-components", "2", "--beta", "0.1", "--bootstrap", "0"]
+    words += ["--no-report", "--out", "out"]
     program = subprocess.Popen(
         [sys.executable, "-c", WAITS, *words],
         cwd=tmp_path,

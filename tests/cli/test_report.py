@@ -1,34 +1,41 @@
 """``icqf report``: names after the fit."""
 
 import pytest
+from click.testing import CliRunner
 
+from icqf.cli.program import cli
 from icqf.datasets import demo_paths
 from icqf.workflow.naming import report_in, save_report
 
 
-@pytest.fixture(scope="module")
-def fitted(tmp_path_factory):
-    from click.testing import CliRunner
-
-    from icqf.cli.program import cli
-
+def made(out, *more):
     answers, codebook = demo_paths()
-    out = tmp_path_factory.mktemp("report") / "results"
     words = ["fit", str(answers), "--codebook", str(codebook), "--items", "q00*", "q01*"]
-    words += ["--n-components", "2", "--beta", "0.1", "--bootstrap", "20", "--out", str(out), "-q"]
+    words += ["--n-components", "2", "--beta", "0.1", "--bootstrap", "5", "--out", str(out), "-q", *more]
     assert CliRunner().invoke(cli, words).exit_code == 0
     return out
 
 
-def test_names_are_told_and_shown(run, fitted):
-    result = run("report", fitted, "--names", "Acting out", "Holding in")
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    return made(tmp_path_factory.mktemp("report") / "results")
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory):
+    """Results without figures, which tests may name."""
+    return made(tmp_path_factory.mktemp("named") / "results", "--no-figures")
+
+
+def test_names_are_told_and_shown(run, named):
+    result = run("report", named, "--names", "Acting out", "Holding in")
     assert result.exit_code == 0 and "The factors are called: Acting out, Holding in." in result.stdout
-    assert "Holding in: " in run("show", fitted / "model.icqf").stdout
+    assert "Holding in: " in run("show", named / "model.icqf").stdout
     answers, _ = demo_paths()
-    assert run("score", fitted / "model.icqf", answers).stdout.startswith("child_id,Acting out,Holding in\n")
-    assert run("report", fitted, "--names", "factor2=Quiet", "-q").stdout == ""
-    assert "Quiet" in (fitted / "report.md").read_text(encoding="utf-8")
-    commas = run("report", fitted, "--names", "Temper, rudeness", "Worry")
+    assert run("score", named / "model.icqf", answers).stdout.startswith("child_id,Acting out,Holding in\n")
+    assert run("report", named, "--names", "factor2=Quiet", "-q").stdout == ""
+    assert "Quiet" in (named / "report.md").read_text(encoding="utf-8")
+    commas = run("report", named, "--names", "Temper, rudeness", "Worry")
     assert "The factors are called: Temper, rudeness, Worry." in commas.stdout
 
 
@@ -46,9 +53,9 @@ def test_names_that_cannot_be(run, fitted, names, said):
     assert result.exit_code == 2 and said in result.stderr
 
 
-def test_another_order_is_refused_with_the_way_out(run, fitted):
-    run("report", fitted, "--names", "One", "Two")
-    result = run("report", fitted, "--names", "Two", "One")
+def test_another_order_is_refused_with_the_way_out(run, named):
+    run("report", named, "--names", "One", "Two")
+    result = run("report", named, "--names", "Two", "One")
     assert result.exit_code == 2
     assert "'Two' was given to factor 1" in result.stderr and "edit the column name of" in result.stderr
 

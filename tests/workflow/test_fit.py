@@ -50,7 +50,7 @@ def test_ranges_are_checked_once_on_the_way_to_a_fit(checks, asked):
 
 
 def test_nor_are_they_checked_again_on_the_way_to_the_report(checks, tmp_path):
-    options = StudyOptions.of(ASKED | {"n_components": 2, "bootstrap": 2})
+    options = StudyOptions.of(ASKED | {"n_components": 2, "bootstrap": 2, "figures": False})
     study = read_study(options)
     assert not check(study.questionnaire).must_fix
     write_results(fit_study(options, study=study), tmp_path / "results")
