@@ -185,7 +185,7 @@ def test_gamma_is_its_formula_and_follows_the_participants(weights):
 def test_trace_and_certificate_call_one_objective(penalty, solver):
     """The last entry of a settled trace, and the objective of the finished fit, are F there."""
     problem = problem_with(0.1, penalty=penalty, weights=WEIGHTS, reconstruction_max=None)
-    found = solved(problem, 3, tol=1e-5, max_iter=1500, name=solver)
+    found = solved(problem, 3, tol=1e-5, max_iter=5000, name=solver)
     value = problem.objective(found.factors.scores, found.factors.loadings)
     assert found.objective == pytest.approx(value, rel=1e-12)
     assert found.trace.objective[-1] == pytest.approx(value, rel=1e-4)

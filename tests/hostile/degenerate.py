@@ -136,7 +136,7 @@ SCENARIOS: dict[str, Scenario] = {
 def fitted(
     table: Any, cls: type[ICQF] = ICQF, *, n_components: int = 2, weights: Any = None, **settings: Any
 ):
-    settings = {"item_range": RANGE, "random_state": 0} | settings
+    settings = {"item_range": RANGE, "random_state": 0, "n_init": 1} | settings
     return cls(n_components, **settings).fit(table, sample_weight=weights)
 
 
@@ -145,7 +145,7 @@ def numbers_of(model: ICQF) -> list[Any]:
 
 
 def fit(table, **settings):
-    return numbers_of(fitted(table, **settings))
+    return numbers_of(fitted(table, n_init="auto", **settings))
 
 
 def fit_one_factor(table, **settings):
