@@ -233,11 +233,12 @@ def stability(
     --------
     >>> from icqf.datasets import load_demo
     >>> from icqf.analyses import ICQFMethod, stability
-    >>> found = stability(load_demo(), methods=[ICQFMethod((8,), (0.1,))], sizes=[0.8, 0.2], n_splits=2)
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> found = stability(demo, methods=[ICQFMethod((3,), (0.1,))], sizes=[0.8, 0.2], n_splits=2)
     >>> found.summary()[["size", "method", "n_training", "k"]]
        size method  n_training    k
-    0   0.8   ICQF       384.0  8.0
-    1   0.2   ICQF        96.0  8.0
+    0   0.8   ICQF       384.0  3.0
+    1   0.2   ICQF        96.0  3.0
     """
     how: Any = {"n_splits": n_splits, "random_state": random_state, "n_jobs": n_jobs, "callback": callback}
     parts = fit_parts(

@@ -817,10 +817,10 @@ class ShortForm:
     >>> from icqf import ICQF
     >>> from icqf.datasets import load_demo
     >>> from icqf.analyses import shortform
-    >>> demo = load_demo()
-    >>> form = shortform(ICQF(8, beta=0.1).fit(demo), demo, max_items=16)
+    >>> demo = load_demo().select(["q00*", "q01*", "q02*"])
+    >>> form = shortform(ICQF(3, beta=0.1).fit(demo), demo, max_items=9)
     >>> len(form.items), form.model.loadings_.shape, bool(form.accuracy > 0.75)
-    (16, (16, 8), True)
+    (9, (9, 3), True)
     """
 
     items: tuple[str, ...]
@@ -921,9 +921,9 @@ def shortform(
     >>> from icqf import ICQF
     >>> from icqf.datasets import load_demo
     >>> from icqf.analyses import shortform
-    >>> demo = load_demo()
-    >>> model = ICQF(8, beta=0.1).fit(demo)
-    >>> form = shortform(model, demo, max_items=10, keep="q001", drop=["q11*"], minutes=0.2)
+    >>> demo = load_demo().select(["q00*", "q01*", "q02*"])
+    >>> model = ICQF(3, beta=0.1).fit(demo)
+    >>> form = shortform(model, demo, max_items=10, keep="q001", drop=["q02*"], minutes=0.2)
     >>> "q001" in form.items, form.curve["n_items"].tolist()[-1], form.minutes
     (True, 10, 2.0)
     """

@@ -50,8 +50,9 @@ def plot_results(
     >>> from icqf.workflow import StudyOptions, fit_study, plot_results, write_results
     >>> answers, codebook = demo_paths()
     >>> asked = {"answers": answers, "codebook": codebook, "items": ["q00*"], "n_components": 2, "beta": 0.1}
+    >>> asked |= {"bootstrap": 0, "figures": False}
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     files = write_results(fit_study(StudyOptions.of({**asked, "bootstrap": 0})), f"{folder}/results")
+    ...     files = write_results(fit_study(StudyOptions.of(asked)), f"{folder}/results")
     ...     plot_results(f"{folder}/results", "heatmap", f"{folder}/fig2.pdf", columns=1).name
     'fig2.pdf'
     """
