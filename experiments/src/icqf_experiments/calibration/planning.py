@@ -1,0 +1,224 @@
+"""Planning: the chance that studies of a size find a factor, said from a pilot, and what such studies find."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from icqf.analyses.planning import BEYOND, simulated_agreement, stepped_up, subsampled_agreement
+from icqf.analyses.simulation import Population, Populations
+from icqf.data.questionnaire import Questionnaire
+from icqf.models.consensus import best_fits
+from icqf.models.icqf import ICQF
+from icqf.report.blocks import Block, Grid
+from icqf.resampling.matching import aligned
+from icqf.resampling.replication import FOUND
+from icqf.workflow.evaluation import Design
+from icqf_experiments.calibration.frame import SIMULATED, Statement, run_cases
+from icqf_experiments.calibration.populations import FORMS, PUBLIC, behind, public_study
+from icqf_experiments.calibration.populations import Population as Drawn
+from icqf_experiments.collect_parts import found_again
+
+Array = NDArray[Any]
+PILOTS = (200, 400)
+SIZES = (50, 100, 200, 400, 800)
+FACTORS = (3, 5)  # of public studies; of shorter ones 2
+N_PAIRS = 20  # of subsamples or simulated studies of each size, the default of `icqf plan`
+N_FOUND = 2  # pairs of other studies of each size
+SIGNALS = ("weak", "middle", "strong")
+TRUE_FACTORS, ITEMS = 4, 32  # of simulated populations
+QUICK = ("five answers, strong, 200, 4",)
+CANDIDATES = {"not at all": 0.0, "Spearman–Brown": 1.0, "as below half the pilot": None, "half of each": None}
+
+
+def jobs_of(*, quick: bool = False) -> dict[str, tuple[Any, ...]]:
+    """All pilots: a name, and the arguments of `planned` but the last."""
+    jobs: dict[str, tuple[Any, ...]] = {}
+    for number, (form, signal, n) in enumerate(product(FORMS, SIGNALS, PILOTS)):
+        population = Drawn(signal, form, TRUE_FACTORS, ITEMS, 0.1, 20_000 + number)
+        jobs[f"{form}, {signal}, {n}, {TRUE_FACTORS}"] = (population, n, TRUE_FACTORS)
+    if quick:
+        return {name: jobs[name] for name in QUICK}
+    for name, n in product(PUBLIC, PILOTS):
+        study = public_study(name)
+        if study.n_participants < n + 2 * SIZES[0]:
+            continue
+        ks = [k for k in FACTORS if 3 * k <= study.n_items + 2] or [2]
+        jobs |= {f"{name}, {n}, {k}": (name, n, k) for k in ks}
+    return jobs
+
+
+def planned(drawn: Any, n: int, k: int, work: str, sizes: Sequence[int]) -> dict[str, Any]:
+    """Cases of one pilot of n participants: what is said about each factor and size, and what others find."""
+    if isinstance(drawn, Drawn):
+        pilot = drawn.draw(n, 0)
+        labels = {"source": SIMULATED, "study": f"population {drawn.seed}", "answers": drawn.answers}
+    else:
+        study = public_study(drawn)
+        order = np.random.default_rng([n, 0]).permutation(study.n_participants)
+        pilot = study.take(np.sort(order[:n]))
+        labels = {"source": drawn, "study": behind(drawn), "answers": PUBLIC[drawn][1]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = ICQF(k, random_state=0).fit(pilot)
+        said = (_from_answers if work == "answers" else _from_model)(model, pilot, sizes)
+        rows = []
+        for size, number in product(sizes, range(N_FOUND)):
+            if size not in said:
+                continue
+            pair = _other_studies(drawn, n, size, number)
+            if pair is None:
+                continue
+            again = _again(model, *pair)
+            for r in range(k):
+                about = {"pilot": n, "k": k, "size": size, "factor": r}
+                values = {name: round(float(share[r]), 6) for name, share in said[size].items()}
+                rows.append({**labels, **about, **values, "happened": int(again[r] >= FOUND)})
+    return {"rows": rows}
+
+
+def _from_answers(
+    model: ICQF, pilot: Questionnaire, sizes: Sequence[int]
+) -> dict[int, dict[str, Array]]:
+    """By size: what the plan says, and what it would say with other ways to go beyond half of the pilot."""
+    n = pilot.n_participants
+    half = n // 2
+    below = [size for size in {*sizes, half, half // 2} if size <= half]
+    agreement = subsampled_agreement(model, pilot, sizes=below, n_repeats=N_PAIRS)
+    said = {}
+    for size in sizes:
+        if size > BEYOND * n:
+            continue
+        beyond = {
+            name: (_grown(agreement, half, size, slope) >= FOUND).mean(axis=0)
+            for name, slope in _slopes(agreement).items()
+        }
+        if size <= half:
+            beyond = dict.fromkeys(beyond, (agreement[size] >= FOUND).mean(axis=0))
+        said[size] = {"said": beyond["Spearman–Brown"], **beyond}
+    return said
+
+
+def _odds(agreement: Array) -> Array:
+    r = np.clip(agreement, 0.02, 0.995)
+    return np.asarray(np.log(r / (1 - r)))
+
+
+def _slopes(agreement: Mapping[int, Array]) -> dict[str, float]:
+    """How the log odds of agreement grow with the log of the size: 1 by Spearman and Brown."""
+    at = np.concatenate([np.full(values.size, np.log(size)) for size, values in agreement.items()])
+    values = np.concatenate([_odds(values).ravel() for values in agreement.values()])
+    seen = float(np.clip(np.polyfit(at, values, 1)[0], 0, 2))
+    slopes = {name: slope for name, slope in CANDIDATES.items() if slope is not None}
+    return slopes | {"as below half the pilot": seen, "half of each": (seen + 1) / 2}
+
+
+def _grown(agreement: Mapping[int, Array], half: int, size: int, slope: float) -> Array:
+    return stepped_up(agreement[half], max(size / half, 1) ** slope)
+
+
+def _from_model(model: ICQF, pilot: Questionnaire, sizes: Sequence[int]) -> dict[int, dict[str, Array]]:
+    """By size: what the plan from the model alone says, and with the model taken for the truth."""
+    corrected = Populations.behind(model, np.random.default_rng(0))
+    as_fitted = Population.of(model)
+    never = np.zeros_like(corrected.errors)
+    ways = {
+        "said": corrected,
+        "scores and errors corrected": Populations(corrected.centre, never),
+        "as fitted": Populations(as_fitted, never),
+    }
+    said: dict[int, dict[str, Array]] = {size: {} for size in sizes}
+    for name, populations in ways.items():
+        pairs = N_PAIRS if name == "said" else N_PAIRS // 4
+        found = simulated_agreement(model, populations, sizes=sizes, n_repeats=pairs)
+        for size in sizes:
+            said[size][name] = (found[size] >= FOUND).mean(axis=0)
+    return said
+
+
+def _other_studies(
+    drawn: Any, n: int, size: int, number: int
+) -> tuple[Questionnaire, Questionnaire] | None:
+    """Two studies of a size, of participants who are not in the pilot; None where there are too few."""
+    if isinstance(drawn, Drawn):
+        return drawn.draw(size, 10 + 2 * number), drawn.draw(size, 11 + 2 * number)
+    study = public_study(drawn)
+    others = np.random.default_rng([n, 0]).permutation(study.n_participants)[n:]
+    if 2 * size > len(others):
+        return None
+    order = np.random.default_rng([n, size, number]).permutation(others)
+    return study.take(np.sort(order[:size])), study.take(np.sort(order[size : 2 * size]))
+
+
+def _again(model: ICQF, one: Questionnaire, other: Questionnaire) -> Array:
+    """Agreement of the counterparts (k,) of the model's factors in two studies."""
+    k, found = len(model.components_), []
+    for study in (one, other):
+        problem = ICQF(k).state(study).problem
+        found.append((problem, best_fits(problem, [(k, float(model.beta))])[0][:k]))
+    (problem, a), (_, b) = found
+    order, _ = aligned(problem.scaled_loadings(model.components_), a)
+    return found_again(a[order], b)
+
+
+def cases(work: str, design: Design) -> pd.DataFrame:
+    """All cases of plans from answers, or from models alone."""
+    sizes = SIZES[:2] if design.quick else SIZES
+    jobs = {name: (*job, work, sizes) for name, job in jobs_of(quick=design.quick).items()}
+    return run_cases(design, f"planning-{work}", jobs, planned)
+
+
+def more(names: Sequence[str], table: pd.DataFrame) -> Iterator[Block]:
+    """Said and found by size; then other ways that were tried."""
+    rows = []
+    for (source, answers), part in table.groupby(["source", "answers"], sort=False):
+        row = [str(source), str(answers)]
+        for size in SIZES:
+            mine = part[part["size"] == size]
+            row.append(f"{mine['said'].mean():.2f} / {mine['happened'].mean():.2f}" if len(mine) else "–")
+        rows.append(row)
+    yield Grid("Share of factors, said / found, by participants", ["study", "answers", *map(str, SIZES)], rows)
+    names = [name for name in names if name in table]
+    lines = []
+    for label, part in (
+        ("up to half of the pilot", table[table["size"] <= table["pilot"] / 2]),
+        ("beyond half of the pilot", table[table["size"] > table["pilot"] / 2]),
+    ):
+        shares = part.groupby(["source", "pilot", "k", "size"])
+        for name in names:
+            off = shares[name].mean() - shares["happened"].mean()
+            brier = float(((part[name] - part["happened"]) ** 2).mean())
+            lines.append([label, name, f"{off.mean():+.3f}", f"{off.abs().mean():.3f}", f"{brier:.3f}"])
+    head = ["sizes", "how", "said less found", "mean distance of shares", "Brier score"]
+    yield Grid("All ways that were tried", head, lines)
+
+
+_FOUND = f"""Happened: of two independent studies of that size, both fitted with as many factors, the
+    first one's counterpart of the factor agrees with one of the second by {FOUND} or more. Pilots have
+    {PILOTS[0]} and {PILOTS[1]} participants; none of them is in the studies that judge. Public studies are
+    fitted with {FACTORS[0]} and {FACTORS[1]} factors, populations of {TRUE_FACTORS} factors with as many."""
+
+ANSWERS = Statement(
+    "planning-answers",
+    "Planning from the answers of a pilot",
+    f"""Said: how likely studies of 50 to 800 participants find a factor of the pilot, by `icqf plan` with the
+    pilot's answers: from disjoint subsamples up to half of the pilot, stepped up from its halves beyond,
+    and up to {BEYOND} times the pilot. {_FOUND}""",
+    partial(cases, "answers"),
+    lambda table: list(more(["said", *CANDIDATES], table)),
+)
+MODEL = Statement(
+    "planning-model",
+    "Planning from a model alone",
+    f"""Said: the same, by `icqf plan` with the pilot's model file, which holds no answers: studies are
+    simulated. {_FOUND}""",
+    partial(cases, "model"),
+    lambda table: list(more(["said", "scores and errors corrected", "as fitted"], table)),
+)
