@@ -66,8 +66,9 @@ def draw_groups() -> None:
 
 
 def draw_plan() -> None:
-    pilot = make_cohort("hbn", 200, random_state=77).questionnaire
-    planned = plan(ICQF(8, beta=0.1).fit(pilot), pilot, sizes=(50, 75, 100, 150, 200, 300, 400))
+    pilot = load_bfi().with_confounds(None).take(np.arange(0, 2800, 7))
+    planned = plan(ICQF(5, beta=0.1).fit(pilot), pilot, sizes=(50, 75, 100, 150, 200, 300, 400, 600, 800))
+    print(planned.sentence)
     figure = Figure(figsize=(7.0, 4.2), layout="constrained")
     plotting.found_again(planned.curve, ax=figure.add_subplot())
     figure.savefig(IMAGES / "plan.png", dpi=110)

@@ -1,4 +1,4 @@
-"""Planning: simulated studies like the model's own, found factors counted, and sizes that reach a chance."""
+"""Planning: pairs of subsamples or simulated studies, factors found, and sizes that reach a chance."""
 
 from dataclasses import replace
 
@@ -8,8 +8,15 @@ import pytest
 
 from icqf import ICQF, InputError
 from icqf.analyses import plan
-from icqf.analyses.planning import SamplePlan, needed_for
-from icqf.analyses.simulation import drawer_of, drawn_from, score_covariance
+from icqf.analyses.planning import (
+    SamplePlan,
+    needed_for,
+    simulated_agreement,
+    stepped_up,
+    subsampled_agreement,
+    two_samples,
+)
+from icqf.analyses.simulation import Population, Populations, drawn_from, score_covariance
 from icqf.datasets import load_demo, make_cohort, make_synthetic
 from icqf.models import L1NMF
 from icqf.models.statement import NewAnswers, state
@@ -33,12 +40,12 @@ def found(model):
 
 
 def test_the_curve(found):
-    assert found.curve["n"].tolist() == [40, 120] and not found.from_scores
+    assert found.curve["n"].tolist() == [40, 120] and found.n_pilot is None
     factors = found.curve[["factor1", "factor2", "factor3"]]
     assert ((factors >= 0) & (factors <= 1)).all(axis=None)
     np.testing.assert_allclose(factors.mean(axis=1), found.curve["mean"])
     assert (found.curve["every"] <= factors.min(axis=1) + 1e-12).all()
-    assert found.curve["mean"].iloc[1] > 0.8
+    assert found.curve["mean"].iloc[1] >= found.curve["mean"].iloc[0]
 
 
 def test_the_same_seed_processes_and_journals_change_nothing(model, found, tmp_path):
@@ -68,8 +75,50 @@ def test_more_sizes_change_no_other(model, found):
     pd.testing.assert_frame_equal(longer.curve.iloc[[0, 2]].reset_index(drop=True), found.curve)
 
 
-def test_a_pilot_brings_its_own_scores(model, demo):
-    assert plan(model, demo, **QUICK).from_scores
+def test_a_pilot_is_divided_and_its_halves_are_stepped_up(model, demo):
+    n = demo.n_participants
+    found = plan(model, demo, sizes=(40, n // 2, n, 2 * n, 2 * n + 1), n_repeats=4)
+    assert found.n_pilot == n and found.curve["n"].tolist() == [40, n // 2, n, 2 * n]
+    assert found.curve["source"].tolist() == ["subsamples", "subsamples", "stepped up", "stepped up"]
+    halves = subsampled_agreement(model, demo, sizes=[n // 2], n_repeats=4)[n // 2]
+    assert halves.shape == (4, 3)
+    np.testing.assert_allclose(found.curve["mean"].iloc[3], (stepped_up(halves, 4) >= 0.8).mean())
+
+
+def test_the_two_subsamples_share_nobody_and_no_family():
+    families = np.arange(200) // 3
+    for units in (None, families):
+        one, other = two_samples(200, 60, units, np.random.default_rng(0))
+        assert len({*one}) == len({*other}) == 60 and not {*one} & {*other}
+        if units is not None:
+            assert not {*units[one]} & {*units[other]}
+    one, other = two_samples(200, 100, families, np.random.default_rng(0))
+    assert len(one) == 100 and len(other) in (98, 99, 100)
+
+
+def test_a_pilot_that_is_too_small(model, demo):
+    with pytest.raises(InputError, match="The pilot has 30 participants: two studies of at least 20"):
+        plan(model, demo.take(np.arange(30)), **QUICK)
+    with pytest.raises(InputError, match="nothing is said about more than 120 participants"):
+        plan(model, demo.take(np.arange(60)), sizes=(400,), n_repeats=2)
+
+
+def test_a_pilot_is_not_taken_for_the_truth():
+    """Simulated from the fitted model as it is, weak factors looked as if 200 participants were plenty."""
+    rng = np.random.default_rng(0)
+    signal = rng.normal(size=(150, 2)) @ np.kron(np.eye(2), np.full(10, 0.35))
+    answers = np.clip(np.rint(2 + signal + rng.normal(size=(150, 20))), 0, 4)
+    weak = ICQF(2, beta=0.1, item_range=(0, 4)).fit(answers)
+    behind = Populations.behind(weak, np.random.default_rng(1))
+    certain = Populations(Population.of(weak), np.zeros_like(behind.errors))
+    shares = [
+        (simulated_agreement(weak, each, sizes=[200], n_repeats=10)[200] >= 0.8).mean()
+        for each in (certain, behind)
+    ]
+    assert shares[0] > 0.9 and shares[1] < shares[0] - 0.3
+    assert (behind.centre.noise / Population.of(weak).noise).mean() > 1.02
+    spread = np.sqrt(behind.centre.covariance.diagonal())
+    assert (spread < np.sqrt(Population.of(weak).covariance.diagonal())).all()
 
 
 def test_factors_without_items_are_never_found():
@@ -104,7 +153,7 @@ def test_simulated_answers_look_like_the_real_ones(model, demo, kind):
     rng = np.random.default_rng(0)
     real = state(model, NewAnswers(model, demo, None)).problem
     if kind == "model":
-        made = drawer_of(model)(rng, 3000)
+        made = Population.of(model).draw(rng, 3000)
     else:
         made = drawn_from(model, real, model.solve_scores(real), rng, 3000, gaps=True)
     assert made.answers.shape == (3000, 49)
@@ -120,7 +169,7 @@ def test_simulated_answers_look_like_the_real_ones(model, demo, kind):
 def test_models_without_bounds_or_names_can_be_planned_from():
     answers = make_synthetic(n=100, m=20, k=2, noise=0.2, random_state=0).answers
     for model in (ICQF(2, item_range=(0, 100)).fit(answers), L1NMF(2, item_range=(0, 100)).fit(answers)):
-        assert plan(model, sizes=(40,), n_repeats=2).curve.shape == (1, 5)
+        assert plan(model, sizes=(40,), n_repeats=2).curve.shape == (1, 6)
 
 
 # --- how many ---------------------------------------------------------------------------------------------
@@ -138,16 +187,17 @@ def test_how_many_are_needed():
 def made_up(factor1, factor2):
     n = [50, 100, 200]
     curve = pd.DataFrame({"n": n, "mean": np.mean([factor1, factor2], axis=0), "every": 0.0,
-                          "factor1": factor1, "factor2": factor2})  # fmt: skip
+                          "factor1": factor1, "factor2": factor2, "source": "simulated"})  # fmt: skip
     names = ("factor1", "factor2", "mean", "every")
     needed = {name: [needed_for(n, curve[name], chance) for chance in (0.8, 0.9)] for name in names}
-    return SamplePlan(curve, pd.DataFrame(needed, index=["n80", "n90"]).T, 20, False)
+    return SamplePlan(curve, pd.DataFrame(needed, index=["n80", "n90"]).T, 20, None)
 
 
 def test_the_sentence_for_the_grant():
     said = made_up([0.9, 1, 1], [0.2, 0.7, 1]).sentence
     assert (
-        "correlate at least 0.8" in said and "Every factor has a chance of 80 % with 130 participants" in said
+        "correlate at least 0.8 with its own" in said
+        and "Every factor has a chance of 80 % with 130 participants" in said
     )
     assert (
         "factor2 needs most" in said and "80 % of the 2 factors are found again with 90 participants" in said
@@ -158,12 +208,17 @@ def test_the_sentence_for_the_grant():
     assert "with 50 participants or fewer" in made_up([1, 1, 1], [1, 1, 1]).sentence
 
 
-def test_resamples_that_promise_less_are_said():
+def test_where_the_numbers_come_from_is_said():
     plain = made_up([1, 1, 1], [1, 1, 1])
-    assert plain.caution.startswith("These numbers are lower limits") and "Resamples" not in plain.caution
-    said = replace(plain, resampled=(150, 0.6)).caution
+    assert plain.caution.startswith("The model file holds no answers") and "expect" not in plain.caution
+    said = replace(plain, expected=(150, 0.6)).caution
     assert "another study of 150 participants finds 60% of the factors; the simulations say 100%." in said
-    assert "Resamples" not in replace(plain, resampled=(150, 0.97)).caution
+    assert "expect" not in replace(plain, expected=(150, 0.97)).caution
+    divided = replace(
+        plain, n_pilot=200, curve=plain.curve.assign(source=["subsamples"] * 2 + ["stepped up"])
+    )
+    assert "Up to 100 participants" in divided.caution and "Spearman–Brown" in divided.caution
+    assert "more than 400 participants" in divided.caution
 
 
 @pytest.mark.parametrize(

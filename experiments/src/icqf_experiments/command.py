@@ -387,3 +387,14 @@ def reading_command(ctx: click.Context, **options: Any) -> None:
     files = {file.name: file for file in novice_files()}
     _known(options["names"], files, "file")
     _run(ctx, options, partial(reading_page, [files[name] for name in options["names"] or files]))
+
+
+@_experiment("weights", "How items of different ranges should count.", QUICK, JOBS)
+def weights_command(ctx: click.Context, **options: Any) -> None:
+    """How items of different ranges should count: by range, by variance, point for point.
+
+    Uses mixed questionnaires, public ones from other packages and simulated ones with known factors.
+    """
+    from icqf_experiments.weights import weights_page
+
+    _run(ctx, options, weights_page)

@@ -13,20 +13,26 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from icqf.analyses.simulation import drawer_of, drawn_from
+from icqf.analyses.simulation import Populations
 from icqf.core.problem import Problem
+from icqf.data.questionnaire import Questionnaire
 from icqf.data.settings import SAMPLE_SIZES, check_parameter, parameter_error
 from icqf.engines.parallel import Progress, run_all
-from icqf.errors import counted
+from icqf.errors import InputError, counted
 from icqf.models.base import FittedModel
-from icqf.models.consensus import fresh_agreement
+from icqf.models.consensus import best_fits
 from icqf.models.statement import NewAnswers, state
+from icqf.resampling.folds import units_of
+from icqf.resampling.matching import aligned, correlations
 from icqf.resampling.replication import FOUND
 
 Array = NDArray[Any]
-FEWEST = 20  # participants of a simulated study
+FEWEST = 20  # participants of a study
 MOST = 100_000
 CHANCES = (0.8, 0.9)
+BEYOND = 2  # times a pilot's participants: of larger studies it says nothing
+OTHER_COLUMNS = ("n", "source", "mean", "every")
+SUBSAMPLES, STEPPED_UP, SIMULATED = "subsamples", "stepped up", "simulated"
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,19 +42,19 @@ class SamplePlan:
     Parameters
     ----------
     curve : DataFrame
-        One row per number of participants ``n``: ``mean`` (share of the factors that are found again),
-        ``every`` (share of the studies that find all of them), and the share of studies that find each
-        factor.
+        One row per number of participants ``n``: ``source`` ("subsamples" of a pilot, "stepped up" from its
+        halves, or "simulated" from a model), ``mean`` (share of the factors that are found again), ``every``
+        (share of the pairs of studies in which all are), and the share of pairs that find each factor.
     factors : DataFrame
         By factor, and for ``mean`` and ``every``: ``n80`` and ``n90``, the participants from which on it is
         found again in 80 and in 90 of 100 studies; missing where more are needed than were tried.
     n_repeats : int
-        Simulated studies of each size.
-    from_scores : bool
-        Whether scores were those of a pilot's participants, rather than worked out from the model alone.
-    resampled : tuple of int and float, optional
-        The participants of the model, and the share of its factors that another study of as many is expected
-        to find, by resamples of its answers (`replication_chance`); None where the model has none.
+        Pairs of studies of each size.
+    n_pilot : int or None
+        Participants of the pilot whose answers were divided; None where studies were simulated.
+    expected : tuple of int and float, optional
+        The participants of the model, and the mean replication probability of its factors
+        (`replication_chance`); None where the model has none, or answers were divided.
 
     Examples
     --------
@@ -64,37 +70,50 @@ class SamplePlan:
     curve: pd.DataFrame
     factors: pd.DataFrame
     n_repeats: int
-    from_scores: bool
-    resampled: tuple[int, float] | None = None
+    n_pilot: int | None
+    expected: tuple[int, float] | None = None
 
     @property
     def caution(self) -> str:
-        """How far to trust it, with what resamples of the model's own answers say where they say less."""
-        said = (
-            "These numbers are lower limits: the simulated studies contain only the model's factors. "
-            "With real answers, several times as many may be needed."
-        )
-        if self.resampled is None:
-            return said
-        n, share = self.resampled
-        simulated = float(np.interp(n, self.curve["n"], self.curve["mean"]))
-        if simulated < share + 0.05:
-            return said
+        """Where the numbers come from, and how far to trust them."""
+        if self.n_pilot is None:
+            said = (
+                "The model file holds no answers, so studies were simulated, with scores, loadings and "
+                "errors that allow for the sampling error of the model. Real answers contain more than the "
+                "model's factors: if you have the answers, plan from them."
+            )
+            if self.expected is None:
+                return said
+            n, share = self.expected
+            simulated = float(np.interp(n, self.curve["n"], self.curve["mean"]))
+            if abs(simulated - share) < 0.1:
+                return said
+            return (
+                f"{said} The model's own replication probabilities expect that another study of {n} "
+                f"participants finds {share:.0%} of the factors; the simulations say {simulated:.0%}. Trust "
+                "the former, which come from the answers."
+            )
+        stepped = self.curve.loc[self.curve["source"] == STEPPED_UP, "n"]
+        said = f"Up to {self.n_pilot // 2} participants, the studies are disjoint subsamples of the pilot."
+        if len(stepped):
+            said += (
+                " For larger ones, the agreement of its halves was stepped up by the Spearman–Brown formula."
+            )
         return (
-            f"{said} Resamples of the answers behind the model suggest that another study of {n} "
-            f"participants finds {share:.0%} of the factors; the simulations say {simulated:.0%}."
+            f"{said} Nothing is said about more than {BEYOND * self.n_pilot} participants, twice the pilot. "
+            "One pilot is one sample; another would give a somewhat different curve."
         )
 
     @property
     def sentence(self) -> str:
         """What to write into a grant."""
-        names = [name for name in self.factors.index if name not in ("mean", "every")]
+        names = [name for name in self.factors.index if name not in OTHER_COLUMNS]
         needed = dict(self.factors.loc["mean"])
         k = counted(len(names), "factor")
-        studies = "one study" if self.n_repeats == 1 else f"{self.n_repeats} studies"
         head = (
-            f"In simulations from the fitted model ({studies} of each size), a factor counts "
-            f"as found again when its loadings correlate at least {FOUND:g} with those of the model."
+            f"In {counted(self.n_repeats, 'pair')} of independent studies of each size, both fitted with {k},"
+            f" a factor counts as found again when the loadings of its counterpart in the second study "
+            f"correlate at least {FOUND:g} with its own."
         )
         most, last = int(self.curve["n"].max()), self.curve.iloc[-1]
         parts = []
@@ -136,22 +155,24 @@ def plan(
 ) -> SamplePlan:
     """Predict how many participants a study needs for the factors of a model to be found again.
 
-    Studies of several sizes are simulated from the model and fitted afresh with its number of factors and β;
-    a factor is found again where the loadings of its counterpart correlate at least 0.8 with its own.
+    For each size, pairs of independent studies are fitted afresh with the model's number of factors and β;
+    a factor is found again where the loadings of its counterpart in the second study correlate at least 0.8
+    with its own. A study's factors are matched with the model's to know which is which.
 
     Parameters
     ----------
     model : fitted ICQF
         The model of a pilot or of an earlier study.
     X : table, array (n, m) or Questionnaire, optional
-        The pilot's answers, from whose participants scores and errors are drawn. None: from the model alone,
-        which holds no participant's data; see `icqf.analyses.simulation.drawer_of`.
+        The pilot's answers. Up to half of its participants, the studies are two disjoint subsamples of it;
+        up to twice its participants, the agreement of its halves is stepped up (see Notes); larger sizes are
+        left out. None: studies are simulated from the model, which holds no participant's data.
     confounds : table, optional
         Of the same participants.
     sizes : sequence of int
         Numbers of participants to try.
     n_repeats : int
-        Simulated studies of each size.
+        Pairs of studies of each size.
     n_jobs : int, optional
         Processes; the result does not depend on it.
     checkpoint : path, optional
@@ -166,8 +187,11 @@ def plan(
 
     Notes
     -----
-    The simulated studies contain only the model's factors, and its loadings are taken as true: with
-    real answers, expect to need several times as many participants (docs/planning.md has a comparison).
+    Two disjoint subsamples of a pilot are two independent samples, so that what they say holds for studies
+    of their size, whatever the answers contain. The agreement r of two halves becomes t r / (1 + (t − 1) r)
+    in studies t times as large (Spearman–Brown). How simulated studies allow for the error of the model is
+    told in `icqf.analyses.simulation.Populations`. docs/planning.md compares all three with what is found
+    in public studies.
 
     Examples
     --------
@@ -182,34 +206,76 @@ def plan(
     check_is_fitted(model)
     check_parameter("n_repeats", n_repeats)
     wanted = _sizes(sizes, len(model.components_))
-    pilot = None
-    if X is not None:
-        problem = state(model, NewAnswers(model, X, confounds)).problem
-        pilot = (problem, model.solve_scores(problem))
-    seed = int(check_random_state(random_state).randint(2**31 - 1))
-    jobs = {
-        f"{n} {number}": (model, pilot, n, (seed, n, number)) for n in wanted for number in range(n_repeats)
-    }
-    done = run_all(
-        jobs,
-        _found_again,
-        n_jobs=n_jobs,
-        checkpoint=checkpoint,
-        callback=callback,
-    )
+    settings: dict[str, Any] = {"n_jobs": n_jobs, "checkpoint": checkpoint, "callback": callback}
+    settings |= {"n_repeats": n_repeats, "random_state": random_state}
     names = [str(name) for name in model.get_feature_names_out()]
-    rows = []
-    for n in wanted:
-        found = np.array([done[f"{n} {number}"]["agreement"] for number in range(n_repeats)]) >= FOUND
-        shares = dict(zip(names, found.mean(axis=0).tolist(), strict=True))
-        rows.append({"n": n, "mean": float(found.mean()), "every": float(found.all(axis=1).mean()), **shares})
-    curve = pd.DataFrame(rows)
-    needed = {name: [needed_for(curve["n"], curve[name], chance) for chance in CHANCES] for name in
-              (*names, "mean", "every")}  # fmt: skip
-    factors = pd.DataFrame.from_dict(needed, orient="index", columns=["n80", "n90"]).rename_axis("factor")
-    chances = getattr(model, "replication_", None)  # of an ICQF
-    resampled = None if chances is None else (model.n_participants_, float(chances["chance"].mean()))
-    return SamplePlan(curve, factors, n_repeats, pilot is not None, resampled)
+    if X is None:
+        populations = Populations.behind(model, _generator(random_state))
+        found = simulated_agreement(model, populations, sizes=wanted, **settings)
+        rows = [_row(n, SIMULATED, found[n], names) for n in wanted]
+        chances = getattr(model, "replication_", None)  # of an ICQF
+        expected = None if chances is None else (model.n_participants_, float(chances["chance"].mean()))
+        return _plan_of(rows, names, n_repeats, None, expected)
+    stated = state(model, NewAnswers(model, X, confounds))
+    n_pilot, least = stated.problem.n, max(FEWEST, 2 * len(names))
+    half, wanted = n_pilot // 2, [n for n in wanted if n <= BEYOND * n_pilot]
+    if half < least or not wanted:
+        raise InputError(
+            f"The pilot has {counted(n_pilot, 'participant')}: two studies of at least {least} are needed to "
+            f"plan from answers, and nothing is said about more than {BEYOND * n_pilot} participants. Give "
+            "other sizes, or plan from a model file, from which studies are simulated."
+        )
+    below = sorted(n for n in {*wanted, half} if n <= half)
+    found = subsampled_agreement(model, X, confounds=confounds, sizes=below, **settings)
+    rows = [
+        _row(n, SUBSAMPLES, found[n], names)
+        if n <= half
+        else _row(n, STEPPED_UP, stepped_up(found[half], n / half), names)
+        for n in wanted
+    ]
+    return _plan_of(rows, names, n_repeats, n_pilot, None)
+
+
+def subsampled_agreement(
+    model: FittedModel,
+    X: Any,
+    *,
+    confounds: Any = None,
+    sizes: Sequence[int],
+    n_repeats: int,
+    random_state: Any = 0,
+    **settings: Any,
+) -> dict[int, Array]:
+    """By size, agreement (n_repeats, k) of each factor's counterparts in disjoint subsamples of answers."""
+    stated = state(model, NewAnswers(model, X, confounds))
+    units = units_of(stated.problem, X.groups if isinstance(X, Questionnaire) else None, stated.kept)
+    shared = (model, stated.problem, units)
+    return _pairs_of_studies(_subsampled, shared, sizes, n_repeats, random_state, **settings)
+
+
+def simulated_agreement(
+    model: FittedModel,
+    populations: Populations,
+    *,
+    sizes: Sequence[int],
+    n_repeats: int,
+    random_state: Any = 0,
+    **settings: Any,
+) -> dict[int, Array]:
+    """By size, agreement (n_repeats, k) of each factor's counterparts in two studies of a population."""
+    return _pairs_of_studies(_simulated, (model, populations), sizes, n_repeats, random_state, **settings)
+
+
+def stepped_up(agreement: Any, times: float) -> Array:
+    """The agreement of studies `times` as large, by Spearman and Brown.
+
+    Examples
+    --------
+    >>> stepped_up([0.0, 0.5, 0.8], 2).round(3).tolist()
+    [0.0, 0.667, 0.889]
+    """
+    r = np.clip(np.asarray(agreement, dtype=float), 0, 1)
+    return np.asarray(times * r / (1 + (times - 1) * r))
 
 
 def needed_for(n: Any, share: Any, chance: float) -> float:
@@ -244,11 +310,78 @@ def _sizes(sizes: Sequence[int], k: int) -> list[int]:
     return found
 
 
-def _found_again(
-    model: FittedModel, pilot: tuple[Problem, Array] | None, n: int, seed: Any
-) -> dict[str, list[float]]:
-    """Correlation of each factor with its counterpart in one simulated study, fitted afresh."""
+def _row(n: int, source: str, agreement: Array, names: Sequence[str]) -> dict[str, Any]:
+    """A row of the curve, from the agreement (pairs, k)."""
+    found = agreement >= FOUND
+    shares = dict(zip(names, found.mean(axis=0).tolist(), strict=True))
+    about = {"n": n, "source": source, "mean": float(found.mean())}
+    return {**about, "every": float(found.all(axis=1).mean()), **shares}
+
+
+def _plan_of(
+    rows: Sequence[dict[str, Any]],
+    names: Sequence[str],
+    n_repeats: int,
+    n_pilot: int | None,
+    expected: tuple[int, float] | None,
+) -> SamplePlan:
+    curve = pd.DataFrame(rows)
+    needed = {name: [needed_for(curve["n"], curve[name], chance) for chance in CHANCES] for name in
+              (*names, "mean", "every")}  # fmt: skip
+    factors = pd.DataFrame.from_dict(needed, orient="index", columns=["n80", "n90"]).rename_axis("factor")
+    return SamplePlan(curve, factors, n_repeats, n_pilot, expected)
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+
+
+def _pairs_of_studies(
+    work: Callable[..., dict[str, Any]],
+    shared: tuple[Any, ...],
+    sizes: Sequence[int],
+    n_repeats: int,
+    random_state: Any,
+    **settings: Any,
+) -> dict[int, Array]:
+    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    jobs = {f"{n} {at}": (*shared, n, (seed, n, at)) for n in sizes for at in range(n_repeats)}
+    done = run_all(jobs, work, **settings)
+    return {n: np.array([done[f"{n} {at}"]["agreement"] for at in range(n_repeats)]) for n in sizes}
+
+
+def _simulated(model: FittedModel, populations: Populations, n: int, seed: Any) -> dict[str, list[float]]:
+    """Agreement of two studies that are simulated from one population."""
     rng = np.random.default_rng(seed)
-    problem = drawer_of(model)(rng, n) if pilot is None else drawn_from(model, *pilot, rng, n, gaps=True)
-    loadings = problem.scaled_loadings(model.components_)
-    return {"agreement": fresh_agreement(problem, loadings, float(model.beta)).tolist()}
+    population = populations.draw(rng)
+    return _agreement(model, population.draw(rng, n), population.draw(rng, n))
+
+
+def _subsampled(
+    model: FittedModel, problem: Problem, units: Array | None, n: int, seed: Any
+) -> dict[str, list[float]]:
+    """Agreement of two disjoint subsamples."""
+    rng = np.random.default_rng(seed)
+    return _agreement(model, *(problem.of_rows(rows) for rows in two_samples(problem.n, n, units, rng)))
+
+
+def two_samples(total: int, n: int, units: Array | None, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Rows of two samples of n participants out of `total`, which share neither participant nor unit.
+
+    With units, such as families, the second sample is smaller by those whose unit is in the first, where
+    no others are left.
+    """
+    if units is None:
+        order = rng.permutation(total)
+        return np.sort(order[:n]), np.sort(order[n : 2 * n])
+    order = np.argsort(rng.permutation(int(units.max()) + 1)[units], kind="stable")
+    first, rest = order[:n], order[n:]
+    return np.sort(first), np.sort(rest[~np.isin(units[rest], units[first])][:n])
+
+
+def _agreement(model: FittedModel, one: Problem, other: Problem) -> dict[str, list[float]]:
+    """For each factor of the model, the correlation of its counterparts in two studies."""
+    k, beta = len(model.components_), float(model.beta)
+    a, b = (best_fits(problem, [(k, beta)])[0][:k] for problem in (one, other))
+    a = a[aligned(one.scaled_loadings(model.components_), a)[0]]
+    return {"agreement": np.diag(correlations(a, b[aligned(a, b)[0]])).tolist()}

@@ -50,7 +50,7 @@ RULES = Registry(
 )
 MOST_FACTORS = 1000
 # Defaults shown in the help of the command line.
-SAMPLE_SIZES = (50, 75, 100, 150, 200, 300, 400, 600, 800, 1200, 1600)  # of simulated studies
+SAMPLE_SIZES = (50, 100, 150, 200, 300, 400, 600, 800, 1200)  # of studies that are planned
 TRAINING_SHARES = (0.8, 0.6, 0.4, 0.2)  # training sets, as shares of the development set
 FACTORIZATIONS = ("icqf", "l1-nmf", "fa-promax")
 PREDICTORS = (*FACTORIZATIONS, "subscales", "items")

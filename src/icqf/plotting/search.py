@@ -318,7 +318,7 @@ def found_again(curve: pd.DataFrame, *, names: Names = None, ax: Axes | None = N
     Parameters
     ----------
     curve : DataFrame
-        Columns ``n``, ``mean``, ``every`` and one per factor, such as the ``curve`` of
+        Columns ``n``, ``mean``, ``every``, perhaps ``source``, and one per factor, such as the ``curve`` of
         `icqf.analyses.SamplePlan`.
     names : sequence or mapping, optional
         Names of the factors.
@@ -335,7 +335,7 @@ def found_again(curve: pd.DataFrame, *, names: Names = None, ax: Axes | None = N
     """
     require_columns(curve, ("n", "mean", "every"), "curve", "plan.curve")
     ax = axes_or_new(ax, size=(6.4, 4.2))
-    factors = [column for column in curve.columns if column not in ("n", "mean", "every")]
+    factors = [column for column in curve.columns if column not in ("n", "source", "mean", "every")]
     for height in (0.8, 0.9):
         ax.axhline(height, color=muted(), linewidth=0.8, linestyle=":")
     for name, shown, colour in zip(factors, factor_names(factors, names), palette(len(factors)), strict=True):
@@ -351,7 +351,7 @@ def found_again(curve: pd.DataFrame, *, names: Names = None, ax: Axes | None = N
     ax.set_ylim(-0.02, 1.03)
     ax.yaxis.set_major_formatter(PercentFormatter(1.0))
     legend = {"loc": "lower right", "ncols": 2 if len(factors) > 6 else 1}
-    return finished(ax, "participants", "simulated studies that find it again", legend=legend)
+    return finished(ax, "participants", "second studies that find it again", legend=legend)
 
 
 # How much of the full form's scores a short form recovers.

@@ -267,7 +267,7 @@ class MetaOptions(StudyOptions):
 
 @dataclass(frozen=True)
 class PlanOptions(StudyOptions):
-    """The options of ``icqf plan``: a model file, or a pilot study with its options, and what to simulate.
+    """The options of ``icqf plan``: a model file, or a pilot study with its options, and which sizes.
 
     Examples
     --------
@@ -279,13 +279,13 @@ class PlanOptions(StudyOptions):
     sizes: tuple[int, ...] = option(
         SAMPLE_SIZES, "Numbers of participants to try.", kind=Number(least=1, whole=True), many=True
     )
-    repeats: int = option(20, "Simulated studies of each size.", kind=Number(least=1, whole=True))
+    repeats: int = option(20, "Pairs of studies of each size.", kind=Number(least=1, whole=True))
 
     OF_PLANNING: ClassVar[tuple[str, ...]] = ("answers", "sizes", "repeats", "seed", "jobs")
 
     @property
     def from_model(self) -> bool:
-        """Whether studies are simulated from a model file rather than from a pilot's answers."""
+        """Whether studies are simulated from a model file, rather than subsamples of a pilot."""
         return self.answers.suffix.lower() == ".icqf"
 
     @property

@@ -11,7 +11,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from icqf.analyses.planning import SamplePlan
+from icqf.analyses.planning import OTHER_COLUMNS, SamplePlan
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.study import Study
 from icqf.io.write import write_table
@@ -68,7 +68,7 @@ def write_plan(
 
 def plan_page(found: SamplePlan, command: str = "") -> Document:
     """The page of a plan."""
-    names = [name for name in found.factors.index if name not in ("mean", "every")]
+    names = [name for name in found.factors.index if name not in OTHER_COLUMNS]
     shown = dict(zip(names, factor_names(names, None), strict=True))
     shown |= {"mean": "80 or 90 % of the factors", "every": "all factors in one study"}
     least, most = int(found.curve["n"].min()), int(found.curve["n"].max())
@@ -79,24 +79,26 @@ def plan_page(found: SamplePlan, command: str = "") -> Document:
         return f"{least} or fewer" if value == least else str(int(value))
 
     rows = [[shown[name], needed(row["n80"]), needed(row["n90"])] for name, row in found.factors.iterrows()]
-    drawn = (
-        "Scores and errors are those of the pilot's participants."
-        if found.from_scores
-        else "The model file holds no scores; their spread and correlations were derived from the model."
-    )
     with default_settings():
         figure = Figure(figsize=(7.0, 4.4), layout="constrained")
         found_again(found.curve, ax=figure.add_subplot())
     parts: list[Block] = [
         Picture("plan", figure, "The chance that factors are found again"),
         Grid("Participants needed for a chance of 80 and 90 %", ["participants for", "80 %", "90 %"], rows),
-        f"A factor is found again when the loadings of its counterpart correlate at least {FOUND:g} with its "
-        "own.",
-        found.caution,
+        Grid(
+            "Share of pairs of studies that find it again",
+            ["participants", "from", "share of the factors", "all factors", *(shown[name] for name in names)],
+            [
+                [str(row["n"]), row["source"], *(f"{row[name]:.2f}" for name in ("mean", "every", *names))]
+                for row in found.curve.to_dict("records")
+            ],
+        ),
+        f"A factor is found again when the loadings of its counterpart in a second study of the same size, "
+        f"fitted with as many factors, correlate at least {FOUND:g} with its own.",
     ]
     return Document(
         "How many participants?",
-        [drawn, found.sentence],
+        [found.sentence, found.caution],
         [Section("Participants needed", parts)],
         footer=made_by(command),
     )

@@ -1,4 +1,4 @@
-"""Planning: the chance that studies of a size find a factor, said from a pilot, and what such studies find."""
+"""Planning: how likely studies of a size find a factor, said from a pilot, and what such studies find."""
 
 from __future__ import annotations
 
@@ -84,9 +84,7 @@ def planned(drawn: Any, n: int, k: int, work: str, sizes: Sequence[int]) -> dict
     return {"rows": rows}
 
 
-def _from_answers(
-    model: ICQF, pilot: Questionnaire, sizes: Sequence[int]
-) -> dict[int, dict[str, Array]]:
+def _from_answers(model: ICQF, pilot: Questionnaire, sizes: Sequence[int]) -> dict[int, dict[str, Array]]:
     """By size: what the plan says, and what it would say with other ways to go beyond half of the pilot."""
     n = pilot.n_participants
     half = n // 2
@@ -143,9 +141,7 @@ def _from_model(model: ICQF, pilot: Questionnaire, sizes: Sequence[int]) -> dict
     return said
 
 
-def _other_studies(
-    drawn: Any, n: int, size: int, number: int
-) -> tuple[Questionnaire, Questionnaire] | None:
+def _other_studies(drawn: Any, n: int, size: int, number: int) -> tuple[Questionnaire, Questionnaire] | None:
     """Two studies of a size, of participants who are not in the pilot; None where there are too few."""
     if isinstance(drawn, Drawn):
         return drawn.draw(size, 10 + 2 * number), drawn.draw(size, 11 + 2 * number)
@@ -184,7 +180,9 @@ def more(names: Sequence[str], table: pd.DataFrame) -> Iterator[Block]:
             mine = part[part["size"] == size]
             row.append(f"{mine['said'].mean():.2f} / {mine['happened'].mean():.2f}" if len(mine) else "–")
         rows.append(row)
-    yield Grid("Share of factors, said / found, by participants", ["study", "answers", *map(str, SIZES)], rows)
+    yield Grid(
+        "Share of factors, said / found, by participants", ["study", "answers", *map(str, SIZES)], rows
+    )
     names = [name for name in names if name in table]
     lines = []
     for label, part in (

@@ -32,10 +32,11 @@ Examples:
 @job_options("plan", out_help="Folder for tables, figure and page.")
 @click.pass_context
 def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bool, **_: Any) -> None:
-    """Simulate studies of several sizes and say how many participants find the factors again.
+    """Say how many participants a study needs for a second one of its size to find the factors again.
 
-    ANSWERS is a model file (.icqf), or the answers of a pilot study, which is fitted first with the options
-    of icqf fit. A factor is found again when its loadings correlate at least 0.8 with those of the model.
+    ANSWERS are those of a pilot study, which is fitted first with the options of icqf fit, and divided into
+    pairs of subsamples; or a model file (.icqf), from which studies are simulated. A factor is found again
+    when its loadings in two studies, fitted with as many factors, correlate at least 0.8.
     """
     from icqf.analyses.planning import plan
     from icqf.models.icqf import ICQF
@@ -57,12 +58,12 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
         return
     files = options.paths
     refuse_existing(out, "plan", force=force, inputs=(*files, ctx.params["config"]))
-    with job(ctx, out, what="Simulating studies", unit="studies") as meter:
+    with job(ctx, out, what="Fitting pairs of studies", unit="pairs") as meter:
         if study is not None:
             announce(study, quiet=quiet)
             meter.turn_to("Cross-validation", "fits")
             model, pilot = pilot_of(options, study, checkpoint=meter.journal, callback=meter)
-            meter.turn_to("Simulating studies", "studies")
+            meter.turn_to("Fitting pairs of studies", "pairs")
         found = plan(model, pilot, checkpoint=meter.journal, callback=meter, **options.parameters)
         about: dict[str, Any] = {"options": options.shareable(), "command": typed(ctx), "started": started}
         written = write_plan(found, out, files=files, force=force, **about)
