@@ -267,6 +267,7 @@ def test_a_search_makes_the_same_choice(options, weighted, interpreter):
     counted = ["fold", "n_components", "beta", "n_hidden", "n_iter"]
     assert a[counted].equals(b[counted])
     np.testing.assert_allclose(b["error"], a["error"], rtol=1e-3)
+    np.testing.assert_allclose(there.errors_["standard_error"], here.errors_["standard_error"], rtol=1e-2)
 
 
 @pytest.mark.slow

@@ -78,7 +78,7 @@ def test_what_is_kept(found, data):
 
 def test_the_count_tells(found):
     count = found.count_
-    assert count.n_components == found.n_components_ and str(found.choice_) in count.reason
+    assert count.n_components == found.n_components_ and str(found.sample_choice_) in count.reason
     assert list(count.curve["n_components"]) == [2, 3, 4, 5] and "agreement" in count.curve
 
 
@@ -109,6 +109,75 @@ def test_repeats_divide_anew(data):
     once = search((3, 4)).fit(data.answers)
     pd.testing.assert_frame_equal(by_repeat[0], without_seconds(once))
     assert (by_repeat[0]["error"].to_numpy() != by_repeat[1]["error"].to_numpy()).all()
+
+
+# --- the race --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def raced():
+    data = make_synthetic(200, 40, 4, noise=0.4, random_state=1)
+    settings = {"n_splits": 6, "betas": [0.0, 0.1, 1.0], "random_state": 3}
+    fits = [search((1, 2, 3, 4, 5, 6), n_repeats=n, **settings).fit(data.answers) for n in ("auto", 1)]
+    return data, settings, *fits
+
+
+def test_a_race_gives_up_hopeless_candidates_and_changes_no_fit(raced):
+    """What is fitted is what a search without a race fits, and penalties still come one after the other."""
+    _, _, race, every = raced
+    keys = ["repeat", "fold", "n_components", "beta"]
+    found, others = without_seconds(race), without_seconds(every)
+    first = found[found["repeat"] == 0].merge(others, on=keys, suffixes=("", "_of_all"))
+    assert len(first) == (found["repeat"] == 0).sum() < len(others)
+    for name in ("error", "n_iter", "weight"):
+        assert (first[name] == first[f"{name}_of_all"]).all()
+    assert race.n_components_ == every.n_components_ == 4
+    errors = race.errors_
+    chosen = errors[(errors["n_components"] == 4) & (errors["beta"] == race.beta_)].iloc[0]
+    assert chosen["n_folds"] == errors["n_folds"].max() >= 6 > errors["n_folds"].min()
+    hopeless = (
+        every.errors_.set_index(["n_components", "beta"])["error"] > 1.13 * every.errors_["error"].min()
+    )
+    given_up = errors.set_index(["n_components", "beta"])["n_folds"] < 6
+    assert given_up[hopeless].all() and hopeless.any()
+
+
+def test_a_race_that_is_open_is_repeated_for_those_in_the_running():
+    answers = make_synthetic(80, 20, 3, noise=0.7, random_state=0).answers
+    model = search((1, 2, 3, 4), n_repeats="auto", betas=[0.1]).fit(answers)
+    repeats = model.cv_results_.groupby("repeat")["n_components"].nunique()
+    assert len(repeats) > 1 and repeats.iloc[-1] < repeats[0]
+    cost = (
+        model.cv_results_.assign(cost=lambda rows: rows["n_components"] + 1).groupby("repeat")["cost"].sum()
+    )
+    assert cost[1:].sum() <= 5 * sum(k + 1 for k in (1, 2, 3, 4))  # no more than one division of all
+
+
+def test_neither_the_order_of_items_nor_that_of_confounds_matters(raced):
+    data, settings, *_ = raced
+    rng = np.random.default_rng(0)
+    answers = pd.DataFrame(data.answers, columns=[f"q{j}" for j in range(40)])
+    confounds = pd.DataFrame({"age": rng.integers(8, 18, 200), "sex": rng.integers(0, 2, 200)})
+    other = answers[rng.permutation(answers.columns)], confounds[["sex", "age"]]
+    models = [
+        search((3, 4, 5), n_repeats="auto", **settings).fit(table, confounds=beside)
+        for table, beside in ((answers, confounds), other)
+    ]
+    one, two = (model.errors_ for model in models)
+    np.testing.assert_allclose(one["error"], two["error"], rtol=1e-3)
+    assert models[0].n_components_ == models[1].n_components_ and models[0].beta_ == models[1].beta_
+    np.testing.assert_allclose(
+        models[0].transform(answers, confounds=confounds),
+        models[1].transform(other[0], confounds=other[1]),
+        atol=0.02,
+    )
+
+
+def test_jobs_do_not_matter_to_a_race(raced):
+    data, settings, race, _ = raced
+    again = search((1, 2, 3, 4, 5, 6), n_repeats="auto", n_jobs=2, **settings).fit(data.answers)
+    pd.testing.assert_frame_equal(without_seconds(race), without_seconds(again), check_exact=True)
+    pd.testing.assert_frame_equal(race.errors_, again.errors_, check_exact=True)
 
 
 # --- hidden answers of the chosen candidate --------------------------------------------------------

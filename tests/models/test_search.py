@@ -239,13 +239,19 @@ def test_warm_starts_along_beta_change_nothing_that_matters():
 def test_tasks_cover_every_fit_once(data, pieces):
     plan = plan_of(data.answers, n_repeats=2)
     ks = [2, 3, 5, 8, 9]
-    found = [(*fold, k) for task in tasks(plan, ks, pieces=pieces) for fold in task.folds for k in task.ks]
+    found = [
+        (*fold, k)
+        for task in tasks(plan, dict.fromkeys(ks, 0.5), plan.every_fold, pieces=pieces)
+        for fold in task.folds
+        for k in task.ks
+    ]
     assert sorted(found) == [(repeat, fold, k) for repeat in range(2) for fold in range(4) for k in ks]
 
 
 def test_the_numbers_of_hidden_answers_add_up_to_the_observed_ones(data):
     plan = plan_of(data.answers, n_repeats=2)
-    trials = [trial for task in tasks(plan, [2], pieces=1) for trial in run_task(plan, task)]
+    todo = tasks(plan, {2: 0.0}, plan.every_fold, pieces=1)
+    trials = [trial for task in todo for trial in run_task(plan, task)]
     for repeat in range(2):
         hidden = sum(t.n_hidden for t in trials if t.repeat == repeat and t.beta == 0.0)
         assert hidden == (~np.isnan(data.answers)).sum()
@@ -257,7 +263,7 @@ def test_what_is_sent_to_a_process_is_the_answers_and_little_else():
     plan = plan_of(answers, item_range=(0, 4), n_repeats=3)
     before = len(pickle.dumps(plan))
     run_task(plan, Task(((0, 1),), (2,)))
-    assert len(pickle.dumps(plan)) == before < answers.nbytes + 4 * 800 * 8 + 10_000
+    assert len(pickle.dumps(plan)) == before < answers.nbytes + 4 * 800 * 8 + 3 * 100 * 60 * 2 + 10_000
 
 
 def test_the_estimators_own_number_of_factors_and_penalty_are_not_looked_at(data):

@@ -18,7 +18,7 @@ from icqf.datasets import make_synthetic
 from icqf.errors import InputError
 from icqf.models import search as running
 from icqf.models.search import SearchJournal as Journal
-from icqf.models.search import Trial, packed_squares
+from icqf.models.search import Trial, packed
 from searches import search_for
 
 ANSWERS = make_synthetic(40, 16, 3, noise=0.2, random_state=0).answers
@@ -62,7 +62,7 @@ def content(tmp_path_factory):
 
 CHILD = """
 import sys, time
-from test_journal import ANSWERS, search
+from test_search_journal import ANSWERS, search
 
 search(sys.argv[1], callback=lambda progress: time.sleep(0.05)).fit(ANSWERS)
 """
@@ -176,7 +176,7 @@ def test_the_number_of_jobs_may_change_on_the_way(tmp_path, whole, before, after
 def test_a_trial_comes_back_as_it_was(error, beta, n_hidden, seconds):
     import tempfile
 
-    trial = Trial(1, 2, 3, beta, error, n_hidden, float(n_hidden), 17, seconds, packed_squares(np.ones(3)))
+    trial = Trial(1, 2, 3, beta, error, n_hidden, float(n_hidden), 17, seconds, packed(np.ones(3)))
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "journal")
         Journal(path, "x").add([trial])
@@ -187,7 +187,7 @@ def test_a_trial_comes_back_as_it_was(error, beta, n_hidden, seconds):
 
 LIMITED = """
 import os, resource, sys
-from test_journal import ANSWERS, search
+from test_search_journal import ANSWERS, search
 
 limit = int(sys.argv[1].rsplit("-", 1)[1])
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))

@@ -10,13 +10,22 @@ from icqf.data.settings import RULES
 from icqf.errors import InputError
 from icqf.models.selection_rules import (
     Choice,
+    Evidence,
     _pick,
     best_by_k,
     best_row,
+    choice_elsewhere,
     choose,
     error_table,
-    resampled_choice,
+    level_with,
 )
+
+
+def elsewhere(found, rule, **more):
+    """What other divisions into folds would choose."""
+    evidence = Evidence(found)
+    noise = evidence.between_divisions()
+    return choice_elsewhere(evidence, noise, rule, rng=np.random.default_rng(0), **more)
 
 
 def results(errors, hidden=None, weights=None):
@@ -39,8 +48,6 @@ def test_folds_are_pooled_by_weight():
     assert error_table(plain)["error"].tolist() == [5.0, 4.0]
     np.testing.assert_allclose(error_table(heavy)["error"], [(1000 + 50) / 1010, 4.0])
     assert choose(error_table(plain), "min")[0] == 2 and choose(error_table(heavy), "min")[0] == 1
-    chosen = resampled_choice(heavy, "min", rng=np.random.default_rng(0)).by_k()
-    assert chosen[1] > 0.7
 
 
 def table(rows):
@@ -84,18 +91,37 @@ def test_a_fold_that_hides_nothing_says_nothing():
     full = error_table(results({(2, 0.1): [1.0, 2.0], (3, 0.1): [2.0, 2.5]}))
     holed = results({(2, 0.1): [1.0, 2.0, 0.0], (3, 0.1): [2.0, 2.5, 0.0]}, hidden=[10, 10, 0])
     pd.testing.assert_frame_equal(error_table(holed), full)
-    for seed in range(5):
-        choice = resampled_choice(holed, "one_se", rng=np.random.default_rng(seed))
-        assert choice.shares["share"].sum() == pytest.approx(1)
+    assert elsewhere(holed, "one_se").shares["share"].sum() == pytest.approx(1)
 
 
-def test_repeats_count_as_folds():
-    both = pd.concat(
-        [results({(2, 0.1): [1.0, 2.0]}), results({(2, 0.1): [3.0, 4.0]}).assign(repeat=1)], ignore_index=True
-    )
-    found = error_table(both)
-    assert found["error"].tolist() == [2.5]
-    assert found["standard_error"][0] == pytest.approx(np.std([1, 2, 3, 4], ddof=1) / 2)
+def test_repeats_add_no_participants():
+    """The mean is over all folds; its standard error is that of one division."""
+    one, two = results({(2, 0.1): [1.0, 2.0]}), results({(2, 0.1): [3.0, 6.0]}).assign(repeat=1)
+    found = error_table(pd.concat([one, two], ignore_index=True))
+    assert found["error"].tolist() == [3.0]
+    assert found["standard_error"][0] == pytest.approx(np.sqrt((0.5**2 + 1.5**2) / 2))
+
+
+def test_the_standard_error_is_between_participants():
+    """Folds of one division agree where every participant is in all of them; participants need not."""
+    rng = np.random.default_rng(0)
+    own = rng.exponential(1.0, 50)  # some participants answer erratically
+    squares = np.add.outer(np.zeros(4), own) + 0.01 * rng.random((4, 50))
+    found = results({(2, 0.1): squares.mean(axis=1)})
+    blocks = {(0, fold, 2, 0.1): np.array([squares[fold], np.ones(50)]) for fold in range(4)}
+    (error,) = error_table(found, blocks)["standard_error"]
+    assert error == pytest.approx(squares.mean(axis=0).std(ddof=1) / np.sqrt(50), rel=1e-6)
+    assert error_table(found)["standard_error"][0] < error / 10
+
+
+def test_candidates_that_were_given_up_are_compared_where_they_were_fitted():
+    """Folds differ in difficulty: the second half is easy, and only the best was fitted there."""
+    found = results({(2, 0.1): [5.0, 5.2, 1.0, 1.0], (3, 0.1): [5.5, 5.7]})
+    errors = error_table(found)
+    assert errors["error"].tolist() == pytest.approx([3.05, 3.55]) and errors["n_folds"].tolist() == [4, 2]
+    assert best_row(errors)[0] == 2 and choose(errors, "min") == (2, 0.1)
+    lucky = results({(2, 0.1): [5.0, 5.2, 1.0, 1.0], (3, 0.1): [4.9, 5.1]})
+    assert choose(error_table(lucky), "min") == (2, 0.1)  # it had been given up
 
 
 def test_one_fold_has_no_standard_error():
@@ -189,9 +215,7 @@ def test_shares_sum_to_one_most_frequent_first(folds, n_ks, rule, seed):
     errors = {(k, beta): rng.random(folds) for k in range(1, n_ks + 1) for beta in (0.0, 0.1)}
     stability = pd.DataFrame({"n_components": range(1, n_ks + 1), "agreement": rng.random(n_ks)})
     found = results(errors, rng.integers(1, 9, folds))
-    one, again = (
-        resampled_choice(found, rule, rng=np.random.default_rng(seed), stability=stability) for _ in range(2)
-    )
+    one, again = (elsewhere(found, rule, stability=stability) for _ in range(2))
     pd.testing.assert_frame_equal(one.shares, again.shares)
     assert one.shares["share"].sum() == pytest.approx(1, abs=1e-12)
     assert one.by_k().sum() == pytest.approx(1, abs=1e-12)
@@ -199,27 +223,53 @@ def test_shares_sum_to_one_most_frequent_first(folds, n_ks, rule, seed):
     assert (np.diff(one.by_k()) <= 0).all()
 
 
-def test_two_folds_checked_by_hand():
-    """Fold 0 says 2, fold 1 says 3, and by more: 2 wins only when fold 0 is drawn twice, one time in four."""
-    found = results({(2, 0.1): [1.0, 4.0], (3, 0.1): [2.0, 1.0]})
-    choice = resampled_choice(found, "min", rng=np.random.default_rng(0))
-    shares = choice.shares.set_index("n_components")["share"]
-    assert shares[2] == pytest.approx(0.25, abs=0.03) and shares[3] == pytest.approx(0.75, abs=0.03)
-    assert str(choice).startswith("k = 3 in 7")
+def divisions(rng, gap, apart, n=1):
+    """Errors of two candidates in n divisions of ten folds, whose means differ by `gap` ± `apart`."""
+    tables = []
+    for repeat in range(n):
+        level = 1 + 0.2 * rng.random(10)
+        noise = rng.normal(size=10)
+        noise += rng.normal() * apart - noise.mean()
+        errors = {(2, 0.1): level + gap + noise, (3, 0.1): level}
+        tables.append(results(errors).assign(repeat=repeat))
+    return pd.concat(tables, ignore_index=True)
 
 
-def test_a_heavy_fold_decides_when_it_is_drawn():
-    """Fold 0 hides 100 times as many answers: whenever it is drawn, 3 times in 4, its word counts."""
-    found = results({(2, 0.1): [1.0, 4.0], (3, 0.1): [2.0, 1.0]}, hidden=[1000, 10])
-    shares = resampled_choice(found, "min", rng=np.random.default_rng(0)).shares.set_index("n_components")
-    assert shares["share"][2] == pytest.approx(0.75, abs=0.03)
+@pytest.mark.parametrize("gap", [0.0, 0.3, 0.6])
+def test_the_share_is_what_fresh_seeds_do(gap):
+    """Over many searches of five divisions each: what is said of a number, and how often others choose it."""
+    rng, said, chosen = np.random.default_rng(3), [], []
+    for _ in range(60):
+        found = divisions(rng, gap, 0.6, n=5)
+        said.append(float(elsewhere(found, "min").by_k().get(3, 0.0)))
+        chosen.append(choose(error_table(found), "min")[0] == 3)
+    assert np.mean(said) == pytest.approx(np.mean(chosen), abs=0.1)
 
 
 def test_a_clear_case_is_certain():
     found = results({(2, 0.1): [2.0, 2.1, 2.2], (3, 0.0): [1.0, 1.1, 1.2], (3, 0.1): [0.5, 0.4, 0.6]})
-    choice = resampled_choice(found, "min", rng=np.random.default_rng(0))
-    assert choice.shares.to_numpy().tolist() == [[3, 0.1, 1.0]]
+    choice = elsewhere(found, "min")
+    assert choice.by_k().to_dict() == {3: 1.0} and choice.shares["beta"][0] == 0.1
     assert str(choice) == repr(choice) == "k = 3 in 100%"
+
+
+def test_another_sample_is_less_sure_than_another_seed():
+    found = divisions(np.random.default_rng(0), 0.4, 0.3, n=5)
+    evidence = Evidence(found)
+    seeds, samples = (
+        choice_elsewhere(evidence, noise, "min", rng=np.random.default_rng(0)).by_k()
+        for noise in (evidence.between_divisions(), evidence.between_samples())
+    )
+    assert seeds[3] > samples[3] > 0.5
+
+
+def test_neighbours_are_level_within_the_standard_error_of_their_difference():
+    rng = np.random.default_rng(0)
+    level, noise = 1 + 0.2 * rng.random(10), rng.normal(size=10)
+    noise = 0.1 * (noise - noise.mean())
+    errors = {(2, 0.1): level + 0.5 + noise, (3, 0.1): level, (4, 0.1): level + 0.01 + noise}
+    assert level_with(Evidence(results(errors)), 3) == (4,)
+    assert level_with(Evidence(results(errors)), 2) == ()
 
 
 def test_the_choice_in_words():
@@ -227,20 +277,3 @@ def test_the_choice_in_words():
     choice = Choice(pd.DataFrame(rows, columns=["n_components", "beta", "share"]))
     assert str(choice) == "k = 8 in 74%, 7 in 21%, 9 in 5%"  # what rounds to nothing is left out
     assert choice.by_k().to_dict() == pytest.approx({8: 0.74, 7: 0.21, 9: 0.047, 3: 0.003})
-
-
-@pytest.mark.parametrize("rule", ["min", "one_se"])
-def test_folds_are_drawn_as_one_by_one(rule):
-    rng = np.random.default_rng(7)
-    found = results({(k, 0.1): 1 + 0.1 * rng.random(6) for k in (1, 2, 3)}, hidden=[3, 5, 1, 4, 9, 2])
-    wide = found.pivot_table(index="fold", columns="n_components", values="error").to_numpy()
-    hidden = found.groupby("fold")["weight"].first().to_numpy(float)
-    again, picks = np.random.default_rng(1), []
-    for _ in range(2000):
-        drawn = again.integers(0, 6, 6)
-        mean = np.average(wide[drawn], axis=0, weights=hidden[drawn])
-        best = mean.argmin()
-        close = mean[best] + (wide[drawn, best].std(ddof=1) / np.sqrt(6) if rule == "one_se" else 0)
-        picks.append(1 + int(np.flatnonzero(mean <= close)[0]))
-    shares = resampled_choice(found, rule, rng=np.random.default_rng(1)).by_k()
-    assert shares.to_dict() == {k: picks.count(k) / 2000 for k in (1, 2, 3) if k in picks}

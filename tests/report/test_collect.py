@@ -75,7 +75,7 @@ def test_count(report, search):
     best = [each for each in report.count.candidates if each.chosen]
     assert [(each.n_components, each.beta) for each in best] == [(search.n_components_, search.beta_)]
     assert [each.error for each in report.count.candidates] == list(search.errors_["error"])
-    assert dict(report.count.shares) == dict(search.choice_.by_k())
+    assert dict(report.count.shares) == dict(search.sample_choice_.by_k())
     assert [each.agreement for each in report.count.halves] == list(search.stability_["agreement"])
 
 

@@ -1,13 +1,15 @@
 """Folds: they partition the answers, keep groups whole, spread strata, and hide evenly."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icqf import ICQF
+from icqf import ICQF, ICQFCV
 from icqf.core.observations import Observations
 from icqf.core.problem import Problem
 from icqf.errors import InputError
@@ -135,7 +137,7 @@ def test_few_items_or_few_participants_are_hidden_evenly_too(n, m):
     np.testing.assert_allclose(hidden, 0.1, atol=0.01)
 
 
-@pytest.mark.parametrize("shape", [(40, 40, None, None), (40, 40, 20, 5), (40, 5, None, None)])
+@pytest.mark.parametrize("shape", [(40, 40, 10, 10), (40, 40, 20, 5), (40, 5, None, None)])
 def test_neighbouring_blocks_belong_to_different_folds(shape):
     n, m, row_blocks, col_blocks = shape
     fold_of = cut(n, m, n_splits=10, row_blocks=row_blocks, col_blocks=col_blocks).fold_of
@@ -145,7 +147,42 @@ def test_neighbouring_blocks_belong_to_different_folds(shape):
 def test_blocks_are_of_one_size():
     folds = cut(103, 47)
     assert np.ptp(np.bincount(folds.row_block)) <= 1 and np.ptp(np.bincount(folds.col_block)) <= 1
-    assert folds.fold_of.shape == (10, 10)
+    assert folds.fold_of.shape == (100, 47)
+    assert cut(103, 47, row_blocks=10, col_blocks=12).fold_of.shape == (10, 12)
+
+
+def test_which_items_are_hidden_together_differs_from_block_to_block():
+    """Errors then depend less on the division: most pairs of items are hidden together somewhere."""
+    folds = cut(400, 25)
+    together = np.zeros((25, 25))
+    for fold in range(10):
+        mask = folds.mask(fold)
+        together += (mask.T.astype(float) @ mask) / 400
+    pairs = together[~np.eye(25, dtype=bool)]
+    assert pairs.max() < 0.3 and np.mean(pairs > 0) > 0.5
+    blocks = cut(400, 25, row_blocks=10, col_blocks=10)
+    apart = [len(np.unique(blocks.mask(fold)[:, :25], axis=0)) for fold in range(10)]
+    assert max(apart) <= 10  # with few blocks, the same few sets for everybody
+
+
+def test_the_order_of_confounds_and_of_named_items_does_not_matter():
+    rng = np.random.default_rng(0)
+    answers = pd.DataFrame(rng.integers(0, 5, (60, 12)), columns=[f"q{j}" for j in range(12)])
+    confounds = pd.DataFrame(
+        {"age": rng.integers(8, 18, 60), "sex": rng.choice(["f", "m"], 60), "x": rng.random(60)}
+    )
+    order = rng.permutation(12)
+    tables = (answers, confounds), (answers.iloc[:, order], confounds[["x", "sex", "age"]])
+    plans = []
+    for table, beside in tables:
+        model = ICQF(1, item_range=(0, 4))
+        stated = model.state(table, confounds=beside)
+        stated = replace(stated, problem=stated.problem.with_confounds_in_order())
+        plans.append(ICQFCV(model)._plan(model, stated, None, 5))
+    first, second = (plan.folds[0] for plan in plans)
+    assert (first.mask(3)[:, order] == second.mask(3)).all()
+    assert (plans[0].problem.design == plans[1].problem.design).all()
+    assert plans[0].problem.partitions == plans[1].problem.partitions
 
 
 def test_rows_and_columns_are_permuted_by_the_seed_alone():
@@ -161,7 +198,7 @@ def test_rows_and_columns_are_permuted_by_the_seed_alone():
         (20, 20, {"n_splits": 1}, "n_splits=1 is too few"),
         (2, 3, {}, r"2 × 3 blocks cannot be dealt into 10 folds; use fewer folds"),
         (20, 20, {"row_blocks": 2, "col_blocks": 2}, "2 × 2 blocks cannot be dealt into 10 folds"),
-        (20, 20, {"row_blocks": 0}, "0 × 10 blocks cannot be dealt"),
+        (20, 20, {"row_blocks": 0}, "0 × 20 blocks cannot be dealt"),
         (1, 20, {}, r"\(1 sample\(s\), 20 feature\(s\)\) hide all answers"),
         (20, 1, {}, r"\(20 sample\(s\), 1 feature\(s\)\) hide all answers"),
         (20, 20, {"row_blocks": 1}, "at least 2 × 2 are needed"),
@@ -189,11 +226,13 @@ def test_strata_of_a_design():
     assert len(set(zip(by_sex, woman, strict=True))) == 2
     by_age = strata((0, 1))
     assert np.bincount(by_age).tolist() == [10, 10, 10, 10]
-    assert all(age[by_age == band].max() < age[by_age == band + 1].min() for band in range(3))
+    ends = sorted((age[by_age == band].min(), age[by_age == band].max()) for band in range(4))
+    assert all(low[1] < high[0] for low, high in pairwise(ends))
     both = strata((0, 1), (2, 3))
     pairs = set(zip(both, by_age, by_sex, strict=True))
     assert len(pairs) == len(set(both)) == len({pair[1:] for pair in pairs})
     assert strata() is None
+    assert (strata((2, 3), (0, 1)) == both).all() and (strata((3, 2), (0, 1)) == both).all()
 
 
 def test_folds_and_halves_of_a_problem_spread_its_confounds_and_keep_groups():
@@ -208,5 +247,5 @@ def test_folds_and_halves_of_a_problem_spread_its_confounds_and_keep_groups():
     assert (half[::2] == half[1::2]).all() and 0 < half.mean() < 1
     folds = folds_of(problem, groups=families, n_splits=4, rng=np.random.default_rng(2))
     assert (folds.row_block[::2] == folds.row_block[1::2]).all()
-    plain = make_folds(80, 12, n_splits=4, strata=sex, rng=np.random.default_rng(2))
+    plain = make_folds(80, 12, n_splits=4, strata=strata_of(problem), rng=np.random.default_rng(2))
     assert (folds_of(problem, n_splits=4, rng=np.random.default_rng(2)).row_block == plain.row_block).all()

@@ -119,7 +119,8 @@ def _fitted(part: Questionnaire, other_rules: bool, effort: Effort) -> dict[str,
 
 def _of(part: Questionnaire, counts: dict[str, int | None], effort: Effort) -> dict[str, Any]:
     most = min(effort.most_factors, part.n_items // 3 + 1)
-    search = ICQFCV(ICQF(), n_components=range(1, most + 1), stability=True, random_state=0).fit(part)
+    ks = range(1, most + 1)
+    search = ICQFCV(ICQF(), n_components=ks, n_repeats=1, stability=True, random_state=0).fit(part)
     resampled = min(best_row(search.errors_)[0] + effort.beyond, most)
     highest = min(max(resampled, effort.fixed, *(k for k in counts.values() if k is not None)), most)
     rows = best_by_k(search.errors_)

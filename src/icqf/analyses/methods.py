@@ -173,7 +173,7 @@ class ICQFMethod(Method):
     n_splits: int = 10
     bounded: bool = True
     name: str = "ICQF"
-    n_repeats: int = 1
+    n_repeats: Literal["auto"] | int = 1
     rule: str = "min"
     parameters: tuple[tuple[str, Any], ...] = ()
 

@@ -123,7 +123,12 @@ def choice_text(search: Any, rule: str) -> str:
     factors, tried = counted(int(search.n_components_), "factor"), search.errors_["beta"]
     said = f"Chosen by cross-validation ({rule}): "
     if search.errors_["n_components"].nunique() > 1:
-        said += f"{factors}, beta {search.beta_:g}. If the folds were drawn again: {search.choice_}."
+        said += (
+            f"{factors}, beta {search.beta_:g}. Another sample of this size would choose: "
+            f"{search.sample_choice_}. Other folds of these answers: {search.choice_}."
+        )
+        for other in search.level_:
+            said += f" {other} and {search.n_components_} factors predict hidden answers equally well."
     else:
         said += f"beta {search.beta_:g}, for the {factors} that you set."
     if tried.nunique() > 1 and search.beta_ == tried.max():

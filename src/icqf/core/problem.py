@@ -114,6 +114,17 @@ class Problem:
             bounds=Bounds(own.bounds.score, of(own.bounds.loading), of(own.bounds.reconstruction)),
         )
 
+    def with_confounds_in_order(self) -> Problem:
+        """The same problem with its confounds ordered by their values, whatever order they were given in."""
+        order = sorted(range(self.c), key=lambda row: np.ascontiguousarray(self.design[row]).tobytes())
+        place = {row: at for at, row in enumerate(order)}
+        return replace(
+            self,
+            observations=replace(self.observations, design=np.ascontiguousarray(self.design[order])),
+            partitions=tuple(sorted(tuple(sorted(place[row] for row in part)) for part in self.partitions)),
+            intercept=None if self.intercept is None else place[self.intercept],
+        )
+
     def drawn(self, counts: Array) -> Problem:
         """The problem of a resample: each participant counts as often as drawn, those never drawn are out."""
         rows = np.flatnonzero(counts)

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import tomli_w
 
@@ -248,11 +248,14 @@ def penalties(value: Any, name: str = "beta") -> tuple[float, ...]:
     return tuple(sorted(strengths))
 
 
-def starts(value: Any) -> int | str:
-    """Return a number of starts, or "auto"."""
-    number: int | str = int(value) if isinstance(value, str) and value.strip().isdigit() else value
-    check_parameter("n_init", number)
-    return number
+def number_or_auto(value: Any, name: str) -> int | Literal["auto"]:
+    """Return a whole number, or "auto"."""
+    if isinstance(value, str) and value.strip().lower() == "auto":
+        return "auto"
+    number = int(value) if isinstance(value, str) and value.strip().isdigit() else value
+    check_parameter(name, number)
+    taken: int = number
+    return taken
 
 
 def codes_of(value: Any) -> tuple[float | str, ...]:

@@ -72,6 +72,7 @@ class Judge:
     top: Array  # (m,), a prediction p is ``units * min(p, top) + low``
     units: Array
     low: Array
+    row_block: Array  # (n,), the block of each participant
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ class Judged:
     beta: float
     error: float
     n_iter: int
+    blocks: Array  # (2, blocks), squared errors and weights by block of participants
 
 
 Start = Factors | NamedStart | WarmStart

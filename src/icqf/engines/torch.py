@@ -225,11 +225,12 @@ def _fits(
         if told:
             course.begin()
         course.run(tol)
-        told.append((judging.errors(folds, batch, course.W, course.loadings()), course.n_iter.clone()))
+        told.append((judging.sums(folds, batch, course.W, course.loadings()), course.n_iter.clone()))
     # The device is asked when all of it is under way.
-    for beta, (errors, n_iter) in zip(betas, told, strict=True):
-        for fold, k, error, done in zip(folds, ks, errors.tolist(), n_iter.tolist(), strict=True):
-            yield Judged(fold, k, beta, error, done)
+    for beta, (sums, n_iter) in zip(betas, told, strict=True):
+        for fold, k, blocks, done in zip(folds, ks, sums.cpu().numpy(), n_iter.tolist(), strict=True):
+            squares, weights = blocks.sum(axis=1)
+            yield Judged(fold, k, beta, float(squares / max(weights, 1e-300)), done, blocks)
 
 
 class _Starts:
@@ -326,9 +327,11 @@ class _Judging:
             for name in ("top", "units", "low", "scale")
         )
         self.answers = self.answers * scale
+        self.row_block = stacked([judge.row_block for judge in judges], torch.int64)
+        self.n_blocks = 1 + max(int(judge.row_block.max()) for judge in judges)
 
-    def errors(self, folds: Sequence[int], batch: ProblemBatch, W: Tensor, Q: Tensor) -> Tensor:
-        """Mean squared error of each fit on the answers that were hidden from it (B,)."""
+    def sums(self, folds: Sequence[int], batch: ProblemBatch, W: Tensor, Q: Tensor) -> Tensor:
+        """Squared errors on the answers hidden from each fit, and weights, by block (B, 2, blocks)."""
         n, m = self.hidden.shape[1:]
         together = max(1, _TABLES_AT_A_TIME // (4 * n * m))
         at = torch.tensor(folds, device=W.device)
@@ -343,8 +346,10 @@ class _Judging:
             predicted -= self._own(self.answers, fold)
             hidden = self.hidden[fold]
             squares = torch.where(hidden, predicted, 0.0).square_().sum(dim=2).double()
-            counted = (hidden.sum(dim=2) * weights[part]).sum(dim=1)
-            found.append((squares * weights[part]).sum(dim=1) / counted.clamp(min=1e-300))
+            by_row = torch.stack([squares, hidden.sum(dim=2)], dim=1) * weights[part][:, None]
+            block = self._own(self.row_block, fold)[:, None].expand_as(by_row)
+            empty = by_row.new_zeros((len(part), 2, self.n_blocks))
+            found.append(empty.scatter_add_(2, block, by_row))
         return torch.cat(found)
 
     def _own(self, values: Tensor, fold: Tensor) -> Tensor:

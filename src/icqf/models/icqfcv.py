@@ -25,13 +25,14 @@ from icqf.engines.choice import engine_of
 from icqf.engines.journal import WorkJournal, fingerprint
 from icqf.engines.parallel import Progress, spread_over
 from icqf.errors import Advice, InputError, InputWarning, counted
-from icqf.models.consensus import N_RESAMPLES
+from icqf.models.consensus import N_RESAMPLES, best_fits
 from icqf.models.icqf import ICQF, scores_of_fit, warned_if_empty
 from icqf.models.multistart import in_memory
 from icqf.models.search import (
     Plan,
     SearchJournal,
     as_table,
+    blocks_of,
     first_candidates,
     hidden_fit_of,
     replicable_curve,
@@ -40,12 +41,13 @@ from icqf.models.search import (
 )
 from icqf.models.selection_rules import (
     Choice,
+    Evidence,
     best_of_each,
     best_row,
+    choice_elsewhere,
     choose,
     count_of,
-    error_table,
-    resampled_choice,
+    level_with,
 )
 from icqf.models.statement import StatedProblem
 from icqf.resampling import tolerances
@@ -54,6 +56,7 @@ from icqf.resampling.folds import folds_of, halves_of, units_of
 
 Array = NDArray[Any]
 FEWEST = 30  # participants; below, chance decides which candidate predicts best
+MOST_REPEATS = 10  # divisions into folds, where candidates race
 
 
 class ICQFCV(TransformerMixin, BaseEstimator):
@@ -79,9 +82,11 @@ class ICQFCV(TransformerMixin, BaseEstimator):
     n_splits : int
         Number of folds.
     row_blocks, col_blocks : int, optional
-        Number of blocks each way; as many as folds by default.
-    n_repeats : int
-        How often the whole cross-validation is repeated with another division.
+        Number of blocks each way; by default 100 blocks of participants, and each item for itself.
+    n_repeats : "auto" or int
+        In how many divisions into folds candidates are compared. "auto" gives up candidates that are out of
+        the running, and repeats the division for the others, up to ten times, until the number of factors no
+        longer depends on it. A number fits every candidate in every fold of so many divisions.
     rule : {"min", "one_se", "stable", "replicable"}
         "min" is the lowest error; "one_se" the fewest factors within one standard error of it; "stable",
         among those within one standard error (or within the share `within`), the number whose factors agree
@@ -123,9 +128,16 @@ class ICQFCV(TransformerMixin, BaseEstimator):
     cv_results_ : DataFrame
         One row per fit: repeat, fold, n_components, beta, error, n_hidden, weight, n_iter, seconds.
     errors_ : DataFrame
-        Mean error and standard error of each candidate.
+        Mean error of each candidate, its standard error (between participants), and the number of folds in
+        which it was fitted. Errors of candidates that were given up are compared in the folds they had.
     choice_ : Choice
-        How often each candidate would win if the folds were drawn again.
+        How often each candidate would be chosen with another seed, which divides the same answers anew.
+    sample_choice_ : Choice
+        How often each candidate would be chosen in other samples of this size from the same population.
+    level_ : dict
+        The numbers of factors next to the chosen one that predict hidden answers as well (their errors differ
+        by less than the standard error of the difference), each with the loadings of a fit, items × factors,
+        in the units of `ICQF.weighted_loadings_`.
     stability_ : DataFrame or None
         Agreement between halves for each number of factors at its best penalty.
     replicable_ : DataFrame or None
@@ -162,7 +174,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         n_splits: int = 10,
         row_blocks: int | None = None,
         col_blocks: int | None = None,
-        n_repeats: int = 1,
+        n_repeats: Literal["auto"] | int = "auto",
         rule: str = "min",
         within: float | None = None,
         stability: bool = False,
@@ -237,6 +249,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         problem = in_memory(stated.problem, np.random.default_rng([seed, 4]))
         if groups is not None and problem is not stated.problem:
             raise InputError("groups cannot be used with answers that are read in parts.")
+        problem = problem.with_confounds_in_order()
         together = units_of(problem, groups, stated.kept)
         self._warn_if_few(problem.n)
         plan = self._plan(model, replace(stated, problem=problem), together, seed)
@@ -252,20 +265,32 @@ class ICQFCV(TransformerMixin, BaseEstimator):
                 journal=journal,
                 n_jobs=n_jobs,
                 callback=self.callback,
+                race=self.rule if isinstance(self.n_repeats, str) else None,
+                within=self.within,
             )
             self.cv_results_ = as_table(trials)
-            self.errors_ = error_table(self.cv_results_)
+            evidence = Evidence(self.cv_results_, blocks_of(trials))
+            self.errors_ = evidence.table()
             needed, given = RULES.load(self.rule).looks_at or (), (model, problem, together, seed, n_jobs)
             self.stability_ = self._stability(*given) if self.stability or "stability" in needed else None
             self.replicable_ = self._replicable(*given) if "replicable" in needed else None
         looked_at: dict[str, Any] = {"stability": self.stability_, "replicable": self.replicable_}
         looked_at["within"] = self.within
         self.n_components_, self.beta_ = choose(self.errors_, self.rule, **looked_at)
-        self.choice_: Choice = resampled_choice(
-            self.cv_results_, self.rule, rng=np.random.default_rng([seed, 2]), **looked_at
+        self.choice_: Choice
+        self.sample_choice_: Choice
+        self.choice_, self.sample_choice_ = (
+            choice_elsewhere(evidence, noise, self.rule, rng=np.random.default_rng([seed, part]), **looked_at)
+            for part, noise in ((2, evidence.between_divisions()), (6, evidence.between_samples()))
         )
+        self.level_ = self._level(model, replace(stated, problem=problem), evidence)
         self.count_ = count_of(
-            self.errors_, self.rule, self.n_components_, self.choice_, self.stability_, self.replicable_
+            self.errors_,
+            self.rule,
+            self.n_components_,
+            self.sample_choice_,
+            self.stability_,
+            self.replicable_,
         )
         self.hidden_ = hidden_fit_of(plan, trials, self.n_components_, self.beta_)
         model.set_params(n_components=self.n_components_, beta=self.beta_)
@@ -275,8 +300,10 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         return found
 
     def _check(self) -> None:
-        for name in ("rule", "n_splits", "n_repeats", "thorough"):
+        for name in ("rule", "n_splits", "thorough"):
             check_parameter(name, getattr(self, name))
+        if not isinstance(self.n_repeats, str) or self.n_repeats != "auto":
+            check_parameter("n_repeats", self.n_repeats)
         if isinstance(self.betas, str) and self.betas != "auto":
             raise InputError(f"betas must be 'auto' or the penalties to try, not {self.betas!r}.")
         if len(self.betas) == 0:
@@ -308,6 +335,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
 
     def _plan(self, model: ICQF, stated: StatedProblem, groups: Array | None, seed: int) -> Plan:
         problem = stated.problem
+        by_name = np.argsort(np.array(stated.items)) if stated.named else None  # in any order of the columns
         folds = tuple(
             folds_of(
                 problem,
@@ -315,9 +343,10 @@ class ICQFCV(TransformerMixin, BaseEstimator):
                 n_splits=self.n_splits,
                 row_blocks=self.row_blocks,
                 col_blocks=self.col_blocks,
+                items=by_name,
                 rng=np.random.default_rng([seed, 0, repeat]),
             )
-            for repeat in range(self.n_repeats)
+            for repeat in range(MOST_REPEATS if isinstance(self.n_repeats, str) else self.n_repeats)
         )
         return Plan(
             problem.with_beta(0.0),  # the estimator's own penalty is not tried, so no start depends on it
@@ -366,6 +395,15 @@ class ICQFCV(TransformerMixin, BaseEstimator):
                 value=ks,
             )
         return ks
+
+    def _level(self, model: ICQF, stated: StatedProblem, evidence: Evidence) -> dict[int, pd.DataFrame]:
+        best = dict(best_of_each(self.errors_))
+        level = [(k, best[k]) for k in level_with(evidence, self.n_components_)]
+        fits = best_fits(stated.problem, level, engine=engine_of(model.engine)) if level else []
+        return {
+            k: pd.DataFrame(loadings[:k].T, index=list(stated.items))
+            for (k, _), loadings in zip(level, fits, strict=True)
+        }
 
     def _stability(
         self, model: ICQF, problem: Problem, groups: Array | None, seed: int, n_jobs: int | None

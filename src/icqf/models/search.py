@@ -20,13 +20,14 @@ from icqf.baselines.retention import FactorCount, parallel_analysis
 from icqf.core.problem import Array, Problem
 from icqf.core.result import Factors, Iterated
 from icqf.core.start import Starts, settle
+from icqf.data.settings import RULES
 from icqf.engines.base import Engine
 from icqf.engines.choice import engine_of, run
 from icqf.engines.journal import WorkJournal
 from icqf.engines.parallel import Progress, ended_quietly, started
 from icqf.errors import InputError, counted
 from icqf.models.consensus import best_fits, resampled_agreement
-from icqf.models.selection_rules import best_row, error_table
+from icqf.models.selection_rules import Evidence, Noise, best_row, draws
 from icqf.resampling.folds import Folds
 from icqf.resampling.hidden import HeldOut, HiddenFit
 from icqf.resampling.replication import CURVE, ChanceCurve
@@ -116,21 +117,24 @@ class Trial:
     # the fit's equal share of the time of its batch: the fits of one number of factors in one task,
     # with their starts and without their judging
     seconds: float
-    # squared error of the hidden answers by item, packed to be small in a journal (`unpacked_squares`);
+    # squared error of the hidden answers by item, packed to be small in a journal (`unpacked`);
     # empty where the engine judges the fits itself
     squares: str = ""
+    # squared errors and weights (2, blocks) by block of participants, packed as well
+    blocks: str = ""
 
 
-COLUMNS = tuple(each.name for each in fields(Trial) if each.name != "squares")  # of a table of trials
+# of a table of trials
+COLUMNS = tuple(each.name for each in fields(Trial) if each.name not in ("squares", "blocks"))
 
 
-def packed_squares(squares: Array) -> str:
-    """Numbers (m,) in single precision as a text."""
-    return b64encode(squares.astype("<f4").tobytes()).decode()
+def packed(numbers: Array) -> str:
+    """Numbers in single precision as a text."""
+    return b64encode(numbers.astype("<f4").tobytes()).decode()
 
 
-def unpacked_squares(text: str) -> Array:
-    """The numbers (m,) of a text that `packed_squares` made."""
+def unpacked(text: str) -> Array:
+    """The numbers of a text that `packed` made, in one row."""
     return np.frombuffer(b64decode(text), "<f4").astype(float)
 
 
@@ -146,12 +150,19 @@ class End:
 class Task:
     """Fits that run together: folds (repeat, fold), and numbers of factors, each with all penalties.
 
-    With `ends`, of each fold and number of factors, only with the penalties that come after those.
+    With `ends`, of each fold and number of factors, only with the penalties that come after those; with
+    `strongest`, of each number of factors, with penalties up to that one.
     """
 
     folds: tuple[tuple[int, int], ...]
     ks: tuple[int, ...]
     ends: Mapping[Place, End] | None = None
+    strongest: Mapping[int, float] | None = None
+
+    def betas(self, plan: Plan, k: int) -> list[float]:
+        """The penalties that fits with k factors go through, weaker ones first."""
+        most = max(plan.betas) if self.strongest is None else self.strongest[k]
+        return sorted(beta for beta in plan.betas if beta <= most)
 
 
 @dataclass(frozen=True)
@@ -175,15 +186,19 @@ class Plan:
         return [(repeat, fold) for repeat, cut in enumerate(self.folds) for fold in range(cut.n_splits)]
 
 
-def tasks(plan: Plan, ks: Sequence[int], *, pieces: int) -> list[Task]:
-    """All folds of all repeats, each cut into `pieces` of about equal cost, the costliest first.
+def tasks(
+    plan: Plan, candidates: Mapping[int, float], folds: Sequence[tuple[int, int]], *, pieces: int
+) -> list[Task]:
+    """Numbers of factors, each with its strongest penalty, in some folds, the costliest first.
 
-    An engine that solves many problems at once is given all of them.
+    Each fold is cut into `pieces` of about equal cost. An engine that solves many problems at once is given
+    all of them.
     """
+    ks = tuple(sorted(candidates))
     if engine_of(plan.engine).batches:
-        return [Task(tuple(plan.every_fold), tuple(sorted(ks)))]
-    groups = [tuple(sorted(ks))[at::pieces] for at in range(min(pieces, len(ks)))]
-    return [Task((fold,), group) for group in groups for fold in plan.every_fold]
+        return [Task(tuple(folds), ks, strongest=candidates)]
+    groups = [ks[at::pieces] for at in range(min(pieces, len(ks)))]
+    return [Task((fold,), group, strongest=candidates) for group in groups for fold in folds]
 
 
 def run_task(plan: Plan, task: Task, ends: dict[Place, End] | None = None) -> list[Trial]:
@@ -207,7 +222,7 @@ def run_task(plan: Plan, task: Task, ends: dict[Place, End] | None = None) -> li
 
 
 def hidden_fit_of(plan: Plan, trials: Iterable[Trial], k: int, beta: float) -> HiddenFit | None:
-    """How well one candidate predicted hidden answers, beside the items' means, in the first repeat's folds.
+    """How well one candidate predicted hidden answers, and the items' means, in the first repeat's folds.
 
     None where participants or items are fewer than the folds, or where the engine told no more than means.
     """
@@ -224,7 +239,7 @@ def hidden_fit_of(plan: Plan, trials: Iterable[Trial], k: int, beta: float) -> H
         for fold in range(cut.n_splits)
     )
     return HiddenFit(
-        np.array([unpacked_squares(of_fold[fold]) for fold in range(cut.n_splits)]),
+        np.array([unpacked(of_fold[fold]) for fold in range(cut.n_splits)]),
         np.array([each.squares for each in means]),
     )
 
@@ -232,9 +247,14 @@ def hidden_fit_of(plan: Plan, trials: Iterable[Trial], k: int, beta: float) -> H
 def _judged_together(plan: Plan, task: Task, held_out: Sequence[HeldOut]) -> list[Trial] | None:
     """The trials of a task by an engine that compares candidates itself; None where it does not."""
     clock = time.perf_counter()
-    problems, judges = [each.visible for each in held_out], [each.judge() for each in held_out]
+    problems = [each.visible for each in held_out]
+    judges = [
+        each.judge(plan.folds[repeat].row_block)
+        for each, (repeat, _) in zip(held_out, task.folds, strict=True)
+    ]
+    betas = task.betas(plan, max(task.ks, key=lambda k: task.betas(plan, k)[-1]))
     found = engine_of(plan.engine).searched(
-        problems, judges, task.ks, sorted(plan.betas), tol=plan.tol, max_iter=plan.max_iter
+        problems, judges, task.ks, betas, tol=plan.tol, max_iter=plan.max_iter
     )
     if found is None:
         return None
@@ -244,7 +264,18 @@ def _judged_together(plan: Plan, task: Task, held_out: Sequence[HeldOut]) -> lis
         for judge, each in zip(judges, held_out, strict=True)
     ]
     return [
-        Trial(*task.folds[each.fold], each.k, each.beta, each.error, *hidden[each.fold], each.n_iter, seconds)
+        Trial(
+            *(
+                *task.folds[each.fold],
+                each.k,
+                each.beta,
+                each.error,
+                *hidden[each.fold],
+                each.n_iter,
+                seconds,
+            ),
+            blocks=packed(each.blocks),
+        )
         for each in found
     ]
 
@@ -259,7 +290,7 @@ def _trials(
 ) -> Iterator[Trial]:
     """The trials of one number of factors: for each penalty one batch of folds, from where the last ended."""
     clock = time.perf_counter()
-    betas = sorted(plan.betas)
+    betas = task.betas(plan, k)
     if task.ends is None:
         factors = [
             # A generator for each fold and k: a start does not depend on what else the task tries.
@@ -287,10 +318,12 @@ def _trials(
     seconds = (time.perf_counter() - clock) / (len(found) * len(held_out))
     for beta, fits in found:
         for (repeat, fold), each, fit in zip(task.folds, held_out, fits, strict=True):
-            error = each.error(fit.factors)
-            squares = packed_squares(error.squares)
+            error, row_block = each.error(fit.factors), plan.folds[repeat].row_block
+            blocks = np.array(
+                [np.bincount(row_block, weights=sums) for sums in (error.by_row, each.weights_by_row)]
+            )
             counts = error.count, each.weight, fit.n_iter, seconds
-            yield Trial(repeat, fold, k, beta, error.mean, *counts, squares)
+            yield Trial(repeat, fold, k, beta, error.mean, *counts, packed(error.squares), packed(blocks))
     if ends is not None:
         for place, fit in zip(task.folds, found[-1][1], strict=True):
             ends[*place, k] = End(betas[-1], fit.factors)
@@ -330,6 +363,10 @@ _WIDEN = 3  # how many more are tried when the best lies at the edge
 _TASKS_PER_JOB = 4
 _TRIES = 3  # of work that a cluster has lost
 STRONGEST = 8.0  # penalty that is tried of its own accord
+_FIRST = 0.3  # share of a division's folds in which all candidates are fitted
+_HOPELESS, _SETTLED = 0.01, 0.95  # shares of draws by which a candidate is given up, and has won
+# Rules that look at resamples, which are drawn later: what their candidates race for.
+_RACED_AS = {"stable": "one_se", "replicable": "min"}
 MOST_KEPT = 2**28  # bytes of scores from which fits with a stronger penalty can start
 
 
@@ -383,87 +420,205 @@ def run_search(
     journal: SearchJournal | None,
     n_jobs: int | None,
     callback: Callback | None,
+    race: str | None = None,
+    within: float | None = None,
 ) -> list[Trial]:
-    """All trials for these numbers of factors and the plan's penalties.
+    """The trials of these numbers of factors and the plan's penalties.
 
     With `widen`, for more numbers of factors while the best lies at their edge; with `strengthen`, for
-    stronger penalties while the best is the strongest of them.
+    stronger penalties while the best is the strongest of them. All candidates are fitted in all folds, unless
+    they race for the choice by a rule (`race`, with its `within`): see `Race`.
     """
-    trials: list[Trial] = []
-    ends: dict[Place, End] = {}
-    highest = min(plan.problem.n, plan.problem.m)
-    while True:
-        trials = _run(
-            plan, ks, journal=journal, before=trials, n_jobs=n_jobs, callback=callback,
-            ends=ends if strengthen and _kept_size(plan, ks) <= MOST_KEPT else None,
-        )  # fmt: skip
-        further = _further(trials, ks, highest=highest) if widen else []
-        stronger = _stronger(trials, max(plan.betas)) if strengthen else None
-        if not further and stronger is None:
-            return trials
-        ks = sorted({*ks, *further})
-        plan = plan if stronger is None else replace(plan, betas=(*plan.betas, stronger))
+    search = Race(
+        plan, ks, widen=widen, strengthen=strengthen, journal=journal, n_jobs=n_jobs, callback=callback
+    )
+    return search.run_all() if race is None else search.run(race, within)
 
 
-def _kept_size(plan: Plan, ks: Sequence[int]) -> int:
-    """Bytes of the scores of one fit for each fold and number of factors."""
-    return len(plan.every_fold) * plan.problem.n * sum(ks) * int(np.dtype(plan.problem.dtype).itemsize)
+class Race:
+    """Candidates fitted fold by fold, and given up as soon as they are out of the running.
 
-
-def _run(
-    plan: Plan,
-    ks: Sequence[int],
-    *,
-    journal: SearchJournal | None,
-    before: Sequence[Trial],
-    n_jobs: int | None,
-    callback: Callback | None,
-    ends: dict[Place, End] | None,
-) -> list[Trial]:
-    """All trials for these numbers of factors and the plan's penalties: from the journal, from before, or run
-    now.
-
-    A penalty starts from where the last ended: from `ends`, to which new ones are added, or else all weaker
-    ones are fitted again.
+    All are fitted in the first few folds, those that another sample might choose in all folds of the first
+    division, and those that another division might choose in further divisions, until the number of factors
+    is settled or that has cost as much as a whole division with all candidates. A fit always comes through
+    all weaker penalties, so that it does not depend on which other candidates are left.
     """
-    every_fold, betas = plan.every_fold, plan.betas
-    wanted = {(*fold, k, beta) for fold in every_fold for k in ks for beta in betas}
-    earlier = [*(journal.trials if journal else ()), *before]
-    known = {_key(trial): trial for trial in earlier if _key(trial) in wanted}
-    if engine_of(plan.engine).batches:
-        n_jobs = 1
-    jobs = effective_n_jobs(n_jobs)
-    pieces = max(1, -(-_TASKS_PER_JOB * jobs // len(every_fold))) if jobs > 1 else 1
-    _tell(callback, len(known), len(wanted), known)
-    for tries_left in reversed(range(_TRIES)):
-        todo = [
-            part
-            for task in tasks(plan, ks, pieces=pieces)
-            for part in _parts_left(task, betas, known, ends or {})
-        ]
-        work = ((_task_with_ends, plan, task, ends is not None) for task in todo)
-        try:
-            with ended_quietly(started(work, n_jobs=n_jobs, ordered=False)) as results:
-                for finished, ended in results:
-                    new = [trial for trial in finished if _key(trial) not in known]
-                    if journal is not None:
-                        journal.add(new)
-                    known |= {_key(trial): trial for trial in new}
-                    if ends is not None:
-                        ends |= ended
-                    _tell(callback, len(known), len(wanted), known)
-            break
-        except CancelledError:  # a cluster may forget work of a worker that it lost
-            if not tries_left:
-                raise
-    return [known[key] for key in sorted(known)]
+
+    def __init__(
+        self,
+        plan: Plan,
+        ks: Sequence[int],
+        *,
+        widen: bool,
+        strengthen: bool,
+        journal: SearchJournal | None,
+        n_jobs: int | None,
+        callback: Callback | None,
+    ) -> None:
+        self.plan, self.widen, self.strengthen = plan, widen, strengthen
+        self.journal, self.callback = journal, callback
+        self.n_jobs = 1 if engine_of(plan.engine).batches else n_jobs
+        self.tried = dict.fromkeys(ks, max(plan.betas))  # by number of factors, the strongest penalty
+        self.ends: dict[Place, End] = {}
+        self.known: dict[Any, Trial] = {}
+        self._earlier = {} if journal is None else {_key(trial): trial for trial in journal.trials}
+
+    def run_all(self) -> list[Trial]:
+        """All candidates in all folds."""
+        self._run_and_extend(self.tried, self.plan.every_fold)
+        return self._trials()
+
+    def run(self, rule: str, within: float | None = None) -> list[Trial]:
+        """A race for the choice by a rule."""
+        rule = rule if RULES.load(rule).looks_at is None else _RACED_AS.get(rule, "one_se")
+        self._rule, self._within = rule, within
+        first = [fold for fold in self.plan.every_fold if fold[0] == 0]
+        few = first[: max(2, round(_FIRST * len(first)))]
+        left = self._run_and_extend(self.tried, few, then=first[len(few) :])
+        whole = _cost(self.plan, self.tried, first)
+        if few != first:
+            evidence = self._evidence()
+            left, _ = self._still(evidence, evidence.between_participants(), neighbours=True)
+            left = self._run_and_extend(left, first, then=first)
+        spent = 0.0
+        for repeat in range(1, len(self.plan.folds)):
+            evidence = self._evidence()
+            left, settled = self._still(evidence, evidence.between_divisions())
+            folds = [fold for fold in self.plan.every_fold if fold[0] == repeat]
+            spent += _cost(self.plan, left, folds)
+            if settled or spent > whole:
+                break
+            self._run(left, folds, then=folds)
+        _tell(self.callback, len(self.known), len(self.known), self.known)
+        return self._trials()
+
+    def _evidence(self) -> Evidence:
+        trials = self._trials()
+        return Evidence(as_table(trials), blocks_of(trials))
+
+    def _trials(self) -> list[Trial]:
+        return [self.known[key] for key in sorted(self.known)]
+
+    def _still(
+        self, evidence: Evidence, noise: Noise, *, neighbours: bool = False
+    ) -> tuple[dict[int, float], bool]:
+        """Numbers of factors that may still be chosen, or be the best, with the strongest penalty of each.
+
+        With `neighbours`, those next to the best as well. And whether the choice is settled.
+        """
+        rng, columns = np.random.default_rng([self.plan.seed, 5]), noise.columns
+        picks, lowest = draws(evidence, noise, self._rule, rng=rng, within=self._within)
+        share = np.bincount(np.concatenate([picks, lowest]), minlength=len(evidence.ks)) / len(picks)
+        best = evidence.ks[evidence.best]
+        left: dict[int, float] = {}
+        for k in np.unique(evidence.ks[columns]).tolist():
+            own = columns[evidence.ks[columns] == k]
+            if share[own].sum() >= _HOPELESS or (neighbours and abs(k - best) <= 1):
+                running = own[share[own] >= _HOPELESS / len(own)]
+                running = running if len(running) else own[[evidence.errors[own].argmin()]]
+                left[k] = float(evidence.betas[running].max())
+        return left, bool(np.bincount(evidence.ks[picks]).max() >= _SETTLED * len(picks))
+
+    def _run_and_extend(
+        self,
+        candidates: Mapping[int, float],
+        folds: Sequence[tuple[int, int]],
+        *,
+        then: Sequence[tuple[int, int]] = (),
+    ) -> dict[int, float]:
+        """Fit candidates, and further ones while the best lies at the edge; returns all of them."""
+        now = dict(candidates)
+        highest = min(self.plan.problem.n, self.plan.problem.m)
+        while True:
+            self._run(now, folds, then=then)
+            k, beta, _ = best_row(self._evidence().table())
+            more, stronger = [], max(self.plan.betas)
+            if self.widen and k == max(self.tried):
+                more = list(range(k + 1, min(highest, k + _WIDEN) + 1))
+            if self.strengthen and beta == stronger < STRONGEST:
+                stronger *= 2
+                self.plan = replace(self.plan, betas=(*self.plan.betas, stronger))
+                now = {each: stronger if most == beta else most for each, most in now.items()}
+            elif not more:
+                return now
+            now |= dict.fromkeys(more, max(now.values()))
+            self.tried |= now
+
+    def _run(
+        self,
+        candidates: Mapping[int, float],
+        folds: Sequence[tuple[int, int]],
+        *,
+        then: Sequence[tuple[int, int]] = (),
+    ) -> None:
+        """Fit what is not known yet of these candidates in these folds; `then` are folds likely to follow.
+
+        A penalty starts from where the last ended: from `ends`, to which new ones are added, or else all
+        weaker ones are fitted again.
+        """
+        known, ends = self.known, self.ends if self._keeps_ends() else None
+        wanted = {
+            (*fold, k, beta)
+            for k, most in candidates.items()
+            for beta in self.plan.betas
+            if beta <= most
+            for fold in folds
+        }
+        known |= {key: self._earlier[key] for key in wanted if key in self._earlier}
+        penalties = sum(beta <= most for most in candidates.values() for beta in self.plan.betas)
+        total = len(known) + len(wanted - known.keys()) + penalties * len(then)
+        jobs = effective_n_jobs(self.n_jobs)
+        pieces = max(1, -(-_TASKS_PER_JOB * jobs // len(folds))) if jobs > 1 else 1
+        _tell(self.callback, len(known), total, known)
+        for tries_left in reversed(range(_TRIES)):
+            todo = [
+                part
+                for task in tasks(self.plan, candidates, folds, pieces=pieces)
+                for part in _parts_left(self.plan, task, known, ends or {})
+            ]
+            work = ((_task_with_ends, self.plan, task, ends is not None) for task in todo)
+            try:
+                with ended_quietly(started(work, n_jobs=self.n_jobs, ordered=False)) as results:
+                    for finished, ended in results:
+                        new = [trial for trial in finished if _key(trial) in wanted - known.keys()]
+                        if self.journal is not None:
+                            self.journal.add(new)
+                        known |= {_key(trial): trial for trial in new}
+                        if ends is not None:
+                            ends |= ended
+                        _tell(self.callback, len(known), total, known)
+                break
+            except CancelledError:  # a cluster may forget work of a worker that it lost
+                if not tries_left:
+                    raise
+
+    def _keeps_ends(self) -> bool:
+        """Whether the scores of one fit for each fold and number of factors are small enough to be kept."""
+        problem, n_folds = self.plan.problem, len([fold for fold in self.plan.every_fold if fold[0] == 0])
+        size = n_folds * problem.n * sum(self.tried) * int(np.dtype(problem.dtype).itemsize)
+        return self.strengthen and size <= MOST_KEPT
 
 
-def _parts_left(
-    task: Task, betas: Sequence[float], known: Mapping[Any, Trial], ends: Mapping[Place, End]
-) -> list[Task]:
+def _cost(plan: Plan, candidates: Mapping[int, float], folds: Sequence[Any]) -> float:
+    """What fits cost, in proportion: each iteration by the number of factors and confounds."""
+    columns = plan.problem.c
+    fits = ((k + columns) * sum(beta <= most for beta in plan.betas) for k, most in candidates.items())
+    return len(folds) * sum(fits)
+
+
+def blocks_of(trials: Iterable[Trial]) -> dict[Any, Array] | None:
+    """Squared errors and weights (2, blocks) of each trial by block of participants; None where untold."""
+    found = {_key(trial): unpacked(trial.blocks).reshape(2, -1) for trial in trials if trial.blocks}
+    return found or None
+
+
+def _parts_left(plan: Plan, task: Task, known: Mapping[Any, Trial], ends: Mapping[Place, End]) -> list[Task]:
     """What is left to do of a task: numbers of factors that begin anew, and those that continue."""
-    left = [k for k in task.ks if any((*f, k, beta) not in known for f in task.folds for beta in betas)]
+    left = [
+        k
+        for k in task.ks
+        if any((*fold, k, beta) not in known for fold in task.folds for beta in task.betas(plan, k))
+    ]
     places = {k: [(*fold, k) for fold in task.folds] for k in left}
     reached = {k: {ends[place].beta if place in ends else None for place in places[k]} for k in left}
     onward = [k for k in left if len(reached[k]) == 1 and None not in reached[k]]
@@ -517,21 +672,6 @@ def first_candidates(problem: Problem, suggested: FactorCount | None) -> list[in
     return list(range(1, min(centre + _REACH, problem.n, problem.m) + 1))
 
 
-def _further(trials: Sequence[Trial], ks: Sequence[int], *, highest: int) -> list[int]:
-    """More numbers of factors to try when the best of those tried lies at their edge."""
-    best = best_row(error_table(as_table(trials)))[0]
-    more: list[int] = []
-    if best == max(ks):
-        more += range(best + 1, min(highest, best + _WIDEN) + 1)
-    return more
-
-
-def _stronger(trials: Sequence[Trial], strongest: float) -> float | None:
-    """The next penalty to try when the best is the strongest of those tried."""
-    best = best_row(error_table(as_table(trials)))[1]
-    return 2 * strongest if best == strongest < STRONGEST else None
-
-
 def _key(trial: Trial) -> tuple[int, int, int, float]:
     return trial.repeat, trial.fold, trial.n_components, trial.beta
 
@@ -544,7 +684,8 @@ def _tell(callback: Callback | None, done: int, total: int, known: Mapping[Any, 
         at = trial.n_components, trial.beta
         error, weight = sums.get(at, (0.0, 0.0))
         sums[at] = error + trial.error * trial.weight, weight + trial.weight
-    means = ((error / weight, at) for at, (error, weight) in sums.items() if weight > 0)
+    most = max((weight for _, weight in sums.values()), default=0.0)  # not those that were given up early
+    means = ((error / weight, at) for at, (error, weight) in sums.items() if weight > most / 2)
     error, (k, beta) = min(means, default=(0.0, (0, 0.0)))
     best = f"{counted(k, 'factor')}, beta {beta:g} (error {error:.4g})" if k else ""
     callback(Progress(done, total, best))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,15 @@ from icqf.baselines.retention import FactorCount
 from icqf.data.settings import RULES
 from icqf.errors import InputError
 
-_RESAMPLES = 2000
+_DRAWS = 2000
+# Errors vary between divisions into folds about 0.4 times as much (in variance) as independent folds would,
+# as those of one division hide every answer once (median of simulated populations and public studies).
+# That counts as three divisions when the variance between them is estimated.
+_BETWEEN_DIVISIONS, _PRIOR = 0.4, 3
+# Errors vary between samples 2.5 times as much as between the participants of one: the fits differ as well
+# (median of the numbers of factors of three simulated populations and of parts of two public studies), and
+# between studies that ratio differs about as much as variances of eight degrees of freedom.
+_BETWEEN_SAMPLES, _FREEDOM = 2.5, 8
 
 
 @dataclass(frozen=True)
@@ -23,8 +33,8 @@ class SelectionRule:
     # Methods text use it
     description: str
     # called with the errors of all candidates, their numbers of factors, the error that still counts as
-    # close to the lowest, and what the rule looks at beside them (of each candidate; None where it
-    # looks at nothing); returns a number of factors
+    # close to the lowest, and what else the rule looks at (of each candidate; None where it looks at
+    # nothing); returns a number of factors
     number: Callable[[np.ndarray, np.ndarray, float, np.ndarray | None], int]
     # the table ("stability" or "replicable") and its column that the rule needs beside the errors
     looks_at: tuple[str, str] | None = None
@@ -72,34 +82,173 @@ REPLICABLE = SelectionRule(
 )
 
 
-def error_table(results: pd.DataFrame) -> pd.DataFrame:
-    """Mean error and its standard error of each (n_components, beta), over folds and repeats.
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """How far the errors of some candidates would differ elsewhere, from those of the best one."""
 
-    Folds count by the number of answers they hide, or by the weights of those who gave them.
+    columns: np.ndarray  # positions of the candidates
+    covariance: np.ndarray  # of their errors, less that of the best one
+    freedom: float  # degrees of freedom from which it is known
+
+
+class Evidence:
+    """What the fits of a search say about its candidates: errors by fold and by block of participants.
+
+    Candidates may have been fitted in some of the folds only. They are then compared where they were: the
+    pooled error of a candidate is that of the best one in all folds, plus their mean difference in the folds
+    of the candidate.
+
+    Parameters
+    ----------
+    results : DataFrame
+        One row per fit, such as `ICQFCV.cv_results_`.
+    blocks : mapping, optional
+        By (repeat, fold, n_components, beta): sums of squared errors and of weights (2, blocks) by block of
+        participants. Without it, standard errors come from how folds differ.
     """
-    folds = _that_hide(results).assign(weighted=results["error"] * results["weight"])
-    grouped = folds.groupby(["n_components", "beta"])
-    mean = grouped["weighted"].sum() / grouped["weight"].sum()
-    spread: pd.Series = grouped["error"].std(ddof=1) / np.sqrt(grouped.size())
-    table = pd.DataFrame({"error": mean, "standard_error": spread.fillna(0.0)})
-    return table.reset_index()
+
+    def __init__(self, results: pd.DataFrame, blocks: Mapping[Any, np.ndarray] | None = None) -> None:
+        results = results[results["weight"] > 0]  # a fold that hides no observed answer tells nothing
+        wide = results.pivot_table(index=["repeat", "fold"], columns=["n_components", "beta"], values="error")
+        self.folds = wide.index
+        self.ks = wide.columns.get_level_values("n_components").to_numpy(int)
+        self.betas = wide.columns.get_level_values("beta").to_numpy(float)
+        self._errors = wide.to_numpy()  # (folds, candidates), NaN where one was not fitted
+        weight = results.groupby(["repeat", "fold"])["weight"].first()
+        self._weights = weight.reindex(wide.index).to_numpy(float)
+        self._blocks = blocks
+        self._seen = ~np.isnan(self._errors)
+        self.n_folds = self._seen.sum(axis=0)
+        self.most = self.n_folds == self.n_folds.max()  # the candidates that were fitted in all folds
+        means = np.where(self.most, self._pooled(np.arange(len(self.ks))), np.inf)
+        self.best = int(means.argmin())
+        differences = self._errors - self._errors[:, [self.best]]
+        self._differences = np.where(self._seen, differences, 0.0)
+        self.errors = means[self.best] + self._weights @ self._differences / (self._weights @ self._seen)
+
+    def _pooled(self, columns: np.ndarray) -> np.ndarray:
+        """Mean errors of candidates over their own folds, which count by weight."""
+        seen = self._seen[:, columns]
+        return self._weights @ np.where(seen, self._errors[:, columns], 0.0) / (self._weights @ seen)
+
+    @cached_property
+    def standard_errors(self) -> np.ndarray:
+        """Standard error of each candidate's error: how participants differ, or folds where that is unknown.
+
+        Repeats divide the same answers anew, so that they add no participants: it is their mean variance.
+        """
+        variances = np.zeros((0, len(self.ks)))
+        for rows in self._repeats:
+            variance = np.full(len(self.ks), np.nan)
+            for column in np.flatnonzero(self._seen[rows].any(axis=0)):
+                mine = rows[self._seen[rows, column]]
+                sums = self._sums(mine, np.array([column]))
+                variance[column] = (
+                    _variance_of_mean(self._errors[mine, column]) if sums is None else sums[0, 0]
+                )
+            variances = np.vstack([variances, variance])
+        known = ~np.isnan(variances)
+        return np.sqrt(np.where(known, variances, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1))
+
+    @property
+    def _repeats(self) -> list[np.ndarray]:
+        """The positions of each repeat's folds."""
+        number = self.folds.get_level_values("repeat")
+        return [np.flatnonzero(number == repeat) for repeat in number.unique()]
+
+    def _sums(self, rows: np.ndarray, columns: np.ndarray, less: int | None = None) -> np.ndarray | None:
+        """Covariance of candidates' errors in folds of one repeat, from how blocks of participants differ.
+
+        With `less`, of what they exceed that candidate's by. None where blocks are not known.
+        """
+        if self._blocks is None:
+            return None
+        found = []
+        for column in (*columns, *([] if less is None else [less])):
+            candidate = self.ks[column], self.betas[column]
+            keys = [(*self.folds[row], *candidate) for row in rows]
+            if any(key not in self._blocks for key in keys):
+                return None
+            squares, weights = np.sum([self._blocks[key] for key in keys], axis=0)
+            found.append((squares - weights * squares.sum() / weights.sum()) / weights.sum())
+        gaps = np.array(found)
+        gaps = gaps if less is None else gaps[:-1] - gaps[-1]
+        n = gaps.shape[1]
+        return gaps @ gaps.T * n / max(n - 1, 1)
+
+    def table(self) -> pd.DataFrame:
+        """Of each candidate: error, standard error and number of folds."""
+        return pd.DataFrame(
+            {
+                "n_components": self.ks,
+                "beta": self.betas,
+                "error": self.errors,
+                "standard_error": self.standard_errors,
+                "n_folds": self.n_folds,
+            }
+        )
+
+    def between_divisions(self) -> Noise:
+        """Errors of the candidates fitted in all folds, had the answers been divided anew, as often."""
+        columns = np.flatnonzero(self.most)
+        parts = [self._differences[rows][:, columns] for rows in self._repeats]
+        sizes = [self._weights[rows] for rows in self._repeats]
+        means = np.array(
+            [np.average(part, axis=0, weights=size) for part, size in zip(parts, sizes, strict=True)]
+        )
+        own = [part - part.mean(axis=0) for part in parts]
+        free = sum(len(part) - 1 for part in own)
+        within = sum(part.T @ part for part in own) / max(free, 1) / np.mean([len(part) for part in own])
+        apart = means - means.mean(axis=0)
+        one = (_PRIOR * _BETWEEN_DIVISIONS * within + apart.T @ apart) / (_PRIOR + len(means) - 1)
+        return Noise(columns, one / len(means), _PRIOR + len(means) - 1)
+
+    def between_samples(self) -> Noise:
+        """Errors of the candidates fitted in all folds of the first repeat, had as many others been asked."""
+        noise = self.between_participants()
+        return replace(noise, covariance=_BETWEEN_SAMPLES * noise.covariance)
+
+    def between_participants(self) -> Noise:
+        """The same, had the fits nevertheless been those found here."""
+        rows = self._repeats[0]
+        columns = np.flatnonzero(self._seen[rows].all(axis=0))
+        found = self._sums(rows, columns, self.best)
+        if found is None:
+            own = self._differences[rows][:, columns]
+            own = own - own.mean(axis=0)
+            found = own.T @ own / max(len(own) - 1, 1) / len(own)
+        return Noise(columns, found, _FREEDOM)
 
 
-def _that_hide(results: pd.DataFrame) -> pd.DataFrame:
-    """Without the folds that hide no observed answer, and so say nothing."""
-    return results[results["weight"] > 0]
+def _variance_of_mean(values: np.ndarray) -> float:
+    return float(values.var(ddof=1) / len(values)) if len(values) > 1 else 0.0
+
+
+def error_table(results: pd.DataFrame, blocks: Mapping[Any, np.ndarray] | None = None) -> pd.DataFrame:
+    """Mean error of each (n_components, beta), its standard error, and in how many folds it was fitted.
+
+    Folds count by the number of answers they hide, or by the weights of those who gave them. See `Evidence`.
+    """
+    return Evidence(results, blocks).table()
 
 
 def best_row(table: pd.DataFrame) -> tuple[int, float, float]:
     """(n_components, beta, error) with the lowest error."""
+    table = _most_fitted(table)
     at = int(table["error"].to_numpy().argmin())
     row = table.iloc[at]
     return int(row["n_components"]), float(row["beta"]), float(row["error"])
 
 
 def best_by_k(table: pd.DataFrame) -> pd.DataFrame:
-    """For each number of factors, the row of its best penalty."""
-    return table.loc[table.groupby("n_components")["error"].idxmin()].reset_index(drop=True)
+    """For each number of factors, the row of its best penalty, of those fitted in most folds."""
+    most = pd.concat([_most_fitted(part) for _, part in table.groupby("n_components")])
+    return table.loc[most.groupby("n_components")["error"].idxmin()].reset_index(drop=True)
+
+
+def _most_fitted(table: pd.DataFrame) -> pd.DataFrame:
+    """The candidates that were fitted in most folds; the others were given up on the way."""
+    return table[table["n_folds"] == table["n_folds"].max()] if "n_folds" in table else table
 
 
 def best_of_each(table: pd.DataFrame) -> list[tuple[int, float]]:
@@ -120,6 +269,7 @@ def choose(
 
     Close to the lowest error is what lies within one standard error of it, or within the share `within`.
     """
+    table = _most_fitted(table)
     ks, spread = table["n_components"].to_numpy(), table["standard_error"].to_numpy()
     merit = _merit(rule, ks, stability, replicable)
     errors = table["error"].to_numpy()
@@ -129,7 +279,7 @@ def choose(
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """How often each candidate would be chosen if the folds were drawn again."""
+    """How often each candidate would be chosen, if the folds or the participants were others."""
 
     shares: pd.DataFrame  # columns n_components, beta and share, most frequent first
 
@@ -162,49 +312,74 @@ def count_of(
         "Blockwise cross-validation",
         k,
         curve,
-        f"this number {RULES.load(rule).description}; if the folds were drawn again: {choice}.",
+        f"this number {RULES.load(rule).description}; other samples of this size: {choice}.",
         value="error",
         better="lower",
         spread="standard_error",
     )
 
 
-def resampled_choice(
-    results: pd.DataFrame,
+def choice_elsewhere(
+    evidence: Evidence, noise: Noise, rule: str, *, rng: np.random.Generator, **looked_at: Any
+) -> Choice:
+    """How often each candidate would be chosen in other folds, or by another sample."""
+    picks, _ = draws(evidence, noise, rule, rng=rng, **looked_at)
+    share = np.bincount(picks, minlength=len(evidence.ks)) / len(picks)
+    shares = pd.DataFrame({"n_components": evidence.ks, "beta": evidence.betas, "share": share})
+    shares = shares[shares["share"] > 0].sort_values("share", ascending=False, kind="stable")
+    return Choice(shares.reset_index(drop=True))
+
+
+def draws(
+    evidence: Evidence,
+    noise: Noise,
     rule: str,
     *,
     rng: np.random.Generator,
     stability: pd.DataFrame | None = None,
     replicable: pd.DataFrame | None = None,
     within: float | None = None,
-) -> Choice:
-    """Draw the folds with replacement many times, and apply the rule each time."""
-    results = _that_hide(results)
-    wide = results.pivot_table(index=["repeat", "fold"], columns=["n_components", "beta"], values="error")
-    hidden = results.groupby(["repeat", "fold"])["weight"].first().reindex(wide.index).to_numpy(float)
-    errors = wide.to_numpy()
-    ks = wide.columns.get_level_values("n_components").to_numpy()
-    betas = wide.columns.get_level_values("beta").to_numpy()
+) -> tuple[np.ndarray, np.ndarray]:
+    """What a rule would pick elsewhere, many times: the candidates picked, and those with the lowest error.
+
+    Errors found elsewhere differ from those found here by the noise of both.
+    """
+    columns = noise.columns
+    values, vectors = np.linalg.eigh(noise.covariance)
+    apart = rng.normal(size=(_DRAWS, len(columns))) @ (vectors * np.sqrt(np.maximum(2 * values, 0))).T
+    apart /= np.sqrt(rng.chisquare(noise.freedom, (_DRAWS, 1)) / noise.freedom)
+    errors, ks = np.maximum(evidence.errors[columns] + apart, 0.0), evidence.ks[columns]
+    lowest = errors.argmin(axis=1)
+    spreads = evidence.standard_errors[columns][lowest]
     merit, chosen_by = _merit(rule, ks, stability, replicable), RULES.load(rule)
-    drawn = rng.integers(0, len(errors), (_RESAMPLES, len(errors)))
-    counts = np.zeros(drawn.shape)
-    np.add.at(counts, (np.arange(_RESAMPLES)[:, None], drawn), hidden[drawn])
-    means = counts @ errors / counts.sum(axis=1, keepdims=True)
-    of_best = errors[drawn, means.argmin(axis=1)[:, None]]
-    spreads = of_best.std(axis=1, ddof=1) / np.sqrt(len(errors)) if len(errors) > 1 else np.zeros(_RESAMPLES)
     picks = [
-        _pick(mean, spread, ks, chosen_by, merit, within) for mean, spread in zip(means, spreads, strict=True)
+        _pick(error, spread, ks, chosen_by, merit, within)
+        for error, spread in zip(errors, spreads, strict=True)
     ]
-    share = np.bincount(picks, minlength=len(ks)) / _RESAMPLES
-    shares = pd.DataFrame({"n_components": ks, "beta": betas, "share": share})
-    shares = shares[shares["share"] > 0].sort_values("share", ascending=False, kind="stable")
-    return Choice(shares.reset_index(drop=True))
+    return columns[picks], columns[lowest]
+
+
+def level_with(evidence: Evidence, k: int) -> tuple[int, ...]:
+    """The numbers of factors next to k whose error differs from that of k by less than its standard error."""
+    noise, found = evidence.between_samples(), []
+    best = {
+        int(each): own[evidence.errors[own].argmin()]
+        for each in np.unique(evidence.ks[noise.columns])
+        for own in [noise.columns[evidence.ks[noise.columns] == each]]
+    }
+    for other in (k - 1, k + 1):
+        if k in best and other in best:
+            pair = np.searchsorted(noise.columns, [best[k], best[other]])
+            (a, b), (_, c) = noise.covariance[np.ix_(pair, pair)]
+            if abs(evidence.errors[best[other]] - evidence.errors[best[k]]) < np.sqrt(max(a + c - 2 * b, 0)):
+                found.append(other)
+    return tuple(found)
 
 
 def _merit(
     rule: str, ks: np.ndarray, stability: pd.DataFrame | None, replicable: pd.DataFrame | None
 ) -> np.ndarray | None:
-    """Of each candidate, what the rule looks at beside the error; NaN where that is not known."""
+    """Of each candidate, what the rule looks at besides the error; NaN where that is not known."""
     looks_at = RULES.load(rule).looks_at
     if looks_at is None:
         return None

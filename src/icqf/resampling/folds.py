@@ -25,6 +25,7 @@ HELD_OUT = 0.2
 VALIDATION = 0.2
 FULL = 1.0
 FEWEST = 5  # participants in a training set
+ROW_BLOCKS = 100  # blocks of participants that folds are made of
 
 
 def bands(values: Array) -> Array:
@@ -34,15 +35,19 @@ def bands(values: Array) -> Array:
 
 
 def strata_of(problem: Problem) -> Array | None:
-    """Stratum of each participant (n,): categories and bands of the confounds together; None without any."""
+    """Stratum of each participant (n,): categories and bands of the confounds together; None without any.
+
+    Strata are numbered as they first appear, so that the order of the confounds does not matter.
+    """
     if not problem.partitions:
         return None
     label = np.zeros(problem.n, dtype=np.intp)
     for columns in problem.partitions:
         part = problem.design[list(columns)]
         level = part.argmax(axis=0) if np.isin(part, (0.0, 1.0)).all() else bands(part[0])
-        label = label * (int(level.max()) + 1) + level
-    return np.unique(label, return_inverse=True)[1]
+        label = np.unique(label * (int(level.max()) + 1) + level, return_inverse=True)[1]
+    first, stratum = np.unique(label, return_index=True, return_inverse=True)[1:]
+    return first.argsort().argsort()[stratum]
 
 
 def deal_evenly(n: int, blocks: int, strata: Array | None, rng: np.random.Generator) -> Array:
@@ -164,17 +169,20 @@ def make_folds(
     col_blocks: int | None = None,
     strata: Array | None = None,
     groups: Array | None = None,
+    items: Array | None = None,
     rng: np.random.Generator,
 ) -> Folds:
     """Cut a permuted n × m table into blocks and deal them into folds.
 
-    Neighbouring blocks go to different folds, so that every fold hides about the same share of
-    each participant's answers and of each item's. Participants of one stratum spread evenly over
-    the blocks of rows; those of one group stay in the same block.
+    By default there are 100 blocks of rows, and every item is a block of its own. Every fold hides about the
+    same share of each participant's answers and of each item's, and which items are hidden together differs
+    from one block of rows to the next: errors then vary less between divisions than with a few large blocks.
+    Participants of one stratum spread evenly over the blocks of rows; those of one group stay in the same
+    block. `items` are the positions of the items in the order in which they are dealt (m,).
     """
     units = n if groups is None else len(np.unique(groups))
-    row_blocks = min(units, n_splits if row_blocks is None else row_blocks)
-    col_blocks = min(m, n_splits if col_blocks is None else col_blocks)
+    row_blocks = min(units, max(ROW_BLOCKS, n_splits) if row_blocks is None else row_blocks)
+    col_blocks = min(m, m if col_blocks is None else col_blocks)
     if n_splits < 2:
         raise InputError(f"n_splits={n_splits} is too few; cross-validation needs at least 2 folds.")
     if row_blocks * col_blocks < n_splits:
@@ -192,10 +200,22 @@ def make_folds(
         row_block = deal_evenly(n, row_blocks, strata, rng)
     else:
         row_block = deal_groups(groups, row_blocks, strata, rng)
-    col_block = deal_evenly(m, col_blocks, None, rng)
-    shift = np.arange(row_blocks)[:, None] * (1 if max(row_blocks, col_blocks) >= n_splits else col_blocks)
-    fold_of = (shift + np.arange(col_blocks)[None, :]) % n_splits
-    return Folds(row_block, col_block, fold_of, n_splits)
+    col_block = np.empty(m, dtype=np.intp)
+    col_block[np.arange(m) if items is None else items] = deal_evenly(m, col_blocks, None, rng)
+    fold_of = _dealt(row_blocks, col_blocks, n_splits, rng).astype(np.int16)
+    return Folds(row_block.astype(np.int32), col_block, fold_of, n_splits)
+
+
+def _dealt(row_blocks: int, col_blocks: int, n_splits: int, rng: np.random.Generator) -> Array:
+    """The fold of each block: of every `n_splits` columns a Latin square, its rows in an order of its own."""
+    rows = np.arange(row_blocks)
+    if max(row_blocks, col_blocks) < n_splits:
+        return (rows[:, None] * col_blocks + np.arange(col_blocks)) % n_splits
+    parts, shift = [], rows
+    for first in range(0, col_blocks, n_splits):
+        parts.append((shift[:, None] + np.arange(min(n_splits, col_blocks - first))) % n_splits)
+        shift = rng.permutation(row_blocks)
+    return np.concatenate(parts, axis=1)
 
 
 def folds_of(problem: Problem, *, groups: Array | None = None, **options: Any) -> Folds:
@@ -205,8 +225,17 @@ def folds_of(problem: Problem, *, groups: Array | None = None, **options: Any) -
 
 def halves_of(problem: Problem, *, groups: Array | None = None, rng: np.random.Generator) -> Array:
     """The half (0 or 1) of each participant (n,), confounds spread evenly and groups kept whole."""
-    blocks = {"n_splits": 2, "row_blocks": 2, "col_blocks": 2}
-    return make_folds(problem.n, 2, strata=strata_of(problem), groups=groups, rng=rng, **blocks).row_block
+    folds = make_folds(
+        problem.n,
+        2,
+        n_splits=2,
+        row_blocks=2,
+        col_blocks=2,
+        strata=strata_of(problem),
+        groups=groups,
+        rng=rng,
+    )
+    return folds.row_block
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,6 +32,7 @@ class HiddenError:
     squares: Array  # (m,), Σ_i ω_i (x_ij − prediction_ij)² over the hidden answers, in the problem's units
     weights: Array  # (m,), Σ_i ω_i over the same
     count: int  # hidden answers
+    by_row: Array  # (n,), the squares by participant
 
     @property
     def mean(self) -> float:
@@ -107,8 +108,13 @@ class HeldOut:
         each = None if self._problem.weights is None else self._problem.weights[rows]
         return each, np.bincount(items, weights=each, minlength=self.visible.m)
 
-    def judge(self) -> Judge:
-        """What an engine needs to know to work out errors itself."""
+    @cached_property
+    def weights_by_row(self) -> Array:
+        """Σ ω_i over the hidden answers of each participant (n,)."""
+        return np.bincount(self._cells[0], weights=self._weights[0], minlength=self.visible.n)
+
+    def judge(self, row_block: Array) -> Judge:
+        """What an engine needs to know to work out errors itself, by block of participants (n,)."""
         problem, ones = self._problem, np.ones(self.visible.m)
         return Judge(
             hidden=self.mask & problem.observations.observed,
@@ -117,6 +123,7 @@ class HeldOut:
             top=self.visible.span,
             units=ones if self._units is None else self._units,
             low=np.zeros_like(ones) if self._low is None else self._low,
+            row_block=row_block,
         )
 
     def error_of_means(self) -> HiddenError:
@@ -124,7 +131,7 @@ class HeldOut:
         return self._error(item_means(self.visible)[self._cells[1]], np.float64)
 
     def _error(self, predicted: Array, dtype: Any) -> HiddenError:
-        _, items, answers = self._cells
+        rows, items, answers = self._cells
         if self._units is not None:
             predicted = predicted * self._units.astype(dtype)[items]
         if self._low is not None:
@@ -133,7 +140,9 @@ class HeldOut:
         squares = (answers - predicted) ** 2
         if each is not None:
             squares = squares * each
-        return HiddenError(np.bincount(items, weights=squares, minlength=self.visible.m), weights, len(items))
+        by_item = np.bincount(items, weights=squares, minlength=self.visible.m)
+        by_row = np.bincount(rows, weights=squares, minlength=self.visible.n)
+        return HiddenError(by_item, weights, len(items), by_row)
 
 
 def _in_visible_range(problem: Problem, given: Array) -> tuple[Problem, float]:

@@ -44,7 +44,7 @@ class Design:
     rule: str = "min"
     parameters: tuple[tuple[str, Any], ...] = ()
     n_folds: int = 10
-    n_repeats: int = 1
+    n_repeats: Literal["auto"] | int = 1
     random_state: int = 0
     n_jobs: int | None = None
     callback: Callable[[Progress], object] | None = None

@@ -29,6 +29,7 @@ from icqf.models.consensus import consensus, replication_chance
 from icqf.models.factor_names import refuse_swapped
 from icqf.models.icqf import ICQF, scores_of_fit, warned_if_empty
 from icqf.models.icqfcv import FEWEST, ICQFCV
+from icqf.models.selection_rules import best_by_k
 from icqf.models.statement import StatedProblem
 from icqf.report import Analysis, analyse
 from icqf.resampling.folds import units_of
@@ -298,12 +299,22 @@ def provenance_of(fit: StudyFit, *, outputs: list[str]) -> dict[str, Any]:
             "n_components": len(model.components_),
             "beta": float(model.beta),
             "chosen_by": "given" if search is None else f"cross-validation, rule {fit.options.rule}",
-            **({} if search is None else {"choice": str(search.choice_)}),
+            **({} if search is None else _choice(search)),
             "objective": float(model.objective_),
             "converged": bool(model.converged_),
             "iterations": int(model.n_iter_),
         },
         "outputs": outputs,
+    }
+
+
+def _choice(search: ICQFCV) -> dict[str, Any]:
+    """What the search says of its choice, and every number of factors that it tried."""
+    columns = ["n_components", "beta", "error", "standard_error"]
+    return {
+        "choice": str(search.sample_choice_),
+        "choice_in_other_folds": str(search.choice_),
+        "tried": best_by_k(search.errors_)[columns].to_dict("records"),
     }
 
 

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from icqf.data.settings import (
     BETAS,
@@ -25,6 +25,7 @@ from icqf.data.settings import (
     file,
     like,
     number_in,
+    number_or_auto,
     number_or_path,
     one_text,
     option,
@@ -32,7 +33,6 @@ from icqf.data.settings import (
     parts_of,
     penalties,
     ranges_of,
-    starts,
     texts,
 )
 from icqf.errors import InputError, short
@@ -106,7 +106,13 @@ missing_codes, reverse, visit
     )
     rule: str = option("min", "Selection rule of cross-validation.", label="Selection rule")
     n_splits: int = option(10, "Number of folds of cross-validation.", label="Folds")
-    n_repeats: int = option(1, "Number of repeats, each with new folds.", label="Repeats")
+    n_repeats: int | Literal["auto"] = option(
+        "auto",
+        "Number of divisions into folds; auto: as many as it takes, for those still in the running.",
+        take=lambda value: number_or_auto(value, "n_repeats"),
+        metavar="NUMBER|auto",
+        label="Divisions into folds",
+    )
     thorough: bool = option(
         False,
         "Compare fits from two starts: for many factors or noisy answers; takes half as long again.",
@@ -126,7 +132,11 @@ missing_codes, reverse, visit
         20, "Fewest participants in a category of a confound; 1 allows all.", label="Smallest category"
     )
     n_init: int | str = option(
-        "auto", "Number of starts; the best one is kept.", take=starts, metavar="NUMBER|auto", label="Starts"
+        "auto",
+        "Number of starts; the best one is kept.",
+        take=lambda value: number_or_auto(value, "n_init"),
+        metavar="NUMBER|auto",
+        label="Starts",
     )
     penalty: str = option("l1", "Kind of penalty.", label="Kind of penalty")
     tol: float = option(1e-3, "Tolerance at which a fit counts as settled.", label="Tolerance")
@@ -218,6 +228,7 @@ class LongitudinalOptions(StudyOptions):
     (5.0, 10.0, 21.0)
     """
 
+    n_repeats: int = option(1, "Number of repeats, each with new folds.", label="Repeats")
     age: str | None = option(
         None, "Column of ages or visits.", take=str, metavar="COLUMN", usual="recognised by name"
     )

@@ -11,11 +11,8 @@ from icqf.baselines.retention import RuleTable, every_rule
 from icqf.data.study import Study
 from icqf.errors import InputError
 from icqf.io.atomic import write_bytes
-from icqf.io.formats import WRITABLE
-from icqf.io.readers.files import read_table
 from icqf.io.write import write_table
 from icqf.models.icqfcv import ICQFCV
-from icqf.models.selection_rules import best_by_k, error_table
 from icqf.workflow.naming import provenance_in
 
 
@@ -32,14 +29,8 @@ class TriedNumber:
 
 def tried_numbers(folder: str | os.PathLike[str]) -> tuple[TriedNumber, ...]:
     """Return every number of factors that the search behind a folder of results tried; empty without one."""
-    folder = Path(folder)
-    model = provenance_in(folder)["model"]
-    found = [path for form in WRITABLE if (path := folder / f"cv.{form}").is_file()]
-    if not found:
-        return ()
+    model = provenance_in(Path(folder))["model"]
     try:
-        trials = read_table(found[0]).frame.astype({"n_components": int})
-        best = best_by_k(error_table(trials)).reset_index()
         return tuple(
             TriedNumber(
                 int(row["n_components"]),
@@ -48,13 +39,11 @@ def tried_numbers(folder: str | os.PathLike[str]) -> tuple[TriedNumber, ...]:
                 float(row["standard_error"]),
                 int(row["n_components"]) == model["n_components"],
             )
-            for row in best.to_dict("records")
+            for row in model.get("tried", ())
         )
-    except InputError:
-        raise
-    except (KeyError, TypeError, ValueError, ArithmeticError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         raise InputError(
-            f"{found[0].name}: this is not the table of a search.",
+            "provenance.json: this does not describe a search.",
             code="no-results",
             remedy="Fit again, or put the file back as it was.",
         ) from None

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from icqf_experiments.calibration.frame import Statement
+from icqf_experiments.calibration.number_of_factors import SAMPLES, SEEDS
 from icqf_experiments.calibration.replication import REPLICATION
 
-STATEMENTS: Mapping[str, Statement] = {each.name: each for each in (REPLICATION,)}
+STATEMENTS: Mapping[str, Statement] = {each.name: each for each in (REPLICATION, SEEDS, SAMPLES)}

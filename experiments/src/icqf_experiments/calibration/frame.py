@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from icqf.workflow.result_pages import linked, prose, results_page
 
 from icqf.engines.parallel import run_all
 from icqf.errors import InputError, counted, listed
 from icqf.report.blocks import Block, Bullets, Grid, Prose, Section, Span
-from icqf.workflow.evaluation import Design
+from icqf.workflow.evaluation import Design, linked, prose, results_page
 
 BINS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0)
 ENOUGH = 50  # cases from which a bin is judged

@@ -35,9 +35,9 @@ Examples:
 def command(ctx: click.Context, out: Path | None, force: bool, dry_run: bool, quiet: bool, **_: Any) -> None:
     """Choose the number of factors and the penalty for ANSWERS by cross-validation.
 
-    Prints the mean error of each candidate and how often each would win if the folds were drawn again. With
-    --all-rules, what the rules of factor analysis say as well, and why they may differ; --out cv.csv then
-    also writes cv-rules.csv and cv-rules.json.
+    Prints the mean error of each candidate, and how often each number of factors would be chosen by another
+    sample and with other folds. With --all-rules, what the rules of factor analysis say as well, and why they
+    may differ; --out cv.csv then also writes cv-rules.csv and cv-rules.json.
     """
     from icqf.engines.parallel import Progress
     from icqf.io import write_table
@@ -82,7 +82,7 @@ def command(ctx: click.Context, out: Path | None, force: bool, dry_run: bool, qu
     nothing = no_structure(hidden)
     if nothing:
         echo(nothing + "\n")
-    echo(error_table(search.cv_results_))
+    echo(error_table(search.errors_))
     if search.stability_ is not None:
         echo(f"\nAgreement of the factors between halves of the sample:\n{stability_table(search)}")
     echo("\n" + choice_text(search, options.rule))
@@ -99,11 +99,9 @@ def stability_table(search: Any) -> str:
     return str(table.to_string(float_format="{:.3f}".format))
 
 
-def error_table(results: Any) -> str:
+def error_table(errors: Any) -> str:
     """Return the mean error by number of factors and penalty."""
-    from icqf.models import selection_rules as rules
-
-    table = rules.error_table(results).set_index(["n_components", "beta"])["error"].unstack("beta")
+    table = errors.set_index(["n_components", "beta"])["error"].unstack("beta")
     table.columns = [f"{beta:g}" for beta in table.columns]
     title = "Mean squared error of hidden answers, by k (down) and beta (across):"
     return f"{title}\n{table.rename_axis('k').to_string(float_format='{:.5f}'.format)}"

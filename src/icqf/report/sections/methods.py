@@ -16,6 +16,7 @@ from icqf.report.analysis import Analysis
 from icqf.report.blocks import Block, Bullets, Details, Grid, Group, Prose, Section
 from icqf.report.section import report_section
 from icqf.report.sections.comparison import apart
+from icqf.report.sections.number_of_factors import in_other_samples
 from icqf.report.words import Report, Values
 
 _CITATION = (
@@ -184,14 +185,22 @@ def _choice(k: int, search: Any) -> str:
     if search is None:
         return f"The number of factors (k = {k}) and the penalty were set in advance."
     ks, betas = _tried(search)
-    repeats = search.n_repeats
-    again = f", repeated {repeats} times" if repeats > 1 else ""
+    repeats = _divisions(search)
+    raced = isinstance(search.n_repeats, str)
+    again = (
+        f", repeated {repeats} times{' for the candidates close to the best' * raced}" if repeats > 1 else ""
+    )
     return (
         f"The number of factors (k = {k}) and the penalty were chosen by {search.n_splits}-fold blockwise "
         f"cross-validation{again} over {words.count_of(len(ks), 'number')} of factors ({ks[0]} to {ks[-1]}) "
         f"and β in {{{', '.join(f'{beta:g}' for beta in betas)}}}, taking "
         f"the number of factors that {RULES.load(search.rule).description}."
     )
+
+
+def _divisions(search: Any) -> int:
+    """In how many divisions into folds the best candidates were fitted."""
+    return int(search.cv_results_["repeat"].nunique())
 
 
 def _tried(search: Any) -> tuple[list[int], list[float]]:
@@ -227,7 +236,8 @@ def _settings(
         rows.append((name, f"{plain:g}" if isinstance(plain, float) else str(plain)))
     if search is not None:
         ks, betas = _tried(search)
-        design = f"{search.n_splits} folds, {words.count_of(search.n_repeats, 'repeat')}, rule {search.rule}"
+        divided = words.count_of(_divisions(search), "division")
+        design = f"{search.n_splits} folds, {divided}, rule {search.rule}"
         rows += [
             ("cross-validation", design),
             ("numbers of factors tried", ", ".join(map(str, ks))),
@@ -274,10 +284,9 @@ def _chosen(report: Report) -> str:
     count = report.count
     if not count.candidates:
         return ""
-    again = dict(count.shares).get(count.n_components, 0.0)
     said = (
-        f"This number of factors (with β = {count.beta:g}) was chosen by cross-validation, and would have "
-        f"been chosen again in {words.percent(again)} of redrawn folds"
+        f"This number of factors (with β = {count.beta:g}) was chosen by cross-validation; "
+        f"{in_other_samples(count)}"
     )
     if count.parallel is not None:
         same = "the same number" if count.parallel == count.n_components else str(count.parallel)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from icqf.analyses import factor_lineage
 from icqf.baselines.retention import RuleTable
 from icqf.data.settings import RULES
 from icqf.plotting import cv_curve, scree
@@ -16,13 +17,16 @@ from icqf.report.section import report_section
 from icqf.report.svg import drawn
 from icqf.report.words import Report, Values
 
+_RARE = 0.005  # share below which a number of factors is not mentioned
+_TOP = 3  # items that tell what another model's factor is
+
 
 @report_section("count", "How many factors, and how certain", title="How many factors")
 def count(report: Report) -> list[Block]:
-    """Why this number: errors of hidden answers, parallel analysis, redrawn folds, halves, and rules."""
+    """Why this number: errors of hidden answers, parallel analysis, other samples, halves, and rules."""
     found = report.count
     curves = [part for part in (_errors(found), _eigenvalues(found)) if part]
-    tables = [part for part in (_shares(found), _halves(found)) if part]
+    tables = [part for part in (_shares(found), _halves(found), *_lineages(report)) if part]
     groups = [Group(parts) for parts in (curves, tables) if parts]
     return [*found.words, *groups, *([_rules(found)] if found.rules else [])]
 
@@ -101,9 +105,37 @@ def _eigenvalues(found: Values) -> list[Block]:
 def _shares(found: Values) -> Grid | None:
     if len(found.shares) < 2:
         return None
-    rows = [[str(k), Cell(drawing=Bar(share)), words.percent(share)] for k, share in found.shares]
-    head = ["Factors", Column("Share", drawn=True, quiet=True), "Chosen"]
-    return Grid("If the folds were drawn again", head, rows, kind="bars", scroll=False)
+    folds = dict(found.fold_shares)
+    rows = [
+        [str(k), Cell(drawing=Bar(share)), words.percent(share), words.percent(folds.get(k, 0.0))]
+        for k, share in found.shares
+        if share >= _RARE or folds.get(k, 0.0) >= _RARE
+    ]
+    head = ["Factors", Column("Share", drawn=True, quiet=True), "Other samples", "Other folds"]
+    return Grid(
+        "Would another sample, or other folds, choose the same?", head, rows, kind="bars", scroll=False
+    )
+
+
+def _lineages(report: Report) -> list[Grid]:
+    """How the factors correspond to those of the numbers that predict as well."""
+    return [
+        Grid(
+            f"How the factors correspond to those of a model with {other}",
+            ["Factor", f"Of {other}", Column("Its items", numeric=False), "Correlation"],
+            [
+                [
+                    report.model.factors[link.factor - 1].name,
+                    str(link.other),
+                    link.top,
+                    words.number(link.correlation),
+                ]
+                for link in links
+            ],
+            scroll=False,
+        )
+        for other, links in report.count.level
+    ]
 
 
 def _halves(found: Values) -> Grid | None:
@@ -162,6 +194,8 @@ def count_values(analysis: Analysis) -> Values:
         chosen_by="given",
         candidates=(),
         shares=(),
+        fold_shares=(),
+        level=(),
         halves=(),
         parallel=kept,
         eigenvalues=(),
@@ -173,7 +207,11 @@ def count_values(analysis: Analysis) -> Values:
         found.candidates = _rows(search.errors_, "n_components", "beta", "error", "standard_error")
         for each in found.candidates:
             each.chosen = (each.n_components, each.beta) == (k, beta)
-        found.shares = tuple((int(k), float(share)) for k, share in search.choice_.by_k().items())
+        found.shares, found.fold_shares = (
+            tuple((int(k), float(share)) for k, share in choice.by_k().items())
+            for choice in (search.sample_choice_, search.choice_)
+        )
+        found.level = tuple((other, _links(model, loadings)) for other, loadings in search.level_.items())
         if search.stability_ is not None:
             found.halves = _rows(search.stability_, "n_components", "agreement", "low", "high")
     if parallel is not None:
@@ -185,6 +223,22 @@ def count_values(analysis: Analysis) -> Values:
         )
     found.words = tuple(_words(found, search))
     return found
+
+
+def _links(model: Any, other: pd.DataFrame) -> tuple[Values, ...]:
+    """Which factors of a model correspond to which of another one, with the other's items."""
+    own = model.weighted_loadings_
+    pair = [own, other] if own.shape[1] < other.shape[1] else [other, own]
+    found = []
+    for row in factor_lineage(pair).to_dict("records"):
+        mine, theirs = (
+            (row["factor"], row["next_factor"]) if pair[0] is own else (row["next_factor"], row["factor"])
+        )
+        top = other.iloc[:, theirs - 1].sort_values(ascending=False, kind="stable").index[:_TOP]
+        link = Values(factor=int(mine), other=int(theirs), top=words.joined(list(map(str, top))))
+        link.correlation = float(row["correlation"])
+        found.append(link)
+    return tuple(sorted(found, key=lambda link: (link.factor, link.other)))
 
 
 def _rows(table: pd.DataFrame, first: str, *others: str) -> tuple[Values, ...]:
@@ -210,18 +264,23 @@ def _rule_rows(rules: RuleTable) -> tuple[Values, ...]:
 
 def _words(found: Values, search: Any) -> list[str]:
     """The sentences of the section; the first is also part of the headline."""
-    k, parallel, shares = found.n_components, found.parallel, dict(found.shares)
+    k, parallel = found.n_components, found.parallel
     if search is None:
         said = [f"The number of factors ({k}) was set in advance, not chosen from these answers."]
     else:
         said = [
-            f"Cross-validation chose {words.count_of(k, 'factor')}; had the folds been drawn again, it would "
-            f"have chosen the same number {words.percent(shares.get(k, 0.0))} of the time.",
+            f"Cross-validation chose {words.count_of(k, 'factor')}; {in_other_samples(found)}.",
             f"This number {RULES.load(search.rule).description}.",
+            "With another seed, which assigns the same answers to other folds, the same number would be "
+            f"chosen in {words.percent(dict(found.fold_shares).get(k, 0.0))} of cases.",
         ]
-        others = [f"{other} ({words.percent(share)})" for other, share in shares.items() if other != k]
-        if others:
-            said.append(f"Other numbers that would have been chosen: {words.joined(others[:4])}.")
+        if found.level:
+            numbers = words.joined([str(other) for other, _ in found.level])
+            said.append(
+                f"{numbers} {'factors predict' if len(found.level) == 1 else 'factors each predict'} hidden "
+                f"answers as well as {k} (the errors differ by less than the standard error of the "
+                "difference): these data cannot decide between them."
+            )
     if found.beta == 0:
         said.append(
             "β = 0 means that there is no penalty: scores and loadings are not drawn towards 0, and only "
@@ -237,6 +296,18 @@ def _words(found: Values, search: Any) -> list[str]:
             "it keeps even small factors."
         )
     return said
+
+
+def in_other_samples(found: Values) -> str:
+    """What another sample would choose, as a clause."""
+    k, shares = found.n_components, dict(found.shares)
+    often = [(other, share) for other, share in shares.items() if other != k and share >= _RARE]
+    others = [f"{other} in {words.percent(share)}" for other, share in often[:3]]
+    also = f" ({words.joined(others)})" if others else ""
+    return (
+        f"another sample of this size would be expected to choose the same number in "
+        f"{words.percent(shares.get(k, 0.0))} of cases{also}"
+    )
 
 
 def at_the_edge(found: Values) -> list[str]:
