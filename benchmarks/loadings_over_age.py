@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from icqf import ICQF, __version__
 from icqf.datasets import make_longitudinal
 from icqf.models import LongitudinalICQF, LongitudinalICQFCV
-from icqf.plotting.style import MARKERS, SERIES, bare, guides
+from icqf.plotting.style import MARKERS, SERIES, guides, hide_frame
 from icqf.resampling.matching import aligned
 
 SIZE = {"n": 400, "n_items": 24, "n_bins": 6, "k": 3, "seen": 0.5}
@@ -121,7 +121,7 @@ def draw(table: pd.DataFrame, path: Path) -> None:
     ax.set(xlabel="age bin", ylabel="correlation with the true loadings")
     ax.legend(frameon=False, loc="lower center")
     guides(ax)
-    bare(ax)
+    hide_frame(ax)
     ax.figure.savefig(path, dpi=130)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from icqf import ICQF, InputError
 from icqf.analyses import invariance
-from icqf.analyses.measurement_invariance import Contrasts, as_long, level_of
+from icqf.analyses.measurement_invariance import Contrasts, level_of, rescaled
 from icqf.data import Questionnaire
 from icqf.datasets import load_bfi, load_demo
 
@@ -70,7 +70,7 @@ def test_no_p_is_zero_or_above_one():
 
 def test_the_length_of_a_factor_does_not_count():
     common = np.random.default_rng(0).random((2, 5))
-    np.testing.assert_allclose(as_long(common * [[3.0], [0.2]], common), common)
+    np.testing.assert_allclose(rescaled(common * [[3.0], [0.2]], common), common)
 
 
 def test_levels_leave_missing_answers_out():

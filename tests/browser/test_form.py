@@ -116,9 +116,9 @@ def test_what_is_said_on_the_way(browser, usual):
     form, page = usual
     browser.get(page.as_uri())
     status = "return document.getElementById('status').textContent"
-    assert browser.execute_script(status) == "Nothing is answered yet."
+    assert browser.execute_script(status) == "No question is answered yet."
     browser.execute_script(FILL, [2] * len(form.items), ["", ""])
-    assert browser.execute_script(status).startswith("Fill in what is asked at the top")
+    assert browser.execute_script(status).startswith("Fill in the fields at the top")
     browser.execute_script(FILL, [2, None] + [1] * (len(form.items) - 2), ["9", "1"])
     assert browser.execute_script(status).startswith("7 of 8 questions are answered")
 

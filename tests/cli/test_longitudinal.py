@@ -52,7 +52,7 @@ def test_everything_is_written_and_said(fitted, visits):
     assert "Fitted with your settings: 2 factors, beta 0.1, smoothness 1." in result.stdout
     assert "factor1: " in result.stdout
     unsure = not pd.read_csv(out / "factor_changes.csv")["changes"].all()
-    assert ("With 19 shuffles no p can be below 0.050" in result.stdout) == unsure
+    assert ("With 19 shuffles p cannot be below 0.050" in result.stdout) == unsure
     loadings = pd.read_csv(out / "loadings.csv")
     assert list(loadings) == ["item", "factor", "bin", "age", "loading", "low", "high"]
     assert len(loadings) == 9 * 2 * 3

@@ -81,7 +81,7 @@ def test_plot_writes_one_figure(run, fitted, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["heatmp"], "'heatmp' is no figure"),
+        (["heatmp"], "'heatmp' is not a figure"),
         (["splits"], "is not among these results"),
         (["scores", "--out", "x.doc"], "give the name one of these endings"),
         (["scores", "--columns", "3"], "--columns"),

@@ -83,7 +83,7 @@ def test_a_choice_at_the_upper_end_is_remarked_on(study, monkeypatch):
     assert model.beta_ == 0.5 == tried(model)[-1]
     known = Values(model=model.best_estimator_, search=model, parallel=None, rules=None)
     said = at_the_edge(count_values(known))
-    assert any("penalty lies at the upper end of those tried (β up to 0.5)" in sentence for sentence in said)
+    assert any("penalty is the strongest of those tried (β up to 0.5)" in sentence for sentence in said)
     assert "try more than 0.5" in choice_text(model, "min")
 
 

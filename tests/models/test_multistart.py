@@ -117,12 +117,11 @@ def test_what_is_said_of_starts():
     (said,) = start_words(fit_from(table([100, 100.05, 101], [1, 0.99, 0.1], [1, 0.3, 0.9])), names)
     assert said.endswith(
         "At least one other describes the answers as well (objective within 0.1%) without a counterpart of "
-        "Temper: the answers do not settle this factor, so read with care."
+        "Temper: the answers do not determine this factor, so interpret with care."
     )
     (said,) = start_words(fit_from(table([100, 101, 102], [1, 0.99, 0.1], [1, 0.3, 0.9])), names)
     assert said.endswith(
-        "Two of them ended with other factors that describe the answers less well (objective higher by 1.00% "
-        "or more)."
+        "Two of them ended with other factors and a worse fit (objective higher by 1.00% or more)."
     )
     assert start_words(fit_from(table([100.0], [1.0], [1.0])), names) == []
     assert doubtful_factors(table([], [], [])) == []

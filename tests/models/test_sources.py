@@ -128,8 +128,8 @@ def test_a_full_disk_is_said_to_be_full_and_a_lost_file_is_not(parquet, monkeypa
         ICQF(3, **MODEL).fit(AnswersInParts(lost))
     if os.path.exists("/dev/full"):
         with open("/dev/full", "wb", buffering=0) as file, pytest.raises(InputError, match="No space left"):
-            sources._keep(file, np.zeros((4, 4), dtype=np.int8), "/tmp/x")
-    monkeypatch.setattr(sources, "_keep", full)
+            sources._write_part(file, np.zeros((4, 4), dtype=np.int8), "/tmp/x")
+    monkeypatch.setattr(sources, "_write_part", full)
     with pytest.raises(InputError, match="full"):
         ICQF(3, **MODEL).fit(parquet, confounds=["age", "sex"])
     gc.collect()

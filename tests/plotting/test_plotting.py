@@ -233,7 +233,7 @@ def test_wrong_input_is_explained(model):
         plots.loading_heatmap(model.loadings_, form="long")
     with pytest.raises(InputError, match="at least two"):
         plots.split_tree(pd.DataFrame(columns=["k", "factor", "next_k", "next_factor", "correlation"]))
-    with pytest.raises(InputError, match="lacks the column 'auc'"):
+    with pytest.raises(InputError, match="has no column 'auc'"):
         plots.by_sample_size(pd.DataFrame({"method": [], "size": [], "low": [], "high": []}), "auc")
     with pytest.raises(InputError, match="no random eigenvalues"):
         plots.scree(pd.DataFrame({"eigenvalue": [1.0]}))

@@ -182,7 +182,7 @@ def test_items_counted_are_the_items_listed(report):
     for factor in report.model.factors:
         loaded = [each for each in factor.loadings if each.share >= 0.1]
         assert factor.n_items == len(loaded)
-        assert f"moves {len(loaded)} items by a tenth of the range or more" in html
+        assert f"{len(loaded)} items with a loading of at least a tenth of the range" in html
 
 
 def test_references_are_whole(report):

@@ -58,7 +58,7 @@ def table1_figure(table: pd.DataFrame) -> Figure:
     """Error in k of every scheme against the noise, with the paper's numbers as crosses."""
     from matplotlib.figure import Figure
 
-    from icqf.plotting.style import bare, guides, palette
+    from icqf.plotting.style import guides, hide_frame, palette
 
     figure = Figure(figsize=(9.0, 4.4), layout="constrained")
     axes = figure.subplots(1, 3, sharey=True)
@@ -77,7 +77,7 @@ def table1_figure(table: pd.DataFrame) -> Figure:
         ax.set_xticks(sorted(table["noise"].unique()))
         if schemes:
             ax.legend(frameon=False, title="found by", loc="upper left")
-        bare(ax)
+        hide_frame(ax)
         guides(ax)
     axes[0].set_ylabel("mean |found k − true k|")
     figure.suptitle("Finding the number of factors; × marks the paper's numbers")
@@ -149,7 +149,7 @@ def proposition2_figure(table: pd.DataFrame, *, k_true: int = 10) -> Figure:
     """Error of the scores against the number of factors, with the bound of Proposition 2."""
     from matplotlib.figure import Figure
 
-    from icqf.plotting.style import bare, guides, palette
+    from icqf.plotting.style import guides, hide_frame, palette
 
     figure = Figure(figsize=(6.0, 3.8), layout="constrained")
     ax = figure.subplots()
@@ -160,6 +160,6 @@ def proposition2_figure(table: pd.DataFrame, *, k_true: int = 10) -> Figure:
     ax.set(xlabel="number of factors k", ylabel="‖W* − W‖² / ‖W*‖²")
     ax.set_xticks(range(int(table["n_components"].min()), int(table["n_components"].max()) + 1, 2))
     ax.legend(frameon=False)
-    bare(ax)
+    hide_frame(ax)
     guides(ax)
     return figure

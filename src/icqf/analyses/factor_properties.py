@@ -327,19 +327,19 @@ def psychometrics(
     groups = [("factor", r, "", np.flatnonzero(own[:, r])) for r in range(own.shape[1])]
     for scale in dict.fromkeys(subscales.get(name, "") for name in names):
         if scale:
-            held = [j for j, name in enumerate(names) if subscales.get(name) == scale]
-            groups.append(("subscale", -1, scale, np.array(held)))
+            places = [j for j, name in enumerate(names) if subscales.get(name) == scale]
+            groups.append(("subscale", -1, scale, np.array(places)))
     rng = np.random.default_rng(random_state)
     rows, rest = [], np.full(len(names), np.nan)
     for kind, place, name, members in groups:
         members = np.intersect1d(members, varying)
         if len(members) < 2:
             continue
-        found = reliability(values[:, members], n_resamples=n_resamples, random_state=rng)
-        plain = {key: value for key, value in vars(found).items() if key != "item_rest"}
+        scale_reliability = reliability(values[:, members], n_resamples=n_resamples, random_state=rng)
+        plain = {key: value for key, value in vars(scale_reliability).items() if key != "item_rest"}
         rows.append({"kind": kind, "place": place, "name": name, **plain})
         # the subscale, which comes later, has precedence
-        rest[members] = found.item_rest
+        rest[members] = scale_reliability.item_rest
     with np.errstate(invalid="ignore", divide="ignore"):
         spread, own_spread = np.nanstd(values, axis=0, ddof=1), np.nanstd(scores, axis=0, ddof=1)
         standardised = model.components_.T * own_spread / spread[:, None]

@@ -52,7 +52,7 @@ class Contrasts:
     # (G, k), correlation of each common factor with its counterpart where a group is fitted afresh
     fresh: Array
     # how far factors, items and levels of the groups are apart: sums of squares between groups
-    apart: tuple[Array, ...]
+    differences: tuple[Array, ...]
     shuffled: tuple[Array, ...]  # the same of shuffled groups
     n_resamples: int
 
@@ -62,18 +62,18 @@ class Contrasts:
         Observed and shuffled groups enter alike, so that among groups of one population the smallest p is at
         most 0.05 in 5 of 100 studies, whatever the distribution of the answers is.
         """
-        every = np.concatenate([self.apart[0][None], self.shuffled[0]])
+        every = np.concatenate([self.differences[0][None], self.shuffled[0]])
         relative = every / np.maximum(every.mean(axis=0), 1e-300)
         largest = relative[1:].max(axis=1)
         return (1 + (largest[:, None] >= relative[0]).sum(axis=0)) / len(every)
 
     def p_items(self) -> Array:
         """p (m,) of each item's loadings."""
-        return _pooled(self.apart[1], self.shuffled[1])
+        return _pooled(self.differences[1], self.shuffled[1])
 
     def p_levels(self) -> Array:
         """p (m,) of each item's level."""
-        return _pooled(self.apart[2], self.shuffled[2])
+        return _pooled(self.differences[2], self.shuffled[2])
 
 
 def _pooled(observed: Array, shuffled: Array) -> Array:
@@ -91,7 +91,7 @@ def _pooled(observed: Array, shuffled: Array) -> Array:
 def contrasts(
     problem: Problem,
     common: Factors,
-    left: Array,
+    residuals: Array,
     codes: Array,
     *,
     n_permutations: int,
@@ -111,13 +111,13 @@ def contrasts(
             _shuffled,
             problem,
             start,
-            left,
+            residuals,
             codes,
             [(seed, 0, at) for at in numbers],
         )
     for group in range(number):
         part = problem.of_rows(np.flatnonzero(codes == group))
-        jobs[f"afresh {group}"] = (_afresh, part, common.loadings[:k])
+        jobs[f"afresh {group}"] = (_fresh_fit, part, common.loadings[:k])
         for first in range(0, n_resamples, _AT_ONCE):
             size = min(_AT_ONCE, n_resamples - first)
             own = Factors(common.scores[:, codes == group], common.loadings)
@@ -132,7 +132,7 @@ def contrasts(
     shuffled = [
         part for name, result in done.items() if name.startswith("shuffled") for part in result["apart"]
     ]
-    fitted, apart = apart_of(problem, start, left, codes)
+    fitted, differences = group_differences(problem, start, residuals, codes)
     errors = [
         np.concatenate(
             [result["loadings"] for name, result in done.items() if name.startswith(f"resampled {group} ")]
@@ -142,34 +142,34 @@ def contrasts(
     return Contrasts(
         np.bincount(codes),
         np.stack([problem.own_loadings(loadings) for loadings in fitted]),
-        level_of(left, codes),
+        level_of(residuals, codes),
         np.stack(errors),
         np.array([done[f"afresh {group}"]["agreement"] for group in range(number)]),
-        apart,
+        differences,
         tuple(np.array([part[at] for part in shuffled]) for at in range(3)),
         n_resamples,
     )
 
 
-def apart_of(
-    problem: Problem, start: Factors, left: Array, codes: Array
+def group_differences(
+    problem: Problem, start: Factors, residuals: Array, codes: Array
 ) -> tuple[list[Array], tuple[Array, Array, Array]]:
     """Matched loadings (K, m) of each group, and how far its factors, items and levels are apart."""
     k, members = len(start.scores), [(codes == group).astype(int) for group in range(int(codes.max()) + 1)]
     fitted = []
     for loadings in refits(problem, start, members):
         order, _ = aligned(start.loadings[:k], loadings[:k])
-        fitted.append(np.concatenate([as_long(loadings[:k][order], start.loadings[:k]), loadings[k:]]))
+        fitted.append(np.concatenate([rescaled(loadings[:k][order], start.loadings[:k]), loadings[k:]]))
     share = np.bincount(codes) / len(codes)
     between = _between(np.stack(fitted)[:, :k], share)
     return fitted, (
         between.sum(axis=1),
         between.sum(axis=0),
-        _between(level_of(left, codes), share),
+        _between(level_of(residuals, codes), share),
     )
 
 
-def as_long(loadings: Array, common: Array) -> Array:
+def rescaled(loadings: Array, common: Array) -> Array:
     """Loadings (…, k, m) with each factor as long as the common one.
 
     How long a factor is depends on how much of it the participants have who have most of it, since that is a
@@ -185,11 +185,11 @@ def _between(values: Array, share: Array) -> Array:
     return np.tensordot(share, (values - mean) ** 2, axes=1)
 
 
-def level_of(left: Array, codes: Array) -> Array:
+def level_of(residuals: Array, codes: Array) -> Array:
     """Mean (G, m) of what the common model leaves of the answers (n, m) of each group; NaN is missing."""
-    given = ~np.isnan(left)
+    given = ~np.isnan(residuals)
     member = np.arange(int(codes.max()) + 1)[:, None] == codes  # (G, n)
-    return (member @ np.where(given, left, 0.0)) / np.maximum(member @ given.astype(float), 1.0)
+    return (member @ np.where(given, residuals, 0.0)) / np.maximum(member @ given.astype(float), 1.0)
 
 
 def _work(kind: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
@@ -197,16 +197,18 @@ def _work(kind: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any
 
 
 def _shuffled(
-    problem: Problem, start: Factors, left: Array, codes: Array, seeds: Sequence[Any]
+    problem: Problem, start: Factors, residuals: Array, codes: Array, seeds: Sequence[Any]
 ) -> dict[str, Any]:
-    found = []
+    statistics = []
     for seed in seeds:
-        _, apart = apart_of(problem, start, left, np.random.default_rng(seed).permutation(codes))
-        found.append([np.asarray(part, dtype=float).tolist() for part in apart])
-    return {"apart": found}
+        _, differences = group_differences(
+            problem, start, residuals, np.random.default_rng(seed).permutation(codes)
+        )
+        statistics.append([np.asarray(part, dtype=float).tolist() for part in differences])
+    return {"apart": statistics}
 
 
-def _afresh(part: Problem, loadings: Array) -> dict[str, Any]:
+def _fresh_fit(part: Problem, loadings: Array) -> dict[str, Any]:
     return {"agreement": fresh_agreement(part, loadings, part.penalty.beta).tolist()}
 
 
@@ -214,7 +216,7 @@ def _resampled(part: Problem, own: Factors, size: int, seed: Any) -> dict[str, A
     rng = np.random.default_rng(seed)
     k, common = len(own.scores), part.own_loadings(own.loadings)
     drawn = bootstrap(part, own.scores, common, n_resamples=size, rng=rng)
-    scaled = as_long(part.scaled_loadings(drawn.loadings[:, :k]), own.loadings[:k])
+    scaled = rescaled(part.scaled_loadings(drawn.loadings[:, :k]), own.loadings[:k])
     return {"loadings": part.own_loadings(scaled).round(_DIGITS).tolist()}
 
 
@@ -343,13 +345,13 @@ def invariance(
         )
     known = np.array([label is not None for label in labels])
     _groups(labels[known], what)
-    common, stated = _common_fit(model, *_known_only(X, confounds, sample_weight, known))
+    common, stated = _common_fit(model, *_with_known_group(X, confounds, sample_weight, known))
     names, codes = _groups(labels[known][stated.kept], what)
     problem = stated.problem.with_beta(float(model.beta))
     every = np.concatenate([common.components_, common.confound_components_])
     fit = Factors(common.solve_scores(problem), problem.scaled_loadings(every))
-    found = contrasts(
-        *(problem, fit, _left(problem, fit, stated, what), codes),
+    fitted = contrasts(
+        *(problem, fit, _residuals(problem, fit, stated, what), codes),
         n_permutations=n_permutations,
         n_resamples=n_resamples,
         n_jobs=n_jobs,
@@ -357,7 +359,7 @@ def invariance(
         callback=callback,
         seed=int(check_random_state(random_state).randint(2**31 - 1)),
     )
-    return _judged(found, common, names, what)
+    return _result(fitted, common, names, what)
 
 
 # --- who belongs to which group ---------------------------------------------------------------------------
@@ -408,9 +410,9 @@ def _groups(labels: Array, what: str) -> tuple[list[str], Array]:
     """Names of the groups, in order, and the group (n,) of each participant; refused where they are none."""
     names = sorted(set(labels))
     if len(names) < 2:
-        found = f"everybody has {names[0]!r}" if names else "nobody has a value"
+        everybody = f"everybody has {names[0]!r}" if names else "nobody has a value"
         raise InputError(
-            f"There is nothing to compare: {found} in {what!r}.",
+            f"There is nothing to compare: {everybody} in {what!r}.",
             code="one-group",
             remedy="Name a column that divides the participants into two or more groups.",
         )
@@ -434,7 +436,7 @@ def _groups(labels: Array, what: str) -> tuple[list[str], Array]:
     return names, codes
 
 
-def _known_only(X: Any, confounds: Any, sample_weight: Any, known: Array) -> tuple[Any, Any, Any]:
+def _with_known_group(X: Any, confounds: Any, sample_weight: Any, known: Array) -> tuple[Any, Any, Any]:
     """The answers, confounds and weights of those whose group is known."""
     if known.all():
         return X, confounds, sample_weight
@@ -443,9 +445,9 @@ def _known_only(X: Any, confounds: Any, sample_weight: Any, known: Array) -> tup
     def some(table: Any) -> Any:
         if isinstance(table, Questionnaire):
             return table.take(rows)
-        found = as_pandas(table)
+        frame = as_pandas(table)
         return (
-            None if found is None else found.iloc[rows] if hasattr(found, "iloc") else np.asarray(found)[rows]
+            None if frame is None else frame.iloc[rows] if hasattr(frame, "iloc") else np.asarray(frame)[rows]
         )
 
     return some(X), some(confounds), some(sample_weight)
@@ -463,7 +465,7 @@ def _common_fit(model: ICQF, X: Any, confounds: Any, sample_weight: Any) -> tupl
     return common, stated
 
 
-def _left(problem: Problem, fit: Factors, stated: StatedProblem, by: str) -> Array:
+def _residuals(problem: Problem, fit: Factors, stated: StatedProblem, by: str) -> Array:
     """What the fit leaves of the answers (n, m), in the items' own units.
 
     Where the groups are a confound of the model, its part is not taken away: it is their difference.
@@ -472,18 +474,18 @@ def _left(problem: Problem, fit: Factors, stated: StatedProblem, by: str) -> Arr
     for column, places in zip(stated.encoder.columns, stated.encoder.partitions, strict=True):
         if column.name == by:
             loadings[[k + place for place in places]] = 0.0
-    left = np.empty((problem.n, problem.m))
+    residuals = np.empty((problem.n, problem.m))
     for block in problem.precise_blocks():
         A = np.concatenate([fit.scores[:, block.rows], block.C])
-        left[block.rows] = np.where(block.observed() > 0, block.X - A.T @ loadings, np.nan)
-    return left if problem.scaling is None else left / problem.scaling.scale
+        residuals[block.rows] = np.where(block.observed() > 0, block.X - A.T @ loadings, np.nan)
+    return residuals if problem.scaling is None else residuals / problem.scaling.scale
 
 
-def _judged(found: Contrasts, common: ICQF, names: list[str], what: str) -> Invariance:
+def _result(fitted: Contrasts, common: ICQF, names: list[str], what: str) -> Invariance:
     """The tables and verdicts of what was worked out."""
     k = len(common.components_)
-    worst, congruent = _least_alike(found.loadings[:, :k] * common.item_scale_)
-    p = found.p_factors()
+    worst, congruent = _lowest_agreement(fitted.loadings[:, :k] * common.item_scale_)
+    p = fitted.p_factors()
     verdicts = [
         DIFFERENT if each < ALPHA + 1e-12 else SAME if alike >= ALIKE else SIMILAR
         for each, alike in zip(p, congruent, strict=True)
@@ -494,17 +496,17 @@ def _judged(found: Contrasts, common: ICQF, names: list[str], what: str) -> Inva
             "p": p,
             "congruence": congruent,
             "agreement": worst,
-            "found": found.fresh.min(axis=0),
+            "found": fitted.fresh.min(axis=0),
         },
         index=pd.Index(common.factor_names_, name="factor"),
     )
-    spread = np.ptp(found.loadings[:, :k], axis=0)  # (k, m)
+    spread = np.ptp(fitted.loadings[:, :k], axis=0)  # (k, m)
     most = (spread * common.item_scale_).argmax(axis=0)
     items = pd.DataFrame(index=pd.Index([str(name) for name in common.item_range_.index], name="item"))
     items["factor"] = [common.factor_names_[r] for r in most]
     items["difference"] = spread[most, np.arange(len(most))]
-    items["level_difference"] = np.ptp(found.levels, axis=0)
-    for prefix, values in (("", found.p_items()), ("level_", found.p_levels())):
+    items["level_difference"] = np.ptp(fitted.levels, axis=0)
+    for prefix, values in (("", fitted.p_items()), ("level_", fitted.p_levels())):
         items[f"{prefix}p"] = values
         items[f"{prefix}q"] = false_discovery_control(values)
         items[f"{prefix}flagged"] = items[f"{prefix}q"] <= ALPHA
@@ -516,16 +518,16 @@ def _judged(found: Contrasts, common: ICQF, names: list[str], what: str) -> Inva
     ]
     return Invariance(
         what,
-        dict(zip(names, found.sizes.tolist(), strict=True)),
+        dict(zip(names, fitted.sizes.tolist(), strict=True)),
         factors,
         items,
-        _long(found, common, names),
-        len(found.shuffled[0]),
-        found.n_resamples,
+        _loading_table(fitted, common, names),
+        len(fitted.shuffled[0]),
+        fitted.n_resamples,
     )
 
 
-def _least_alike(loadings: Array) -> tuple[Array, Array]:
+def _lowest_agreement(loadings: Array) -> tuple[Array, Array]:
     """Lowest correlation and congruence (k,) over all pairs of groups, of loadings (groups, k, m)."""
     pairs = list(combinations(range(len(loadings)), 2))
     worst, congruent = (
@@ -535,14 +537,14 @@ def _least_alike(loadings: Array) -> tuple[Array, Array]:
     return worst, congruent
 
 
-def _long(found: Contrasts, common: ICQF, names: list[str]) -> pd.DataFrame:
+def _loading_table(fitted: Contrasts, common: ICQF, names: list[str]) -> pd.DataFrame:
     """Every loading with its interval, one row each."""
     k, items = len(common.components_), [str(name) for name in common.item_range_.index]
     top = np.ptp(common.item_range_.to_numpy(), axis=1) if common.loading_max == "item_range" else np.inf
     rows = []
     for r, factor in enumerate(common.factor_names_):
         for g, group in enumerate(names):
-            value, half = found.loadings[g, :k][r], Z * found.errors[g, r]
+            value, half = fitted.loadings[g, :k][r], Z * fitted.errors[g, r]
             rows.append(
                 pd.DataFrame(
                     {
@@ -562,27 +564,27 @@ def _long(found: Contrasts, common: ICQF, names: list[str]) -> pd.DataFrame:
 # --- words ------------------------------------------------------------------------------------------------
 
 
-def _about_factors(found: Invariance) -> str:
+def _about_factors(result: Invariance) -> str:
     groups = (
-        f"{len(found.sizes)} groups of {found.by!r}"
-        if len(found.sizes) > 2
-        else " and ".join(f"{name!r} ({n})" for name, n in found.sizes.items())
+        f"{len(result.sizes)} groups of {result.by!r}"
+        if len(result.sizes) > 2
+        else " and ".join(f"{name!r} ({n})" for name, n in result.sizes.items())
     )
-    counts = [(word, int((found.factors["verdict"] == word).sum())) for word in VERDICTS]
-    said = ", ".join(f"{n} {word}" for word, n in counts if n)
-    text = f"{counted(len(found.factors), 'factor')} compared between {groups}: {said}."
-    for name, row in found.factors[found.factors["verdict"] == DIFFERENT].iterrows():
+    counts = [(word, int((result.factors["verdict"] == word).sum())) for word in VERDICTS]
+    verdicts = ", ".join(f"{n} {word}" for word, n in counts if n)
+    text = f"{counted(len(result.factors), 'factor')} compared between {groups}: {verdicts}."
+    for name, row in result.factors[result.factors["verdict"] == DIFFERENT].iterrows():
         small = " (a difference beyond chance, but a small one)" if row["congruence"] >= ALIKE else ""
         p = shown_p(row["p"], ALPHA, equals="= ")
         text += f" {name} differs: p {p}, congruence {row['congruence']:.2f}{small}."
-    lost = [str(name) for name, value in found.factors["found"].items() if value < FOUND]
+    lost = [str(name) for name, value in result.factors["found"].items() if value < FOUND]
     if lost:
         text += f" Fitted on its own, a group does not find {', '.join(lost)} (correlation below {FOUND:g})."
     return text
 
 
-def _about_items(found: Invariance) -> str:
-    flagged, level = (found.items[found.items[name]] for name in ("flagged", "level_flagged"))
+def _about_items(result: Invariance) -> str:
+    flagged, level = (result.items[result.items[name]] for name in ("flagged", "level_flagged"))
     loads = (
         "no item loads"
         if flagged.empty
@@ -590,6 +592,6 @@ def _about_items(found: Invariance) -> str:
     )
     answered = "none is" if level.empty else f"{len(level)} {'is' if len(level) == 1 else 'are'}"
     return (
-        f"Of {counted(len(found.items), 'item')}, {loads} differently, and {answered} answered higher "
+        f"Of {counted(len(result.items), 'item')}, {loads} differently, and {answered} answered higher "
         "or lower at equal scores (false discovery rate of 5 %)."
     )

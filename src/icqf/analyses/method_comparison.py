@@ -46,12 +46,12 @@ def bands(table: pd.DataFrame, value: str, *, level: float = 0.95) -> pd.DataFra
       method  size   auc   low  high
     0   ICQF   0.2  0.72  0.67  0.77
     """
-    found = []
+    rows = []
     for (method, size), values in table.groupby(["method", "size"], sort=False)[value]:
         n, mean = len(values), float(values.mean())
         half = float(stats.t.ppf((1 + level) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n)) if n > 2 else 0.0
-        found.append({"method": method, "size": size, value: mean, "low": mean - half, "high": mean + half})
-    return pd.DataFrame(found)
+        rows.append({"method": method, "size": size, value: mean, "low": mean - half, "high": mean + half})
+    return pd.DataFrame(rows)
 
 
 # Is one method better than the others? Paired signed-rank tests over splits, with a false discovery rate.

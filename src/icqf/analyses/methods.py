@@ -246,8 +246,8 @@ class FactorAnalysisMethod(Method):
         seen = answers[varying].astype(float)
         k = self.n_components
         if k is None:
-            found = parallel_analysis(seen, n_iter=self.n_iter, random_state=random_state)
-            k = max(1, found.n_components)
+            count = parallel_analysis(seen, n_iter=self.n_iter, random_state=random_state)
+            k = max(1, count.n_components)
         model = FactorAnalysis(k).fit(seen)
         loadings = pd.DataFrame(
             model.loadings_, index=varying, columns=[f"factor{r + 1}" for r in range(k)]
@@ -324,7 +324,7 @@ METHODS: dict[str, Method] = {
 
 def resolve(methods: Sequence[str | Method]) -> tuple[Method, ...]:
     """Return methods by name, or as given; their names must differ."""
-    found = []
+    chosen = []
     for method in methods:
         if isinstance(method, str):
             if method not in METHODS:
@@ -333,14 +333,14 @@ def resolve(methods: Sequence[str | Method]) -> tuple[Method, ...]:
                     f"{listed(METHODS)}."
                 )
             method = METHODS[method]
-        found.append(method)
-    names = [method.name for method in found]
+        chosen.append(method)
+    names = [method.name for method in chosen]
     if not names:
         raise InputError("No method is named; give at least one.")
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise InputError(f"Two methods have the name {twice[0]!r}; give each a name of its own.")
-    return tuple(found)
+    return tuple(chosen)
 
 
 def trained(method: Method, training: Questionnaire, *, random_state: int) -> Fitted | str:
@@ -441,18 +441,18 @@ def fit_part(
     fitted = trained(method, study.take(rows[0]), random_state=seed)
     if isinstance(fitted, str):
         return {"failed": fitted}
-    found: dict[str, Any] = {"n_components": fitted.n_components, "beta": fitted.beta}
+    result: dict[str, Any] = {"n_components": fitted.n_components, "beta": fitted.beta}
     if fitted.loadings is not None:
-        found["loadings"] = fitted.loadings.to_numpy(dtype=float).tolist()
+        result["loadings"] = fitted.loadings.to_numpy(dtype=float).tolist()
     if labels is not None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             scores = [fitted.features(study.take(part)) for part in rows]
-        found["auc"] = {
+        result["auc"] = {
             str(name): held_out_auc(scores, [labels[name].to_numpy()[part] for part in rows])
             for name in labels
         }
-    return found
+    return result
 
 
 def answered(questionnaire: Questionnaire) -> Questionnaire:
@@ -510,11 +510,11 @@ def checked_labels(labels: pd.DataFrame, study: Questionnaire) -> pd.DataFrame:
     return table
 
 
-def _part(place: tuple[int, float, int, str], found: dict[str, Any], study: Questionnaire) -> Part:
-    if "failed" in found:
-        return Part(*place, failed=found["failed"])
+def _part(place: tuple[int, float, int, str], result: dict[str, Any], study: Questionnaire) -> Part:
+    if "failed" in result:
+        return Part(*place, failed=result["failed"])
     loadings = None
-    if "loadings" in found:
-        names = [f"factor{r + 1}" for r in range(found["n_components"])]
-        loadings = pd.DataFrame(found["loadings"], index=study.answers.columns, columns=names)
-    return Part(*place, found["n_components"], found["beta"], loadings, found.get("auc", {}))
+    if "loadings" in result:
+        names = [f"factor{r + 1}" for r in range(result["n_components"])]
+        loadings = pd.DataFrame(result["loadings"], index=study.answers.columns, columns=names)
+    return Part(*place, result["n_components"], result["beta"], loadings, result.get("auc", {}))

@@ -38,7 +38,7 @@ TRIMMED = 0.15  # share of the sites' weight that is left out at either end of e
 COUNTERPART = 0.5  # correlation of loadings below which two factors are not taken for the same one
 
 
-def alike(models: Mapping[str, ICQF]) -> list[ICQF]:
+def compatible(models: Mapping[str, ICQF]) -> list[ICQF]:
     """The models with their items in the first one's order; refused where they are of different kinds."""
     first, *others = models
     for name in others:
@@ -102,8 +102,8 @@ def _difference(a: ICQF, b: ICQF) -> tuple[str, str] | None:
 def _different_confounds(a: ConfoundEncoder, b: ConfoundEncoder) -> tuple[str, str] | None:
     ours, theirs = ({column.name: column for column in encoder.columns} for encoder in (a, b))
     if {*ours} != {*theirs}:
-        said = [f"the confounds {listed(each)}" if each else "no confounds" for each in (theirs, ours)]
-        return said[0], said[1]
+        names = [f"the confounds {listed(each)}" if each else "no confounds" for each in (theirs, ours)]
+        return names[0], names[1]
     for name in ours:
         kinds = [
             "numbers" if each.categories is None else f"the categories {listed(map(str, each.categories))}"
@@ -200,14 +200,14 @@ def pool(models: Mapping[str, ICQF]) -> Pooled:
         raise InputError("There is one model; give those of two sites or more.", code="one-site")
     # By what they hold rather than by the order in which they were named: the same result, to the bit.
     ordered = sorted(
-        zip(models, alike(models), strict=True),
+        zip(models, compatible(models), strict=True),
         key=lambda entry: (-entry[1].n_participants_, entry[1].components_.tobytes()),
     )
     names, fitted = [name for name, _ in ordered], [model for _, model in ordered]
     weights = np.array([model.n_participants_ for model in fitted], dtype=float)
     scale = fitted[0].item_scale_
     own = [model.components_ for model in fitted]
-    orders = _matched([loadings * scale for loadings in own], weights)
+    orders = _site_orders([loadings * scale for loadings in own], weights)
     explained = [model.fit_statistics_.explained for model in fitted]
     k = len(own[0])
     shares = sum(each[:k][order].sum(axis=1) for each, order in zip(explained, orders, strict=True))
@@ -222,13 +222,13 @@ def pool(models: Mapping[str, ICQF]) -> Pooled:
     encoder = _common_encoder(fitted, weights)
     confounds = _confound_loadings(fitted, encoder, weights)
     model = _pooled_model(fitted, pooled, confounds, encoder, orders)
-    return _described(models, names, model, loadings, r, averaged, weights, orders, fitted)
+    return _result(models, names, model, loadings, r, averaged, weights, orders, fitted)
 
 
 # --- factors ------------------------------------------------------------------------------------------------
 
 
-def _matched(loadings: Sequence[Array], weights: Array) -> list[Array]:
+def _site_orders(loadings: Sequence[Array], weights: Array) -> list[Array]:
     """Which factor of each site goes with each pooled one, such that sites and their mean agree best.
 
     From each site in turn as the first reference: every site is aligned with the mean of all, until nothing
@@ -242,12 +242,12 @@ def _matched(loadings: Sequence[Array], weights: Array) -> list[Array]:
             mean = np.average(
                 [each[order] for each, order in zip(loadings, orders, strict=True)], axis=0, weights=weights
             )
-            found = [aligned(mean, each) for each in loadings]
-            again = [order for order, _ in found]
+            alignments = [aligned(mean, each) for each in loadings]
+            again = [order for order, _ in alignments]
             if all(np.array_equal(a, b) for a, b in zip(orders, again, strict=True)):
                 break
             orders = again
-        value = float(weights @ [agreement for _, agreement in found])
+        value = float(weights @ [agreement for _, agreement in alignments])
         if value > highest + 1e-12:
             best, highest = orders, value
     return best
@@ -293,14 +293,14 @@ def _trimmed_mean(values: Array, weights: Array) -> Array:
 
 def _with_others(own: Array, weights: Array, inside: Array) -> Array:
     """Correlation of each site's loadings with the mean of the other sites that count, or of all others."""
-    found = np.zeros(len(own))
+    r = np.zeros(len(own))
     for site in range(len(own)):
         others = inside & (np.arange(len(own)) != site)
         if not others.any():
             others = np.arange(len(own)) != site
         mean = np.average(own[others], axis=0, weights=weights[others])
-        found[site] = correlations(own[site : site + 1], mean[None])[0, 0]
-    return found
+        r[site] = correlations(own[site : site + 1], mean[None])[0, 0]
+    return r
 
 
 # --- confounds ----------------------------------------------------------------------------------------------
@@ -328,7 +328,7 @@ def _column(model: ICQF, name: str) -> Any:
 
 def _confound_loadings(models: Sequence[ICQF], encoder: ConfoundEncoder, weights: Array) -> Array:
     """Mean loadings (c, m) of the sites for the common encoder, brought inside the items' ranges."""
-    mean = np.average([_re_expressed(model, encoder) for model in models], axis=0, weights=weights)
+    mean = np.average([_in_common_columns(model, encoder) for model in models], axis=0, weights=weights)
     first = models[0]
     span = np.ptp(first.item_range_.to_numpy(), axis=1)
     favoured = PENALTIES.load(first.penalty)(float(first.beta)).favours_intercept
@@ -348,7 +348,7 @@ def _confound_loadings(models: Sequence[ICQF], encoder: ConfoundEncoder, weights
     return inside_range(mean, highest + mean[-1] * encoder.intercept, span, len(first.components_))
 
 
-def _re_expressed(model: ICQF, encoder: ConfoundEncoder) -> Array:
+def _in_common_columns(model: ICQF, encoder: ConfoundEncoder) -> Array:
     """A site's confound loadings (c, m) for the columns of the common encoder; some may be below 0."""
     own = model.confound_encoder_
     places = dict(zip((column.name for column in own.columns), own.partitions, strict=True))
@@ -426,7 +426,7 @@ def _confound_rows(model: ICQF, encoder: ConfoundEncoder) -> list[int]:
     return [own.index(name) for name in encoder.names]
 
 
-def _described(
+def _result(
     models: Mapping[str, ICQF],
     names: list[str],
     model: ICQF,
@@ -439,14 +439,14 @@ def _described(
 ) -> Pooled:
     """The pooled model with its tables and sentences, sites in the order in which they were named."""
     factors = list(model.get_feature_names_out())
-    found = r >= FOUND
+    replicated = r >= FOUND
     rows = [
         {
             "factor": factor,
             "site": name,
             "own_factor": fitted[site].factor_names_[orders[site][f]],
             "r": r[site, f],
-            "found": bool(found[site, f]),
+            "found": bool(replicated[site, f]),
             "averaged": bool(averaged[site, f]),
         }
         for f, factor in enumerate(factors)
@@ -475,7 +475,7 @@ def _described(
     ).loc[list(models)]
     order = [names.index(name) for name in models]
     notes = [
-        *_sentences(list(models), factors, found[order], averaged[order], r[order]),
+        *_sentences(list(models), factors, replicated[order], averaged[order], r[order]),
         *(
             f"{name} is itself an average of {each.n_averaged_} fits; if another of these files is among "
             "them, its participants count twice."
@@ -486,41 +486,43 @@ def _described(
     return Pooled(model, sites, pd.DataFrame(rows), by_factor, tuple(notes))
 
 
-def _sentences(sites: list[str], factors: list[str], found: Array, averaged: Array, r: Array) -> list[str]:
+def _sentences(
+    sites: list[str], factors: list[str], replicated: Array, averaged: Array, r: Array
+) -> list[str]:
     """Which factors were found at some sites only, and which site stands apart."""
-    if not found.any():
+    if not replicated.any():
         return [
             f"The sites agree on no factor: no site's loadings correlate {FOUND:g} with those of the others. "
             "Do not score participants with this model."
         ]
-    said = []
+    sentences = []
     for f, factor in enumerate(factors):
-        at = [name for name, there in zip(sites, found[:, f], strict=True) if there]
+        at = [name for name, there in zip(sites, replicated[:, f], strict=True) if there]
         absent = [name for name in sites if name not in at]
         if averaged[:, f].sum() == 1:
             only = sites[int(averaged[:, f].argmax())]
             others = (
                 "the other site has another factor" if len(sites) == 2 else "the others have other factors"
             )
-            said.append(
+            sentences.append(
                 f"{factor} was found at {only} only: {others} in its place, and its loadings are those of "
                 f"{only}."
             )
         elif not at:
-            said.append(
+            sentences.append(
                 f"{factor} was found clearly at no site: no site's loadings correlate {FOUND:g} with those "
                 "of the others."
             )
         elif absent:
             left = [name for name in absent if not averaged[sites.index(name), f]]
             more = f" {listed(left)} did not count in its loadings." if left else ""
-            said.append(f"{factor} was found at {listed(at)}, not at {listed(absent)}.{more}")
+            sentences.append(f"{factor} was found at {listed(at)}, not at {listed(absent)}.{more}")
     means = r.mean(axis=1)
     lowest = int(means.argmin())
-    missed = int((~found[lowest]).sum())
-    if len(sites) > 2 and missed and missed > np.delete((~found).sum(axis=1), lowest).max():
-        said.append(
+    missed = int((~replicated[lowest]).sum())
+    if len(sites) > 2 and missed and missed > np.delete((~replicated).sum(axis=1), lowest).max():
+        sentences.append(
             f"{sites[lowest]} stands apart: {missed} of its {len(factors)} factors correlate less than "
             f"{FOUND:g} with those of the other sites (mean r {means[lowest]:.2f})."
         )
-    return said
+    return sentences

@@ -240,7 +240,7 @@ def search_forms(
         other = search.of(begin[: len(longer.items)] or longer.items, other)
         if search.allowed(other.items, longer.items) and other.accuracy > longer.accuracy:
             longer = other
-        chosen = search.without_the_least_missed(longer)
+        chosen = search.improved(longer)
         forms.append(chosen)
         _tell(callback, len(chosen.items), max_items)
     if forms:
@@ -257,7 +257,7 @@ def correlation_by_row(a: Array, b: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class _Chosen:
+class _Candidate:
     items: tuple[int, ...]
     form: Any
     accuracy: float
@@ -284,13 +284,13 @@ class _Search:
         r = correlation_by_row(form.scores, self.recovery.wanted)
         return float(r[self.some].mean()) if self.some.any() else 1.0
 
-    def of(self, items: Sequence[int], before: _Chosen | None = None) -> _Chosen:
+    def of(self, items: Sequence[int], before: _Candidate | None = None) -> _Candidate:
         """The form of these items, from one on that they begin with."""
         known = before is not None and tuple(items[: len(before.items)]) == before.items
         form, begun = (before.form, len(before.items)) if before and known else (self.recovery.nothing(), 0)
         for item in items[begun:]:
             form = form.plus(item)
-        return _Chosen(tuple(items), form, self.accuracy(form))
+        return _Candidate(tuple(items), form, self.accuracy(form))
 
     def allowed(self, items: Sequence[int], instead: Sequence[int]) -> bool:
         """Whether these items may be asked instead of others."""
@@ -298,17 +298,17 @@ class _Search:
         within = self.minutes[list(items)].sum() <= limit + _GAIN
         return bool(within) and {*items} <= {*self.candidates} and self.keep <= {*items}
 
-    def longer(self, chosen: _Chosen) -> _Chosen | None:
+    def longer(self, chosen: _Candidate) -> _Candidate | None:
         """One more item: the one that gains most for each minute it takes; None where none has room."""
         room = self.max_minutes - self.minutes[list(chosen.items)].sum()
         best, most = None, -np.inf
         for item, form, accuracy in self._with_one_more(chosen.form, chosen.items, room):
             gain = (accuracy - chosen.accuracy) / self.minutes[item] if chosen.items else accuracy
             if gain > most:
-                best, most = _Chosen((*chosen.items, item), form, accuracy), gain
+                best, most = _Candidate((*chosen.items, item), form, accuracy), gain
         return best
 
-    def without_the_least_missed(self, chosen: _Chosen) -> _Chosen:
+    def improved(self, chosen: _Candidate) -> _Candidate:
         """The form after its item that is missed least has given way to a better one, until there is none."""
         for _ in range(_MOST_ROUNDS):
             loose = [item for item in chosen.items if item not in self.keep]
@@ -321,7 +321,7 @@ class _Search:
             chosen = better
         return chosen
 
-    def exchanged(self, chosen: _Chosen) -> _Chosen:
+    def exchanged(self, chosen: _Candidate) -> _Candidate:
         """The form after each of its items has given way to a better one, until none does."""
         for _ in range(_MOST_ROUNDS):
             before = chosen
@@ -331,7 +331,7 @@ class _Search:
                 break
         return chosen
 
-    def _replaced(self, chosen: _Chosen, item: int) -> _Chosen | None:
+    def _replaced(self, chosen: _Candidate, item: int) -> _Candidate | None:
         """The form with the best item in the place of one of its own; None where that is the best."""
         room = self.max_minutes - self.minutes[[other for other in chosen.items if other != item]].sum()
         room = room if np.isfinite(room) else self.minutes[item]  # no slower one without a limit on all
@@ -340,7 +340,7 @@ class _Search:
         for other, form, accuracy in self._with_one_more(chosen.form.minus(item), chosen.items, room):
             if accuracy > most:
                 items = tuple(other if each == item else each for each in chosen.items)
-                best, most = _Chosen(items, form, accuracy), accuracy
+                best, most = _Candidate(items, form, accuracy), accuracy
         return best
 
     def _with_one_more(self, form: Any, items: Sequence[int], room: float) -> Any:
@@ -407,9 +407,9 @@ class ModelRecovery:
 
     def accuracies(self, form: Sequence[int]) -> Array:
         """Correlation (k,) of a form's scores with the full form's; NaN where all have one score there."""
-        asked = (self.problem.answers[:, list(form)] >= 0).any(axis=1)  # the others have no score
-        found, wanted = self.exact(form)[:, asked], self.wanted[:, asked]
-        return np.where(np.ptp(wanted, axis=1) > 0, correlation_by_row(found, wanted), np.nan)
+        answered = (self.problem.answers[:, list(form)] >= 0).any(axis=1)  # the others have no score
+        short, wanted = self.exact(form)[:, answered], self.wanted[:, answered]
+        return np.where(np.ptp(wanted, axis=1) > 0, correlation_by_row(short, wanted), np.nan)
 
     def exact(self, form: Sequence[int]) -> Array:
         """Scores (k, n) of those who are asked only these items, within all bounds."""
@@ -444,9 +444,9 @@ class SimulatedRecovery:
         """Names of the items."""
         return tuple(str(name) for name in self.model.item_range_.index)
 
-    def nothing(self) -> AskedItems:
+    def nothing(self) -> ItemForm:
         """The form that asks nothing."""
-        return AskedItems(self, np.zeros((len(self.wanted),) * 2), *np.zeros((2, *self.wanted.shape)))
+        return ItemForm(self, np.zeros((len(self.wanted),) * 2), *np.zeros((2, *self.wanted.shape)))
 
     @cached_property
     def loadings(self) -> Array:
@@ -454,14 +454,14 @@ class SimulatedRecovery:
         return self.problem.scaled_loadings(self.model.components_)
 
     @cached_property
-    def left(self) -> Array:
+    def residuals(self) -> Array:
         """What confounds leave of each answer (m, n)."""
         offset = self.problem.scaled_loadings(self.model.confound_components_)
         return np.concatenate([(block.X - block.C.T @ offset).T for block in self.problem.blocks()], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
-class AskedItems:
+class ItemForm:
     """A form of a model's items, which grows and shrinks by one item at little cost."""
 
     recovery: SimulatedRecovery
@@ -469,21 +469,21 @@ class AskedItems:
     pull: Array  # (k, n)
     scores: Array  # (k, n)
 
-    def plus(self, item: int) -> AskedItems:
+    def plus(self, item: int) -> ItemForm:
         """The form with one more item."""
         return self._with(item, 1.0)
 
-    def minus(self, item: int) -> AskedItems:
+    def minus(self, item: int) -> ItemForm:
         """The form without one of its items."""
         return self._with(item, -1.0)
 
-    def _with(self, item: int, sign: float) -> AskedItems:
+    def _with(self, item: int, sign: float) -> ItemForm:
         recovery, q = self.recovery, self.recovery.loadings[:, item]
         gram = self.gram + sign * np.outer(q, q)
-        pull = self.pull + sign * q[:, None] * recovery.left[item]
+        pull = self.pull + sign * q[:, None] * recovery.residuals[item]
         penalty, top = recovery.problem.penalty, recovery.problem.bounds.score
         scores = penalty.sweep(self.scores.copy(), gram, pull, top, scale=1.0, sweeps=_SWEEPS, xp=np)
-        return AskedItems(recovery, gram, pull, scores)
+        return ItemForm(recovery, gram, pull, scores)
 
 
 def divided(recovery: Any, groups: Any, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -546,17 +546,17 @@ def reduced_battery(model: MetaICQF, items: Mapping[str, Iterable[str]]) -> Meta
     >>> reduced_battery(model, {"A": ["a01", "a02", "a03"]}).item_loadings_.shape
     (3, 2)
     """
-    asked: dict[str, list[str]] = {
+    kept: dict[str, list[str]] = {
         name: [names] if isinstance(names, str) else list(names) for name, names in items.items()
     }
-    strange = [name for name in asked if name not in model.instruments_]
-    if strange or not any(asked.values()):
+    strange = [name for name in kept if name not in model.instruments_]
+    if strange or not any(kept.values()):
         raise InputError(
             f"The model has no instrument {strange[0]!r}." if strange else "A form needs at least one item."
         )
     short = MetaICQF()
     short.instruments_ = {
-        name: reduced_model(each, asked[name]) for name, each in model.instruments_.items() if asked.get(name)
+        name: reduced_model(each, kept[name]) for name, each in model.instruments_.items() if kept.get(name)
     }
     factors = [
         str(model.meta_.item_range_.index[at])
@@ -641,11 +641,11 @@ class MetaRecovery:
 
     def reduced(self, form: Sequence[int]) -> MetaICQF:
         """The model of some of the items."""
-        asked: dict[str, list[str]] = {}
+        kept: dict[str, list[str]] = {}
         for item in sorted(form):
             name, own = self.places[item]
-            asked.setdefault(name, []).append(own)
-        return reduced_battery(self.model, asked)
+            kept.setdefault(name, []).append(own)
+        return reduced_battery(self.model, kept)
 
     def exact(self, form: Sequence[int]) -> Array:
         """Scores (K, n) of those who are asked only these items; NaN for who was given none of them."""
@@ -663,12 +663,12 @@ class MetaRecovery:
 
     def accuracies(self, form: Sequence[int]) -> Array:
         """Correlation (K,) of a form's scores with the full battery's; NaN where all have one score there."""
-        found = self.exact(form)
-        asked = ~np.isnan(found).any(axis=0)
-        found, wanted = found[:, asked], self.wanted[:, asked]
-        if found.shape[1] < 2:
+        short = self.exact(form)
+        answered = ~np.isnan(short).any(axis=0)
+        short, wanted = short[:, answered], self.wanted[:, answered]
+        if short.shape[1] < 2:
             return np.full(len(wanted), np.nan)
-        return np.where(np.ptp(wanted, axis=1) > 0, correlation_by_row(found, wanted), np.nan)
+        return np.where(np.ptp(wanted, axis=1) > 0, correlation_by_row(short, wanted), np.nan)
 
     def simulated(self, rng: np.random.Generator, n: int = SIMULATED) -> SimulatedBatteryRecovery:
         """Of simulated participants who were given every instrument.
@@ -744,32 +744,32 @@ class SimulatedBatteryRecovery:
         loadings = self.problem.scaled_loadings(self.model.meta_.confound_components_)
         return loadings.T @ self.problem.design
 
-    def nothing(self) -> AskedBattery:
+    def nothing(self) -> BatteryForm:
         """The form that asks nothing."""
-        return AskedBattery(self, {}, {}, np.zeros(self.wanted.shape))
+        return BatteryForm(self, {}, {}, np.zeros(self.wanted.shape))
 
 
 @dataclass(frozen=True, eq=False)
-class AskedBattery:
+class BatteryForm:
     """A form of items across instruments; instruments without an item are missing in the second stage."""
 
     recovery: SimulatedBatteryRecovery
-    forms: dict[str, AskedItems]
+    forms: dict[str, ItemForm]
     counts: dict[str, int]
     scores: Array  # (K, n)
 
-    def plus(self, item: int) -> AskedBattery:
+    def plus(self, item: int) -> BatteryForm:
         """The form with one more item."""
         name, at = self.recovery.local[item]
         form = self.forms.get(name) or self.recovery.parts[name].nothing()
         return self._with(name, form.plus(at), self.counts.get(name, 0) + 1)
 
-    def minus(self, item: int) -> AskedBattery:
+    def minus(self, item: int) -> BatteryForm:
         """The form without one of its items."""
         name, at = self.recovery.local[item]
         return self._with(name, self.forms[name].minus(at), self.counts[name] - 1)
 
-    def _with(self, name: str, form: AskedItems, count: int) -> AskedBattery:
+    def _with(self, name: str, form: ItemForm, count: int) -> BatteryForm:
         recovery = self.recovery
         forms = {each: old for each, old in self.forms.items() if each != name}
         counts = {**self.counts, name: count}
@@ -786,7 +786,7 @@ class AskedBattery:
         pull = V @ (given * scale - recovery.offset[columns])
         penalty, top = recovery.problem.penalty, recovery.problem.bounds.score
         scores = penalty.sweep(self.scores.copy(), V @ V.T, pull, top, scale=1.0, sweeps=_SWEEPS, xp=np)
-        return AskedBattery(recovery, forms, counts, scores)
+        return BatteryForm(recovery, forms, counts, scores)
 
 
 @dataclass(frozen=True, eq=False)
@@ -933,8 +933,8 @@ def shortform(
     recovery = MetaRecovery if isinstance(model, MetaICQF) else ModelRecovery
     everyone: Any = recovery.of(model, X, confounds=confounds)
     names = list(everyone.items)
-    asked = _asked(names, keep, drop, max_items)
-    taken, budget = _times(names, minutes, max_minutes)
+    limits = _form_limits(names, keep, drop, max_items)
+    item_minutes, budget = _minutes(names, minutes, max_minutes)
     if accuracy is not None:
         check_parameter("accuracy", accuracy)
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
@@ -944,21 +944,23 @@ def shortform(
             "All participants have the same scores, so no item can tell them apart. Give the answers of "
             "participants who differ."
         )
-    ranked = top_loading(everyone.shares, asked.length, asked.keep, asked.drop)
+    ranked = top_loading(everyone.shares, limits.length, limits.keep, limits.drop)
     path = search_forms(
         choosing.simulated(rng),
-        max_items=asked.length,
-        keep=asked.keep,
-        drop=asked.drop,
-        minutes=taken,
+        max_items=limits.length,
+        keep=limits.keep,
+        drop=limits.drop,
+        minutes=item_minutes,
         max_minutes=np.inf if budget is None else budget,
         begin=ranked,
         callback=callback,
     )
     if not path.forms:
         raise parameter_error("max_minutes", f" is {budget:g}, and no item is that short; give more.")
-    forms = _long_enough(_better_of(choosing, path.forms, ranked, taken, budget), choosing, accuracy)
-    curve = _curve(held_out, forms, ranked, taken)
+    forms = _up_to_accuracy(
+        _better_forms(choosing, path.forms, ranked, item_minutes, budget), choosing, accuracy
+    )
+    curve = _curve(held_out, forms, ranked, item_minutes)
     short = everyone.reduced(forms[-1])
     bands = _bands(held_out.exact(forms[-1]), held_out.wanted, list(model.get_feature_names_out()))
     return ShortForm(
@@ -972,7 +974,7 @@ def shortform(
     )
 
 
-def _better_of(
+def _better_forms(
     choosing: Any,
     forms: Sequence[tuple[int, ...]],
     ranked: tuple[int, ...],
@@ -985,12 +987,12 @@ def _better_of(
         other = ranked[: len(form)]
         limit = np.inf if minutes is None else minutes[list(form)].sum() if budget is None else budget
         short = minutes is None or minutes[list(other)].sum() <= limit
-        found = [np.nanmean(choosing.accuracies(each)) for each in (form, *([other] if short else []))]
-        chosen.append(other if found[-1] > found[0] else form)
+        accuracies = [np.nanmean(choosing.accuracies(each)) for each in (form, *([other] if short else []))]
+        chosen.append(other if accuracies[-1] > accuracies[0] else form)
     return chosen
 
 
-def _long_enough(
+def _up_to_accuracy(
     forms: list[tuple[int, ...]], choosing: Any, accuracy: float | None
 ) -> list[tuple[int, ...]]:
     """The forms up to the first that is accurate enough among those who choose; all where none is."""
@@ -998,9 +1000,9 @@ def _long_enough(
         return forms
     best = 0.0
     for number, form in enumerate(forms, start=1):
-        found = float(np.nanmean(choosing.accuracies(form)))
-        best = max(best, found)
-        if found >= accuracy:
+        reached = float(np.nanmean(choosing.accuracies(form)))
+        best = max(best, reached)
+        if reached >= accuracy:
             return forms[:number]
     warnings.warn(
         f"No form of up to {counted(len(forms[-1]), 'item')} reaches a mean correlation of {accuracy:g} with "
@@ -1011,15 +1013,15 @@ def _long_enough(
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _FormLimits:
     keep: tuple[int, ...]
     drop: frozenset[int]
     length: int
 
 
-def _asked(
+def _form_limits(
     names: list[str], keep: str | Iterable[str], drop: str | Iterable[str], max_items: int | None
-) -> _Asked:
+) -> _FormLimits:
     """The places of items that must and must not be asked, once nothing speaks against them."""
     if max_items is not None:
         check_parameter("max_items", max_items)
@@ -1049,12 +1051,12 @@ def _asked(
             value=max_items,
         )
     places = {name: at for at, name in enumerate(names)}
-    return _Asked(
+    return _FormLimits(
         tuple(places[name] for name in kept), frozenset(places[name] for name in dropped), max_items
     )
 
 
-def _times(
+def _minutes(
     names: list[str], minutes: float | Mapping[str, float] | None, max_minutes: float | None
 ) -> tuple[Array | None, float | None]:
     """Minutes (m,) that each item takes, and the most that a form may take."""
@@ -1114,15 +1116,15 @@ def _curve(
 def _bands(short: Array, full: Array, factors: list[str]) -> pd.DataFrame:
     """Where the full form's score lies relative to the short form's, in nine of ten participants like it."""
     tails = [(1 - COVERED) / 2, (1 + COVERED) / 2]
-    asked = ~np.isnan(short).any(axis=0)  # in a battery, others were given none of the form's instruments
-    short, full = short[:, asked], full[:, asked]
+    answered = ~np.isnan(short).any(axis=0)  # in a battery, others were given none of the form's instruments
+    short, full = short[:, answered], full[:, answered]
     n = short.shape[1]
     near = min(n, max(_NEIGHBOURS, n // 6))
     rows = []
-    for name, found, wanted in zip(factors, short, full, strict=True):
-        for knot in np.linspace(0.0, max(1.0, float(found.max())), _KNOTS):
-            close = np.argsort(np.abs(found - knot), kind="stable")[:near]
-            low, high = np.quantile(wanted[close] - found[close], tails)
+    for name, scores, wanted in zip(factors, short, full, strict=True):
+        for knot in np.linspace(0.0, max(1.0, float(scores.max())), _KNOTS):
+            close = np.argsort(np.abs(scores - knot), kind="stable")[:near]
+            low, high = np.quantile(wanted[close] - scores[close], tails)
             # The score itself is always inside: a band beside it would read as an error.
             rows.append((name, float(knot), min(float(low), 0.0), max(float(high), 0.0)))
     return pd.DataFrame(rows, columns=["factor", "score", "low", "high"])

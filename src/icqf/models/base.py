@@ -1,4 +1,4 @@
-"""What a fitted model can do: score, reconstruct, tell about itself, and be stored."""
+"""What a fitted model can do: score, reconstruct, summarise and save."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Array = NDArray[Any]
 
 
 class FittedModel(TransformerMixin, BaseEstimator):
-    """The side of `ICQF` that is used after `fit`; see there for settings and attributes."""
+    """The part of `ICQF` that is used after `fit`; see there for settings and attributes."""
 
     beta: float
     item_range: Any
@@ -79,10 +79,10 @@ class FittedModel(TransformerMixin, BaseEstimator):
         return tags
 
     def transform(self, X: Any, *, confounds: Any = None) -> Any:
-        """Scores (n, k) of these participants, each solved for by itself with the loadings fixed.
+        """Scores (n, k) of these participants, estimated one by one with the loadings fixed.
 
-        A participant who answered nothing gets NaN, with a warning; the order is kept. The scores of a dask
-        array are a dask array, worked out where its parts are.
+        A participant who answered nothing gets NaN, with a warning. The scores of a dask array are a dask
+        array, computed where its parts are.
         """
         check_is_fitted(self)
         if is_dask_array(X):
@@ -99,26 +99,26 @@ class FittedModel(TransformerMixin, BaseEstimator):
         return scores
 
     def _transform_in_parts(self, source: AnswersInParts, confounds: Any) -> Array:
-        table, first, found = as_pandas(confounds), 0, []
+        table, first, scores = as_pandas(confounds), 0, []
         for part in source.parts():
-            answers, beside = part.answers, part.confounds
+            answers, design = part.answers, part.confounds
             n = answers.n_participants if isinstance(answers, Questionnaire) else len(answers)
             if table is not None:
-                beside = pd.DataFrame(table).iloc[first : first + n]
-                if len(beside) == n and isinstance(answers, pd.DataFrame):
-                    beside = beside.set_axis(answers.index)
+                design = pd.DataFrame(table).iloc[first : first + n]
+                if len(design) == n and isinstance(answers, pd.DataFrame):
+                    design = design.set_axis(answers.index)
             first += n
-            if beside is None or len(beside) == n:
-                found.append(np.asarray(self.transform(answers, confounds=beside)))
+            if design is None or len(design) == n:
+                scores.append(np.asarray(self.transform(answers, confounds=design)))
         if table is not None and first != len(table):
             raise InputError(
                 f"There are {first} participants but {len(table)} rows of confounds; give one row per "
                 "participant, in the same order."
             )
-        return np.concatenate(found)
+        return np.concatenate(scores)
 
     def solve_scores(self, problem: Problem) -> Array:
-        """Scores (k, n) for a stated problem, in the order of the fit, so that they are those of the fit."""
+        """Scores (k, n) for a stated problem, with the factors in the order of the fit."""
         loadings = np.concatenate(
             [self.components_[np.argsort(self.solving_order_)], self.confound_components_]
         )
@@ -126,13 +126,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
         return solve_scores_inside(problem, loadings, tol=score_tolerance(self.tol))[self.solving_order_]
 
     def inverse_transform(self, X: Any, *, confounds: Any = None) -> Any:
-        """Reconstructed answers (n, m), in the questionnaire's own units, of participants with these scores.
-
-        Parameters
-        ----------
-        X : table or array (n, k)
-            Scores. A table comes back as a table, with the items' names.
-        """
+        """Reconstructed answers (n, m) in the items' own units from scores X (n, k); a table for a table."""
         check_is_fitted(self)
         try:
             scores = np.asarray(X, dtype=float)
@@ -153,16 +147,13 @@ class FittedModel(TransformerMixin, BaseEstimator):
         return like(X, answers, list(self.item_range_.index))
 
     def score(self, X: Any, y: Any = None, *, confounds: Any = None, sample_weight: Any = None) -> float:
-        """Minus the mean squared error of the reconstructed answers, over the observed ones.
-
-        Items count as they did in the fit: errors are in the items' own units times `item_scale_`.
-        """
+        """Minus the mean squared error of the observed answers, in the units of the fit (`item_scale_`)."""
         check_is_fitted(self)
         refuse_other_rows(X, sample_weight=sample_weight)
         stated = state(self, NewAnswers(self, X, confounds))
         problem, filled = stated.problem, stated.kept
         if not filled.any():
-            raise InputError("Nobody in this table answered anything, so there is nothing to score.")
+            raise InputError("No participant in this table answered anything, so there is nothing to score.")
         weights = None if sample_weight is None else weights_of(sample_weight, filled)
         loadings = problem.scaled_loadings(np.concatenate([self.components_, self.confound_components_]))
         A = problem.with_confounds(self.solve_scores(problem), np.float64)
@@ -194,27 +185,16 @@ class FittedModel(TransformerMixin, BaseEstimator):
 
     @property
     def weighted_loadings_(self) -> pd.DataFrame:
-        """Loadings, items × factors, in the units of the fit (`item_scale_`): what factors are matched by."""
+        """Loadings, items × factors, in the units of the fit (`item_scale_`), as used for matching."""
         return self.loadings_.mul(self.item_scale_, axis=0)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """The factors' names: factor1, factor2, … unless they were given others (`name_factors`)."""
+        """The factors' names: factor1, factor2, … or those given with `name_factors`."""
         check_is_fitted(self)
         return np.array(self.factor_names_, dtype=object)
 
     def name_factors(self, names: Sequence[str] | Mapping[str, str]) -> Self:
-        """Give the factors names: of the columns of scores and loadings, in the summary and in the file.
-
-        Parameters
-        ----------
-        names : sequence or mapping
-            One name per factor in their order, or new names by those they have.
-
-        Returns
-        -------
-        Self
-            The same model.
-        """
+        """Name the factors: one name each in their order, or a mapping from old to new names."""
         check_is_fitted(self)
         old = self.factor_names_
         new = checked_names(old, names, taken=self.confound_names_)
@@ -226,12 +206,12 @@ class FittedModel(TransformerMixin, BaseEstimator):
         return self
 
     def summary(self, *, n_top: int = 5) -> Summary:
-        """What the numbers mean: each factor's share and top items, and each item's fit."""
+        """Each factor's share of variance and top items, and each item's fit."""
         check_is_fitted(self)
         return Summary.of(self, n_top=n_top)
 
     def describe(self) -> StoredModel:
-        """The fitted model as plain words and numbers."""
+        """The fitted model as plain values."""
         raise NotImplementedError
 
     def save(self, path: str | os.PathLike[str], *, items: Iterable[Item] = (), id: str = "") -> None:
@@ -241,8 +221,8 @@ class FittedModel(TransformerMixin, BaseEstimator):
         ----------
         path : path
         items : iterable of Item, optional
-            The codebook, kept in the file so that new answers are read as the first ones were. A model that
-            was fitted to a questionnaire or loaded from a file has one already (`codebook_`).
+            The codebook, saved in the file so that new answers are read in the same way. A model that was
+            fitted to a questionnaire or loaded from a file already has one (`codebook_`).
         id : str
             Name of the id column.
         """
@@ -276,11 +256,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
 
 
 def in_parts(X: Any, confounds: Any = None) -> tuple[AnswersInParts | None, Any]:
-    """What is to be read in parts, and the confounds that are still to be added; None for anything else.
-
-    Files, folders and datasets of Arrow are read in parts, and so are arrays that are mapped from a file or
-    made by dask. Of a file, `confounds` may be the names of columns.
-    """
+    """The parts of a file, folder, Arrow dataset, memory map or dask array (else None), and the confounds."""
     if isinstance(X, (str, os.PathLike)) or hasattr(X, "get_fragments"):
         from icqf.io.readers.streams import parts_of_file
 

@@ -1,4 +1,4 @@
-"""Names of factors: which may be given, what a factor might be called, and whose name one is."""
+"""Names of factors: checks, and suggestions from the items."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from icqf.data.questionnaire import Item
 
 N_TOP = 10
-WORTH_SHOWING = 0.05  # of the range: a smaller loading is not listed among the top items
-MOSTLY = 0.6  # share of a factor's items from which they count as those of one subscale
-BRIDGED = 1 / 3  # share of a subscale's own items from which a factor takes part in it
+WORTH_SHOWING = 0.05  # smallest loading of a top item, as a share of its range
+MOSTLY = 0.6  # share of a factor's items from one subscale, from which it is that subscale's
+BRIDGED = 1 / 3  # share of a subscale's items from which a factor bridges it
 LONGEST = 60
 _SUGGESTED = 36
 
 
 def default_names(k: int) -> list[str]:
-    """The names of factors that were given none."""
+    """The default names of factors."""
     return [f"factor{r}" for r in range(1, k + 1)]
 
 
 def top_places(shares: Any) -> list[int]:
-    """Places of a factor's top items: at most ten, each moved by a twentieth of its range or more."""
+    """Positions of a factor's top items: at most ten, with loadings of a twentieth of the range or more."""
     values = np.asarray(shares, dtype=float)
     return [int(j) for j in (-values).argsort(kind="stable")[:N_TOP] if values[j] >= WORTH_SHOWING]
 
@@ -39,7 +39,7 @@ def top_places(shares: Any) -> list[int]:
 def checked_names(
     own: Sequence[str], names: Sequence[str] | Mapping[str, str], *, taken: Iterable[str] = ()
 ) -> list[str]:
-    """One name for each factor, refused where it could not stand over a column of scores."""
+    """One name for each factor, checked for use as a column name."""
     if isinstance(names, Mapping):
         keys = default_names(len(own))
         strange = [str(name) for name in names if str(name) not in (*own, *keys)]
@@ -80,13 +80,13 @@ def checked_names(
 
 
 _IN_ORDER = "A name belongs to a factor's content, so give names in this model's order"
-_OR_EDIT = "or edit the column name of the table of factors, where the top items stand beside it"
+_OR_EDIT = "or edit the column name of the table of factors, which also shows the top items"
 
 
 def refuse_swapped(
     names: Sequence[str], known: Sequence[Sequence[str]], top_items: Sequence[Sequence[str]]
 ) -> None:
-    """Refuse a name in a place where another factor has the content that goes by it."""
+    """Refuse a name that belongs to the content of another factor."""
     owners: dict[str, set[int]] = {}
     for at, others in enumerate(known):
         for name in others:
@@ -106,18 +106,14 @@ def refuse_swapped(
 
 @dataclass(frozen=True)
 class Theme:
-    """Where a factor's own items come from: those that it moves by a tenth of their range, and most of all.
+    """The subscales that a factor's own items come from: one that most belong to, several, or none."""
 
-    `scales` are the subscales it stands for, with how many of each one's items are its own, and how many the
-    subscale has: one where most of its items come from there, several where it bridges them, none otherwise.
-    """
-
-    scales: tuple[tuple[str, int, int], ...]
-    only: bool
+    scales: tuple[tuple[str, int, int], ...]  # name, number of the factor's own items, size of the subscale
+    only: bool  # whether all of the factor's own items are from one subscale
 
     @property
     def words(self) -> str:
-        """The theme as part of a sentence; empty where no subscale stands out."""
+        """The theme as part of a sentence; empty without subscales."""
         parts = [f"{name} ({n} of its {counted(size, 'item')})" for name, n, size in self.scales]
         if not parts:
             return ""
@@ -127,7 +123,7 @@ class Theme:
 
 
 def own_items(shares: Any) -> np.ndarray:
-    """Which items are a factor's own (m, k): it moves them by a tenth of their range, and most of all."""
+    """Which items are a factor's own (m, k): a loading of at least a tenth of the range, and the highest."""
     values = np.asarray(shares, dtype=float)
     return np.asarray(is_loaded(values) & (values == values.max(axis=1, keepdims=True)))
 
@@ -136,50 +132,51 @@ def themes(shares: Any, subscales: Sequence[str]) -> list[Theme]:
     """The theme of every factor."""
     own = own_items(shares)
     sizes = Counter(scale for scale in subscales if scale)
-    found = []
+    by_factor = []
     for mine in own.T:
-        held = Counter(scale for scale, is_own in zip(subscales, mine, strict=True) if is_own and scale)
-        total = sum(held.values())
+        counts = Counter(scale for scale, is_own in zip(subscales, mine, strict=True) if is_own and scale)
+        total = sum(counts.values())
         if not total:
-            found.append(Theme((), False))
+            by_factor.append(Theme((), False))
             continue
-        scale, n = held.most_common(1)[0]
-        taken = [
-            (name, many, sizes[name]) for name, many in held.most_common() if many >= BRIDGED * sizes[name]
+        scale, n = counts.most_common(1)[0]
+        scales = [
+            (name, many, sizes[name]) for name, many in counts.most_common() if many >= BRIDGED * sizes[name]
         ]
         if n > MOSTLY * total:
-            taken = [(scale, n, sizes[scale])]
-        found.append(Theme(tuple(taken[:3]), len(taken) == 1 and taken[0][1] == total))
-    return found
+            scales = [(scale, n, sizes[scale])]
+        by_factor.append(Theme(tuple(scales[:3]), len(scales) == 1 and scales[0][1] == total))
+    return by_factor
 
 
 def suggested_names(shares: pd.DataFrame, items: Iterable[Item]) -> list[str]:
-    """What each factor might be called: its subscale, or the wording of its strongest item."""
+    """A suggested name for each factor: its subscale, or the wording of its strongest item."""
     known = {item.name: item for item in items}
     rows = [known.get(str(name)) for name in shares.index]
-    found = themes(shares, ["" if item is None else item.subscale for item in rows])
+    by_factor = themes(shares, ["" if item is None else item.subscale for item in rows])
     names: list[str] = []
-    for r, theme in enumerate(found):
+    for r, theme in enumerate(by_factor):
         ranked = (-shares.iloc[:, r].to_numpy()).argsort(kind="stable")
-        said = _from_wording([rows[j] for j in ranked[:5]], str(shares.index[ranked[0]]))
+        wording = _from_wording([rows[j] for j in ranked[:5]], str(shares.index[ranked[0]]))
         name = " / ".join(scale for scale, _, _ in theme.scales[:2])
         same = {other.casefold() for other in names}
-        options = [name, f"{name}: {said[:1].lower()}{said[1:]}" if name else said]
-        options += [f"{options[-1]} ({number})" for number in range(2, len(found) + 2)]
+        options = [name, f"{name}: {wording[:1].lower()}{wording[1:]}" if name else wording]
+        options += [f"{options[-1]} ({number})" for number in range(2, len(by_factor) + 2)]
         names.append(next(option for option in options if option and option.casefold() not in same))
     return names
 
 
 def shown_names(own: Sequence[str], suggested: Sequence[str]) -> list[str]:
-    """What factors are called in a report: their names, else a number with what their items suggest."""
+    """Names for a report: the given names, else a number with a suggestion."""
     numbered = zip(own, default_names(len(own)), suggested, strict=True)
     return [
-        f"Factor {r} ({said})" if name == key else name for r, (name, key, said) in enumerate(numbered, 1)
+        f"Factor {r} ({suggestion})" if name == key else name
+        for r, (name, key, suggestion) in enumerate(numbered, 1)
     ]
 
 
 def _from_wording(top: Sequence[Item | None], fallback: str) -> str:
-    """The wording of the strongest item that is not reversed, whose meaning is that of the factor."""
+    """The wording of the strongest item that is not reversed."""
     for item in top:
         if item is not None and item.wording and not item.reverse:
             return shortened(item.wording.rstrip("."), _SUGGESTED)

@@ -20,8 +20,8 @@ class L1NMF(ICQF):
     ----------
     n_components, beta, item_range, item_weight, n_init, engine, tol, max_iter, init, dtype, random_state,
     callback
-        As for `ICQF`. The range only says where an answer counts as absent, scales the penalty and, where
-        ranges differ, the items.
+        As for `ICQF`. The range only sets the zero point and scales the penalty and, where ranges differ, the
+        items.
 
     Examples
     --------

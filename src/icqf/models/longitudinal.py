@@ -40,7 +40,7 @@ from icqf.models.longitudinal_problem import (
     column_names,
     smoothed,
 )
-from icqf.models.persistence import described, rebuild, refuse_other_words
+from icqf.models.persistence import check_description, described, rebuild
 from icqf.models.search import COLUMNS, Plan, Task, first_candidates, run_task, suggested_count
 from icqf.models.selection_rules import choose, error_table
 from icqf.models.statement import state
@@ -53,12 +53,12 @@ if TYPE_CHECKING:
     from icqf.models.longitudinal_problem import VisitStatement
 
 LEVEL = 0.05
-WORTH_TESTING = 0.05  # of the range: items whose loading, whenever answered, is less are not part of a factor
+WORTH_TESTING = 0.05  # smallest loading of a tested item, as a share of its range
 _AT_A_TIME = 10  # shuffles in one job
 
 
 def course_table(model: LongitudinalICQF) -> pd.DataFrame:
-    """One row per item, factor and bin: the loading, and where the bin lies."""
+    """One row per item, factor and bin: the loading, and the bin's age."""
     cube = model.loadings_by_age_
     items, factors, bins = model.items_, list(model.get_feature_names_out()), model.bins_
     index = pd.MultiIndex.from_product([items, factors, bins.labels], names=["item", "factor", "bin"])
@@ -109,8 +109,7 @@ class AgeChanges:
         By factor: ``spread`` (root mean square of its items' changes, as a share of their ranges), ``p``,
         ``q`` (after false discovery control over the factors) and ``changes``.
     items : DataFrame
-        By factor and item, for the items that belong to a factor: the same, with false discovery control over
-        all of them.
+        The same by factor and item, for the items of each factor.
     n_permutations : int
 
     Examples
@@ -121,7 +120,7 @@ class AgeChanges:
     >>> index = pd.MultiIndex.from_tuples([("factor1", "q1"), ("factor1", "q2")], names=["factor", "item"])
     >>> items = pd.DataFrame({"spread": [0.2, 0], "p": 0.1, "q": 0.1, "changes": [True, False]}, index)
     >>> print(AgeChanges(factors, items, 99))
-    factor1: changes with age (q = 0.010); 1 of its 2 items changes by itself: q1.
+    factor1: changes with age (q = 0.010); 1 of its 2 items changes individually: q1.
     """
 
     factors: pd.DataFrame
@@ -138,7 +137,7 @@ class AgeChanges:
             moved = [str(item) for _, item in own.index[own["changes"].to_numpy(bool)]]
             whole = "changes with age" if row["changes"] else "no overall change with age"
             some = "none" if not moved else str(len(moved))
-            verb = "change by themselves" if len(moved) > 1 else "changes by itself"
+            verb = "change individually" if len(moved) > 1 else "changes individually"
             named = f": {', '.join(moved)}" if moved else ""
             n_items = counted(len(own), "item")
             judged = f"q {shown_p(row['q'], LEVEL, equals='= ')}"
@@ -146,8 +145,8 @@ class AgeChanges:
         least = 1 / (self.n_permutations + 1)
         if len(self.factors) * least > LEVEL and not self.factors["changes"].all():
             lines.append(
-                f"With {self.n_permutations} shuffles no p can be below {least:.3f}, which is too coarse to "
-                f"test {counted(len(self.factors), 'factor')}; 199 are enough for up to ten."
+                f"With {self.n_permutations} shuffles p cannot be below {least:.3f}, which is too coarse to "
+                f"test {counted(len(self.factors), 'factor')}; 199 shuffles are enough for up to ten."
             )
         return "\n".join(lines)
 
@@ -161,15 +160,11 @@ def age_changes(
     checkpoint: str | os.PathLike[str] | None = None,
     callback: Callable[[Progress], object] | None = None,
 ) -> AgeChanges:
-    """Test each factor and item by shuffling each participant's visits over the bins the participant was seen
-    in.
+    """Test each factor and item by shuffling each participant's visits over the bins they were seen in.
 
-    If loadings do not change, it does not matter which visit was at which age, and a shuffled table is as
-    good as the one at hand. All of them, the one at hand included, are fitted from the same start: the
-    solution of the pooled answers, which no shuffling changes. What is compared is how far each loading is
-    spread over the bins. Factors have their own distribution of that spread; items are first brought to a
-    common scale (by mean and standard deviation over the shuffles) and then share one distribution, so that
-    199 shuffles are enough for hundreds of items.
+    The observed and the shuffled tables are fitted from the same start, the solution of the pooled answers,
+    and the spread of each loading over the bins is compared. Items are standardised over the shuffles and
+    share one null distribution, so that 199 shuffles are enough for hundreds of items.
     """
     if n_permutations < 9:
         raise InputError(
@@ -177,13 +172,13 @@ def age_changes(
             code="permutations",
         )
     problem = model.problem_of(statement).without_reconstruction_bound()
-    start = _without_age(model, problem)
-    seeds = list(range(-1, n_permutations))  # −1 is the table as it is
+    start = _pooled_solution(model, problem)
+    seeds = list(range(-1, n_permutations))  # −1 is the observed table
     jobs = {
         f"shuffles {part[0]}-{part[-1]}": (problem, start, part)
         for part in (seeds[at : at + _AT_A_TIME] for at in range(0, len(seeds), _AT_A_TIME))
     }
-    found = run_all(
+    results = run_all(
         jobs,
         _spreads,
         n_jobs=n_jobs,
@@ -191,7 +186,7 @@ def age_changes(
         callback=callback,
         what="Change with age",
     )
-    spreads = np.array([each for part in found.values() for each in part["spreads"]])  # (1 + B, k, items)
+    spreads = np.array([each for part in results.values() for each in part["spreads"]])  # (1 + B, k, items)
     k, p = spreads.shape[1:]
     span = problem.span[:p]
     part_of = start.loadings[:k, :p] / span >= WORTH_TESTING
@@ -203,23 +198,23 @@ def age_changes(
     )
 
 
-def _without_age(model: LongitudinalICQF, problem: Problem) -> Factors:
-    """The solution of the pooled answers nearest to the model, alike in every bin, in the model's order."""
+def _pooled_solution(model: LongitudinalICQF, problem: Problem) -> Factors:
+    """The solution of the pooled answers nearest to the model, with its order of factors."""
     inner, pooled = model.model_, problem.pooled()
     own = problem.scaled_loadings(np.concatenate([inner.components_, inner.confound_components_]))
     mean = own.reshape(len(own), len(model.bins_), -1).mean(axis=1)
     scores = inner.solve_scores(problem)
-    (found,) = run(
+    (fit,) = run(
         pooled, Factors(scores, mean), tol=tolerances.SETTLE, max_iter=tolerances.MAX_ITER, exact=False
     )
-    W, Q, k = found.factors.scores, found.factors.loadings, len(scores)
+    W, Q, k = fit.factors.scores, fit.factors.loadings, len(scores)
     order, _ = aligned(mean[:k], Q[:k])
     Q = np.concatenate([Q[:k][order], Q[k:]])
     return Factors(W[order], problem.spread(Q).astype(np.float64))
 
 
 def _spreads(problem: Problem, start: Factors, seeds: Sequence[int]) -> dict[str, Any]:
-    """How far each loading is spread over the bins (k, items), as a share of the range, for each shuffle."""
+    """Spread of each loading over the bins (k, items), as a share of the range, for each shuffle."""
     visits = problem.observations
     if not isinstance(visits, VisitObservations):
         raise TypeError("Only visits can be shuffled.")
@@ -228,14 +223,14 @@ def _spreads(problem: Problem, start: Factors, seeds: Sequence[int]) -> dict[str
     spreads = []
     for seed in seeds:
         shuffled = visits if seed < 0 else visits.shuffled(np.random.default_rng([seed, 7]))
-        (found,) = run(
+        (fit,) = run(
             replace(problem, observations=shuffled),
             start,
             tol=tolerances.RESAMPLE,
             max_iter=tolerances.MAX_ITER,
             exact=False,
         )
-        Q = found.factors.loadings[:k].astype(np.float64)
+        Q = fit.factors.loadings[:k].astype(np.float64)
         order, _ = aligned(start.loadings[:k], Q)
         courses = (Q[order] / problem.span).reshape(k, bins, -1)
         middle = np.einsum("t,ktj->kj", seen, courses)
@@ -247,7 +242,7 @@ def _factor_tests(spreads: Array, part_of: Array, names: list[str]) -> pd.DataFr
     counts = np.maximum(part_of.sum(axis=1), 1)
     together = np.sqrt((spreads**2 * part_of).sum(axis=2) / counts)  # (1 + B, k)
     p = (together >= together[0]).mean(axis=0)
-    return _tested(together[0], p, pd.Index(names, name="factor"))
+    return _test_table(together[0], p, pd.Index(names, name="factor"))
 
 
 def _item_tests(spreads: Array, part_of: Array, names: list[str], items: list[str]) -> pd.DataFrame:
@@ -257,10 +252,10 @@ def _item_tests(spreads: Array, part_of: Array, names: list[str], items: list[st
     null = np.sort(z[1:].ravel())
     p = (1 + len(null) - np.searchsorted(null, z[0], side="left")) / (1 + len(null))
     at = [(names[r], items[j]) for r, j in np.argwhere(part_of)]
-    return _tested(own[0], p, pd.MultiIndex.from_tuples(at, names=["factor", "item"]))
+    return _test_table(own[0], p, pd.MultiIndex.from_tuples(at, names=["factor", "item"]))
 
 
-def _tested(spread: Array, p: Array, index: pd.Index) -> pd.DataFrame:
+def _test_table(spread: Array, p: Array, index: pd.Index) -> pd.DataFrame:
     q = false_discovery_control(p) if len(p) else p
     return pd.DataFrame({"spread": spread, "p": p, "q": q, "changes": q <= LEVEL}, index=index)
 
@@ -293,7 +288,7 @@ def described_visits(model: LongitudinalICQF) -> StoredModel:
 
 
 def rebuilt_visits(kind: type[Model], stored: StoredModel) -> Model:
-    """The fitted model that `described_visits` described; errors of all kinds for what makes no sense."""
+    """The fitted model from its description; any error means that the description is not valid."""
     own = stored.header[KIND]
     header = {name: value for name, value in stored.header.items() if name != KIND}
     inner = rebuild(ICQF, StoredModel(header, stored.arrays))
@@ -324,7 +319,7 @@ def rebuilt_visits(kind: type[Model], stored: StoredModel) -> Model:
     right &= all(isinstance(count, int) and count >= 0 for counts in own["gaps"].values() for count in counts)
     if not right:
         raise ValueError("its description of visits is not valid")
-    refuse_other_words(described_visits(model), stored)
+    check_description(described_visits(model), stored)
     return model
 
 
@@ -333,42 +328,40 @@ def _numbers(ages: tuple[float, ...]) -> bool:
 
 
 class LongitudinalICQF(BaseEstimator):
-    """ICQF of repeated visits: the factors are the same at all ages, and their loadings may change with age.
+    """ICQF of repeated visits: the same factors at all ages, with loadings that may change with age.
 
-    The visits are put into age bins, and the columns of the factorized table are the items of each bin. A
-    participant has one score vector, and answers only in the bins seen; a bin in which a participant was not
-    seen is missing like any missing answer. The objective is that of `ICQF` with one more term,
+    Visits are grouped into age bins, and the columns of the factorized table are the items of each bin. A
+    participant has one score vector; bins without a visit are missing. The objective is that of `ICQF` with
+    one more term,
 
         ½ β₂ γ Σ_j Σ_r Σ_t (Q_jtr − Q_j,t+1,r)²,
 
-    over factors and confounds r (the intercept, each age's usual answer, is free), which draws an item's
-    loadings in neighbouring bins together: with β₂ = 0 every bin stands by itself, and a large β₂ makes one
-    loading of all. `LongitudinalICQFCV` chooses it. The table participants × bins × items is never made where
-    it is large (see `icqf.models.longitudinal_problem`): memory grows with the answers given.
+    over factors and confounds r (but not the intercept), which penalises change between neighbouring bins:
+    with β₂ = 0 bins are independent, and with a large β₂ loadings are constant. `LongitudinalICQFCV` chooses
+    it. Memory grows with the number of answers, not with participants × bins × items.
 
     Parameters
     ----------
     n_components : int
         The number of factors.
     participant, age : str
-        Columns of the long table: who came, and when (an age, or the name or number of a visit). All other
-        columns are items, except the confounds.
+        Columns of the long table: the participant, and an age or the name or number of a visit. All other
+        columns are items or confounds.
     confounds : sequence of str
-        Columns such as sex or site: one value per participant.
+        Columns such as sex or site, with one value per participant.
     bins : "auto", int or sequence
         The age bins; see `icqf.data.visits.age_bins`.
     binning : {"quantile", "width"}
-        Whether spans of age have about as many visits each, or are equally wide.
+        Whether bins have about the same number of visits, or the same width.
     within_bin : {"mean", "first", "last"}
-        What becomes of several visits of one participant in one bin; a warning says how many there are.
+        How several visits of one participant in one bin are combined, with a warning.
     beta : float
         Strength of the sparsity penalty, β.
     smoothness : float
         Strength of the smoothness penalty, β₂.
     weigh_nonresponse : bool
-        Whether participants who left questions open at a visit count as much as if they had answered: each is
-        weighted by questions asked over answers given, at most 4. A visit that did not take place (a gap by
-        design) counts for nothing either way.
+        Whether to weight participants by items asked over items answered at their visits (at most 4), so that
+        non-response does not reduce their weight. Visits that did not take place do not count.
     item_range, item_weight, confound_ranges, intercept, n_init, tol, max_iter, dtype, missing_confounds, \
 smallest_category, random_state, callback
         As for `ICQF`, `item_weight` being "range", None or one weight per item.
@@ -384,10 +377,9 @@ smallest_category, random_state, callback
         How much of each factor lies in each bin.
     bins_ : AgeBins
     gaps_ : DataFrame
-        By bin: participants seen and not seen (gaps by design), answers asked for, given and left open (gaps
-        by non-response).
+        By bin: participants seen and not seen, and items asked, answered and unanswered.
     model_ : ICQF
-        The fitted model of all (bin, item) columns: certificate, objective, shares and so on.
+        The fitted model of all (bin, item) columns.
     items_ : list of str
     item_range_ : DataFrame (items, 2)
 
@@ -466,8 +458,8 @@ smallest_category, random_state, callback
         Parameters
         ----------
         X : table or Questionnaire
-            One row per visit: the participant, the age, and an answer (or nothing) to each item. Of a
-            questionnaire, the groups are the participants, and one confound is the age.
+            One row per visit: the participant, the age, and the answer to each item. In a questionnaire, the
+            groups are the participants, and one confound is the age.
         y : ignored
         """
         stated = self.state(X)
@@ -476,21 +468,18 @@ smallest_category, random_state, callback
     def fit_transform(self, X: Any, y: Any = None) -> pd.DataFrame:
         """Factorize the visits and return the participants' scores (n, k)."""
         stated = self.state(X)
-        found = self.solve(stated)
-        return self.keep(stated, found).scores_of_fit(stated, found)
+        factorization = self.solve(stated)
+        return self.keep(stated, factorization).scores_of_fit(stated, factorization)
 
     def state(self, X: Any) -> VisitStatement:
-        """State the problem of a fit: check parameters and data, choose the bins, and learn names and ranges.
-
-        The model itself does not change. One statement serves for any number of factors, β and smoothness.
-        """
+        """Check parameters and data and state the problem, for any number of factors, β and smoothness."""
         check_parameters(self._inner())
         check_parameter("smoothness", self.smoothness)
         if isinstance(self.item_weight, str) and self.item_weight == "variance":
             raise parameter_error(
                 "item_weight",
-                "='variance' would give an item another unit in every bin, so that its loadings could not be "
-                "compared; choose 'range'.",
+                "='variance' would give an item different units in each bin, so that its loadings could not "
+                "be compared; choose 'range'.",
                 value="variance",
             )
         source = Visits(self, X)
@@ -505,21 +494,21 @@ smallest_category, random_state, callback
         problem = statement.problem.with_beta(float(self.beta))
         return smoothed(problem, float(self.smoothness))
 
-    def keep(self, statement: VisitStatement, found: Factorization) -> LongitudinalICQF:
+    def keep(self, statement: VisitStatement, factorization: Factorization) -> LongitudinalICQF:
         """Set the fitted attributes from a stated problem and a factorization of it."""
         bins = len(statement.bins)
         inner = self._inner()
         if isinstance(inner.item_weight, np.ndarray):
             inner.item_weight = np.tile(inner.item_weight, bins)
-        self.model_ = warned_if_empty(inner.keep(statement.stated, found))
+        self.model_ = warned_if_empty(inner.keep(statement.stated, factorization))
         self.items_ = list(statement.items)
         self.bins_, self.gaps_, self.codebook_ = statement.bins, statement.gaps, statement.codebook
         return self
 
-    def scores_of_fit(self, statement: VisitStatement, found: Factorization) -> pd.DataFrame:
+    def scores_of_fit(self, statement: VisitStatement, factorization: Factorization) -> pd.DataFrame:
         """Scores (n, k) of all participants of the table that the model was just fitted to."""
-        scores = np.full((len(statement.names), len(found.factors.scores)), np.nan)
-        scores[statement.stated.kept] = found.factors.scores.T
+        scores = np.full((len(statement.names), len(factorization.factors.scores)), np.nan)
+        scores[statement.stated.kept] = factorization.factors.scores.T
         return pd.DataFrame(scores, index=statement.names, columns=self.get_feature_names_out())
 
     def _inner(self) -> ICQF:
@@ -545,10 +534,10 @@ smallest_category, random_state, callback
     # --- using the fitted model ----------------------------------------------------------------------
 
     def transform(self, X: Any) -> pd.DataFrame:
-        """Scores (n, k) of the participants of these visits, however few each has.
+        """Scores (n, k) of the participants of these visits, with the loadings of the bins they were seen in.
 
-        A participant's scores are solved for with the loadings of the bins seen; a visit beyond the fitted
-        ages counts as one in the nearest bin. Whoever answered nothing gets NaN, with a warning.
+        A visit beyond the fitted ages counts as one in the nearest bin. A participant who answered nothing
+        gets NaN, with a warning.
         """
         check_is_fitted(self, "model_")
         inner, visits = self.model_, NewVisits(self, X)
@@ -559,10 +548,9 @@ smallest_category, random_state, callback
         return pd.DataFrame(scores, index=visits.arranged.names, columns=self.get_feature_names_out())
 
     def courses(self, X: Any = None, *, n_resamples: int = 100, n_jobs: int | None = None) -> pd.DataFrame:
-        """Each loading's course over age, one row per item, factor and bin.
+        """Each loading over age, one row per item, factor and bin.
 
-        With the visits that the model was fitted to, with 95 % intervals (``low``, ``high``) from resampled
-        participants, whose visits are drawn together; see `icqf.resampling.bootstrap`.
+        If X is the visits that the model was fitted to, with 95 % bootstrap intervals (``low``, ``high``).
         """
         check_is_fitted(self, "model_")
         if X is None:
@@ -579,16 +567,16 @@ smallest_category, random_state, callback
         checkpoint: str | os.PathLike[str] | None = None,
         callback: Any = None,
     ) -> AgeChanges:
-        """Do the loadings change with age? By shuffling each participant's visits over the ages seen.
+        """Test whether loadings change with age, by shuffling each participant's visits over the ages seen.
 
         Parameters
         ----------
         X : table or Questionnaire
             The visits that the model was fitted to.
         n_permutations : int
-            How often the visits are shuffled; every time the model is fitted again.
+            How often the visits are shuffled and the model is refitted.
         n_jobs, checkpoint, callback
-            Processes, a journal from which an interrupted run continues, and who is told of the progress.
+            Processes, a journal from which an interrupted run continues, and a function told of progress.
         """
         check_is_fitted(self, "model_")
         return age_changes(
@@ -601,9 +589,9 @@ smallest_category, random_state, callback
         )
 
     def restate(self, X: Any) -> VisitStatement:
-        """The statement of the visits that the model was fitted to; other bins or items are refused."""
+        """The statement of the visits that the model was fitted to; refused if bins or items differ."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what there is to say about these data was said by the fit
+            warnings.simplefilter("ignore")  # the fit has already warned
             statement = self.state(X)
         if statement.bins != self.bins_ or list(statement.items) != self.items_:
             raise InputError(
@@ -617,7 +605,7 @@ smallest_category, random_state, callback
     # --- files ---------------------------------------------------------------------------------------
 
     def describe(self) -> StoredModel:
-        """The fitted model as plain words and numbers; no participant's data are in it."""
+        """The fitted model as plain values, without participants' data."""
         check_is_fitted(self, "model_")
         return described_visits(self)
 
@@ -631,14 +619,14 @@ smallest_category, random_state, callback
         stored = read_model(path)
         if KIND not in stored.header:
             raise InputError(
-                f"{os.fspath(path)}: this is the model of one visit, not a longitudinal one.",
+                f"{os.fspath(path)}: this is not a longitudinal model.",
                 code="plain-model",
                 remedy="Read it with ICQF.load.",
             )
         with damage_refused(path):
             return rebuilt_visits(cls, stored)
 
-    # --- what was found ------------------------------------------------------------------------------
+    # --- results -------------------------------------------------------------------------------------
 
     @property
     def loadings_by_age_(self) -> Array:
@@ -654,10 +642,7 @@ smallest_category, random_state, callback
 
     @property
     def focus_(self) -> pd.DataFrame:
-        """How much of each factor's squared loadings (as shares of the ranges) lies in each bin (k, bins).
-
-        A factor that lies in one bin tells how participants were at that time, not something that lasts.
-        """
+        """Share of each factor's squared loadings (relative to the ranges) in each bin (k, bins)."""
         span = np.ptp(self.item_range_.to_numpy(), axis=1)[:, None, None]
         squares = ((self.loadings_by_age_ / span) ** 2).sum(axis=0)
         shares = squares / np.maximum(squares.sum(axis=1, keepdims=True), 1e-300)
@@ -697,10 +682,8 @@ smallest_category, random_state, callback
 class LongitudinalICQFCV(BaseEstimator):
     """`LongitudinalICQF` with the number of factors, β and the smoothness β₂ chosen together.
 
-    Blocks of participants × (bin, item) columns are hidden in turn, as `ICQFCV` does it, and every candidate
-    is judged by how well it predicts them. What is hidden is a whole answer (the mean of several visits of
-    one participant in one bin is one), and nothing of it reaches the fit: not the start, which comes from
-    pooled answers, nor a range that is not declared.
+    Blocks of participants × (bin, item) columns are hidden in turn, as in `ICQFCV`, and every candidate is
+    judged by how well it predicts them. Nothing of a hidden answer reaches the fit.
 
     Parameters
     ----------
@@ -710,8 +693,8 @@ class LongitudinalICQFCV(BaseEstimator):
         The numbers of factors to try; "auto" tries those up to four more than parallel analysis of the
         participants' mean answers suggests.
     betas, smoothness : sequence of float
-        The penalties to try. A smoothness of 0 lets every bin stand by itself; the strongest leaves hardly
-        any change with age.
+        The penalties to try. With a smoothness of 0 bins are independent; the strongest allows hardly any
+        change with age.
     n_splits, n_repeats : int
         Folds, and how often they are drawn.
     rule : {"min", "one_se"}
@@ -726,7 +709,7 @@ class LongitudinalICQFCV(BaseEstimator):
     best_estimator_ : LongitudinalICQF
     n_components_, beta_, smoothness_ : int, float, float
     cv_results_ : DataFrame
-        One row per fit, as of `ICQFCV`, with its smoothness.
+        One row per fit, as for `ICQFCV`, with its smoothness.
     errors_ : DataFrame
         Mean error and standard error of each candidate.
 
@@ -778,8 +761,8 @@ class LongitudinalICQFCV(BaseEstimator):
 
     def fit_transform(self, X: Any, y: Any = None) -> pd.DataFrame:
         """Choose, fit, and return the participants' scores (n, k)."""
-        statement, found = self._search(X)
-        return self.best_estimator_.scores_of_fit(statement, found)
+        statement, factorization = self._search(X)
+        return self.best_estimator_.scores_of_fit(statement, factorization)
 
     def transform(self, X: Any) -> pd.DataFrame:
         """Scores of the participants of these visits by the chosen model."""
@@ -801,14 +784,14 @@ class LongitudinalICQFCV(BaseEstimator):
             for k in self._numbers(statement, seed)
             for repeat, fold in plan.every_fold
         }
-        found = run_all(
+        results = run_all(
             jobs,
             _trials,
             n_jobs=self.n_jobs,
             checkpoint=self.checkpoint,
             callback=self.callback,
         )
-        self.cv_results_ = pd.DataFrame([trial for result in found.values() for trial in result["trials"]])
+        self.cv_results_ = pd.DataFrame([trial for result in results.values() for trial in result["trials"]])
         self.errors_ = pd.concat(
             [
                 error_table(part).assign(smoothness=value)
@@ -830,7 +813,7 @@ class LongitudinalICQFCV(BaseEstimator):
         for name in ("n_splits", "n_repeats"):
             check_parameter(name, getattr(self, name))
         if self.rule not in ("min", "one_se"):
-            raise parameter_error("rule", f"={self.rule!r} is not known here; choose 'min' or 'one_se'.")
+            raise parameter_error("rule", f"={self.rule!r} is not available here; choose 'min' or 'one_se'.")
         for name, values, one in (
             ("betas", self.betas, "beta"),
             ("smoothness", self.smoothness, "smoothness"),
@@ -845,7 +828,7 @@ class LongitudinalICQFCV(BaseEstimator):
             )
 
     def _plans(self, model: LongitudinalICQF, statement: VisitStatement, seed: int) -> dict[float, Plan]:
-        """What is tried with each smoothness, all on the same folds."""
+        """The plan for each smoothness, all on the same folds."""
         problem = statement.problem.with_beta(0.0)
         folds = tuple(
             folds_of(problem, n_splits=self.n_splits, rng=np.random.default_rng([seed, 0, repeat]))

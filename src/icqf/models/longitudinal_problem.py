@@ -1,4 +1,4 @@
-"""The problem of repeated visits: a row per participant and age bin, and smoothly changing loadings."""
+"""The problem of repeated visits: one row per participant and age bin, and smoothly changing loadings."""
 
 from __future__ import annotations
 
@@ -38,15 +38,12 @@ if TYPE_CHECKING:
 
 _ROUNDS = 20
 _NEWTON_STEPS = 60
-_FLAT = 1e-10  # the least curvature of a single number (of κ), so that no chain can slide as a whole
+_FLAT = 1e-10  # least curvature (relative to κ), so that every chain has a unique solution
 _solve_tridiagonal = get_lapack_funcs("ptsv", dtype=np.float64)
 
 
 def smoothed(problem: Problem, smoothness: float) -> Problem:
-    """The same problem with loadings that cost more the more they change from one bin to the next.
-
-    The intercept, which is the last column of the design, may change freely.
-    """
+    """The same problem with a penalty on change of loadings between bins, except for the intercept."""
     beta, bins = problem.penalty_of_loadings.beta, problem.observations.repeats
     free = 0 if problem.intercept is None else problem.c - problem.intercept
     return replace(problem, loading_penalty=Smooth(beta, smoothness, bins, free))
@@ -54,12 +51,10 @@ def smoothed(problem: Problem, smoothness: float) -> Problem:
 
 @dataclass(frozen=True)
 class Smooth(L1):
-    """β ‖x‖₁ + ½ β₂ Σ (x_jt − x_j,t+1)²: an item's loadings in neighbouring age bins are drawn together.
+    """β ‖x‖₁ + ½ β₂ Σ (x_jt − x_j,t+1)²: penalises change of loadings between neighbouring age bins.
 
-    The columns are (bin, item), all items of the first bin first. Sweeps move the whole course of an item's
-    loading over the bins at once (`best_courses`); without `smoothness` they are those of `L1`, to the bit.
-    The last `free` rows are not drawn together: the intercept, as what all participants answer at an age says
-    nothing about factors.
+    The columns are (bin, item), all items of the first bin first. Sweeps update an item's loading in all bins
+    at once (`best_courses`); the last `free` rows (the intercept) are not penalised.
     """
 
     smoothness: float = 0.0  # β₂
@@ -106,8 +101,8 @@ class Smooth(L1):
         for here, there in ((slice(1, None), slice(None, -1)), (slice(None, -1), slice(1, None))):
             count[..., here] += 1
             total[..., here] += courses[..., there]
-        held = len(x) - self.free
-        count[held:], total[held:] = 0, 0
+        penalised = len(x) - self.free
+        count[penalised:], total[penalised:] = 0, 0
         return np.stack([self._columns(count), self._columns(total)], axis=-1)
 
     def coordinate(self, h: Array, p: Array, context: Array, *, scale: float) -> Array:
@@ -125,7 +120,7 @@ class Smooth(L1):
         bends = (np.diff(self._courses(Q), axis=-1) ** 2).sum(axis=(1, 2))
         if self.smoothness == 0 or even is None:
             return even
-        if self.beta == 0:  # nothing holds the scores but their bound
+        if self.beta == 0:  # only their bound limits the scores
             return np.where(bends > 0, np.inf, even)
         q, d = gamma * Q.sum(axis=1) / mass, gamma * self.smoothness / self.beta * bends / mass
         s = even + np.cbrt(d)
@@ -137,7 +132,7 @@ class Smooth(L1):
         return self.smoothness * scale if r < n_rows - self.free else 0.0
 
     def _move(self, row: Array, h: Any, p: Array, top: Any, kappa: float, scale: float) -> None:
-        """Take one row of loadings (m,) to its best courses, in place."""
+        """Move one row of loadings (m,) to its best courses, in place."""
         p = self._courses(p) - self.beta * scale
         h = h if np.ndim(h) == 0 else self._courses(h)
         ceiling = None if top is None else self._courses(np.broadcast_to(top, row.shape))
@@ -152,10 +147,7 @@ class Smooth(L1):
 
 
 def best_courses(x: Array, h: Array, p: Array, kappa: float, top: Any) -> Array:
-    """The best chains (..., T), from the given ones on; h, p and top are numbers or arrays like x.
-
-    A chain whose bounds are not sorted out in a few rounds is left as it is where that is better.
-    """
+    """The best chains (..., T), starting from x; h, p and top are numbers or arrays like x."""
     x = np.asarray(x, dtype=np.float64)
     h = np.broadcast_to(np.maximum(h, _FLAT * max(kappa, 1.0)), x.shape)
     top = np.broadcast_to(np.inf if top is None else top, x.shape)
@@ -201,24 +193,19 @@ def _sum_of_neighbours(x: Array) -> Array:
 
 
 _BLOCK_ROWS = 2048
-_BLOCK_CELLS = 2**19  # the table is wide: fewer participants make a block
+_BLOCK_CELLS = 2**19  # the table is wide, so blocks have fewer participants
 _NOBODY = np.zeros(0, dtype=np.intp)
 FEWEST_LINKED = 10  # participants seen in two bins or more
-HEAVIEST = 4.0  # what non-response may make of a participant's weight
+MAX_WEIGHT = 4.0  # highest weight for non-response
 
 
 @dataclass(frozen=True)
 class VisitObservations(Observations):
-    """Answers of visits: the columns are (age bin, item), and a participant has those of the bins seen.
+    """Answers of visits, with (age bin, item) as columns; a participant has those of the bins seen.
 
-    Participants × bins × items is mostly empty, so it is never made as a whole: what is kept is the table of
-    visits, which grows with the answers given, and each block of participants is spread over its columns only
-    while it is worked on. To the iterations it is a block like any other: the step of a block stays pure, its
-    sums add, and nothing else needs to know of visits. (As with all observations, a table of up to 64 MB is
-    kept spread, because that is quicker.)
-
-    `answers` (and `hidden`) have one row per visit and one column per item; design and weights one row per
-    participant; `scale` one entry per column, the same in every bin.
+    Participants × bins × items is mostly empty, so each block of participants is expanded only while it is
+    processed. `answers` and `hidden` have one row per visit and one column per item; design and weights have
+    one row per participant; `scale` has one entry per column, the same in every bin.
     """
 
     participant: Array = field(default_factory=lambda: _NOBODY)  # (V,) in order; everybody has a visit
@@ -235,7 +222,7 @@ class VisitObservations(Observations):
 
     @property
     def n_items(self) -> int:
-        """Items, each of which is a column in every bin."""
+        """Number of items, each a column in every bin."""
         return int(self.answers.shape[1])
 
     @cached_property
@@ -256,7 +243,7 @@ class VisitObservations(Observations):
         return self.take(np.arange(rows.start, rows.stop))
 
     def of_visits(self, participants: Array, visits: Array) -> VisitObservations:
-        """These visits (V,) alone, all of which are of these participants (n,)."""
+        """Only these visits (V,), which are those of these participants (n,)."""
         place = np.cumsum(participants) - 1
         return replace(
             self,
@@ -269,7 +256,7 @@ class VisitObservations(Observations):
         )
 
     def shuffled(self, rng: np.random.Generator) -> VisitObservations:
-        """With each participant's visits dealt anew to the bins that the participant was seen in."""
+        """With each participant's visits shuffled over the bins that the participant was seen in."""
         order = np.lexsort((rng.random(len(self.participant)), self.participant))
         hidden = None if self.hidden is None else self.hidden[order]
         return replace(self, answers=self.answers[order], hidden=hidden)
@@ -310,16 +297,16 @@ class VisitObservations(Observations):
 
 
 @dataclass(frozen=True, eq=False)
-class Arranged:
-    """One row of answers for each participant and bin, participants in the order in which they first come."""
+class VisitRows:
+    """One row of answers per participant and bin, participants in order of their first row."""
 
     names: pd.Index  # (n,), the participants
     participant: Array  # (V,)
     bin: Array
     answers: Array  # (V, items), in the items' own units
     items: list[str]
-    first: Array  # (n,), the row of the table in which each participant first comes
-    combined: int  # rows of the table that share their participant and bin with another one
+    first: Array  # (n,), first row of each participant in the table
+    combined: int  # rows of the table that were combined with others
 
     @property
     def n_given(self) -> Array:
@@ -328,17 +315,17 @@ class Arranged:
 
     @property
     def filled(self) -> Array:
-        """At which visits (V,) anything was answered."""
+        """Visits (V,) with answers."""
         return observed_rows(self.answers)
 
     @property
     def answered(self) -> Array:
-        """Which participants (n,) answered anything."""
+        """Participants (n,) with answers."""
         return np.bincount(self.participant, weights=self.filled, minlength=len(self.names)) > 0
 
 
-def arrange(model: Any, table: VisitTable, bins: AgeBins, *, within_bin: str) -> Arranged:
-    """Put the visits in order, and make one of several visits of a participant in one bin."""
+def arrange(model: Any, table: VisitTable, bins: AgeBins, *, within_bin: str) -> VisitRows:
+    """Sort the visits, and combine several visits of a participant in one bin."""
     if within_bin not in WITHIN_BIN:
         raise parameter_error(
             "within_bin", f"={within_bin!r} is not known; choose one of {listed(WITHIN_BIN)}."
@@ -350,7 +337,7 @@ def arrange(model: Any, table: VisitTable, bins: AgeBins, *, within_bin: str) ->
     if (at < 0).any():
         strange = number(table.age.iloc[int(np.flatnonzero(at < 0)[0])])
         raise InputError(
-            f"The column {table.age_name!r} holds {strange}, a visit that the model does not know "
+            f"The column {table.age_name!r} contains {strange}, a visit that is not in the model "
             f"({listed(bins.visits)}).",
             code="unknown-visit",
             remedy="Leave these visits out.",
@@ -378,13 +365,13 @@ def arrange(model: Any, table: VisitTable, bins: AgeBins, *, within_bin: str) ->
         )
     if again.any():
         starts = np.flatnonzero(np.concatenate([[True], ~again]))
-        answers = _one_of_each(answers, starts, within_bin)
+        answers = _combine(answers, starts, within_bin)
         who, at = who[starts], at[starts]
-    return Arranged(names, who, at, answers, items, first, int(again.sum()))
+    return VisitRows(names, who, at, answers, items, first, int(again.sum()))
 
 
-def _one_of_each(answers: Array, starts: Array, within_bin: str) -> Array:
-    """One row for each run of rows that begins at `starts`, by the mean or by the first or last of them."""
+def _combine(answers: Array, starts: Array, within_bin: str) -> Array:
+    """One row for each run of rows that begins at `starts`: their mean, the first or the last."""
     if within_bin == "first":
         return answers[starts]
     if within_bin == "last":
@@ -397,30 +384,30 @@ def _one_of_each(answers: Array, starts: Array, within_bin: str) -> Array:
 
 
 def column_names(items: list[str], bins: AgeBins) -> list[str]:
-    """What the columns of the factorized table are called: all items of the first bin, then the next."""
+    """Names of the columns of the factorized table: all items of the first bin, then the next."""
     return [f"{item} [{label}]" for label in bins.labels for item in items]
 
 
-def gap_table(arranged: Arranged, bins: AgeBins) -> pd.DataFrame:
-    """What is missing in each bin, and why."""
+def gap_table(arranged: VisitRows, bins: AgeBins) -> pd.DataFrame:
+    """Participants seen and items answered, by bin."""
     seen = np.bincount(arranged.bin, minlength=len(bins))
     answered = np.bincount(arranged.bin, weights=arranged.n_given, minlength=len(bins)).astype(int)
-    asked = seen * len(arranged.items)
+    n_asked = seen * len(arranged.items)
     table = {
         "seen": seen,
         "not_seen": len(arranged.names) - seen,
-        "asked": asked,
+        "asked": n_asked,
         "given": answered,
-        "unanswered": asked - answered,
+        "unanswered": n_asked - answered,
     }
     return pd.DataFrame(table, index=pd.Index(bins.labels, name="bin"))
 
 
 @dataclass(frozen=True, eq=False)
 class VisitStatement:
-    """The problem of a longitudinal fit, with what was learned about the table on the way there."""
+    """The problem of a longitudinal fit, with what was learned about the table."""
 
-    stated: StatedProblem  # as of a fit to the (bin, item) columns; its participants are those of `names`
+    stated: StatedProblem  # of the (bin, item) columns; its participants are those of `names`
     bins: AgeBins
     items: tuple[str, ...]
     names: pd.Index  # (n,), all participants of the table
@@ -442,14 +429,14 @@ class Visits(Source):
         table = VisitTable.of(X, participant=model.participant, age=model.age, confounds=model.confounds)
         self._model, self._table = model, table
 
-    def look(self, model: FittedModel) -> tuple[Any, Array, Any]:
+    def inspect(self, model: FittedModel) -> tuple[Any, Array, Any]:
         own, table = self._model, self._table
         again = len(set(table.participant)) < len(table.participant)
         bins = age_bins(
             table.age,
             own.bins,
             binning=own.binning,
-            participant=table.participant if again else None,  # if nobody came twice, that is said first
+            participant=table.participant if again else None,  # otherwise refused below
             fewest=max(FEWEST_IN_BIN, int(own.smallest_category)),
         )
         arranged = self._arrange(table, bins)
@@ -457,14 +444,14 @@ class Visits(Source):
         if len(self.items) < FEWEST_ITEMS:
             raise InputError(
                 f"The table has {counted(len(self.items), 'item')} ({listed(self.items)}); a longitudinal "
-                f"model needs at least {FEWEST_ITEMS}, as a factor is what several items share.",
+                f"model needs at least {FEWEST_ITEMS}.",
                 code="few-items",
             )
         declared = table.ranges if own.item_range is None else own.item_range
         self.given = arranged.answers if declared is None else None
         return declared, arranged.answers, None
 
-    def _arrange(self, table: VisitTable, bins: AgeBins) -> Arranged:
+    def _arrange(self, table: VisitTable, bins: AgeBins) -> VisitRows:
         self.bins, self.repeats = bins, len(bins)
         self.arranged = arranged = arrange(self._model, table, bins, within_bin=self._model.within_bin)
         self.items, self.rows, self.size = arranged.items, list(arranged.names), arranged.answers.size
@@ -503,7 +490,7 @@ class Visits(Source):
         gone = (counts.by_category[0, -1] == 0).reshape(len(self.bins), -1).all(axis=0)  # in every bin
         refuse_few_answers(gone[None], self.items, limit=limit)
 
-    def without_emptied(self, number: int) -> Array | None:
+    def drop_emptied(self, number: int) -> Array | None:
         visits = self.observations
         filled = np.asarray(visits.observed.any(axis=1))
         answered = np.bincount(visits.participant, weights=filled, minlength=visits.n) > 0
@@ -512,7 +499,7 @@ class Visits(Source):
         return ~answered
 
     def statement(self, stated: StatedProblem) -> VisitStatement:
-        """The statement of a longitudinal fit, after a warning of items that nobody answered in a bin."""
+        """The statement of a longitudinal fit, with a warning about items that nobody answered in a bin."""
         observed = self.observations.observed
         empty = [
             name
@@ -523,9 +510,9 @@ class Visits(Source):
         if empty:
             warnings.warn(
                 InputWarning(
-                    f"{counted(len(empty), 'item')} of a bin have no answers there "
-                    f"({listed(dict.fromkeys(empty))}): their loadings there follow from the "
-                    "neighbouring bins.",
+                    f"{counted(len(empty), 'item')} without answers in a bin "
+                    f"({listed(dict.fromkeys(empty))}): their loadings there follow from the neighbouring "
+                    "bins.",
                     code="empty-columns",
                 ),
                 stacklevel=4,
@@ -538,7 +525,7 @@ class Visits(Source):
 
 
 class NewVisits(Visits):
-    """Visits that a fitted model scores: bins, items, ranges and confounds are those of the model."""
+    """Visits to be scored by a fitted model, with the model's bins, items, ranges and confounds."""
 
     def __init__(self, model: LongitudinalICQF, X: Any) -> None:
         super().__init__(model, X)
@@ -547,12 +534,12 @@ class NewVisits(Visits):
             model.item_range_.to_numpy(), inner.confound_encoder_, inner.dtype_, inner.item_scale_
         )
 
-    def look(self, model: FittedModel) -> tuple[Any, Array, Any]:
+    def inspect(self, model: FittedModel) -> tuple[Any, Array, Any]:
         items, columns = self._model.items_, self._table.answers.columns
         absent = [item for item in items if item not in columns]
         if absent:
             raise InputError(
-                f"The table lacks {counted(len(absent), 'item')} of the model ({listed(absent)})."
+                f"The table has no column for {counted(len(absent), 'item')} of the model ({listed(absent)})."
                 f"{did_you_mean(absent[0], map(str, columns))}",
                 code="missing-items",
                 remedy="Give every item a column; leave it empty where it was not asked.",
@@ -561,25 +548,25 @@ class NewVisits(Visits):
         return None, self._arrange(table, self._model.bins_).answers, None
 
 
-def _refuse_unlinked(arranged: Arranged, bins: AgeBins) -> None:
-    """Without participants who are seen twice, nothing ties a factor at one age to one at another."""
+def _refuse_unlinked(arranged: VisitRows, bins: AgeBins) -> None:
+    """Refuse visits with too few participants who are seen at more than one age."""
     several = np.bincount(arranged.participant) > 1
     if several.sum() < FEWEST_LINKED:
         everybody = f"Only {int(several.sum())} of {len(several)} participants came at more than one age"
         if not several.any():
             everybody = "Every participant has one visit"
         raise InputError(
-            f"{everybody}, so that nothing ties the factors of one age to those of another "
+            f"{everybody}, so that nothing links the factors of one age to those of another "
             f"({counted(len(bins), 'bin')}: {listed(bins.labels)}).",
             code="one-visit",
             remedy=Advice(
-                "Fit each age by itself with ICQF, or ask for narrower bins if visits were put into one.",
+                "Fit each age separately with ICQF, or use narrower bins if visits were combined.",
                 typed=ONE_VISIT,
             ),
         )
 
 
-def _warn_of_combined(arranged: Arranged, within_bin: str) -> None:
+def _warn_of_combined(arranged: VisitRows, within_bin: str) -> None:
     how = {
         "mean": "their answers are averaged",
         "first": "the first of them is kept",
@@ -588,8 +575,8 @@ def _warn_of_combined(arranged: Arranged, within_bin: str) -> None:
     number = arranged.combined
     warnings.warn(
         InputWarning(
-            f"{counted(number, 'visit')} {'falls' if number == 1 else 'fall'} into a bin in which the "
-            f"participant was seen already: {how}.",
+            f"{counted(number, 'visit')} {'falls' if number == 1 else 'fall'} into a bin that already has a "
+            f"visit of the participant: {how}.",
             code="combined-visits",
             remedy=Advice("Choose narrower {bins}, or {within_bin} first, last or mean."),
         ),
@@ -597,13 +584,9 @@ def _warn_of_combined(arranged: Arranged, within_bin: str) -> None:
     )
 
 
-def _nonresponse_weights(arranged: Arranged) -> Array:
-    """Weights (n,): what each participant was asked over what they answered, at the visits that took place.
-
-    Whoever leaves questions open at a visit then counts as much as who answers them all; a visit that did not
-    take place counts for nothing, as before.
-    """
+def _nonresponse_weights(arranged: VisitRows) -> Array:
+    """Weights (n,): items asked over items answered, at the visits that took place."""
     n, p = len(arranged.names), len(arranged.items)
-    given = np.bincount(arranged.participant, weights=arranged.n_given, minlength=n)
-    asked = np.bincount(arranged.participant, minlength=n) * float(p)
-    return np.minimum(asked / np.maximum(given, 1.0), HEAVIEST)
+    n_given = np.bincount(arranged.participant, weights=arranged.n_given, minlength=n)
+    n_asked = np.bincount(arranged.participant, minlength=n) * float(p)
+    return np.minimum(n_asked / np.maximum(n_given, 1.0), MAX_WEIGHT)

@@ -62,7 +62,7 @@ def scores_table(name: str, model: ICQF, scores: Array, index: pd.Index) -> pd.D
     return pd.DataFrame(scores, index=index, columns=columns)
 
 
-def _as_fitted(name: str, model: ICQF, table: Any) -> Questionnaire:
+def _as_questionnaire(name: str, model: ICQF, table: Any) -> Questionnaire:
     """A table of new participants as a questionnaire with the ranges of the fit; answers as they stand."""
     frame = as_pandas(table)
     if not isinstance(frame, pd.DataFrame):
@@ -191,7 +191,7 @@ class MetaICQF(TransformerMixin, BaseEstimator):
     def fit_transform(self, X: Any, y: Any = None, *, confounds: Any = None) -> pd.DataFrame:
         """Factorize, and return the meta-factors' scores (n, K) by participant id."""
         battery = Battery.of(X, confounds=confounds)
-        _say(battery)
+        _warn_of_problems(battery)
         stages = self._stages(battery)
         self.searches_: dict[str, ICQFCV] = {}
         self.instruments_: dict[str, ICQF] = {}
@@ -321,12 +321,14 @@ class MetaICQF(TransformerMixin, BaseEstimator):
         if not isinstance(scores, pd.DataFrame):
             scores = pd.DataFrame(np.asarray(scores, dtype=float))
         factors = np.asarray(self.meta_.inverse_transform(scores.to_numpy(), confounds=confounds))
-        found = {}
+        answers_by_instrument = {}
         for name, model in self.instruments_.items():
             mine = np.clip(factors[:, self.columns(name)], 0, 1)
             answers = model.inverse_transform(mine, confounds=confounds)
-            found[name] = pd.DataFrame(answers, index=scores.index, columns=list(model.item_range_.index))
-        return found
+            answers_by_instrument[name] = pd.DataFrame(
+                answers, index=scores.index, columns=list(model.item_range_.index)
+            )
+        return answers_by_instrument
 
     def score(self, X: Any, y: Any = None, *, confounds: Any = None) -> float:
         """Minus the mean squared error of the answers reconstructed from the meta-factors.
@@ -436,7 +438,7 @@ class MetaICQF(TransformerMixin, BaseEstimator):
         known = {
             name: table
             if isinstance(table, Questionnaire)
-            else _as_fitted(name, self.instruments_[name], table)
+            else _as_questionnaire(name, self.instruments_[name], table)
             for name, table in given.items()
         }
         return Battery.of(known, confounds=confounds)
@@ -483,11 +485,11 @@ class MetaICQF(TransformerMixin, BaseEstimator):
         return model
 
 
-def _say(battery: Battery) -> None:
-    for found in battery.problems():
-        if isinstance(found, InputError):
-            raise found
-        warnings.warn(found, stacklevel=4)
+def _warn_of_problems(battery: Battery) -> None:
+    for problem in battery.problems():
+        if isinstance(problem, InputError):
+            raise problem
+        warnings.warn(problem, stacklevel=4)
 
 
 def _named_stage(callback: Callable[[Progress], object], name: str) -> Callable[[Progress], object]:
@@ -557,13 +559,13 @@ class HierarchyComparison:
         two, flat = self.overall[TWO_STAGES], self.overall[FLAT]
         what = "hidden answers" if self.hide == "answers" else "an instrument that was not given"
         if abs(two - flat) < 0.01:
-            said = f"about as well as one flat factorization ({two:.1%}, {flat:.1%})"
+            comparison = f"about as well as one flat factorization ({two:.1%}, {flat:.1%})"
         else:
             word = "better" if two > flat else "worse"
-            said = f"{word} than one flat factorization ({two:.1%} against {flat:.1%})"
+            comparison = f"{word} than one flat factorization ({two:.1%} against {flat:.1%})"
         # A share below 0 is a larger error than that of the items' means.
         tail = ", but both do worse than the items' means" if max(two, flat) < 0 else ""
-        return f"Two stages predict {what} {said}{tail}."
+        return f"Two stages predict {what} {comparison}{tail}."
 
 
 def compare_hierarchy(
@@ -627,14 +629,14 @@ def compare_hierarchy(
         raise InputError("The battery is not the one that the model was fitted to: its instruments differ.")
     plan = FoldPlan.of(model, battery, _fitted(flat, battery, random_state))
     masks = plan.masks(hide, n_splits, random_state)
-    found = run_all(
+    folds = run_all(
         {f"fold {fold}": (plan, mask, hide) for fold, mask in enumerate(masks)},
-        _judged,
+        _fold_errors,
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         callback=callback,
     )
-    return HierarchyComparison(_table(plan, list(found.values())), hide, plan.flat_model, n_splits)
+    return HierarchyComparison(_table(plan, list(folds.values())), hide, plan.flat_model, n_splits)
 
 
 def _fitted(flat: ICQF | ICQFCV | None, battery: Battery, seed: int) -> ICQF:
@@ -745,8 +747,8 @@ def _factors(problem: Problem, model: ICQF, k: int) -> Factors:
     """Scores inside their bounds and loadings of one fit, as fits of a search are made."""
     init = model.init if isinstance(model.init, str) else "nndsvd"
     start = Starts(problem).make(init, k, np.random.default_rng(0))
-    (found,) = run(problem, start, tol=tolerances.SEARCH, max_iter=tolerances.MAX_ITER, exact=False)
-    return Factors(np.clip(found.factors.scores, 0, 1), found.factors.loadings)
+    (fit,) = run(problem, start, tol=tolerances.SEARCH, max_iter=tolerances.MAX_ITER, exact=False)
+    return Factors(np.clip(fit.factors.scores, 0, 1), fit.factors.loadings)
 
 
 def _expected(plan: FoldPlan, scores: Array) -> Array:
@@ -766,7 +768,7 @@ def _expected(plan: FoldPlan, scores: Array) -> Array:
     return np.asarray(expected[plan.flat.kept])
 
 
-def _judged(plan: FoldPlan, mask: Array, hide: Hide) -> dict[str, Any]:
+def _fold_errors(plan: FoldPlan, mask: Array, hide: Hide) -> dict[str, Any]:
     """Squared errors of each method by item, as shares of its range, and the weights of the answers."""
     fit = fit_fold(plan, mask)
     result: dict[str, Any] = {

@@ -74,7 +74,7 @@ def significant(values: Any, digits: int = _DIGITS) -> np.ndarray:
     return np.array(plain, dtype=float).reshape(values.shape)
 
 
-class Ranged(Protocol):
+class DescribedModel(Protocol):
     """A fitted model whose items and confounds a codebook describes."""
 
     @property
@@ -84,10 +84,10 @@ class Ranged(Protocol):
     def confound_encoder_(self) -> ConfoundEncoder: ...
 
 
-def described(model: Ranged, codebook: StoredCodebook) -> StoredCodebook:
+def described(model: DescribedModel, codebook: StoredCodebook) -> StoredCodebook:
     """The codebook of the model's items and confounds: ranges are those of the model, the rest as it says."""
     known = {item.name: _in_plain_numbers(item) for item in codebook.items}
-    about = {item.name: _values_alone(_in_plain_numbers(item)) for item in codebook.confounds}
+    about = {item.name: _confound_entry(_in_plain_numbers(item)) for item in codebook.confounds}
     confounds = tuple(
         about[column.name] for column in model.confound_encoder_.columns if column.name in about
     )
@@ -98,7 +98,7 @@ def described(model: Ranged, codebook: StoredCodebook) -> StoredCodebook:
     return StoredCodebook(tuple(items), str(codebook.id), confounds)
 
 
-def _values_alone(item: Item) -> Item:
+def _confound_entry(item: Item) -> Item:
     """What an entry says of a confound's values."""
     return Item(item.name, wording=item.wording, missing_codes=item.missing_codes, labels=item.labels)
 
@@ -202,25 +202,25 @@ def _replication_table(numbers: np.ndarray, names: np.ndarray) -> pd.DataFrame |
     """The table of replication, refused where it cannot be one."""
     if not len(numbers):
         return None
-    correlations, found = numbers[:, :3], numbers[:, 3]
-    if not (np.abs(correlations) <= 1 + 1e-9).all() or not ((found >= 0) & (found <= 1)).all():
+    correlations, shares = numbers[:, :3], numbers[:, 3]
+    if not (np.abs(correlations) <= 1 + 1e-9).all() or not ((shares >= 0) & (shares <= 1)).all():
         raise ValueError("the agreement over resamples is not valid")
     return with_chances(numbers, names)
 
 
 def _check_model(model: FittedModel, stored: StoredModel) -> None:
     """Refuse what the model itself would not say in just these words, and numbers that cannot be."""
-    refuse_other_words(model.describe(), stored)
+    check_description(model.describe(), stored)
     names, fit, certificate = model.item_range_.index, model.fit_statistics_, vars(model.certificate_)
     span = np.ptp(model.item_range_.to_numpy(), axis=1)
     highest = span if model.loading_max == "item_range" else model.loading_max
     loadings = np.concatenate([model.components_, model.confound_components_])
     laws = {
-        "the items' weights do not agree with their scale": _scale_holds(
+        "the items' weights do not agree with their scale": _scale_valid(
             model.item_weight, model.item_scale_, span
         ),
         "two items have the same name, or one has none": names.is_unique and all(names),
-        "the names of the factors are not valid": _names_hold(model),
+        "the names of the factors are not valid": _names_valid(model),
         "the number of factors is not that of its loadings": model.n_components == len(model.components_) > 0,
         "its number of participants or iterations is not valid": model.n_participants_ > 0
         and model.n_iter_ >= 0,
@@ -247,7 +247,7 @@ def _check_model(model: FittedModel, stored: StoredModel) -> None:
         raise ValueError(broken[0])
 
 
-def refuse_other_words(again: StoredModel, stored: StoredModel) -> None:
+def check_description(again: StoredModel, stored: StoredModel) -> None:
     """Refuse a description that is not, field by field, the one that the model made from it gives again."""
     if {*again.arrays} != {*stored.arrays}:
         raise ValueError("its arrays are not those of a model")
@@ -260,13 +260,13 @@ def refuse_other_words(again: StoredModel, stored: StoredModel) -> None:
             raise ValueError(f"it has an invalid field {name!r}")
 
 
-def _names_hold(model: FittedModel) -> bool:
+def _names_valid(model: FittedModel) -> bool:
     """Whether the factors' names are such as could be given."""
     k, names = len(model.components_), model.factor_names_
     return len(names) == k and checked_names(default_names(k), names, taken=model.confound_names_) == names
 
 
-def _scale_holds(item_weight: Any, scale: np.ndarray, span: np.ndarray) -> bool:
+def _scale_valid(item_weight: Any, scale: np.ndarray, span: np.ndarray) -> bool:
     """Whether the items' scale is the one that their weights and ranges make."""
     if isinstance(item_weight, str) and item_weight == "variance":  # learned from answers that are not here
         widest = span.max() if (scale > 0).all() else np.nan

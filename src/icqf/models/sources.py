@@ -44,7 +44,7 @@ from icqf.models.statement import (
     CellCounts,
     Learned,
     Source,
-    counted_in,
+    cell_counts,
     members_of,
     observations_of,
     without_cells,
@@ -94,12 +94,12 @@ class StoredAnswers:
     def take(self, rows: Array) -> Array:
         """Some rows, by their places in ascending order, as they are stored."""
         width = self.shape[1] * np.dtype(self.dtype).itemsize
-        found = np.empty((len(rows), self.shape[1]), dtype=self.dtype)
+        taken = np.empty((len(rows), self.shape[1]), dtype=self.dtype)
         with open(self.path, "rb") as file:
             for at, row in enumerate(rows):
                 file.seek(self.offset + int(row) * width)
-                found[at] = np.frombuffer(file.read(width), dtype=self.dtype)
-        return found
+                taken[at] = np.frombuffer(file.read(width), dtype=self.dtype)
+        return taken
 
 
 @dataclass(frozen=True)
@@ -155,9 +155,9 @@ class InParts(Source):
 
     def __init__(self, parts: AnswersInParts, confounds: Any, sample_weight: Any) -> None:
         self._source, self.confounds, self.sample_weight = parts, confounds, sample_weight
-        self._begin()
+        self._restart()
 
-    def _begin(self) -> None:
+    def _restart(self) -> None:
         """Go through the parts from the first one on."""
         self._n = 0
         self.rows = {}
@@ -166,7 +166,7 @@ class InParts(Source):
         self._sources: list[str] = []
         self._weights: list[Array] = []
 
-    def look(self, model: FittedModel) -> tuple[Any, Array, Any]:
+    def inspect(self, model: FittedModel) -> tuple[Any, Array, Any]:
         self._model = model
         first = next(self._source.parts()).answers
         if isinstance(first, Questionnaire):
@@ -176,9 +176,9 @@ class InParts(Source):
         first, _, _, known = unpacked(first, None)
         answers, self.items, self.named = named_answers(model, numeric_table(first))
         declared = known if model.item_range is None else model.item_range
-        return declared, self._ends() if declared is None else answers, None
+        return declared, self._extremes() if declared is None else answers, None
 
-    def _ends(self) -> Array:
+    def _extremes(self) -> Array:
         """The lowest and the highest answer of all, for every item (2, m)."""
         low, high = np.inf, -np.inf
         for part in self._source.parts():
@@ -214,17 +214,17 @@ class InParts(Source):
                 codes[in_few_cells(members_of(known.design[:, rows], categories), few)] = MISSING
                 yield codes
 
-        self._answers = _written(parts(), answers.dtype) or answers
+        self._answers = _write(parts(), answers.dtype) or answers
         self.observations = replace(known, answers=self._answers)
 
     def _stored(self) -> StoredAnswers:
         """The answers, checked, in the narrowest type that holds them."""
         for dtype in _TYPES:
-            self._begin()
+            self._restart()
             stored = self._in_place(dtype)
             if stored is None:
-                self._begin()
-                stored = _written(self._parts(dtype), dtype)
+                self._restart()
+                stored = _write(self._parts(dtype), dtype)
             if stored is not None:
                 return stored
         raise InputError("The answers cannot be kept as numbers.")
@@ -268,7 +268,7 @@ class InParts(Source):
                 self.rows[self._n + int(at)] = f"{part.source}, row {name}" if part.source else name
             kept = answered & self._positive(len(answered))
             self._n += len(answered)
-            yield _coded(work if kept.all() else work[kept], dtype)
+            yield _encoded(work if kept.all() else work[kept], dtype)
 
     def _all_confounds(self) -> pd.DataFrame:
         """The confounds of all parts, with rows called as they are in messages about answers."""
@@ -300,7 +300,7 @@ class InParts(Source):
         return self._weights[-1] > 0 if self._weights else np.ones(rows, dtype=bool)
 
 
-def _coded(work: Array, dtype: np.dtype[Any]) -> Array | None:
+def _encoded(work: Array, dtype: np.dtype[Any]) -> Array | None:
     """Answers counted from 0 as they are written; None where the type does not hold them."""
     if dtype.kind == "f":
         return work.astype(dtype)
@@ -310,9 +310,9 @@ def _coded(work: Array, dtype: np.dtype[Any]) -> Array | None:
     return codes if ((codes == work) | np.isnan(work)).all() else None
 
 
-def _written(parts: Iterable[Array | None], dtype: Any) -> StoredAnswers | None:
+def _write(parts: Iterable[Array | None], dtype: Any) -> StoredAnswers | None:
     """These rows in a file of the temporary folder; None where one part cannot be written."""
-    _sweep()
+    _remove_leftovers()
     # Nobody else may read it.
     handle, path = tempfile.mkstemp(prefix=f"{_own_prefix()}{os.getpid()}-", suffix=_SUFFIX)
     rows, m, fits = 0, 0, True
@@ -322,7 +322,7 @@ def _written(parts: Iterable[Array | None], dtype: Any) -> StoredAnswers | None:
                 fits = codes is not None
                 if codes is None:
                     break
-                _keep(file, codes, path)
+                _write_part(file, codes, path)
                 rows, m = rows + len(codes), codes.shape[1]
     except BaseException:
         _remove(path)
@@ -342,7 +342,7 @@ def _row_names(answers: Any, first: int) -> Any:
     return range(first, first + len(answers))
 
 
-def _keep(file: IO[bytes], codes: Array, path: str) -> None:
+def _write_part(file: IO[bytes], codes: Array, path: str) -> None:
     """Write some answers; a disk that is full is said to be."""
     try:
         file.write(np.ascontiguousarray(codes).data)
@@ -360,16 +360,16 @@ def _own_prefix() -> str:
     return f"icqf-{platform.node()}-"
 
 
-def _sweep() -> None:
+def _remove_leftovers() -> None:
     """Remove what processes of this machine left behind that were killed and could not tidy up."""
     for path in Path(tempfile.gettempdir()).glob(f"{glob.escape(_own_prefix())}*{_SUFFIX}"):
         pid = path.name.removeprefix(_own_prefix()).split("-")[0]
-        if pid.isdigit() and not _runs(int(pid)):
+        if pid.isdigit() and not _is_running(int(pid)):
             with contextlib.suppress(OSError):
                 path.unlink()
 
 
-def _runs(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     if os.name != "posix":  # where asking would end it
         return True
     try:
@@ -396,7 +396,7 @@ def cluster_of(engine: Any) -> Dask | None:
 
 
 @dataclass(frozen=True)
-class PartLook:
+class PartSummary:
     """What a part of a table is like: its lowest and highest answers (m,), and who answered anything (n,)."""
 
     lowest: Array
@@ -427,71 +427,73 @@ class OnCluster(Source):
         self.rows = range(self._spans[-1].stop)
         self.size = len(self.rows) * m
 
-    def look(self, model: FittedModel) -> tuple[Any, Array, Any]:
+    def inspect(self, model: FittedModel) -> tuple[Any, Array, Any]:
         import dask
 
-        looks = [dask.delayed(looked_at)(part) for part in self._parts]
-        self._looks: list[PartLook] = self._client.gather(self._client.compute(looks))
+        summaries = [dask.delayed(part_summary)(part) for part in self._parts]
+        self._summaries: list[PartSummary] = self._client.gather(self._client.compute(summaries))
         if model.item_range is None:  # whose answer is infinite is said before ranges are found
             self.check(np.tile(np.finfo(float).max * np.array([-1.0, 1.0]), (len(self.items), 1)))
-        return model.item_range, self.found, None
+        return model.item_range, self.extremes, None
 
     @property
-    def found(self) -> Array:
+    def extremes(self) -> Array:
         """The lowest and the highest answers to all items (2, m)."""
         return np.stack(
             [
-                np.fmin.reduce([look.lowest for look in self._looks], axis=0),
-                np.fmax.reduce([look.highest for look in self._looks], axis=0),
+                np.fmin.reduce([inspect.lowest for inspect in self._summaries], axis=0),
+                np.fmax.reduce([inspect.highest for inspect in self._summaries], axis=0),
             ]
         )
 
     def check(self, ranges: Array) -> Array:
-        for part, rows, look in zip(self._parts, self._spans, self._looks, strict=True):
+        for part, rows, inspect in zip(self._parts, self._spans, self._summaries, strict=True):
             try:
-                check_ranges(np.stack([look.lowest, look.highest]), ranges, self.items, rows=range(2))
+                check_ranges(np.stack([inspect.lowest, inspect.highest]), ranges, self.items, rows=range(2))
             except InputError as error:
                 here = self._client.compute(part)
-                whose = self._client.submit(outside, here, ranges, self.items, rows.start, pure=False)
+                whose = self._client.submit(range_error, here, ranges, self.items, rows.start, pure=False)
                 raise whose.result() or error from None
-        return np.concatenate([look.answered for look in self._looks])
+        return np.concatenate([inspect.answered for inspect in self._summaries])
 
     def observe(self, learned: Learned, design: Array, weights: Array | None, kept: Array) -> None:
         import dask
 
         small = is_small(len(kept), len(self.items), learned.dtype)
         own = None if self.confounds is None else design  # otherwise, workers know it
-        made = [
-            dask.delayed(observed_part)(part, learned, _of(own, rows), _of(weights, rows), small)
+        parts = [
+            dask.delayed(observed_part)(part, learned, _rows_of(own, rows), _rows_of(weights, rows), small)
             for part, rows in zip(self._parts, self._spans, strict=True)
         ]
-        self._made, self._learned = self._client.compute(made), learned
+        self._observed, self._learned = self._client.compute(parts), learned
         self._counts = [int(kept[rows].sum()) for rows in self._spans]
 
     def count(self, categories: list[int]) -> CellCounts:
-        return self._total(counted_in, categories=categories)
+        return self._total(cell_counts, categories=categories)
 
     def leave_out(self, categories: list[int], few: Array) -> None:
-        self._made = self._client.map(without_cells, self._made, categories=categories, few=few, pure=False)
+        self._observed = self._client.map(
+            without_cells, self._observed, categories=categories, few=few, pure=False
+        )
 
     def observed(self) -> Observations:
         """What is known here of the observations that the workers have."""
-        found: PartTotals = self._total(totals_of)
+        totals: PartTotals = self._total(totals_of)
         return RemoteTable(
             np.empty((0, len(self.items))),
             np.empty((len(self._learned.encoder.names), 0)),
             dtype=self._learned.dtype,
-            parts=tuple(self._made),
+            parts=tuple(self._observed),
             counts=tuple(self._counts),
-            answered=found.answered,
-            sums=found.sums,
-            total_weight=found.size,
+            answered=totals.answered,
+            sums=totals.sums,
+            total_weight=totals.size,
             fetch=self._cluster.fetched,
         )
 
     def _total(self, work: Callable[..., Any], **settings: Any) -> Any:
         """The sum of what `work` finds in the parts."""
-        return total(self._client.gather(self._client.map(work, self._made, pure=False, **settings)))
+        return total(self._client.gather(self._client.map(work, self._observed, pure=False, **settings)))
 
 
 def parts_of(X: Any) -> tuple[list[Any], list[slice], int]:
@@ -514,7 +516,7 @@ def parts_of(X: Any) -> tuple[list[Any], list[slice], int]:
     return list(X.to_delayed()[:, 0]), [slice(*ends) for ends in pairwise(edges)], int(X.shape[1])
 
 
-def looked_at(part: Array) -> PartLook:
+def part_summary(part: Array) -> PartSummary:
     """The lowest and highest answers of a part."""
     answers = _numbers(part)
     with warnings.catch_warnings():
@@ -523,7 +525,7 @@ def looked_at(part: Array) -> PartLook:
             np.asarray(end.reduce(answers, axis=0), float) if len(answers) else np.full(part.shape[1], np.nan)
             for end in (np.fmin, np.fmax)
         )
-    return PartLook(lowest, highest, observed_rows(answers))
+    return PartSummary(lowest, highest, observed_rows(answers))
 
 
 def observed_part(
@@ -536,8 +538,8 @@ def observed_part(
         kept &= weights > 0
     if design is None:
         design = learned.encoder.transform(None, n_rows=len(answers))
-    found = observations_of(answers, learned, design, weights, kept)
-    return replace(found, answers=compact(found.answers), keeps_floats=keeps_floats)
+    observations = observations_of(answers, learned, design, weights, kept)
+    return replace(observations, answers=compact(observations.answers), keeps_floats=keeps_floats)
 
 
 def compact(work: Array) -> Array:
@@ -560,12 +562,12 @@ def _numbers(part: Any) -> Array:
     return named_answers(None, np.asarray(part))[0] if len(part) else np.asarray(part, dtype=float)
 
 
-def _of(table: Any, rows: slice) -> Any:
+def _rows_of(table: Any, rows: slice) -> Any:
     """Some rows of a table or an array, if there is one."""
     return None if table is None else table.iloc[rows] if hasattr(table, "iloc") else table[rows]
 
 
-def outside(part: Array, ranges: Array, items: list[str], first: int) -> InputError | None:
+def range_error(part: Array, ranges: Array, items: list[str], first: int) -> InputError | None:
     """What is to be said of an answer of a part that is outside its range: the worker knows whose it is."""
     answers = _numbers(part)
     try:
@@ -594,19 +596,19 @@ def lazy_scores(model: FittedModel, X: Any, confounds: Any) -> Any:
         model.confound_encoder_.transform(confounds, n_rows=n)
     plain = copy.copy(model)
     plain.__dict__.update(engine="local", callback=None)  # what only this process can use
-    scorer, score = dask.delayed(plain), dask.delayed(scored)
-    found = [
+    scorer, score = dask.delayed(plain), dask.delayed(part_scores)
+    blocks = [
         da.from_delayed(
-            score(scorer, part, _of(confounds, rows)),
+            score(scorer, part, _rows_of(confounds, rows)),
             shape=(rows.stop - rows.start, k),
             dtype=np.float64,
         )
         for part, rows in zip(parts, spans, strict=True)
     ]
-    return da.concatenate(found)
+    return da.concatenate(blocks)
 
 
-def scored(model: FittedModel, part: Array, confounds: Any) -> Array:
+def part_scores(model: FittedModel, part: Array, confounds: Any) -> Array:
     """Scores of the participants of a part."""
     if not len(part):
         return np.empty((0, len(model.components_)))

@@ -112,7 +112,7 @@ class Source(ABC):
     learned: Learned | None = None  # by an earlier fit, whose model scores these answers
 
     @abstractmethod
-    def look(self, model: FittedModel) -> tuple[Any, Array, Any]:
+    def inspect(self, model: FittedModel) -> tuple[Any, Array, Any]:
         """Learn the items' names; the declared ranges, answers that ranges are found in, and their rows."""
 
     @abstractmethod
@@ -129,13 +129,13 @@ class Source(ABC):
         return tuple(self.items)
 
     @property
-    def found(self) -> Array:
+    def extremes(self) -> Array:
         """Answers among which are the lowest and the highest of each item."""
         return self.observations.answers
 
     def count(self, categories: list[int]) -> CellCounts:
         """Count answers by the categories in these columns of the design."""
-        return counted_in(self.observations, categories)
+        return cell_counts(self.observations, categories)
 
     def refuse_few(self, counts: CellCounts, few: Array, *, limit: int, weighted: bool) -> None:
         """Refuse items of which nothing may be in a model; `few` (categories, m) are the cells of a few."""
@@ -146,7 +146,7 @@ class Source(ABC):
         """Leave out the answers in cells of a few."""
         self.observations = without_cells(self.observations, categories, few)
 
-    def without_emptied(self, number: int) -> Array | None:
+    def drop_emptied(self, number: int) -> Array | None:
         """Take so many from the observations who have no answers left; which ones they are."""
         refuse_emptied(number)
         return None
@@ -161,7 +161,7 @@ def state(model: FittedModel, source: Source) -> StatedProblem:
 
     A source that brings what an earlier fit learned is stated with that: so others are scored.
     """
-    declared, answers, labels = source.look(model)
+    declared, answers, labels = source.inspect(model)
     known = source.learned
     ranges = item_ranges(declared, source.items, answers, labels) if known is None else known.ranges
     answered = source.check(ranges)
@@ -176,7 +176,7 @@ def state(model: FittedModel, source: Source) -> StatedProblem:
     source.observe(learned, design, weights, kept)
     ranges = np.tile(ranges, (source.repeats, 1))
     if known is None:
-        check_items(source.found, source.items)
+        check_items(source.extremes, source.items)
         emptied = _without_few_answers(source, encoder, n=int(kept.sum()), weighted=weights is not None)
         if emptied is not None:
             kept = kept.copy()
@@ -236,12 +236,12 @@ def _without_few_answers(source: Source, encoder: ConfoundEncoder, *, n: int, we
         source.leave_out(columns, few)
     if cells is None:
         return None
-    emptied = source.without_emptied(counts.empty)
+    emptied = source.drop_emptied(counts.empty)
     warnings.warn(left_out(cells, source.columns, names, given - counts.given, limit=limit), stacklevel=5)
     return emptied
 
 
-def counted_in(observations: Observations, categories: list[int]) -> CellCounts:
+def cell_counts(observations: Observations, categories: list[int]) -> CellCounts:
     """The answers of these participants, counted by the categories in these columns of the design."""
     by_category, given, empty = np.zeros((2, len(categories) + 1, observations.m)), 0, 0
     for block in observations.blocks():
@@ -276,7 +276,7 @@ class Memory(Source):
             warn_of_repeated_ids(X)
         self._X, self.confounds, self.sample_weight, self._known = unpacked(X, confounds, sample_weight)
 
-    def look(self, model: FittedModel) -> tuple[Any, Array, Any]:
+    def inspect(self, model: FittedModel) -> tuple[Any, Array, Any]:
         table = numeric_table(self._X)
         self._answers, self.items, self.named = named_answers(model, table)
         self.rows, self.size = row_names(table, len(self._answers)), self._answers.size
@@ -294,7 +294,7 @@ class Memory(Source):
         self.observations = observations_of(self._answers, learned, design, weights, kept)
         self.given = None if self.given is None else self.given[kept]
 
-    def without_emptied(self, number: int) -> Array | None:
+    def drop_emptied(self, number: int) -> Array | None:
         if not number:
             return None
         emptied = ~np.asarray(self.observations.observed.any(axis=1))
@@ -312,7 +312,7 @@ class NewAnswers(Memory):
             model.item_range_.to_numpy(), model.confound_encoder_, model.dtype_, model.item_scale_
         )
 
-    def look(self, model: FittedModel) -> tuple[Any, Array, Any]:
+    def inspect(self, model: FittedModel) -> tuple[Any, Array, Any]:
         table = numeric_table(self._X)
         self._answers, self.items = seen_items(model, table), list(model.item_range_.index)
         self.rows, self.size = row_names(table, len(self._answers)), self._answers.size

@@ -1,4 +1,4 @@
-"""What a fitted model says, in tables that print well."""
+"""The summary of a fitted model in tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOADED = 0.1
 
 
 def is_loaded(shares: np.ndarray) -> np.ndarray:
-    """Whether loadings, as shares of the item's range, count as more than a trace: a tenth or more."""
+    """Whether loadings, as shares of the item's range, are a tenth or more."""
     return np.asarray(shares) >= LOADED
 
 
@@ -27,46 +27,37 @@ def is_loaded(shares: np.ndarray) -> np.ndarray:
 class FitStatistics:
     """Sums over the participants of a fit."""
 
-    # (m,), squared error of each item, and its sum of squares around the item's mean; 0 where it does
-    # not vary
-    sse: np.ndarray
-    sst: np.ndarray
-    # (k + c, m), what each factor and confound column explains of `sst`; the columns of one item add up
-    # to what the whole model explains of it
-    explained: np.ndarray
-    missing: np.ndarray  # (m,), how many answers each item lacks
+    sse: np.ndarray  # (m,), squared error of each item
+    sst: np.ndarray  # (m,), sum of squares around the item's mean
+    explained: np.ndarray  # (k + c, m), part of `sst` explained by each factor and confound column
+    missing: np.ndarray  # (m,), number of missing answers
 
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """The meaning of a fitted model's numbers.
+    """Shares of variance, top items and fit of a fitted model.
 
-    A share of variance is that of the covariance: of an item's answers and their reconstruction, divided by
-    the variance of the answers. The reconstruction is a sum over factors and confounds, and so is this
-    share: those of the factors and confounds add up to that of the model, for each item and for all.
-    `r_squared` is another number, 1 − (squared error / variance). It serves comparisons: with
-    answers that were hidden from the model, and with other models.
+    An item's share of variance explained is the covariance of its answers with their reconstruction, divided
+    by the variance of the answers; the shares of factors and confounds add up to that of the model.
+    `r_squared` is 1 − (squared error / variance), for comparisons with hidden answers and with other models.
 
     Attributes
     ----------
     factors : DataFrame
         One row per factor: `variance_explained` (its share of the variance of all answers), `n_items` (items
-        it moves by a tenth of their range or more), `chance` that an independent study finds it again, where
-        resamples were drawn (`icqf.replication_chance`), and `top_items`.
+        with a loading of at least a tenth of their range), `chance` of replication, if resamples were drawn
+        (`icqf.replication_chance`), and `top_items`.
     confounds : DataFrame
-        One row per confound column: `variance_explained`. The intercept is the same for everybody and
-        explains none.
+        One row per confound column: `variance_explained`; 0 for the intercept.
     items : DataFrame
-        One row per item: `variance_explained` and `r_squared` in this sample (missing for an item everybody
-        answered alike), `n_missing`, and the `factor` that moves it most.
+        One row per item: `variance_explained` and `r_squared` in this sample (missing for an item without
+        variance), `n_missing`, and the `factor` with the highest loading.
     shares : DataFrame
-        Share of each item's variance (rows) that each factor and confound column (columns) explains; a
-        row adds up to the item's `variance_explained`.
+        Share of each item's variance (rows) that each factor and confound column (columns) explains.
     variance_explained : float
-        Share of all answers' variance explained by the whole model, in this sample: the sum over factors and
-        confounds.
+        Share of the variance explained by the whole model, in this sample.
     r_squared : float
-        How much smaller the squared error is than that of the items' means, as a share.
+        Reduction in squared error relative to the items' means.
     n_participants, n_missing : int
     share_missing : float
     """
@@ -167,7 +158,7 @@ class Summary:
 
 
 def _chances(factors: pd.DataFrame, blank: int) -> list[str]:
-    """The chance of each factor to be found again, fragile ones marked, and empty cells for other rows."""
+    """The replication probability of each factor, fragile ones marked, and empty cells for other rows."""
     marks = (f"{chance:.0%}{' (fragile)' if chance < FRAGILE else ''}" for chance in factors["chance"])
     return [*marks, *[""] * blank]
 

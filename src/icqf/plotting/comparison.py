@@ -1,4 +1,4 @@
-"""Methods, instruments and levels beside each other."""
+"""Comparisons of methods, fits, levels and instruments."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from icqf.plotting.style import (
     SERIES,
     Names,
     axes_or_new,
-    bare,
     correlation_cells,
     factor_names,
-    finished,
     guides,
+    hide_frame,
     ink,
+    labelled,
     muted,
     palette,
     require_columns,
@@ -36,13 +36,10 @@ if TYPE_CHECKING:
 def by_sample_size(table: pd.DataFrame, value: str, *, label: str = "", ax: Axes | None = None) -> Axes:
     """Draw a value against the share of the sample, with one line and one band per method.
 
-    The band of a value that is never above 1, as a correlation or an AUC, ends at 1.
-
     Parameters
     ----------
     table : DataFrame
-        Columns ``method``, ``size``, `value` and the ends of its band, ``low`` and ``high``; one row per
-        method and size, such as `icqf.analyses.bands` gives.
+        Columns ``method``, ``size``, `value`, ``low`` and ``high``, such as `icqf.analyses.bands` returns.
     value : str
         The column to draw.
     label : str
@@ -61,7 +58,7 @@ def by_sample_size(table: pd.DataFrame, value: str, *, label: str = "", ax: Axes
     lacking = {"method", "size", value, "low", "high"} - set(table.columns)
     if lacking:
         raise InputError(
-            f"The table lacks the column {sorted(lacking)[0]!r}; give method, size, {value}, low and high."
+            f"The table has no column {sorted(lacking)[0]!r}; give method, size, {value}, low and high."
         )
     ax = axes_or_new(ax, size=(5.6, 4.0))
     highest = 1.0 if table[value].max() <= 1 else np.inf  # nothing exceeds a correlation or AUC of 1
@@ -80,11 +77,11 @@ def by_sample_size(table: pd.DataFrame, value: str, *, label: str = "", ax: Axes
         ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     across = "share of the sample" if max(sizes) <= 1 else "participants"
     legend = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3, "borderaxespad": 0.2}
-    return finished(ax, across, label or value, legend=legend)
+    return labelled(ax, across, label or value, legend=legend)
 
 
 def by_method(table: pd.DataFrame, value: str, *, label: str = "", ax: Axes | None = None) -> Axes:
-    """Draw a value of every repetition as a dot, in one column per method, with the mean as a line.
+    """Draw the value of every repetition as a dot, in one column per method, with the mean as a line.
 
     Parameters
     ----------
@@ -108,12 +105,12 @@ def by_method(table: pd.DataFrame, value: str, *, label: str = "", ax: Axes | No
     methods = list(dict.fromkeys(table["method"]))
     for at, method in enumerate(methods):
         values = table.loc[table["method"] == method, value].to_numpy(dtype=float)
-        beside = 0.28 * (np.arange(len(values)) / max(len(values) - 1, 1) - 0.5)
-        ax.plot(at + beside, values, "o", color=SERIES[at % len(SERIES)], markersize=4, alpha=0.7)
+        shift = 0.28 * (np.arange(len(values)) / max(len(values) - 1, 1) - 0.5)
+        ax.plot(at + shift, values, "o", color=SERIES[at % len(SERIES)], markersize=4, alpha=0.7)
         ax.hlines(values.mean(), at - 0.3, at + 0.3, color=ink(), linewidth=1.5)
     ax.set_xticks(range(len(methods)), methods)
     ax.set_xlim(-0.6, len(methods) - 0.4)
-    return finished(ax, "", label or value)
+    return labelled(ax, "", label or value)
 
 
 def factor_match(
@@ -126,7 +123,7 @@ def factor_match(
     label_b: str = "second fit",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how the factors of two fits correspond, with matched pairs framed and on the diagonal.
+    """Draw the similarity of the factors of two fits, with matched pairs framed and on the diagonal.
 
     Parameters
     ----------
@@ -137,7 +134,7 @@ def factor_match(
     names_a, names_b : sequence or mapping, optional
         Names of the factors.
     label_a, label_b : str
-        What to call the two fits.
+        Labels of the two fits.
     ax : Axes, optional
 
     Examples
@@ -172,16 +169,16 @@ def split_tree(
 ) -> Axes:
     """Draw how factors split as their number grows.
 
-    Each column is a fit; a line joins two factors with similar loadings, and is thicker the more similar they
-    are. The number of each factor is its rank in its fit.
+    Each column is a fit; a line joins two factors with similar loadings, the more similar the thicker.
+    Factors are numbered by their rank in their fit.
 
     Parameters
     ----------
     links : DataFrame
-        What `icqf.analyses.factor_lineage` gives: columns ``k``, ``factor``, ``next_k``, ``next_factor``
-        and ``correlation``, with at least the closest predecessor of every factor.
+        From `icqf.analyses.factor_lineage`: columns ``k``, ``factor``, ``next_k``, ``next_factor`` and
+        ``correlation``, with at least the closest predecessor of every factor.
     names : sequence or mapping, optional
-        Names of the factors of the largest fit, written beside them.
+        Names of the factors of the largest fit.
     least : float
         Weaker correlations are drawn dotted.
     ax : Axes, optional
@@ -231,13 +228,13 @@ def split_tree(
     ax.set_xlim(-0.3, len(ks) - 0.7)
     ax.set_ylim(max(ks) - 0.4, -0.6)
     ax.set_xlabel("number of factors")
-    bare(ax, keep=())
+    hide_frame(ax, keep=())
     ax.tick_params(length=0)
     return ax
 
 
 def _heights(ks: list[int], links: pd.DataFrame) -> list[np.ndarray]:
-    """Where each factor stands, spread evenly and near its predecessor, so that few lines cross."""
+    """Vertical positions of the factors, evenly spaced and near their predecessors."""
     rank = np.arange(ks[0], dtype=float)
     ranks = [rank]
     for k, next_k in pairwise(ks):
@@ -254,7 +251,7 @@ def _heights(ks: list[int], links: pd.DataFrame) -> list[np.ndarray]:
 # The three levels of a battery: meta-factors, the factors of its instruments, and their items.
 
 META_AT, FACTOR_AT, ITEM_AT = 0.0, 1.0, 1.72
-_LEAST = 0.1  # a weaker loading is no line
+_LEAST = 0.1  # the weakest loading that is drawn
 _BETWEEN = 0.9  # rows between instruments
 _WIDEST = 7.0  # points of a line for a loading of 1
 
@@ -267,17 +264,17 @@ def three_levels(
     most: int = 48,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw which factors a meta-factor is made of, and which items say what these factors are.
+    """Draw the factors of each meta-factor and their strongest items.
 
-    The width of a line is the loading; lines of loadings below a tenth are left out.
+    The width of a line is the loading; loadings below a tenth are left out.
 
     Parameters
     ----------
     loadings : DataFrame (factors, K)
         Rows are (instrument, factor), such as ``model.loadings_`` of a fitted `MetaICQF`.
     items : DataFrame
-        The items to name beside each factor, columns ``instrument``, ``factor``, ``label`` and ``share`` (the
-        loading as a share of the item's range), such as ``model.top_items()``.
+        The items of each factor, columns ``instrument``, ``factor``, ``label`` and ``share`` (the loading as
+        a share of the item's range), such as ``model.top_items()``.
     names : sequence or mapping, optional
         Names of the meta-factors.
     most : int
@@ -347,7 +344,7 @@ def three_levels(
 def _rows(
     loadings: pd.DataFrame, by_factor: dict[tuple[str, str], pd.DataFrame]
 ) -> tuple[np.ndarray, dict[tuple[str, str], list[float]], float]:
-    """Where factors and items stand: instruments apart from each other, a factor beside its items."""
+    """Vertical positions of factors and items, with gaps between instruments, and the total height."""
     factors, labels, y, before = [], {}, 0.0, None
     for key in loadings.index:
         if before is not None and key[0] != before:
@@ -361,7 +358,7 @@ def _rows(
 
 
 def _meta_rows(values: np.ndarray, factors: np.ndarray, height: float) -> np.ndarray:
-    """Where meta-factors stand: in the middle of their factors, no two closer than a few rows."""
+    """Vertical positions of meta-factors: near their factors, and a few rows apart."""
     k = values.shape[1]
     weight = values.sum(axis=0)
     centre = np.where(weight > 0, factors @ values / np.where(weight > 0, weight, 1), height / 2)
@@ -371,13 +368,13 @@ def _meta_rows(values: np.ndarray, factors: np.ndarray, height: float) -> np.nda
     for at in range(1, k):
         places[at] = max(places[at], places[at - 1] + least)
     places += min(0.0, height - 1 - places[-1])
-    found = np.empty(k)
-    found[order] = places
-    return found
+    rows = np.empty(k)
+    rows[order] = places
+    return rows
 
 
 def _cut(label: str, most: int) -> str:
-    """A label that is not too long, and still says that its item is reversed."""
+    """A shortened label that keeps "(reversed)"."""
     plain, mark, _ = label.partition(" (reversed)")
     return shortened(plain, most - len(mark)) + mark
 
@@ -411,13 +408,10 @@ def _meta_names(loadings: pd.DataFrame, names: Names) -> list[str]:
     ]
 
 
-# A battery at a glance: how many factors each instrument has, and how many would be found again.
-
-
 def battery_overview(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Draw one bar per instrument: its factors, in full colour those that a second study should find again.
+    """Draw one bar per instrument: its factors, those expected to replicate in full colour.
 
-    Beside the bar stands the share of the answers' variance that the model explains.
+    Each bar is labelled with the share of variance that the model explains.
 
     Parameters
     ----------
@@ -439,10 +433,10 @@ def battery_overview(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     at = np.arange(len(table))
     ax = axes_or_new(ax, size=(6.6, max(1.8, 0.9 + 0.32 * len(table))))
     k = table["k"].to_numpy(dtype=float)
-    found = np.asarray(pd.to_numeric(table["found_again"]), dtype=float)
+    replicated = np.asarray(pd.to_numeric(table["found_again"]), dtype=float)
     ax.barh(at, k, height=0.62, color=FACTOR, alpha=0.28, label="all factors")
-    if np.isfinite(found).any():
-        ax.barh(at, np.nan_to_num(found), height=0.62, color=FACTOR, label="expected to be found again")
+    if np.isfinite(replicated).any():
+        ax.barh(at, np.nan_to_num(replicated), height=0.62, color=FACTOR, label="expected to replicate")
     for y, width, share in zip(at, k, table["explained"].to_numpy(dtype=float), strict=True):
         if np.isfinite(share):
             ax.annotate(
@@ -460,8 +454,8 @@ def battery_overview(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_ylim(len(table) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
-    bare(ax, keep=("bottom",))
+    hide_frame(ax, keep=("bottom",))
     guides(ax, "x")
-    if np.isfinite(found).any():
+    if np.isfinite(replicated).any():
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
     return ax

@@ -1,4 +1,4 @@
-"""Loadings: heat map, top items, by group, over age, and beside the answers they come from."""
+"""Loadings: heatmap, top items, by group, over age, and with scores and answers."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from icqf.plotting.style import (
     SERIES,
     Names,
     axes_or_new,
-    bare,
+    colormap_for,
     factor_names,
     factor_table,
     faint,
     guides,
+    hide_frame,
     ink,
     item_label,
-    map_for,
     muted,
     palette,
     require_columns,
@@ -43,7 +43,7 @@ _GAP = 0.6  # between factors and confounds, in cells
 
 @dataclass(frozen=True, eq=False)
 class _Cells:
-    """What a heatmap shows: loadings, as shares of the range where that is known, grouped by subscale."""
+    """The cells of a heatmap: loadings, as shares of the range if known, grouped by subscale."""
 
     values: np.ndarray  # (m, k + c)
     k: int
@@ -68,20 +68,19 @@ def loading_heatmap(
     order: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw all loadings, with items grouped by subscale and the confounds' loadings beside the factors'.
+    """Draw all loadings of factors and confounds, with items grouped by subscale.
 
     With `ranges`, colour is the loading as a share of the item's answer range, so that items with different
-    ranges can be compared. Within a subscale, items of the same factor stand together, the strongest first.
+    ranges can be compared. Within a subscale, items are sorted by factor, the strongest first.
 
     Parameters
     ----------
     loadings : DataFrame or array (m, k)
-        Such as ``model.loadings_``. Negative ones, as in a factor analysis, get a colour of their own.
+        Such as ``model.loadings_``. Negative loadings, as in a factor analysis, have their own colour.
     confounds : DataFrame (m, c), optional
         Loadings of the confounds, such as ``model.confound_loadings_``.
     ranges : DataFrame (m, 2), optional
-        Lowest and highest answer, columns ``min`` and ``max``, such as ``model.item_range_``. Without it
-        loadings are drawn as they are.
+        Lowest and highest answer, columns ``min`` and ``max``, such as ``model.item_range_``.
     items : DataFrame, optional
         Indexed by item, with columns ``wording``, ``subscale`` and ``reverse``, such as
         ``questionnaire.item_table()``.
@@ -96,11 +95,11 @@ def loading_heatmap(
     bar : bool
         Whether a colour bar is drawn.
     labels : bool
-        Whether items are labelled; without, a heatmap of many items stays readable by its subscales.
+        Whether items are labelled.
     highest : float, optional
-        The value of the darkest colour, for plots that are to be compared; the largest loading by default.
+        The value of the darkest colour; the largest loading by default.
     order : sequence of str, optional
-        All items by name, in the order to show them, for plots that are to be compared.
+        All items by name, in the order to show them.
     ax : Axes, optional
 
     Examples
@@ -132,7 +131,7 @@ def loading_heatmap(
     )
     scale = Normalize(-high if low < 0 else 0.0, high)
     edges = np.arange(m + 1)
-    parts = [(slice(0, cells.k), 0.0, map_for(low))]
+    parts = [(slice(0, cells.k), 0.0, colormap_for(low))]
     if n_columns > cells.k:
         parts.append((slice(cells.k, n_columns), cells.k + _GAP, ORANGES))
     drawn = None
@@ -176,7 +175,7 @@ def _annotate(ax: Axes, cells: _Cells, labels: list[str], *, wide: bool) -> None
         ax.tick_params(axis="y", labelsize=small)
         ax.set_xlim(0, end)
         ax.set_ylim(m, 0)
-    bare(ax, keep=())
+    hide_frame(ax, keep=())
     upright = all(last - first > 0.55 * len(name) for name, first, last in cells.groups)
     for name, first, last in cells.groups:
         middle = (first + last) / 2
@@ -231,7 +230,7 @@ def _require_items(items: pd.DataFrame | None) -> None:
 
 
 def _labels(names: Iterable[Any], items: pd.DataFrame | None, most: int) -> list[str]:
-    """What items are called, in about `most` characters; that one was reversed is never cut off."""
+    """Labels of items in about `most` characters; "(reversed)" is never cut off."""
     _require_items(items)
     if items is None:
         return [shortened(str(name), most) for name in names]
@@ -251,10 +250,7 @@ def subscales_of(names: Iterable[Any], items: pd.DataFrame | None) -> list[str]:
 def grouped_order(
     subscales: Sequence[str], values: np.ndarray | None = None
 ) -> tuple[list[int], list[tuple[str, int, int]]]:
-    """Order of the items by subscale, then by strongest factor; and where each subscale begins and ends.
-
-    Subscales come in the order in which they first appear; without any, there are no groups.
-    """
+    """Order of the items by subscale, then by strongest factor, and where each subscale begins and ends."""
     sizes = np.zeros((len(subscales), 1)) if values is None else np.abs(values)
     strongest, strength = sizes.argmax(axis=1), sizes.max(axis=1)
     place = {scale: at for at, scale in enumerate(dict.fromkeys(subscales))}
@@ -282,7 +278,7 @@ def top_items(
     most: int = 60,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the items that one factor, or one confound, moves most, with their wording.
+    """Draw the items with the highest loadings on one factor or confound.
 
     Parameters
     ----------
@@ -290,8 +286,7 @@ def top_items(
         Loadings of one factor or confound by item, such as ``model.loadings_["factor1"]``.
     ranges : DataFrame (m, 2), optional
         Lowest and highest answer, columns ``min`` and ``max``, such as ``model.item_range_``: items are then
-        ranked by the share of their range. Without it the largest loadings are drawn, negative ones
-        included, as for a factor analysis.
+        ranked by loading as a share of the range. Without it, they are ranked by absolute loading.
     items : DataFrame, optional
         Indexed by item, with columns ``wording`` and ``reverse``, such as ``questionnaire.item_table()``.
     n : int
@@ -299,9 +294,9 @@ def top_items(
     intervals : (low, high), optional
         Ends of an interval for each item (m,), in the order of the loadings.
     confound : bool
-        Whether these are the loadings of a confound, which are drawn in orange.
+        Whether these are the loadings of a confound (drawn in orange).
     title : str, optional
-        What to call the factor; by default the name of the Series.
+        Title; by default the name of the Series.
     most : int
         Longest wording in characters.
     ax : Axes, optional
@@ -339,7 +334,7 @@ def top_items(
     ax.set_ylim(len(order) - 0.4, -0.6)
     widest = float(span[order].max()) if len(order) else 1.0
     ax.set_xlim(-widest if (values[order] < 0).any() else 0, widest)
-    bare(ax, keep=("bottom",))
+    hide_frame(ax, keep=("bottom",))
     ax.axvline(0, color=faint(), linewidth=1)
     guides(ax, "x")
     points = "points added to the answer" + ("" if confound else " when the score is 1")
@@ -363,7 +358,7 @@ def group_loadings(
     by: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the loadings that differ most between groups, with their intervals, on the factor where they do.
+    """Draw the loadings that differ most between groups, with their intervals.
 
     Parameters
     ----------
@@ -372,13 +367,13 @@ def group_loadings(
         `icqf.analyses.Invariance`.
     items : DataFrame
         Indexed by item, with columns ``factor``, ``p`` and ``flagged``, such as its ``items``; flagged items
-        are written in black.
+        are in bold.
     most : int
         Most items to draw.
     wordings : mapping, optional
-        What to call the items.
+        Wordings of the items.
     by : str
-        What the groups are groups of, such as "sex": the heading of their names.
+        What the groups are, such as "sex": the heading of the legend.
     ax : Axes, optional
 
     Examples
@@ -394,9 +389,9 @@ def group_loadings(
     'sex'
     """
     require_columns(
-        loadings, ("factor", "item", "group", "loading", "low", "high"), "loadings", "found.loadings"
+        loadings, ("factor", "item", "group", "loading", "low", "high"), "loadings", "result.loadings"
     )
-    require_columns(items, ("factor", "p", "flagged"), "items", "found.items")
+    require_columns(items, ("factor", "p", "flagged"), "items", "result.items")
     chosen = items.sort_values("p", kind="stable").head(most)
     groups = list(dict.fromkeys(loadings["group"]))
     ax = axes_or_new(ax, size=(7.2, 1.2 + 0.36 * len(chosen)))
@@ -425,16 +420,16 @@ def group_loadings(
     ax.set_xlim(left=0)
     ax.set_xlabel("loading, in answer points, with its 95% interval")
     ax.tick_params(axis="y", length=0)
-    bare(ax, keep=("bottom",))
+    hide_frame(ax, keep=("bottom",))
     guides(ax, "x")
-    heading = by.replace("$", r"\$")  # a column's name is no formula
+    heading = by.replace("$", r"\$")  # not a formula
     ax.legend(title=heading or None, title_fontsize=8, frameon=False, fontsize=8, loc="lower right")
     return ax
 
 
 # Loadings over age: the course of each item of a factor, with its interval.
 
-SHOWN = 6  # items of a factor: more lines than colours cannot be told apart
+SHOWN = 6  # items of a factor, as many as colours
 
 
 def loading_courses(
@@ -449,9 +444,9 @@ def loading_courses(
     age: str = "age",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how the loadings of a factor's strongest items run over age, with their intervals.
+    """Draw the loadings of a factor's strongest items over age, with their intervals.
 
-    Items that change with age are drawn strong, the others thin; each is named at the end of its line.
+    Items that change with age have thick lines; each line is labelled at its end.
 
     Parameters
     ----------
@@ -471,7 +466,7 @@ def loading_courses(
     n_items : int
         How many items are drawn: those with the highest loading at any age.
     age : str
-        What the axis of age is called.
+        Label of the age axis.
     ax : Axes, optional
 
     Examples
@@ -492,7 +487,7 @@ def loading_courses(
     own = own.assign(**{name: own[name] / span for name in ("loading", "low", "high") if name in own})
     strongest = own.groupby("item", sort=False)["loading"].max().sort_values(ascending=False, kind="stable")
     shown = list(strongest.index[:n_items])
-    moved = _moved(changes, factor)
+    moved = _changing_items(changes, factor)
     ends: dict[str, float] = {}
     for at, item in enumerate(shown):
         course = own[own["item"] == item]
@@ -509,7 +504,7 @@ def loading_courses(
         high = max(high, float(own.loc[own["item"].isin(shown), "high"].max()))
     ax.set_ylim(low, 1.04 * high)
     last = own["age"].max()
-    for (item, end), place in zip(ends.items(), _apart(list(ends.values()), 0.055 * high), strict=True):
+    for (item, end), place in zip(ends.items(), _spread_out(list(ends.values()), 0.055 * high), strict=True):
         colour = SERIES[shown.index(item) % len(SERIES)]
         label = shortened(_label(item, items), 40) + (" *" if item in moved else "")
         ax.annotate(
@@ -522,9 +517,9 @@ def loading_courses(
     ax.set_xticks(ticks["age"], ticks["bin"], rotation=0 if len(ticks) <= 8 else 45)
     ax.set_xlabel(age, color=muted())
     ax.set_ylabel("loading" if ranges is None else "loading (share of the answer range)", color=muted())
-    ax.set_title(factor_names([factor], _named(names, factor))[0], loc="left", color=ink())
+    ax.set_title(factor_names([factor], _names_for(names, factor))[0], loc="left", color=ink())
     guides(ax)
-    bare(ax)
+    hide_frame(ax)
     ax.spines["bottom"].set_color(faint())
     return ax
 
@@ -533,14 +528,14 @@ def _factors(courses: pd.DataFrame) -> list[str]:
     return [str(name) for name in courses["factor"].unique()]
 
 
-def _named(names: Any, factor: str) -> Any:
+def _names_for(names: Any, factor: str) -> Any:
     if names is None or isinstance(names, Mapping):
         return None if names is None else {key: name for key, name in names.items() if key == factor}
     number = factor.removeprefix("factor")
     return [names[int(number) - 1]] if number.isdigit() and int(number) <= len(names) else None
 
 
-def _moved(changes: pd.DataFrame | None, factor: str) -> set[str]:
+def _changing_items(changes: pd.DataFrame | None, factor: str) -> set[str]:
     if changes is None or factor not in changes.index.get_level_values(0):
         return set()
     own = changes.loc[factor]
@@ -553,8 +548,8 @@ def _label(item: str, items: pd.DataFrame | None) -> str:
     return item_label(item, str(items.loc[item, "wording"]), bool(items.loc[item, "reverse"]))
 
 
-def _apart(places: list[float], gap: float) -> list[float]:
-    """The places moved up and down as little as needed to stand at least `gap` apart, in their order."""
+def _spread_out(places: list[float], gap: float) -> list[float]:
+    """The places moved as little as needed to be at least `gap` apart, in their order."""
     order = np.argsort(places, kind="stable")
     moved = np.array(places, dtype=float)
     for _ in range(200):
@@ -631,7 +626,7 @@ def triptych(
             step = max(1, -(-k // 12))
             ax.set_xticks(np.arange(0, k, step), [str(r + 1) for r in range(0, k, step)])
         ax.tick_params(length=0, labelsize=8)
-        bare(ax, keep=())
+        hide_frame(ax, keep=())
         if ax.figure is not None:
             bar = ax.figure.colorbar(image, ax=ax, location="bottom", shrink=0.8, aspect=18, pad=0.03)
             bar.outline.set_visible(False)

@@ -14,11 +14,11 @@ from icqf.plotting.style import (
     FACTOR,
     Names,
     axes_or_new,
-    bare,
     correlation_cells,
     factor_names,
     factor_table,
     faint,
+    hide_frame,
     ink,
     muted,
 )
@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 def score_distributions(
     scores: Any, *, names: Names = None, top: float = 1.0, bins: int = 40, ax: Axes | None = None
 ) -> Axes:
-    """Draw how the scores of each factor are distributed, one row per factor.
-
-    The share of participants at exactly 0 is written at the right: a spike there would flatten all else.
+    """Draw the distribution of each factor's scores above 0, with the share at 0 on the right.
 
     Parameters
     ----------
@@ -56,8 +54,8 @@ def score_distributions(
     table = factor_table(scores).dropna()
     edges = np.linspace(0, max(top, float(table.to_numpy().max(initial=top))), bins + 1)
     counts = {name: np.histogram(column[column > 0], edges)[0] for name, column in table.items()}
-    told = pd.DataFrame({"median": table.median(), "none": (table <= 0).mean()})
-    return score_histograms(pd.DataFrame(counts), told, names=names, top=float(edges[-1]), ax=ax)
+    statistics = pd.DataFrame({"median": table.median(), "none": (table <= 0).mean()})
+    return score_histograms(pd.DataFrame(counts), statistics, names=names, top=float(edges[-1]), ax=ax)
 
 
 def score_histograms(
@@ -86,8 +84,8 @@ def score_histograms(
     --------
     >>> import pandas as pd
     >>> from icqf.plotting import score_histograms
-    >>> told = pd.DataFrame({"median": [0.3], "none": [0.2]}, index=["factor1"])
-    >>> score_histograms(pd.DataFrame({"factor1": [5, 9, 2]}), told).get_xlabel()
+    >>> statistics = pd.DataFrame({"median": [0.3], "none": [0.2]}, index=["factor1"])
+    >>> score_histograms(pd.DataFrame({"factor1": [5, 9, 2]}), statistics).get_xlabel()
     'score (the line marks the median participant)'
     """
     k = counts.shape[1]
@@ -100,7 +98,7 @@ def score_histograms(
         outline = base - np.repeat(heights, 2)
         ax.fill_between(np.repeat(edges, 2)[1:-1], base, outline, color=FACTOR, alpha=0.75, linewidth=0)
         ax.axhline(base, color=faint(), linewidth=0.8, zorder=0)
-        median, none = (float(factors[told][column]) for told in ("median", "none"))
+        median, none = (float(factors[name][column]) for name in ("median", "none"))
         if heights.any():
             ax.plot([median, median], [base, base - 0.82], color=ink(), linewidth=1.4)
         ax.annotate(
@@ -112,15 +110,14 @@ def score_histograms(
     ax.set_ylim(k - 0.45, -0.6)
     ax.set_xlim(0, edges[-1])
     ax.set_xlabel("score (the line marks the median participant)")
-    bare(ax, keep=("bottom",))
+    hide_frame(ax, keep=("bottom",))
     return ax
 
 
 def score_correlations(correlations: pd.DataFrame, *, names: Names = None, ax: Axes | None = None) -> Axes:
     """Draw the correlations between the participants' scores.
 
-    They describe these scores in this sample; they are not parameters of the model, as the factor
-    correlations of a factor analysis are.
+    They describe the scores in this sample; they are not the factor correlations of a factor analysis.
 
     Parameters
     ----------
@@ -154,7 +151,7 @@ def score_correlations(correlations: pd.DataFrame, *, names: Names = None, ax: A
 
 
 def missingness_map(answers: Any, *, items: pd.DataFrame | None = None, ax: Axes | None = None) -> Axes:
-    """Draw which answers are missing: one row per participant, those with most missing at the top.
+    """Draw which answers are missing, one row per participant, most missing first.
 
     Parameters
     ----------
@@ -196,5 +193,5 @@ def missingness_map(answers: Any, *, items: pd.DataFrame | None = None, ax: Axes
     ax.set_xlabel("" if groups else "items")
     ax.set_ylabel("participants, most missing first")
     ax.set_title(f"{missing.mean():.1%} of the answers are missing", loc="left")
-    bare(ax, keep=())
+    hide_frame(ax, keep=())
     return ax

@@ -17,8 +17,8 @@ from icqf.plotting.style import (
     PowersOfTen,
     axes_or_new,
     factor_names,
-    finished,
     ink,
+    labelled,
     muted,
     palette,
     require_columns,
@@ -48,8 +48,8 @@ def cv_curve(
     chosen : (int, float), optional
         The choice, such as ``(search.n_components_, search.beta_)``.
     every : bool
-        Whether every penalty has a line. Otherwise there is one, of each number of factors at its best
-        penalty, which is written beside it where it changes.
+        Whether to draw one line per penalty. Otherwise there is one line, with each number of factors at its
+        best penalty.
     ax : Axes, optional
 
     Examples
@@ -77,12 +77,12 @@ def cv_curve(
         if chosen is not None and beta == chosen[1]:
             here = rows["n_components"].to_numpy() == chosen[0]
             _ring(ax, x[here], rows["error"].to_numpy()[here], int(chosen[0]))
-    return finished(ax, *_ERRORS, whole=True, legend={})
+    return labelled(ax, *_ERRORS, whole=True, legend={})
 
 
 def _best_curve(errors: pd.DataFrame, chosen: tuple[int, float] | None, ax: Axes) -> Axes:
     best = errors.loc[errors.groupby("n_components")["error"].idxmin()].sort_values("n_components")
-    if chosen is not None:  # a rule may choose another penalty than the one with the lowest error
+    if chosen is not None:  # a rule may choose a penalty other than the best
         here = errors[(errors["n_components"] == chosen[0]) & (errors["beta"] == chosen[1])]
         best = pd.concat([best[best["n_components"] != chosen[0]], here]).sort_values("n_components")
     x, y = best["n_components"].to_numpy(dtype=float), best["error"].to_numpy(dtype=float)
@@ -101,7 +101,7 @@ def _best_curve(errors: pd.DataFrame, chosen: tuple[int, float] | None, ax: Axes
         here = x == chosen[0]
         _ring(ax, x[here], y[here], int(chosen[0]))
     ax.margins(y=0.16)
-    return finished(ax, *_ERRORS, whole=True, legend={"fontsize": 7})
+    return labelled(ax, *_ERRORS, whole=True, legend={"fontsize": 7})
 
 
 def _ring(ax: Axes, x: Any, y: Any, k: int) -> None:
@@ -116,9 +116,8 @@ def error_and_stability(
 ) -> Axes:
     """Draw the error of each number of factors at its best penalty, and the stability of its factors.
 
-    The error (left axis, bars are standard errors) says how well hidden answers are predicted; the
-    agreement between halves of the sample (right axis, the band holds eight in ten) says whether a second
-    study would find the same factors. The choice is ringed.
+    Left axis: error of hidden answers, with standard errors. Right axis: agreement between halves of the
+    sample, with a band that holds 80%. The choice is ringed.
 
     Parameters
     ----------
@@ -165,23 +164,23 @@ def error_and_stability(
     both = zip(ax.get_legend_handles_labels(), right.get_legend_handles_labels(), strict=True)
     handles, labels = (mine + other for mine, other in both)
     above = {"ncols": 3, "loc": "lower center", "bbox_to_anchor": (0.5, 1)}
-    return finished(ax, *_ERRORS, whole=True, legend={"handles": handles, "labels": labels, **above})
+    return labelled(ax, *_ERRORS, whole=True, legend={"handles": handles, "labels": labels, **above})
 
 
 def scree(
     curve: pd.DataFrame, *, kept: int | None = None, most: int | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw the eigenvalues beside those of unrelated answers (parallel analysis).
+    """Draw the eigenvalues and those of unrelated answers (parallel analysis).
 
     Parameters
     ----------
     curve : DataFrame
-        Columns ``n_components``, ``eigenvalue`` and ``random_eigenvalue``, such as the `curve` of what
-        `icqf.baselines.parallel_analysis` returns.
+        Columns ``n_components``, ``eigenvalue`` and ``random_eigenvalue``, such as the `curve` of
+        `icqf.baselines.parallel_analysis`.
     kept : int, optional
-        How many factors stand out.
+        How many factors are kept.
     most : int, optional
-        How many eigenvalues to draw. Default: somewhat more than are kept.
+        How many eigenvalues to draw; somewhat more than kept by default.
     ax : Axes, optional
 
     Examples
@@ -191,8 +190,8 @@ def scree(
     >>> from icqf.plotting import scree
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 2)) @ np.kron(np.eye(2), np.full((1, 5), 0.8)) + rng.normal(size=(300, 10))
-    >>> found = parallel_analysis(X, n_iter=5, random_state=0)
-    >>> scree(found.curve, kept=found.n_components).get_ylabel()
+    >>> count = parallel_analysis(X, n_iter=5, random_state=0)
+    >>> scree(count.curve, kept=count.n_components).get_ylabel()
     'eigenvalue'
     """
     if not {"eigenvalue", "random_eigenvalue"} <= set(curve.columns):
@@ -206,12 +205,11 @@ def scree(
     )
     if kept:
         ax.axvline(kept + 0.5, color=CHOSEN, linewidth=1.2, linestyle=":")
-        stand = "stands" if kept == 1 else "stand"
         ax.annotate(
-            f" {counted(kept, 'factor')} {stand} out", (kept + 0.5, 0.72),
+            f" {counted(kept, 'factor')} kept", (kept + 0.5, 0.72),
             xycoords=("data", "axes fraction"), color=ink(), fontsize=8,
         )  # fmt: skip
-    return finished(ax, "factor", "eigenvalue", whole=True, legend={"loc": "upper right"})
+    return labelled(ax, "factor", "eigenvalue", whole=True, legend={"loc": "upper right"})
 
 
 def count_curve(
@@ -225,7 +223,7 @@ def count_curve(
     title: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw what a rule for the number of factors looks at, and its choice.
+    """Draw the criterion of a rule for the number of factors, and its choice.
 
     Parameters
     ----------
@@ -234,8 +232,7 @@ def count_curve(
     chosen : int, optional
         The number of factors chosen.
     value, reference, spread : str, optional
-        Columns of the values (by default the first one), of what they are held against, and of their
-        uncertainty.
+        Columns of the values (the first one by default), their reference and their uncertainty.
     better : {"lower", "higher"}, optional
         Which values are better.
     title : str
@@ -262,14 +259,14 @@ def count_curve(
     if (k == chosen).any():
         _ring(ax, k[k == chosen], y[k == chosen], int(chosen or 0))
     if title:
-        found = "" if chosen is None else f": {counted(chosen, 'factor')}"
-        ax.set_title(title + found, loc="left")
+        choice = "" if chosen is None else f": {counted(chosen, 'factor')}"
+        ax.set_title(title + choice, loc="left")
     up = label if better is None else f"{label} ({better} is better)"
-    return finished(ax, "number of factors", up, whole=True, legend={})
+    return labelled(ax, "number of factors", up, whole=True, legend={})
 
 
 def convergence(trace: pd.DataFrame, *, tol: float | None = None, ax: Axes | None = None) -> Axes:
-    """Draw how far any loading still moved in each iteration, and the tolerance.
+    """Draw the largest move of a loading in each iteration, and the tolerance.
 
     Parameters
     ----------
@@ -304,16 +301,13 @@ def convergence(trace: pd.DataFrame, *, tol: float | None = None, ax: Axes | Non
     ax.set_yscale("log")
     ax.yaxis.set_major_formatter(PowersOfTen())
     ax.yaxis.set_minor_formatter(PowersOfTen())
-    return finished(ax, "iteration", "largest move of a loading\n(share of the answer range)", whole=True)
-
-
-# How likely factors are found again, by the number of participants.
+    return labelled(ax, "iteration", "largest move of a loading\n(share of the answer range)", whole=True)
 
 
 def found_again(curve: pd.DataFrame, *, names: Names = None, ax: Axes | None = None) -> Axes:
-    """Draw the chance that factors are found again against the number of participants.
+    """Draw the probability that factors replicate against the number of participants.
 
-    Each factor is thin and their mean bold; the dotted lines are at 80 and 90 %.
+    Factors are thin lines and their mean a bold one; dotted lines are at 80 and 90 %.
 
     Parameters
     ----------
@@ -351,7 +345,7 @@ def found_again(curve: pd.DataFrame, *, names: Names = None, ax: Axes | None = N
     ax.set_ylim(-0.02, 1.03)
     ax.yaxis.set_major_formatter(PercentFormatter(1.0))
     legend = {"loc": "lower right", "ncols": 2 if len(factors) > 6 else 1}
-    return finished(ax, "participants", "second studies that find it again", legend=legend)
+    return labelled(ax, "participants", "second studies that find it again", legend=legend)
 
 
 # How much of the full form's scores a short form recovers.
@@ -364,8 +358,8 @@ _OTHERS = ("n_items", "minutes", "added", "dropped", "accuracy", "worst", "top_l
 def accuracy_curve(curve: pd.DataFrame, *, names: Names = None, ax: Axes | None = None) -> Axes:
     """Draw the accuracy of short forms against their length, each factor thin and their mean bold.
 
-    Accuracy is the correlation of the short form's scores with those of the full form, in participants who
-    had no part in the choice of items. The dashed line is that of as many items with the largest loadings.
+    Accuracy is the correlation of scores with those of the full form, in participants not used to choose the
+    items. The dashed line is for the same number of items with the largest loadings.
 
     Parameters
     ----------
@@ -382,7 +376,7 @@ def accuracy_curve(curve: pd.DataFrame, *, names: Names = None, ax: Axes | None 
     >>> curve = pd.DataFrame({"n_items": [1, 2, 3], "accuracy": [0.5, 0.7, 0.9],
     ...                       "top_loading": [0.4, 0.6, 0.85], "factor1": [0.5, 0.7, 0.9]})
     >>> accuracy_curve(curve).get_xlabel()
-    'items asked'
+    'items'
     """
     require_columns(curve, _COLUMNS, "curve", "form.curve")
     ax = axes_or_new(ax, size=(6.4, 4.2))
@@ -396,4 +390,4 @@ def accuracy_curve(curve: pd.DataFrame, *, names: Names = None, ax: Axes | None 
     ax.plot(length, curve["accuracy"], color=ink(), linewidth=2.4, marker="o", markersize=3.5, label="mean")
     ax.set_ylim(min(0.0, float(curve[[*factors, *_COLUMNS[1:]]].min().min())), 1.0)
     legend = {"loc": "lower right", "ncols": 2 if len(factors) > 6 else 1}
-    return finished(ax, "items asked", "correlation with the full form", whole=True, legend=legend)
+    return labelled(ax, "items", "correlation with the full form", whole=True, legend=legend)

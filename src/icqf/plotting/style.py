@@ -1,8 +1,4 @@
-"""What all plots share: colours that colour-blind readers can tell apart, and plain Axes.
-
-Neutral colours come from matplotlib's settings (`text.color`, `xtick.color`, `grid.color`), so that a caller
-who sets those gets plots that suit a dark page as well as a light one.
-"""
+"""What all plots share: colour-blind safe colours and plain Axes; neutral ones are matplotlib's settings."""
 
 from __future__ import annotations
 
@@ -26,7 +22,7 @@ if TYPE_CHECKING:
 _RAISED = str.maketrans("-−0123456789", "⁻⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 Names = Sequence[str] | Mapping[str, str] | None
 
-# Okabe and Ito's colours without the yellow and the black, which vanish on white or on dark paper.
+# Okabe and Ito's colours without yellow and black, which vanish on white or dark backgrounds.
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 FACTOR = SERIES[0]
@@ -45,11 +41,7 @@ BOTH_WAYS = LinearSegmentedColormap.from_list(
 
 @contextmanager
 def default_settings(changes: Mapping[str, Any] | None = None) -> Iterator[None]:
-    """Draw and save with matplotlib's own defaults and these changes.
-
-    What is written to files then looks the same everywhere, and a ``matplotlibrc`` that came with somebody's
-    data cannot start LaTeX. Plots that Python code asks for follow the settings of its own session.
-    """
+    """Draw and save with matplotlib's defaults and these changes, whatever a ``matplotlibrc`` contains."""
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(changes or {})  # type: ignore[arg-type]
@@ -57,7 +49,7 @@ def default_settings(changes: Mapping[str, Any] | None = None) -> Iterator[None]
 
 
 def laid_out(figure: Figure) -> Figure:
-    """The figure with its axes in their places for good: matplotlib would lay it out and draw it twice."""
+    """The figure with its layout computed and fixed, so that matplotlib does not draw it twice."""
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
@@ -66,19 +58,19 @@ def laid_out(figure: Figure) -> Figure:
 
 
 class PowersOfTen(LogFormatterSciNotation):
-    """Labels of a logarithmic axis in plain letters: matplotlib's formulas take longer than the figure."""
+    """Labels of a logarithmic axis as plain text; matplotlib's formulas are slow."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:
         text = super().__call__(x, pos)
-        found = re.search(r"(?:([\d.]+)\\times)?10\^\{(.*?)\}", text)
-        if found is None:
+        match = re.search(r"(?:([\d.]+)\\times)?10\^\{(.*?)\}", text)
+        if match is None:
             return text
-        factor = f"{found[1]}×" if found[1] else ""
-        return f"{factor}10{found[2].translate(_RAISED)}"
+        factor = f"{match[1]}×" if match[1] else ""
+        return f"{factor}10{match[2].translate(_RAISED)}"
 
 
 def ink() -> str:
-    """Colour of text and of what matters most."""
+    """Colour of text and main lines."""
     return str(mpl.rcParams["text.color"])
 
 
@@ -93,12 +85,12 @@ def faint() -> str:
 
 
 def axes_or_new(ax: Axes | None, *, size: tuple[float, float] = (6.4, 4.0)) -> Axes:
-    """The Axes given, or those of a new figure that no window shows."""
+    """The Axes given, or those of a new figure."""
     return Figure(figsize=size, layout="constrained").add_subplot() if ax is None else ax
 
 
 def require_columns(table: Any, columns: Sequence[str], what: str, such_as: str) -> None:
-    """Refuse anything but a table with these columns, and name one."""
+    """Refuse anything but a table with these columns."""
     if not isinstance(table, pd.DataFrame):
         raise InputError(f"{what} must be a table, such as {such_as}, not {type(table).__name__}.")
     absent = [name for name in columns if name not in table.columns]
@@ -106,8 +98,8 @@ def require_columns(table: Any, columns: Sequence[str], what: str, such_as: str)
         raise InputError(f"{what} has no column {absent[0]!r}; give a table such as {such_as}.")
 
 
-def bare(ax: Axes, *, keep: Sequence[str] = ("left", "bottom")) -> None:
-    """Hide the sides of the frame that carry no scale."""
+def hide_frame(ax: Axes, *, keep: Sequence[str] = ("left", "bottom")) -> None:
+    """Hide the frame except for some sides."""
     for side, spine in ax.spines.items():
         spine.set_visible(side in keep)
 
@@ -118,15 +110,15 @@ def guides(ax: Axes, axis: str = "y") -> None:
     ax.set_axisbelow(True)
 
 
-def finished(
+def labelled(
     ax: Axes, across: str, up: str, *, whole: bool = False, legend: dict[str, Any] | None = None
 ) -> Axes:
-    """The Axes of curves with both axes labelled, whole numbers across, faint guides and a small legend."""
+    """The Axes with labels, faint guides and a small legend; `whole` for whole numbers across."""
     if whole:
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel(across)
     ax.set_ylabel(up)
-    bare(ax)
+    hide_frame(ax)
     guides(ax)
     if legend is not None:
         ax.legend(**{"frameon": False, "fontsize": 8, **legend})
@@ -141,19 +133,19 @@ def readable_on(colour: Any) -> str:
 
 
 def palette(n: int) -> list[Any]:
-    """n colours for the lines of an ordered series (such as β), none of them too pale to see."""
+    """n colours for the lines of an ordered series, such as β."""
     if n <= len(SERIES):
         return list(SERIES[:n])
     return [mpl.colormaps["cividis"](0.9 * at / (n - 1)) for at in range(n)]
 
 
-def map_for(low: float) -> Colormap:
-    """The blue map for loadings from 0 up, the diverging one when some are negative."""
+def colormap_for(low: float) -> Colormap:
+    """The blue map for loadings from 0 up, the diverging map if some are negative."""
     return BOTH_WAYS if low < 0 else BLUES
 
 
 def factor_names(keys: Iterable[Any], names: Names) -> list[str]:
-    """Names to show for factors: those given, and "Factor 1" for "factor1" where none is."""
+    """Names to show for factors: those given, or else "Factor 1" for "factor1"."""
     own = [str(key) for key in keys]
     shown = ["Factor " + key[6:] if key.startswith("factor") and key[6:].isdigit() else key for key in own]
     if names is None:
@@ -171,7 +163,7 @@ def factor_names(keys: Iterable[Any], names: Names) -> list[str]:
 
 
 def factor_table(values: Any) -> pd.DataFrame:
-    """A table with one column per factor; the factors and rows of an array are numbered."""
+    """A table with one column per factor; rows and columns of an array are numbered."""
     if isinstance(values, pd.DataFrame):
         return values
     array = np.asarray(values, dtype=float)
@@ -183,10 +175,7 @@ def factor_table(values: Any) -> pd.DataFrame:
 
 
 def item_label(name: str, wording: str = "", reverse: bool = False, *, most: int | None = None) -> str:
-    """What an item is called: its wording, or its name where there is none, and whether it was reversed.
-
-    With `most`, a long wording is cut so that all of it has about so many characters.
-    """
+    """Wording of an item (or its name) and whether it was reversed, in about `most` characters."""
     end = " (reversed)" if reverse else ""
     text = wording or name
     return (text if most is None else shortened(text, max(most - len(end), 8))) + end
@@ -195,10 +184,7 @@ def item_label(name: str, wording: str = "", reverse: bool = False, *, most: int
 def correlation_cells(
     ax: Axes, values: np.ndarray, rows: Sequence[str], columns: Sequence[str], *, weak: float = 0.0
 ) -> None:
-    """Draw correlations as coloured squares with their numbers; NaN stays empty.
-
-    Where squares are narrow, numbers below `weak` are left to their colour.
-    """
+    """Draw correlations as coloured squares with numbers (not those below `weak` if squares are narrow)."""
     mesh = ax.pcolormesh(values, cmap=BOTH_WAYS, norm=Normalize(-1, 1), edgecolors="face", linewidth=0.2)
     figure = ax.get_figure(root=True)
     wide = 6.4 if figure is None else figure.get_figwidth()
@@ -214,4 +200,4 @@ def correlation_cells(
     ax.tick_params(length=0)
     ax.set_ylim(len(rows), 0)
     ax.set_aspect("equal")
-    bare(ax, keep=())
+    hide_frame(ax, keep=())

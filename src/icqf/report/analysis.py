@@ -1,4 +1,4 @@
-"""Everything that is worked out about a fitted model, once: pages, tables and figures are views of it."""
+"""The analysis of a fitted model, computed once; pages, tables and figures are views of it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """A fitted model with everything that was worked out about it and the answers behind it.
+    """A fitted model with its answers and everything computed from them.
 
     Examples
     --------
@@ -47,37 +47,37 @@ class Analysis:
     """
 
     model: ICQF  # fitted
-    study: Study  # the answers, with their directions, doubts and overview
-    stated: StatedProblem  # the problem that these answers state
+    study: Study  # answers, with directions, doubts and overview
+    stated: StatedProblem
     scores: pd.DataFrame  # (n_participants, k)
     search: Any = None  # the ICQFCV that chose the model
-    rules: RuleTable | None = None  # what every rule for the number of factors says
-    parallel: FactorCount | None = None  # what parallel analysis says; None where it is not possible
-    hidden: HiddenFit | None = None  # how well hidden answers are predicted
-    resamples: Resamples | None = None  # fits to resampled participants, behind intervals and stability
-    rival: Counterparts | str | None = None  # the factor analysis, or why it could not be run
-    psychometry: Psychometry | None = None  # reliability and item statistics, where the answers allow them
-    other_models: tuple[ICQF, ...] = ()  # fits of the same answers with other numbers of factors
+    rules: RuleTable | None = None  # all rules for the number of factors
+    parallel: FactorCount | None = None  # parallel analysis; None where it is not possible
+    hidden: HiddenFit | None = None  # prediction of hidden answers
+    resamples: Resamples | None = None  # fits to resampled participants
+    rival: Counterparts | str | None = None  # the factor analysis, or why it failed
+    psychometry: Psychometry | None = None  # reliability and item statistics
+    other_models: tuple[ICQF, ...] = ()  # fits with other numbers of factors
     seed: int = 0  # of resamples and folds
 
     @property
     def questionnaire(self) -> Questionnaire:
-        """The answers, as they were read."""
+        """The answers as read."""
         return self.study.questionnaire
 
     @cached_property
     def answers(self) -> pd.DataFrame:
-        """The answers of those who take part, reverse-keyed items reversed."""
+        """The answers of the fitted participants, reverse-keyed items reversed."""
         return self.questionnaire.keyed_answers()[self.stated.kept]
 
     @cached_property
     def groups(self) -> Array | None:
-        """Number of the group of each participant who takes part; one without a group is a group of one."""
+        """Group number of each fitted participant; one without a group is a group of one."""
         return _group_numbers(self.questionnaire.groups, self.stated.kept)
 
     @property
     def n_bootstrap(self) -> int:
-        """How often participants were drawn; 0 for not at all."""
+        """Number of resamples."""
         return 0 if self.resamples is None else len(self.resamples.loadings)
 
 
@@ -96,7 +96,7 @@ def analyse(
     n_jobs: int | None = None,
     random_state: int = 0,
 ) -> Analysis:
-    """Work out what a report says about a fitted model; what is known already is not worked out again.
+    """Compute what a report contains; what is given is not computed again.
 
     Parameters
     ----------
@@ -104,24 +104,23 @@ def analyse(
     study : Study or Questionnaire
         The answers that the model was fitted to (``model.fit(questionnaire)``).
     stated : StatedProblem, optional
-        The problem that it was fitted to (`ICQF.state`); to be given where weights are not the
-        questionnaire's own.
+        The problem that it was fitted to (`ICQF.state`), needed if weights are not the questionnaire's own.
     scores : DataFrame (n, k), optional
-        The participants' scores, where they are solved for already (``model.transform``).
+        The participants' scores, if already computed (``model.transform``).
     search : fitted ICQFCV, optional
         The cross-validation that chose the model.
     rules : RuleTable, optional
-        What every rule for the number of factors says (`icqf.baselines.every_rule`), to be shown as a table.
+        All rules for the number of factors (`icqf.baselines.every_rule`), shown as a table.
     hidden : HiddenFit, optional
-        How well hidden answers are predicted; otherwise it is taken from the search, or worked out.
+        Prediction of hidden answers; by default that of the search, or computed.
     other_models : sequence of fitted ICQF
-        Fits of the same answers with other numbers of factors, to look at beside this one.
+        Fits of the same answers with other numbers of factors, for comparison.
     n_bootstrap : int
-        Number of resamples behind the intervals and the stability; 0 leaves these out.
+        Number of resamples for intervals and stability; 0 for none.
     compare : bool
-        Whether the answers are also factor-analysed, and hidden answers predicted.
+        Whether to compute a factor analysis, reliability and the prediction of hidden answers.
     n_jobs : int, optional
-        Processes for resamples; nothing depends on it.
+        Processes for resamples; the result does not depend on it.
     random_state : int
         Seed of resamples and folds.
 
@@ -140,10 +139,10 @@ def analyse(
     _check(model, questionnaire, n_bootstrap, other_models)
     refuse_other_rows(questionnaire.answers, scores=scores)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what there is to say about the answers was said by the fit
+        warnings.simplefilter("ignore")  # the fit has already warned
         if stated is None:
             stated = model.state(questionnaire)
-        _refuse_others(model, stated.problem.n, sampled=study.everyone is not None)
+        _check_participants(model, stated.problem.n, sampled=study.everyone is not None)
         if scores is None:
             values = np.asarray(model.transform(questionnaire), dtype=float)
             names = model.get_feature_names_out()
@@ -184,18 +183,17 @@ def _check(model: ICQF, questionnaire: Questionnaire, n_bootstrap: int, others: 
         raise InputError(f"n_bootstrap is {n_bootstrap}; give 0 for none, or at least 2 resamples.")
     for each in (model, *others):
         check_is_fitted(each)
-        named = getattr(each, "feature_names_in_", None)
-        own = None if named is None else [str(name) for name in named]
-        asked = [item.name for item in questionnaire.items]
-        if each.n_features_in_ != len(asked) or (own is not None and own != asked):
+        fitted = getattr(each, "feature_names_in_", None)
+        items = [item.name for item in questionnaire.items]
+        if each.n_features_in_ != len(items) or (fitted is not None and [*map(str, fitted)] != items):
             raise InputError(
-                f"The model has {counted(each.n_features_in_, 'item')} and the questionnaire {len(asked)}, "
+                f"The model has {counted(each.n_features_in_, 'item')} and the questionnaire {len(items)}, "
                 "or their names or order differ; give the questionnaire that the model was fitted to."
             )
 
 
-def _refuse_others(model: ICQF, n: int, *, sampled: bool) -> None:
-    """Refuse answers of other participants than those of the fit, or of more where they are a sample."""
+def _check_participants(model: ICQF, n: int, *, sampled: bool) -> None:
+    """Refuse answers of participants other than those of the fit, or a sample of them."""
     if n != model.n_participants_ and not (sampled and n < model.n_participants_):
         raise InputError(
             f"The model was fitted to {counted(model.n_participants_, 'participant')}, but {n} of these have "
@@ -213,11 +211,11 @@ def _group_numbers(groups: pd.Series | None, kept: Array) -> Array | None:
 
 
 def _rival(known: Analysis) -> Counterparts | str:
-    """The factor analysis, or why it could not be run."""
+    """The factor analysis, or why it failed."""
     model = known.model
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what its own fit warns of is no fault of the model
+            warnings.simplefilter("ignore")  # its warnings do not concern the model
             return factor_analysis_counterparts(
                 model.weighted_loadings_, known.answers, item_scale=model.item_scale_
             )
@@ -245,12 +243,13 @@ def _psychometry(known: Analysis, n_bootstrap: int, rng: np.random.Generator) ->
 
 
 def _parallel(known: Analysis, rng: np.random.Generator) -> FactorCount | None:
-    """What parallel analysis says: the search's, that of the rules, or one of its own."""
-    found: FactorCount | None = getattr(known.search, "parallel_", None)
-    counts = () if known.rules is None else known.rules.counts
-    asked = next((count for count in counts if count.method == "Parallel analysis"), None)
-    if found is not None or asked is not None:
-        return found if found is not None else asked
+    """Parallel analysis: that of the search, that of the rules, or a new one."""
+    searched: FactorCount | None = getattr(known.search, "parallel_", None)
+    if searched is not None:
+        return searched
+    for count in () if known.rules is None else known.rules.counts:
+        if count.method == "Parallel analysis":
+            return count
     try:
         return parallel_count(known.stated.problem, rng)
     except InputError:

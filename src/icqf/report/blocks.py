@@ -1,4 +1,4 @@
-"""What a page is made of: sections of prose, lists, tables and pictures, the same for every renderer."""
+"""The blocks of a page: sections of prose, lists, tables and pictures, the same for every renderer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NUMERIC = re.compile(rf"(–|{_NUMBER}(\s?(–|to|±)\s?{_NUMBER})?( \({_NUMBER
 
 @dataclass(frozen=True)
 class Span:
-    """Words of a sentence that stand out or lead somewhere.
+    """Highlighted or linked words of a sentence.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class Span:
 
 @dataclass(frozen=True, eq=False)
 class Prose:
-    """A paragraph with words that stand out; a plain paragraph is just a text.
+    """A paragraph with highlighted words or links; a plain paragraph is just a string.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class Cell:
     note: str = ""  # small print after it, such as the name of an item after its wording
     kind: str = ""  # class on the page, such as a shade from q1 to q10
     link: str = ""
-    tip: str = ""  # the interval that the page tells of the number under the pointer
+    tip: str = ""  # the interval, shown under the pointer
     drawing: Bar | Histogram | None = None  # instead of the text; only on the page
     spoken: str = ""  # what a screen reader says where the text is empty
 
@@ -164,8 +164,8 @@ class Grid:
     head: Sequence[object]  # none for a table without headings
     rows: Sequence[Iterable[object]]
     links: Sequence[str] = ()  # where the name of each row leads, such as a folder; empty for nowhere
-    note: str = ""  # what a reader needs beside it; set below
-    bold: frozenset[tuple[int, int]] = frozenset()  # row and column of cells that stand out
+    note: str = ""  # below the table
+    bold: frozenset[tuple[int, int]] = frozenset()  # row and column of bold cells
     kind: str = ""  # classes on the page: "sortable" where a click on a heading sorts, "bars" for narrow ones
     label: str = ""  # of the scrolling region on the page; the caption by default
     quiet: bool = False  # whether the page shows the caption to screen readers only
@@ -203,7 +203,7 @@ class Grid:
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A figure with the name of its file, and what it shows for those who do not see it.
+    """A figure with the name of its file and a description for screen readers.
 
     `figure` is a matplotlib figure, the content of a PNG file, a function that returns an SVG element of the
     page as Markup (which no other renderer shows), or None where the file is there already.
@@ -216,7 +216,7 @@ class Picture:
     'levels'
     """
 
-    name: str  # of the file beside the page, without its ending
+    name: str  # of the file next to the page, without its ending
     figure: Figure | bytes | Callable[[], Markup] | None
     caption: str
     alt: str = ""  # what it shows in words; the caption by default
@@ -241,7 +241,7 @@ class Picture:
 
 @dataclass(frozen=True, eq=False)
 class Details:
-    """Blocks that the page folds away under a summary; elsewhere they stand under `title` or the summary.
+    """Blocks that the page collapses under a summary; elsewhere they follow `title` or the summary.
 
     Examples
     --------
@@ -258,13 +258,13 @@ class Details:
 
     @property
     def heading(self) -> str:
-        """What stands above the parts where nothing is folded away."""
+        """The heading where nothing is collapsed."""
         return self.title or self.summary
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Blocks that the page sets beside each other ("cols") or, if they are sections, as cards ("cards").
+    """Blocks that the page sets side by side ("cols") or, if they are sections, as cards ("cards").
 
     Examples
     --------
@@ -273,14 +273,14 @@ class Group:
     2
     """
 
-    parts: Sequence[Block | Sequence[Block]]  # a list among them is set as one
+    parts: Sequence[Block | Sequence[Block]]  # a list is one column
     kind: str = "cols"
     data: Mapping[str, str] = field(default_factory=dict)  # attributes on the page
 
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """A heading with what stands below it, in order: paragraphs, lists, tables, pictures, smaller sections.
+    """A heading with blocks: paragraphs, lists, tables, pictures, smaller sections.
 
     Examples
     --------
@@ -292,7 +292,7 @@ class Section:
     heading: str
     parts: Sequence[Block]  # a text is a paragraph; a Markup is shown by the page alone
     key: str = ""  # its id on the page, and its name in JSON
-    title: str = ""  # what the navigation of the page calls it; without one, it is not listed
+    title: str = ""  # in the navigation of the page; without one, it is not listed
     data: Mapping[str, Any] | None = None  # values for JSON instead of its words and tables; {} for none
 
 
@@ -309,7 +309,7 @@ Leaf: TypeAlias = str | Prose | Bullets | Grid | Picture | Heading
 
 
 def in_order(blocks: Iterable[Any], level: int = 1) -> Iterator[Leaf]:
-    """Blocks one after another, for formats without columns and folds, and without what only a page shows."""
+    """Blocks one after another for formats without columns, without those that only a page shows."""
     for block in blocks:
         if isinstance(block, (list, tuple, Group)):
             yield from in_order(block.parts if isinstance(block, Group) else block, level)

@@ -1,4 +1,4 @@
-"""A page of sections, in every format that it is asked for."""
+"""A page of sections, in every format."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Document:
     lead: Sequence[str | Prose]  # what to read first
     sections: Sequence[Section]
     footer: str = ""
-    cautions: Sequence[str] = ()  # what could be wrong, set before everything else
-    data: Mapping[str, Any] | None = None  # values for JSON beside those of the sections
+    cautions: Sequence[str] = ()  # shown before everything else
+    data: Mapping[str, Any] | None = None  # values for JSON in addition to those of the sections
     interactive: bool = False  # whether the HTML page has the script that sorts tables and saves figures
 
     def in_order(self) -> Iterator[Leaf]:
@@ -40,7 +40,7 @@ class Document:
 
     @property
     def pictures(self) -> list[Picture]:
-        """The pictures that are files beside the page."""
+        """The pictures that are files next to the page."""
         return [leaf for leaf in self.in_order() if isinstance(leaf, Picture) and leaf.figure is not None]
 
     def as_html(self) -> str:
@@ -69,7 +69,7 @@ class Document:
 
 
 def made_by(command: str = "") -> str:
-    """The last line of a page: what wrote it."""
+    """The last line of a page."""
     program = f"icqf {__version__}"
     return f"Made by {command} with {program}." if command else f"Made with {program}."
 
@@ -87,7 +87,7 @@ FORMATS: dict[str, Callable[[Document], str | bytes]] = {
 def write_document(
     path: str | os.PathLike[str], page: Document, *, formats: Sequence[str] = (".html", ".md")
 ) -> list[Path]:
-    """Write a page in several formats beside each other, and its pictures as files.
+    """Write a page in several formats into the same folder, and its pictures as files.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The report of a fit: made from an analysis, named afresh, written, and read back from its JSON."""
+"""The report of a fit: made from an analysis, renamed, written, and read back from its JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from icqf.report.sections.sample import analysed_values, item_values, participan
 from icqf.report.sections.scores import score_values, score_words
 from icqf.report.words import Report, Values, changed, frozen
 
-# Values that may be absent; null under any other name is a number that does not exist.
+# Values that may be None; null under any other name is NaN.
 _MAY_BE_ABSENT = {
     *("comparison", "psychometrics", "participants", "stability", "replication", "parallel", "n_components"),
     *("low", "high", "n", "share", "mean", "sd", "n_groups", "n_splits", "share_structural", "fit_hidden"),
@@ -45,18 +45,18 @@ def report_of(
     title: str | None = None,
     with_participants: bool = False,
 ) -> Report:
-    """Put an analysis into the words and tables of a report; nothing is worked out here.
+    """Put an analysis into the words and tables of a report; nothing is computed here.
 
     Parameters
     ----------
     analysis : Analysis
-        What `analyse` worked out about a fitted model.
+        The analysis of a fitted model, from `analyse`.
     names : sequence or mapping, optional
         Names of the factors: one per factor, or by their own names (``{"factor1": "Worry"}``).
     title : str, optional
         Title of the report; the file's name by default.
     with_participants : bool
-        Whether each participant's scores are part of the report. They are not unless asked for.
+        Whether each participant's scores are part of the report.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def _title(source: str, *, found: bool) -> str:
 
 
 def with_words(report: Report) -> Report:
-    """The report with every sentence that mentions a factor, made from its values and names."""
+    """The report with its sentences that mention factors, made from its values and names."""
     named = {factor.key: factor.name for factor in report.model.factors}
     compared = report.comparison
     if compared is not None:
@@ -111,8 +111,8 @@ def with_words(report: Report) -> Report:
         fit=changed(report.fit, words=tuple(fit_words(report.fit, report.model.variance, named))),
         comparison=compared,
     )
-    said = {"cautions": tuple(cautions(report)), "headline": tuple(headline(report))}
-    new: Report = changed(report, **said, results=results_paragraph(report))
+    sentences = {"cautions": tuple(cautions(report)), "headline": tuple(headline(report))}
+    new: Report = changed(report, **sentences, results=results_paragraph(report))
     return new
 
 
@@ -166,9 +166,9 @@ def document_of(report: Report | Document) -> Document:
     """The report as a page of sections."""
     if isinstance(report, Document):
         return report
-    sections = sections_of(report)  # first: what they keep is part of the values
+    sections = sections_of(report)  # first: they may add values
     made = f"Made with icqf {dict(report.methods.versions)['icqf']}."
-    private = " This report holds no data on individual participants."
+    private = " This report contains no data on individual participants."
     return Document(
         report.title,
         report.headline,
@@ -181,7 +181,7 @@ def document_of(report: Report | Document) -> Document:
 
 
 def write_report(path: str | os.PathLike[str], report: Report) -> tuple[Path, Path, Path]:
-    """Write a report as HTML, and beside it the same content as Markdown and JSON.
+    """Write a report as HTML, and the same content as Markdown and JSON.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def write_report(path: str | os.PathLike[str], report: Report) -> tuple[Path, Pa
 
 
 def as_html(page: Report | Document) -> str:
-    """A report or page as one HTML file that needs nothing else: style, script and figures are inside.
+    """A report or page as one self-contained HTML file.
 
     Examples
     --------
@@ -223,7 +223,7 @@ def as_html(page: Report | Document) -> str:
 
 
 def as_markdown(page: Report | Document) -> str:
-    """A report or page as Markdown: the content of the HTML in the same order, in tables that paste well.
+    """A report or page as Markdown, with the content of the HTML in the same order.
 
     Examples
     --------
@@ -261,23 +261,23 @@ def from_json(text: str) -> Report:
     """
     try:
         values = json.loads(text)
-        values.pop("sections", None)  # words of sections from outside, which these make again
-        read = {
+        values.pop("sections", None)  # sections of other packages are made again
+        parts = {
             name: _numbers(part, name) if name in _HOLD_NUMBERS else part for name, part in values.items()
         }
-        report = Report(**vars(frozen(read)))
-        document_of(report)  # what cannot be shown is not a report
+        report = Report(**vars(frozen(parts)))
+        document_of(report)  # fails where it is not a report
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise InputError(
             f"This is not the JSON of a report of this version of icqf ({error}).",
             code="not-a-report",
-            remedy="Fit again to write it anew.",
+            remedy="Run the fit again to write a new one.",
         ) from None
     return report
 
 
 def _numbers(value: Any, name: str = "") -> Any:
-    """Plain values in which null is NaN where it stands for a number."""
+    """Plain values in which a null number is NaN."""
     if isinstance(value, dict):
         return {key: _numbers(part, key) for key, part in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Figures of a report for print, drawn from its tree at the width of one or two columns of a journal."""
+"""Figures of a report for print, at the width of one or two journal columns."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ FORMATS: tuple[str, ...] = get_args(Format)
 WRITTEN = ("svg", "pdf", "png")
 NAMELESS = ("choice", "scree", "convergence")
 WIDTHS = {1: 3.35, 2: 7.0}  # inches: 85 and 178 mm, the columns of most journals
-TALLEST = 9.0  # inches that a page has for a figure with its caption
-_ROWS = 60  # labelled items that fit under each other on a page
-_CHARACTER = 0.054  # inches of a letter at 6.5 points, more than most are wide
+TALLEST = 9.0  # inches for a figure on a page with its caption
+_ROWS = 60  # labelled items that fit on a page
+_CHARACTER = 0.054  # inches of a letter at 6.5 points, a generous estimate
 _WIDE_CHARACTER = 0.057  # the same at 7 points
 _BELOW = 0.52  # inches for the colour bar
 _PRINT: dict[str, Any] = {
@@ -56,7 +56,7 @@ _PRINT: dict[str, Any] = {
     "ytick.major.width": 0.6,
     "svg.fonttype": "none",
     "svg.hashsalt": "icqf",
-    "pdf.fonttype": 42,  # text that can be edited, and that journals take
+    "pdf.fonttype": 42,  # editable text, as journals require
     "ps.fonttype": 42,
 }
 
@@ -64,7 +64,7 @@ _PRINT: dict[str, Any] = {
 def draw_figure(
     report: Report, name: str, *, columns: int | None = None, items: int = 5, factor: str | None = None
 ) -> Figure:
-    """Draw one figure of a report at the size at which a journal prints it.
+    """Draw one figure of a report at the size of a journal column.
 
     Parameters
     ----------
@@ -72,11 +72,11 @@ def draw_figure(
     name : str
         One of `figure_names`.
     columns : {1, 2}, optional
-        Width in columns of a journal (85 or 178 mm). By default that which suits the figure.
+        Width in columns of a journal (85 or 178 mm); the default depends on the figure.
     items : int
-        Items shown of each factor, in the figure of top items.
+        Items per factor, in the figure of top items.
     factor : str, optional
-        The only factor to show there, by its name, by what its items suggest, or as factor1.
+        The only factor to show there, by its name, its suggested name, or as factor1.
 
     Examples
     --------
@@ -91,11 +91,10 @@ def draw_figure(
     >>> round(float(draw_figure(report, "scores", columns=1).get_figwidth()), 2)
     3.35
     """
-    there = figure_names(report)
-    if name not in there:
-        known = f"these results have {', '.join(there)}"
-        why = "is not among these results" if name in _DRAW else "is no figure"
-        raise InputError(f"{name!r} {why}; {known}.{did_you_mean(name, there)}")
+    names = figure_names(report)
+    if name not in names:
+        why = "is not among these results" if name in _DRAW else "is not a figure"
+        raise InputError(f"{name!r} {why}; these results have {', '.join(names)}.{did_you_mean(name, names)}")
     if columns is not None and columns not in WIDTHS:
         raise InputError(f"columns is {columns}; a figure is 1 or 2 columns wide.")
     width, draw = _DRAW[name]
@@ -106,7 +105,7 @@ def draw_figure(
 
 
 def figure_names(report: Report) -> list[str]:
-    """The figures that a report has the numbers for.
+    """The figures that can be drawn from a report.
 
     Examples
     --------
@@ -137,22 +136,20 @@ def figure_bytes(figure: Figure, format: str, *, dpi: int = 300) -> bytes:
     """A figure as a file, the same bytes for the same figure."""
     if format not in FORMATS:
         raise InputError(
-            f"Figures are written as {', '.join(FORMATS)}, not as {format!r}; give the name one of these "
-            "endings."
+            f"Figures are written as {', '.join(FORMATS)}, not as {format!r}; use one of these endings."
         )
-    nothing: dict[str, dict[str, Any]] = {
+    metadata: dict[str, dict[str, Any]] = {
         "svg": dict.fromkeys(("Date", "Creator", "Format", "Type")),
         "pdf": dict.fromkeys(("Creator", "Producer", "CreationDate")),
         "png": {"Software": None},
         "eps": {"Creator": "icqf"},
     }
-    more: dict[str, Any] = {"metadata": nothing[format]} if format in nothing else {}
+    more: dict[str, Any] = {"metadata": metadata[format]} if format in metadata else {}
     content = io.BytesIO()
     with default_settings(_PRINT), _fonts_without_layout(), warnings.catch_warnings():
-        # Letters that the font lacks become boxes; the page and the tables show them.
-        warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")
+        warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")  # letters that the font lacks
         if format == "png":
-            more["pil_kwargs"] = {"compress_level": 3}  # a third of the time, and a little larger
+            more["pil_kwargs"] = {"compress_level": 3}  # a third of the time, slightly larger
         laid_out(figure).savefig(
             content, format="tiff" if format == "tif" else format, dpi=dpi, facecolor="white", **more
         )
@@ -161,10 +158,7 @@ def figure_bytes(figure: Figure, format: str, *, dpi: int = 300) -> bytes:
 
 @contextmanager
 def _fonts_without_layout() -> Iterator[None]:
-    """Embed fonts without the tables by which letters are joined and replaced.
-
-    The letters are chosen and placed by then; to cut these tables down takes longer than to draw a figure.
-    """
+    """Embed fonts without layout tables, which take longer to subset than the figure to draw."""
     from fontTools.subset import Options
 
     before = Options._drop_tables_default
@@ -176,10 +170,7 @@ def _fonts_without_layout() -> Iterator[None]:
 
 
 def write_figures(folder: Path, report: Report) -> list[Path]:
-    """Write every figure of a report into a folder, as SVG, PDF and PNG with 300 dots per inch.
-
-    Those that are there and name no factor are left as they are.
-    """
+    """Write every figure as SVG, PDF and PNG (300 dpi); existing ones without factor names are kept."""
     written = []
     for name in figure_names(report):
         if name in NAMELESS and all((folder / f"{name}.{format}").exists() for format in WRITTEN):
@@ -193,7 +184,7 @@ def write_figures(folder: Path, report: Report) -> list[Path]:
 
 
 def _drawable(report: Report) -> Report:
-    """The report with texts that matplotlib draws as they are: a dollar sign begins no formula."""
+    """The report with texts escaped for matplotlib, where a dollar sign would begin a formula."""
 
     def plain(rows: Sequence[Values], *fields: str) -> tuple[Values, ...]:
         return tuple(changed(row, **{name: _plain_text(vars(row)[name]) for name in fields}) for row in rows)
@@ -218,7 +209,7 @@ def _plain_text(text: str) -> str:
 
 
 def _tables(report: Report) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Loadings of factors and of confounds, ranges and items, as the plots take them."""
+    """Loadings of factors and confounds, ranges and items, as tables for the plots."""
     index = [row.name for row in report.items]
     view = report.model
     factors, confounds = (
@@ -235,12 +226,9 @@ def _tables(report: Report) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, p
 
 
 def _heatmap(report: Report, width: float) -> Figure:
-    """All loadings; many items stand in two blocks side by side, or have no labels where these do not fit.
-
-    What the labels need is worked out here: matplotlib's own layout takes seconds for so many of them.
-    """
+    """All loadings, in two blocks or without labels if there are many (matplotlib's layout is too slow)."""
     factors, confounds, ranges, items = _tables(report)
-    confounds = confounds.drop(columns=INTERCEPT, errors="ignore")  # the same for everybody
+    confounds = confounds.drop(columns=INTERCEPT, errors="ignore")
     span = (ranges["max"] - ranges["min"]).to_numpy()[:, None]
     shares = factors.to_numpy() / span
     order, groups = grouped_order(items["subscale"].tolist(), shares)
@@ -252,11 +240,11 @@ def _heatmap(report: Report, width: float) -> Figure:
     rows = max(map(len, blocks))
     tall = min(0.135 * rows if labels else min(0.06 * rows, 5.0), TALLEST - above - _BELOW)
     height = above + tall + _BELOW
-    beside = (0.2 if len(blocks) > 1 else 0.9) if groups else 0.05  # for the names of subscales
+    margin = (0.2 if len(blocks) > 1 else 0.9) if groups else 0.05  # for the names of subscales
     each = width / len(blocks)
     longest = max(len(item_label(row.name, row.wording, row.reverse)) for row in report.items)
     wanted = 0.1 + _CHARACTER * min(longest, 44)
-    left = min(each - beside - 0.12 * n_columns - 0.05, wanted) if labels else 0.08
+    left = min(each - margin - 0.12 * n_columns - 0.05, wanted) if labels else 0.08
     most = int((left - 0.1) / _CHARACTER)
     highest = max(float(shares.max(initial=0)), float((confounds.to_numpy() / span).max(initial=0))) or 1.0
     figure = Figure(figsize=(width, height))
@@ -267,7 +255,7 @@ def _heatmap(report: Report, width: float) -> Figure:
             (
                 (at * each + left) / width,
                 (_BELOW + tall - part) / height,
-                (each - left - beside - 0.05) / width,
+                (each - left - margin - 0.05) / width,
                 part / height,
             )
         )
@@ -284,14 +272,15 @@ def _heatmap(report: Report, width: float) -> Figure:
     colours = ScalarMappable(Normalize(0, highest), BLUES)
     place = figure.add_axes(((width - 2.2) / 2 / width, 0.34 / height, 2.2 / width, 0.07 / height))
     bar = figure.colorbar(colours, cax=place, orientation="horizontal")
-    beyond = "; confounds in orange" if confounds.shape[1] else ""
-    bar.set_label(f"loading as a share of the answer range{beyond}")
+    bar.set_label(
+        f"loading as a share of the answer range{'; confounds in orange' if confounds.shape[1] else ''}"
+    )
     bar.outline.set_visible(False)
     return figure
 
 
 def _halves(order: list[int], groups: list[tuple[str, int, int]]) -> list[list[int]]:
-    """Two blocks of items, parted between subscales where that leaves them about equal."""
+    """Two blocks of items, split between subscales if these are about equal."""
     half = -(-len(order) // 2)
     ends = [last for _, _, last in groups if len(order) - _ROWS <= last <= _ROWS]
     at = min(ends, key=lambda last: abs(last - half), default=half)
@@ -342,17 +331,16 @@ def _top_items(report: Report, width: float, *, items: int, factor: str | None) 
 
 
 def _or_nan(value: float | None) -> float:
-    """A number, or NaN where there is none."""
     return float("nan") if value is None else value
 
 
 def _plain(draw: Callable[[Report, Any], Any], height: float) -> Callable[..., Figure]:
-    def made(report: Report, width: float) -> Figure:
+    def drawing(report: Report, width: float) -> Figure:
         figure = Figure(figsize=(width, height * (1.0 if width == WIDTHS[1] else 1.35)), layout="constrained")
         draw(report, figure.add_subplot())
         return figure
 
-    return made
+    return drawing
 
 
 def _choice(report: Report, ax: Any) -> None:
@@ -365,19 +353,19 @@ def _scree(report: Report, ax: Any) -> None:
 
 
 def _placed(width: float, tall: float, *, left: float, right: float, below: float, above: float) -> Any:
-    """Axes of a new figure, `tall` inches high, with room for labels that was worked out beforehand."""
+    """Axes of a new figure, `tall` inches high, with these margins for labels."""
     height = tall + below + above
     figure = Figure(figsize=(width, height))
     return figure.add_axes((left / width, below / height, (width - left - right) / width, tall / height))
 
 
 def _room(names: Sequence[str], most: float) -> float:
-    """Inches for the longest of these labels, at most a share of the width."""
+    """Inches for the longest of these labels, at most `most`."""
     return min(most, 0.12 + _WIDE_CHARACTER * max(map(len, names)))
 
 
 def _fitting(names: Sequence[str], most: float) -> list[str]:
-    """These labels, shortened where the inches that they may take are not enough."""
+    """These labels, shortened to `most` inches."""
     return [shortened(name, int((most - 0.12) / _WIDE_CHARACTER)) for name in names]
 
 
@@ -388,10 +376,10 @@ def _scores(report: Report, width: float) -> Figure:
     tall = min(TALLEST - 0.5, 0.34 * len(factors))
     ax = _placed(width, tall, left=left, right=0.55, below=0.42, above=0.05)
     counts = pd.DataFrame({factor.name: factor.histogram for factor in factors})
-    told = pd.DataFrame(
+    statistics = pd.DataFrame(
         [(factor.median, factor.none) for factor in factors], index=counts.columns, columns=["median", "none"]
     )
-    score_histograms(counts, told, top=report.scores.top, names=names, ax=ax)
+    score_histograms(counts, statistics, top=report.scores.top, names=names, ax=ax)
     ax.set_xlabel("score (line: median)")
     return ax.figure
 
@@ -408,7 +396,7 @@ def _matrix_axes(rows: Sequence[str], columns: Sequence[str], width: float, *, b
 def _correlations(report: Report, width: float) -> Figure:
     names = [factor.name for factor in report.scores.factors]
     table = pd.DataFrame(report.scores.correlations, index=names, columns=names)
-    shown = _fitting(names, 0.45 * width)  # slanted below as well, where the cells are narrow
+    shown = _fitting(names, 0.45 * width)
     ax = _matrix_axes(shown, shown, width, below=0.15 + 0.72 * _room(shown, 0.45 * width))
     score_correlations(table, names=shown, ax=ax).set_title("", loc="left")
     return ax.figure
@@ -445,7 +433,7 @@ def _convergence(report: Report, ax: Any) -> None:
     convergence(pd.DataFrame({"step": report.fit.trace}), tol=report.fit.tol, ax=ax)
 
 
-# Every figure: how many columns of a journal suit it, and what draws it.
+# Default width in journal columns, and the function that draws it.
 _DRAW: dict[str, tuple[int, Callable[..., Figure]]] = {
     "heatmap": (2, _heatmap),
     "top-items": (2, _top_items),

@@ -1,4 +1,4 @@
-"""The tables of a paper: loadings, fit and confounds in the style of the APA, for Word and for LaTeX."""
+"""Tables for a paper: loadings, fit and confounds in APA style, for Word and LaTeX."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from icqf.report import words
 from icqf.report.blocks import Grid
 from icqf.report.renderers.latex import latex_tables
 from icqf.report.renderers.word import word_tables
-from icqf.report.sections.factors import given_confounds, item_groups, parts_beside_factors
+from icqf.report.sections.factors import given_confounds, item_groups, variance_totals
 from icqf.report.words import Report, Values
 
 
 def paper_tables(report: Report) -> list[Grid]:
-    """The tables of a report that a paper needs; that of the confounds only where there are any.
+    """The tables of a report for a paper; confounds and reliability where there are any.
 
     Examples
     --------
@@ -35,19 +35,19 @@ def paper_tables(report: Report) -> list[Grid]:
     confounds = given_confounds(view)
     loadings = _loadings(
         report, view.factors, "Loadings of the items on the factors", explained=True,
-        note="Loadings are points on the answer scale that a factor adds at a score of 1; the largest of "
-        "an item is bold. Explained: share of the item's variance that the model explains.",
+        note="Loadings are the points that a factor adds to the answer at a score of 1; each item's largest "
+        "loading is bold. Explained: share of the item's variance that the model explains.",
     )  # fmt: skip
     tables = [loadings, _fit(report)]
     if confounds:
-        note = "Loadings of the confounds in answer points; the largest of an item is bold."
+        note = "Loadings of the confounds in answer points; each item's largest loading is bold."
         tables.append(_loadings(report, confounds, "Loadings of the confounds", note=note))
     if report.psychometrics is not None and report.psychometrics.scales:
         tables.append(_reliability(report.psychometrics))
     return tables
 
 
-def _reliability(found: Values) -> Grid:
+def _reliability(measured: Values) -> Grid:
     rows = tuple(
         (
             row.name,
@@ -57,9 +57,9 @@ def _reliability(found: Values) -> Grid:
             words.number(row.omega),
             f"[{words.number(row.omega_low)}, {words.number(row.omega_high)}]",
         )
-        for row in found.scales
+        for row in measured.scales
     )
-    note = f"KMO = {words.number(found.kmo)}. Intervals: of α by Feldt, of ω from resampled participants."
+    note = f"KMO = {words.number(measured.kmo)}. Intervals are Feldt's for α and bootstrap intervals for ω."
     head = ("Items of", "Items", "α", "95% CI", "ω", "95% CI")
     return Grid("Reliability of the items of factors and subscales", head, rows, note=note)
 
@@ -95,7 +95,7 @@ def _fit(report: Report) -> Grid:
         )
         for factor in view.factors
     ]
-    rows += [(name, words.percent(share, 1), "", "", "") for name, share in parts_beside_factors(view)]
+    rows += [(name, words.percent(share, 1), "", "", "") for name, share in variance_totals(view)]
     hidden = (
         ""
         if fit.r_squared_hidden is None
@@ -103,11 +103,11 @@ def _fit(report: Report) -> Grid:
     )
     note = (
         f"N = {words.whole(report.sample.n_fitted)}, {report.sample.n_items} items, β = {view.beta:g}. R² of "
-        f"the model: {words.percent(fit.r_squared, 1)}{hidden}. Items: moved by a tenth of their range "
-        "or more. Agreement: mean correlation of loadings with those of resamples. Found again: chance that "
-        "an independent study of the same size finds the factor."
+        f"the model: {words.percent(fit.r_squared, 1)}{hidden}. Items: those with a loading of at least a "
+        "tenth of their range. Agreement: mean correlation of loadings with those of resamples. Replication: "
+        "probability that an independent study of the same size finds the factor."
     )
-    head = ("Factor", "Variance", "Items", "Agreement", "Found again")
+    head = ("Factor", "Variance", "Items", "Agreement", "Replication")
     return Grid("Factors and fit of the model", head, tuple(rows), note=note)
 
 

@@ -14,7 +14,7 @@ from icqf.report.words import Report
 
 @dataclass(frozen=True, eq=False)
 class ReportSection:
-    """A section of the report: a function from the report to its blocks; None or none leave it out.
+    """A section of the report: a function from the report to its blocks, or None to leave it out.
 
     Examples
     --------
@@ -27,11 +27,11 @@ class ReportSection:
     ('size', 'sample')
     """
 
-    key: str  # its id on the page, and its name in report.json
+    key: str  # id on the page, and name in report.json
     heading: str
     make: Callable[[Report], Sequence[Block] | None]
-    title: str = ""  # what the navigation of the page calls it; the heading by default
-    after: str = ""  # the key of the section that it follows; the last one by default
+    title: str = ""  # in the navigation of the page; the heading by default
+    after: str = ""  # key of the section that it follows; the last one by default
 
     def section(self, report: Report) -> Section | None:
         """The section of this report."""
@@ -62,7 +62,7 @@ _OWN = {
     "analysed": "sample", "sample": "sample", "methods": "methods", "participants": "sample",
 }  # fmt: skip
 
-# Ours in their order; an installed package adds one with an entry point of this group.
+# Our sections in order; other packages add theirs with an entry point of this group.
 SECTIONS = Registry(
     "icqf.sections",
     {key: f"icqf.report.sections.{module}:{key}" for key, module in _OWN.items()},
@@ -72,7 +72,7 @@ SECTIONS = Registry(
 
 
 def sections_of(report: Report) -> list[Section]:
-    """All sections of a report; one from outside that fails says so in its place, and breaks nothing else."""
+    """All sections of a report; one of another package that fails is replaced by the error message."""
     order = [SECTIONS.load(key) for key in SECTIONS.own]
     for name in SECTIONS.added():
         try:
@@ -82,15 +82,15 @@ def sections_of(report: Report) -> list[Section]:
             continue
         keys = [each.key for each in order]
         order.insert(keys.index(added.after) + 1 if added.after in keys else len(order), added)
-    found = []
+    sections = []
     for each in order:
         try:
             section = each.section(report)
         except Exception as error:
             if each.key in SECTIONS.own:
                 raise
-            said = f"This section could not be made ({type(error).__name__}: {error})."
-            section = Section(each.heading, [said], each.key, each.title or each.heading)
+            message = f"This section could not be made ({type(error).__name__}: {error})."
+            section = Section(each.heading, [message], each.key, each.title or each.heading)
         if section is not None:
-            found.append(section)
-    return found
+            sections.append(section)
+    return sections

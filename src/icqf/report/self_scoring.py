@@ -1,4 +1,4 @@
-"""A questionnaire that scores itself: one offline page with the items, and the profile they give."""
+"""A questionnaire that scores itself: one offline page with the items and the profile."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from icqf.analyses.short_forms import ShortForm
     from icqf.models.base import FittedModel
 
-MOST_TICKS = 11  # answers to choose from; a wider range is typed in
+MOST_TICKS = 11  # answers to choose from; in a wider range the answer is typed in
 
 
 def scoring_page(form: ShortForm, *, title: str = "Questionnaire", items: Iterable[Item] = ()) -> str:
-    """Return a page on which a short form is filled in and scored as ``icqf score`` scores it.
+    """Return a page on which a short form is filled in and scored as by ``icqf score``.
 
-    It needs nothing else, sends nothing and keeps nothing: a policy inside it forbids any connection.
+    It needs nothing else, and sends and stores nothing: its content security policy forbids any connection.
 
     Parameters
     ----------
     form : ShortForm
-        What `icqf.analyses.shortform` gives.
+        From `icqf.analyses.shortform`.
     title : str
         Heading of the page.
     items : iterable of Item
-        Wordings, labels and directions other than the model's, by the names of the items.
+        Wordings, labels and directions that replace the model's.
 
     Examples
     --------
@@ -53,24 +53,23 @@ def scoring_page(form: ShortForm, *, title: str = "Questionnaire", items: Iterab
     known = described(model, model.codebook_).items or tuple(
         Item(str(name), min=low, max=high) for name, low, high in model.item_range_.itertuples()
     )
-    told = {item.name: item for item in items}
-    asked = tuple(_told_of(item, told[item.name]) if item.name in told else item for item in known)
-    shown = factor_names(model.get_feature_names_out(), None)
+    entries = {item.name: item for item in items}
+    questions = tuple(_reworded(item, entries[item.name]) if item.name in entries else item for item in known)
     templates = environment()
     return templates.get_template("form.html").render(
         title=title,
         form=form,
-        items=[_question(item) for item in asked],
-        confounds=_asked_beside(model),
-        factors=shown,
+        items=[_question(item) for item in questions],
+        confounds=_confound_questions(model),
+        factors=factor_names(model.get_feature_names_out(), None),
         style=Markup(file_of(templates, "style.css")),
         script=Markup(file_of(templates, "form.js")),
-        data=Markup(_json(_arithmetic(form, asked))),
+        data=Markup(_json(_scoring(form, questions))),
     )
 
 
-def _told_of(item: Item, other: Item) -> Item:
-    """An item of the model as a codebook words and directs it; its range stays that of the model."""
+def _reworded(item: Item, other: Item) -> Item:
+    """An item of the model with wording, labels and direction of a codebook entry."""
     return replace(
         item,
         wording=other.wording or item.wording,
@@ -80,7 +79,7 @@ def _told_of(item: Item, other: Item) -> Item:
 
 
 def _question(item: Item) -> dict[str, Any]:
-    """An item's wording, and the answers to choose from; none where one is to be typed in."""
+    """An item's wording, and the answers to choose from; none if the answer is typed in."""
     low, high = float(item.min or 0.0), float(item.max or 0.0)
     texts = {value: text for value, text in item.labels if low <= value <= high}
     if float(low).is_integer() and float(high).is_integer() and high - low < MOST_TICKS:
@@ -95,17 +94,17 @@ def _question(item: Item) -> dict[str, Any]:
     }
 
 
-def _asked_beside(model: FittedModel) -> list[dict[str, Any]]:
-    """What has to be known beside the answers: a number in its range, or one of some categories."""
+def _confound_questions(model: FittedModel) -> list[dict[str, Any]]:
+    """The confounds to ask for: a number in its range, or one of some categories."""
     entries = {entry.name: entry for entry in model.codebook_.confounds}
-    found = []
+    questions = []
     for column in model.confound_encoder_.columns:
         entry = entries.get(column.name, Item(column.name))
         texts = {str(number(value)): text for value, text in entry.labels}
         kinds = [
             str(number(kind) if isinstance(kind, (int, float)) else kind) for kind in column.categories or ()
         ]
-        found.append(
+        questions.append(
             {
                 "name": column.name,
                 "wording": entry.wording or column.name,
@@ -114,11 +113,11 @@ def _asked_beside(model: FittedModel) -> list[dict[str, Any]]:
                 "high": number(column.high),
             }
         )
-    return found
+    return questions
 
 
-def _arithmetic(form: ShortForm, items: Sequence[Item]) -> dict[str, Any]:
-    """All numbers of the scoring: what `icqf.models.base.FittedModel.transform` solves, in the same order."""
+def _scoring(form: ShortForm, items: Sequence[Item]) -> dict[str, Any]:
+    """The numbers that `icqf.models.base.FittedModel.transform` uses, in the same order."""
     model = form.model
     order, scale = np.argsort(model.solving_order_), model.item_scale_
     span = np.ptp(model.item_range_.to_numpy(), axis=1)
@@ -145,6 +144,6 @@ def _arithmetic(form: ShortForm, items: Sequence[Item]) -> dict[str, Any]:
 
 
 def _json(content: dict[str, Any]) -> str:
-    """JSON that can stand inside a script element: no text in it ends that element or begins a comment."""
+    """JSON that is safe inside a script element."""
     text = json.dumps(content, ensure_ascii=True, allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,8 +1,4 @@
-"""Drawings of a page: inline SVG whose text stays text and whose colours follow it, and shades of cells.
-
-matplotlib draws with stand-in colours, which are replaced by the page's own variables afterwards. Nothing in
-the result depends on the time or the machine, so that the same report gives the same bytes.
-"""
+"""Drawings of a page: inline SVG that follows the page's colours, and shades of cells."""
 
 from __future__ import annotations
 
@@ -22,7 +18,7 @@ from icqf.report.blocks import Picture
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Stand-ins, chosen so that no palette holds them, and the variables of the page that replace them.
+# Colours that no palette contains, and the CSS variables that replace them.
 _INK, _MUTED, _FAINT = "#010203", "#020304", "#030405"
 _VARIABLES = {_INK: "var(--ink)", _MUTED: "var(--muted)", _FAINT: "var(--rule)"}
 _SETTINGS: dict[str, Any] = {
@@ -59,7 +55,7 @@ def level(share: float) -> int:
 
 
 def heat_css() -> str:
-    """Rules for the shades of cells, blue (q) and orange (o), with text that is readable on each."""
+    """CSS of the shades of cells, blue (q) and orange (o), with readable text on each."""
     themes = (("", BLUES, ORANGES), ("dark", _DARK_BLUES, _DARK_ORANGES))
     sheets = []
     for theme, blues, oranges in themes:
@@ -91,11 +87,10 @@ def svg(name: str, draw: Callable[[Axes], Axes], *, size: tuple[float, float] = 
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.S)
     for stand_in, variable in _VARIABLES.items():
         text = text.replace(stand_in, variable)
-    # Numbers instead of matplotlib's hashes, which the last digit of a value changes: a report that was read
-    # from its JSON is the same page.
+    # Numbers instead of matplotlib's hashes, which change with the last digit of a value.
     ids = dict.fromkeys(re.findall(r'\bid="([^"]*)"', text))
     numbered = {old: f"{name}-{number}" for number, old in enumerate(ids)}
-    text = re.sub(r'(\bid="|url\(#|href="#)([^")]*)', lambda found: found[1] + numbered[found[2]], text)
+    text = re.sub(r'(\bid="|url\(#|href="#)([^")]*)', lambda match: match[1] + numbered[match[2]], text)
     text = re.sub(r"(font:[^;\"]*?\d+px) [^;\"]*", r"\1 var(--sans)", text)
     head, body = text.split(">", 1)
     box = re.search(r'viewBox="([^"]*)"', head)
@@ -110,7 +105,7 @@ def svg(name: str, draw: Callable[[Axes], Axes], *, size: tuple[float, float] = 
 
 
 def strength(value: float | None) -> str:
-    """Class of a cell that holds a correlation: its square, blue for positive, orange for negative ones."""
+    """CSS class of a correlation: shade by its square, blue if positive, orange if negative."""
     if value is None or math.isnan(value):
         return "q0"
     return f"{'q' if value >= 0 else 'o'}{level(value**2)}"
@@ -124,7 +119,7 @@ def drawn(
     *,
     size: tuple[float, float] = (4.7, 3.1),
 ) -> Picture:
-    """A picture that the page draws itself; `title` is its name for screen readers."""
+    """An inline picture of the page; `title` is its name for screen readers."""
 
     def element() -> Markup:
         text = svg(name, draw, size=size).replace("</svg>", "")

@@ -1,4 +1,4 @@
-"""Numbers in plain words, and the values that a report states (report.json)."""
+"""Numbers in words, and the values of a report (report.json)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def at_least(value: float) -> str:
-    """A correlation that others are not below; nothing is above 1."""
+    """A lower limit of correlations, which cannot exceed 1."""
     text = number(value)
     return text if text == "1.00" else f"{text} or higher"
 
@@ -81,21 +81,20 @@ def joined(parts: Sequence[str]) -> str:
 
 def stability_words(agreement: float, top_kept: float, n_top: int, n_resamples: int) -> str:
     """One sentence on a factor's stability."""
-    verdict = next((word for limit, word in STABLE if agreement >= limit), "unstable: read it with care")
+    verdict = next((word for limit, word in STABLE if agreement >= limit), "unstable, interpret with care")
     return (
-        f"{verdict.capitalize()}. When the participants are drawn again ({n_resamples} times), its loadings "
-        f"correlate {number(agreement)} with those shown here on average, and {number(top_kept, 1)} of its "
-        f"top {n_top} items stay among the top {n_top}."
+        f"{verdict.capitalize()}: over {n_resamples} resamples its loadings correlate {number(agreement)} on "
+        f"average with those shown here, and {number(top_kept, 1)} of its top {n_top} items stay in the top "
+        f"{n_top}."
     )
 
 
 class Report(Values):
-    """Everything a report says about a fitted model, as plain values by name; report.json holds the same.
+    """The content of a report as plain values by name, sentences included; report.json holds the same.
 
-    Sentences are part of it, so that all formats say the same. Shares are between 0 and 1. A number that does
-    not exist (the fit of an item that everyone answered alike) is NaN, and null in JSON. `models` begins
-    with the model that the report is about; `analysis` is what it was made from, None for a report that was
-    read from JSON.
+    Shares are between 0 and 1. A number that does not exist (the fit of an item that everyone answered alike)
+    is NaN, and null in JSON. `models` begins with the model of the report; `analysis` is what the report was
+    made from, None for a report that was read from JSON.
 
     Examples
     --------
@@ -123,10 +122,7 @@ class Report(Values):
         return self.models[0]
 
     def keep(self, key: str, work: Callable[[Analysis], Mapping[str, Any]]) -> Any:
-        """The values under `key`: worked out from the analysis once, and kept in report.json.
-
-        None where there is no analysis and they were not kept, as in results of an earlier version.
-        """
+        """The values under `key`, computed from the analysis once and kept; None without an analysis."""
         if not hasattr(self, key) and self.analysis is not None:
             setattr(self, key, frozen(work(self.analysis)))
         return getattr(self, key, None)
@@ -141,7 +137,7 @@ def changed(values: Any, **changes: Any) -> Any:
 
 
 def frozen(value: Any) -> Any:
-    """Plain values with names for attributes: mappings become Values, and lists tuples."""
+    """Plain values in which mappings become Values and lists tuples."""
     if isinstance(value, Mapping):
         return Values(**{str(name): frozen(part) for name, part in value.items()})
     if isinstance(value, (list, tuple)):
@@ -150,10 +146,7 @@ def frozen(value: Any) -> Any:
 
 
 def bar_of(label: object, n: int, total: int, *, limit: int) -> Values:
-    """A bar of a histogram: how many participants are in it, unless that is above 0 and below `limit`.
-
-    So small a number might tell who they are: it is None, and so is its share; there are fewer than `below`.
-    """
+    """A bar of a histogram; a count above 0 and below `limit` might identify participants, and is None."""
     if 0 < n < limit:
         return Values(label=str(label), n=None, share=None, below=limit)
     return Values(label=str(label), n=int(n), share=int(n) / max(total, 1), below=0)

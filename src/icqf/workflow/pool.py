@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from icqf.analyses.pooling import COUNTERPART, TRIMMED, Pooled, alike, pool
+from icqf.analyses.pooling import COUNTERPART, TRIMMED, Pooled, compatible, pool
 from icqf.errors import InputError, counted, shown_share
 from icqf.io.write import write_table
 from icqf.models.icqf import ICQF
@@ -66,7 +66,7 @@ def pool_models(paths: Sequence[str | os.PathLike[str]]) -> Pooled:
                 f"{files[at]}: this is the same model as {files[loadings.index(own)]}; give each site's "
                 "model once."
             )
-    alike(dict(zip(map(os.fspath, files), models, strict=True)))
+    compatible(dict(zip(map(os.fspath, files), models, strict=True)))
     return pool(dict(zip(_site_names(files), models, strict=True)))
 
 

@@ -1,4 +1,4 @@
-"""A document as one HTML file that loads nothing: style, script and pictures are inside."""
+"""A document as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _KINDS = (Bullets, Details, Grid, Group, Histogram, Picture, Row, Section, Marku
 
 def render(page: Document) -> str:
     """The page as HTML; whatever is not Markup is escaped."""
-    found = environment()
+    templates = environment()
     for kind in _KINDS:
-        found.tests[kind.__name__.lower()] = _is(kind)
-    found.tests["inline"] = lambda picture: picture.inline
-    found.filters["png"] = lambda picture: Markup(b64encode(picture.png).decode())
-    found.filters["extent"] = lambda share: f"{100 * min(share, 1):.1f}"
-    found.globals["classes"] = _classes
-    return found.get_template("document.html").render(
+        templates.tests[kind.__name__.lower()] = _is(kind)
+    templates.tests["inline"] = lambda picture: picture.inline
+    templates.filters["png"] = lambda picture: Markup(b64encode(picture.png).decode())
+    templates.filters["extent"] = lambda share: f"{100 * min(share, 1):.1f}"
+    templates.globals["classes"] = _classes
+    return templates.get_template("document.html").render(
         page=page,
-        style=Markup(file_of(found, "style.css") + heat_css()),
-        script=Markup(file_of(found, "script.js")) if page.interactive else "",
+        style=Markup(file_of(templates, "style.css") + heat_css()),
+        script=Markup(file_of(templates, "script.js")) if page.interactive else "",
     )
 
 
@@ -39,7 +39,7 @@ def _is(kind: type) -> Any:
 
 
 def _classes(grid: Grid, at: int, *more: str) -> str:
-    """The class attribute of a cell: numbers to the right, drawings wide, and what else it is."""
+    """The class attribute of a cell."""
     own = ("num" if grid.numeric[at] else "", "wide" if grid.columns[at].drawn else "", *more)
     shown = " ".join(each for each in own if each)
     return Markup(' class="{}"').format(shown) if shown else ""
@@ -47,10 +47,7 @@ def _classes(grid: Grid, at: int, *more: str) -> str:
 
 @cache
 def environment(package: str = "icqf.report") -> Environment:
-    """Return what renders a package's templates: everything is escaped, and nothing may be undefined.
-
-    There is one for each package, so that a process compiles a template once.
-    """
+    """The templates of a package, compiled once; all is escaped, and undefined names are errors."""
     return Environment(
         loader=PackageLoader(package),
         autoescape=True,
@@ -60,8 +57,8 @@ def environment(package: str = "icqf.report") -> Environment:
     )
 
 
-def file_of(found: Environment, name: str) -> str:
-    """Return a file of the package as it is, without the template language."""
-    loader: Any = found.loader
-    text: str = loader.get_source(found, name)[0]
+def file_of(templates: Environment, name: str) -> str:
+    """A file of the package, verbatim."""
+    loader: Any = templates.loader
+    text: str = loader.get_source(templates, name)[0]
     return text

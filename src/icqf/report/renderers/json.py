@@ -1,4 +1,4 @@
-"""A document as JSON: the values of its sections, or their words and tables where they have none."""
+"""A document as JSON: the values of its sections, or else their words and tables."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from icqf.report.blocks import Bullets, Grid, Heading, Leaf, Picture, in_order, 
 if TYPE_CHECKING:
     from icqf.report.document import Document
 
-_DIGITS = 12  # significant ones: all that a page shows follows from these
+_DIGITS = 12  # significant digits
 
 
 def render(page: Document) -> str:
-    """The page as JSON: its title, its data and those of its sections, and what the others say."""
-    found: dict[str, Any] = {"title": page.title}
+    """The page as JSON: its title, its data and those of its sections, and the text of the others."""
+    values: dict[str, Any] = {"title": page.title}
     if page.data is None:
-        found |= {"cautions": list(page.cautions), "lead": [_content(each) for each in page.lead]}
-    found |= plain(page.data or {})
+        values |= {"cautions": list(page.cautions), "lead": [_content(each) for each in page.lead]}
+    values |= plain(page.data or {})
     content = {}
     for number, section in enumerate(page.sections, 1):
         key = section.key or f"section{number}"
@@ -29,13 +29,13 @@ def render(page: Document) -> str:
             parts = [_content(leaf) for leaf in in_order(section.parts)]
             content[key] = {"heading": section.heading, "parts": parts}
         elif section.data:
-            found[key] = plain(section.data)
-    found |= {"sections": content} if content else {}
-    return json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+            values[key] = plain(section.data)
+    values |= {"sections": content} if content else {}
+    return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: numbers to twelve digits, null for what does not exist."""
+    """A value for JSON: numbers to twelve digits, null for NaN."""
     if isinstance(value, SimpleNamespace):
         value = vars(value)
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Tables of a document, or a whole one, in LaTeX."""
+"""A document, or tables alone, in LaTeX."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ESCAPES = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
     "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "−": "$-$", "β": r"$\beta$",
     "²": r"\textsuperscript{2}", "<": r"\textless{}", ">": r"\textgreater{}", "ω": r"$\omega$",
-    "α": r"$\alpha$", "\u202f": r"\,", "…": r"\ldots{}", "–": "--",
+    "α": r"$\alpha$", "\u202f": r"\,", "…": r"\ldots{}", "–": "--", "±": r"$\pm$",
 }  # fmt: skip
 _HEADINGS = (r"\section", r"\subsection", r"\subsubsection", r"\paragraph")
 

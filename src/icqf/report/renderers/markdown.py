@@ -1,4 +1,4 @@
-"""A document in Markdown, in tables that paste well; what a file says is never markup."""
+"""A document in Markdown; text from files is escaped."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _grid(grid: Grid) -> list[str]:
 
 
 def _inline(text: str | Prose) -> str:
-    """A sentence with its marked words."""
+    """A sentence with bold words, code and links."""
     if isinstance(text, str):
         return _safe(text)
     return " ".join("".join(_span(part) for part in text.parts).split())

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def render(page: Document, width: int = 100) -> str:
-    """The page as text: headings underlined, tables in columns, of which the widest may be wrapped."""
+    """The page as text: headings underlined, tables in columns."""
     parts = [f"{page.title}\n{'=' * min(len(page.title), width)}"] if page.title else []
     parts += [_wrapped(f"Take care: {each}", width) for each in page.cautions]
     parts += [_leaf(leaf, width) for leaf in page.in_order()]
@@ -41,7 +41,7 @@ def _table(grid: Grid, width: int) -> str:
         return ""
     widths = [max(len(line[at]) for line in lines) for at in range(len(lines[0]))]
     over = sum(widths) + 2 * (len(widths) - 1) - width
-    if over > 0:  # the widest column gives way, and is wrapped
+    if over > 0:  # the widest column is wrapped
         widest = widths.index(max(widths))
         widths[widest] = max(12, widths[widest] - over)
     shown = [text for line in lines for text in _line(line, widths, numeric)]
@@ -57,11 +57,11 @@ def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) 
     lines = []
     for at in range(max(map(len, parts))):
         pieces = [part[at] if at < len(part) else "" for part in parts]
-        set_out = [
+        padded = (
             piece.rjust(width) if right else piece.ljust(width)
             for piece, width, right in zip(pieces, widths, numeric, strict=True)
-        ]
-        lines.append("  ".join(set_out).rstrip())
+        )
+        lines.append("  ".join(padded).rstrip())
     return lines
 
 

@@ -1,4 +1,4 @@
-"""Tables of a document, or a whole one, as a Word file in the style of the APA."""
+"""A document, or tables alone, as a Word file in APA style."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from icqf.report.blocks import Bullets, Grid, Heading, Leaf, Picture, Prose
 if TYPE_CHECKING:
     from icqf.report.document import Document
 
-_DATE = (2020, 1, 1, 0, 0, 0)  # of the members of a Word file, so that the same tables are the same bytes
+_DATE = (2020, 1, 1, 0, 0, 0)  # of the members of a Word file: same tables, same bytes
 
 
 def render(page: Document) -> bytes:
@@ -94,7 +94,7 @@ def _numbered(document: Any, table: Grid, number: int) -> None:
 
 
 def _table(document: Any, table: Grid) -> None:
-    """Add a table, its rows written as XML: cell by cell python-docx takes ten times as long."""
+    """Add a table as XML; cell by cell, python-docx takes ten times as long."""
     from docx.oxml import parse_xml
     from docx.oxml.ns import nsdecls, qn
 
@@ -121,12 +121,12 @@ def _cell(text: str, width: str, edges: Sequence[str], *, bold: bool, right: boo
     side = '<w:jc w:val="right"/>' if right else ""
     shown = _printable(text)
     spaces = "" if shown == shown.strip() else ' xml:space="preserve"'
-    said = f"<w:t{spaces}>{escape(shown)}</w:t>" if shown else ""
+    content = f"<w:t{spaces}>{escape(shown)}</w:t>" if shown else ""
     weight = "<w:b/>" if bold else '<w:b w:val="0"/>'
     return (
         f'<w:tc><w:tcPr><w:tcW w:type="dxa" w:w="{width}"/>{borders}</w:tcPr>'
         f'<w:p><w:pPr><w:spacing w:after="0"/>{side}</w:pPr><w:r><w:rPr>{weight}</w:rPr>'
-        f"{said}</w:r></w:p></w:tc>"
+        f"{content}</w:r></w:p></w:tc>"
     )
 
 

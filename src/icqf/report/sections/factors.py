@@ -51,71 +51,74 @@ _REPLICATION_WORDS = (
 @report_section("factors", "The factors")
 def factors(report: Report) -> list[Block]:
     """The map of all loadings, an overview, and a card for each factor."""
-    found = report.model.factors
-    replicated = found[0].replication is not None
-    chances = " and chances" if replicated else ""
+    model_factors = report.model.factors
+    replicated = model_factors[0].replication is not None
+    probabilities = " and replication probabilities" if replicated else ""
     how = [report.bootstrap_words, *([report.replication_words] if replicated else [])]
     return [
-        "A factor is a pattern of answers. Its loading on an item says how many points it adds to the answer "
-        "of a participant who has all of it (the highest score). The shares of variance of the factors and "
-        "confounds add up to what the whole model explains.",
+        "A factor is a pattern of answers. Its loading on an item is the number of points that it adds to "
+        "the answer at the highest score. The variance shares of factors and confounds add up to that of the "
+        "whole model.",
         loading_map(report, report.model, "map"),
-        "“Items” counts the items that the factor moves by a tenth of their range or more; the last column "
+        "“Items” is the number of items with a loading of at least a tenth of their range; the last column "
         f"is the share of participants with a score of {report.scores.threshold:g} or more.",
         _overview(report),
-        Details(f"Where intervals{chances} come from", how, kind="how"),
-        Group([_card(report, factor) for factor in found], "cards"),
+        Details(f"How intervals{probabilities} were computed", how, kind="how"),
+        Group([_card(report, factor) for factor in model_factors], "cards"),
     ]
 
 
 def _overview(report: Report) -> Grid:
-    found = report.model.factors
-    themed, replicated = any(factor.theme for factor in found), found[0].replication is not None
+    model_factors = report.model.factors
+    themed, replicated = (
+        any(factor.theme for factor in model_factors),
+        model_factors[0].replication is not None,
+    )
     columns: list[tuple[str | Column, list[str]]] = []
     if themed:
-        where = Column("Its items come from", kind="where", cells="where", numeric=False)
-        columns.append((where, [factor.theme or words.LONG_DASH for factor in found]))
-    columns.append(("Share of variance", [words.percent(factor.variance, 1) for factor in found]))
-    columns.append(("Items", [str(factor.n_items) for factor in found]))
+        where = Column("Subscales of its items", kind="where", cells="where", numeric=False)
+        columns.append((where, [factor.theme or words.LONG_DASH for factor in model_factors]))
+    columns.append(("Share of variance", [words.percent(factor.variance, 1) for factor in model_factors]))
+    columns.append(("Items", [str(factor.n_items) for factor in model_factors]))
     if report.bootstrap:
-        agreement = [words.number(factor.stability.agreement) for factor in found]
-        columns.append(("Agreement when resampled", agreement))
+        agreement = [words.number(factor.stability.agreement) for factor in model_factors]
+        columns.append(("Agreement across resamples", agreement))
     if replicated:
         chances = [
             words.percent(factor.replication.chance) + " (fragile)" * factor.replication.fragile
-            for factor in found
+            for factor in model_factors
         ]
         columns.append((Column("Replication probability", numeric=True), chances))
     present = [words.percent(factor.present) for factor in report.scores.factors]
     columns.append((f"Score ≥ {report.scores.threshold:g}", present))
     rows: list[list[str | Cell]] = [
         [Cell(factor.name, link=f"#{factor.key}"), *(cells[at] for _, cells in columns)]
-        for at, factor in enumerate(found)
+        for at, factor in enumerate(model_factors)
     ]
     rows += [
         [name, *(words.percent(share, 1) if head == "Share of variance" else "" for head, _ in columns)]
-        for name, share in parts_beside_factors(report.model)
+        for name, share in variance_totals(report.model)
     ]
     head = ["Factor", *(title for title, _ in columns)]
     return Grid("Overview of the factors", head, rows, kind="overview", quiet=True)
 
 
 def _card(report: Report, factor: Values) -> Section:
-    said = [
-        f"{words.percent(factor.variance, 1)} of the variance; moves "
-        f"{words.count_of(factor.n_items, 'item')} by a tenth of the range or more.",
+    sentences = [
+        f"{words.percent(factor.variance, 1)} of the variance; {words.count_of(factor.n_items, 'item')} with "
+        "a loading of at least a tenth of the range.",
         *(each.words for each in (factor.stability, factor.replication) if each is not None),
     ]
     theme = factor.theme[:1].upper() + factor.theme[1:]
     parts: list[Block] = [
         *([Prose([theme], "theme")] if theme else []),
         _top(report, factor.top, f"Top items of {factor.name}"),
-        Prose([" ".join(said)], "facts"),
+        Prose([" ".join(sentences)], "facts"),
     ]
     loaded = [each for each in factor.loadings if is_loaded(each.share)]
     if len(loaded) > len(factor.top):
         ranked = sorted(loaded, key=lambda each: each.share, reverse=True)
-        summary = f"All {len(loaded)} items it moves by a tenth of the range or more"
+        summary = f"All {len(loaded)} items with a loading of at least a tenth of the range"
         table = _top(report, ranked, f"Items of {factor.name}")
         parts.append(Details(summary, [table], page_only=True))  # all loadings are in a table below
     return Section(factor.name, parts, factor.key)
@@ -124,7 +127,7 @@ def _card(report: Report, factor: Values) -> Section:
 def _top(report: Report, top: Sequence[Values], caption: str, kind: str = "") -> Block:
     """The items with the largest loadings, with bars and intervals."""
     if not top:
-        return "No item moves by a twentieth of its range or more."
+        return "No loading reaches a twentieth of the item's range."
     by_name = {row.name: row for row in report.items}
     rows = []
     for each in top:
@@ -148,13 +151,15 @@ def _top(report: Report, top: Sequence[Values], caption: str, kind: str = "") ->
 def loadings(report: Report) -> list[Block]:
     """Every loading of every model in tables that can be sorted and filtered, and how factors split."""
     parts: list[Block] = [
-        "Every item, grouped by subscale. Numbers are points on the answer scale; the stronger its colour, "
-        "the larger the share of the item's range. Blue columns are factors, orange ones confounds."
+        "All items, grouped by subscale. Loadings are in points on the answer scale; darker means a larger "
+        "share of the item's range. Factors are blue, confounds orange."
     ]
     n = len(report.items)
     if n > _LONG:
-        said = "The table of all {} items is in loadings.csv, and in tables.docx where it was written."
-        parts.append(Markup(f'<p class="for-print">{said}</p>').format(n))
+        note = (
+            "The table of all {} items is in loadings.csv and, if Word tables were written, in tables.docx."
+        )
+        parts.append(Markup(f'<p class="for-print">{note}</p>').format(n))
     parts.append(_tools(report))
     for at, view in enumerate(report.models):
         shown = _view(report, view, at)
@@ -173,7 +178,7 @@ def loadings(report: Report) -> list[Block]:
 
 
 def _tools(report: Report) -> Markup:
-    """What sorts and filters the tables on the page; the script shows it."""
+    """The controls that filter the tables on the page; the script shows them."""
     scales = Markup("").join(
         Markup("<option>{}</option>").format(name) for name, _ in report.sample.subscales
     )
@@ -205,7 +210,7 @@ def _tools(report: Report) -> Markup:
 
 
 def _view(report: Report, view: Values, at: int) -> list[Block]:
-    """The table of all loadings of one model, below its map where it is not the report's own."""
+    """The table of all loadings of a model, with a map if it is not the report's own model."""
     order, groups = item_groups(report)
     begins = {first for _, first, _ in groups if first}
     scales = bool(report.sample.subscales)
@@ -250,17 +255,17 @@ def _splits(report: Report) -> Section:
         "splits",
         lambda ax: split_tree(links, names=names, ax=ax),
         title,
-        "Each column is a fit with that many factors, numbered by their share of variance. A thick line "
-        "joins factors with much the same loadings; grey lines are second resemblances.",
+        "Each column is a fit with that many factors, numbered by their share of variance. The thicker the "
+        "line between two factors, the more similar their loadings; grey lines are weaker links.",
         size=(5.4, 0.38 * largest.n_components + 1.0),
     )
     rows = [
         [f"{each.factor} of {each.k}", f"{each.next_factor} of {each.next_k}", words.number(each.correlation)]
         for each in report.splits
     ]
-    head = ["Factor", "Becomes factor", "Correlation of loadings"]
-    table = Grid("Factors that resemble each other", head, rows, quiet=True, scroll=False)
-    return Section(title, [figure, Details("Table behind this figure", [table], title="Resemblances")])
+    head = ["Factor", "Next factor", "Correlation of loadings"]
+    table = Grid("Similar factors", head, rows, quiet=True, scroll=False)
+    return Section(title, [figure, Details("Table behind this figure", [table], title="Similar factors")])
 
 
 @report_section("confounds", "Confounds")
@@ -277,23 +282,23 @@ def confounds(report: Report) -> list[Block] | None:
         )
         for number, each in enumerate(given, 1)
     ]
-    said = "What goes with known variables is modelled separately, so that it does not turn up as factors."
-    return [said, Group(cards, "cards")]
+    lead = "Effects of known variables are modelled separately, so that they do not appear as factors."
+    return [lead, Group(cards, "cards")]
 
 
 def given_confounds(view: Values) -> list[Values]:
-    """The confounds of a model but for its intercept."""
+    """The confounds of a model without its intercept."""
     return [each for each in view.confounds if each.name != INTERCEPT]
 
 
-def parts_beside_factors(view: Values) -> list[tuple[str, float]]:
-    """The last rows of a table of factors: what confounds explain, if there are any, and the total."""
+def variance_totals(view: Values) -> list[tuple[str, float]]:
+    """The last rows of a table of factors: the confounds' share, if there are any, and the total."""
     confounds = [confound.variance for confound in given_confounds(view)]
     return [*([("Confounds", sum(confounds))] if confounds else []), ("Total", view.variance)]
 
 
 def item_groups(report: Report) -> tuple[list[int], list[tuple[str, int, int]]]:
-    """Order in which items are shown (by subscale, then strongest factor), and where each subscale stands."""
+    """Order of the items (by subscale, then strongest factor), and where each subscale begins and ends."""
     shares = np.array([[loading.share for loading in factor.loadings] for factor in report.model.factors]).T
     return grouped_order([row.subscale for row in report.items], shares)
 
@@ -305,9 +310,10 @@ def loading_map(report: Report, view: Values, name: str) -> Picture:
     """All loadings of a model as a picture of the page: one row per factor, one column per item."""
     order, groups = item_groups(report)
     grouped = ", grouped by subscale" if groups else ""
-    beside = " Blue rows are factors, orange ones confounds." if given_confounds(view) else ""
+    colours = " Factors are blue, confounds orange." if given_confounds(view) else ""
     caption = (
-        f"Every column is an item{grouped}; the darker, the more of the item's range a factor adds.{beside}"
+        f"Each column is an item{grouped}; darker means a larger loading as a share of the item's "
+        f"range.{colours}"
     )
     return Picture(name, lambda: _map(report, view, name, order, groups), caption)
 
@@ -360,8 +366,8 @@ def _map(
 # --- the values behind it ---------------------------------------------------------------------------------
 
 
-def model_values(analysis: Analysis, shown: list[str]) -> dict[str, Any]:
-    """The model and those beside it, how factors split, and where intervals and chances come from."""
+def model_values(analysis: Analysis, names: list[str]) -> dict[str, Any]:
+    """The model and the other models, how factors split, and how intervals were computed."""
     items, model = analysis.questionnaire.items, analysis.model
     others = [_values(other, names_shown(other, items, None), items, None) for other in analysis.other_models]
     links: tuple[Values, ...] = ()
@@ -373,7 +379,7 @@ def model_values(analysis: Analysis, shown: list[str]) -> dict[str, Any]:
             for k, r, next_k, s, value in table.itertuples(index=False)
         )
     return {
-        "models": (_values(model, shown, items, analysis.resamples), *others),
+        "models": (_values(model, names, items, analysis.resamples), *others),
         "splits": links,
         "bootstrap": analysis.n_bootstrap,
         "bootstrap_words": _bootstrap_words(analysis.n_bootstrap, grouped=analysis.groups is not None),
@@ -384,7 +390,7 @@ def model_values(analysis: Analysis, shown: list[str]) -> dict[str, Any]:
 def names_shown(
     model: ICQF, items: Sequence[Item], names: Sequence[str] | Mapping[str, str] | None
 ) -> list[str]:
-    """What factors are called: the names given or those of the model, else a number with a suggestion."""
+    """The names given or those of the model, else a number with a suggestion."""
     own = model.factor_names_ if names is None else checked_names(model.factor_names_, names)
     return shown_names(own, suggested_names(model.loadings_.div(_spans(model), axis=0), items))
 
@@ -417,7 +423,7 @@ def _values(model: ICQF, names: Sequence[str], items: Sequence[Item], resamples:
     suggestions = suggested_names(shares.iloc[:, :k], items)
     about = themes(shares.iloc[:, :k], [item.subscale for item in items])
     n_resamples = 0 if resamples is None else len(resamples.loadings)
-    told = confound_sentences(model.confound_encoder_.columns, model.confound_names_)
+    sentences = confound_sentences(model.confound_encoder_.columns, model.confound_names_)
     return Values(
         n_components=k,
         beta=float(model.beta),
@@ -440,20 +446,19 @@ def _values(model: ICQF, names: Sequence[str], items: Sequence[Item], resamples:
             for r, (name, key) in enumerate(zip(names, default_names(k), strict=True))
         ),
         confounds=tuple(
-            Values(name=key, words=said, variance=variance, loadings=columns[key], top=tops[key])
-            for key, said, variance in zip(
-                places[k:], told, summary.confounds["variance_explained"].tolist(), strict=True
+            Values(name=key, words=text, variance=variance, loadings=columns[key], top=tops[key])
+            for key, text, variance in zip(
+                places[k:], sentences, summary.confounds["variance_explained"].tolist(), strict=True
             )
         ),
     )
 
 
 def _stability(row: pd.Series, n_resamples: int) -> Values:
-    """A factor when the sample is drawn again: mean agreement of its loadings, its fifth percentile, and how
-    many of its top items stay."""
+    """Agreement of a factor's loadings over resamples, its fifth percentile, and how many top items stay."""
     agreement, n_top, kept = float(row["agreement"]), int(row["n_top"]), float(row["top_kept"])
-    said = words.stability_words(agreement, kept, n_top, n_resamples)
-    return Values(agreement=agreement, low=float(row["low"]), n_top=n_top, top_kept=kept, words=said)
+    sentence = words.stability_words(agreement, kept, n_top, n_resamples)
+    return Values(agreement=agreement, low=float(row["low"]), n_top=n_top, top_kept=kept, words=sentence)
 
 
 def _replication(row: pd.Series) -> Values:
@@ -468,33 +473,31 @@ def _replication(row: pd.Series) -> Values:
 
 
 def confound_sentences(columns: Sequence[Any], names: Sequence[str]) -> list[str]:
-    """What the loadings of each confound column mean; `columns` are those of a fitted `ConfoundEncoder`."""
-    said = []
+    """The meaning of each confound's loadings; `columns` are those of a fitted `ConfoundEncoder`."""
+    sentences = []
     for column in columns:
         if column.categories is not None:
-            said += [
-                f"Points added to the answers of participants with {column.name} {category}, whatever their "
-                "scores."
+            sentences += [
+                f"Points added to the answers of participants with {column.name} = {category}, whatever "
+                "their scores."
                 for category in column.categories
             ]
         else:
-            said += [
-                f"Points added to the answers at {column.name} {end:g}, decreasing linearly to none at "
-                f"{other:g}."
+            sentences += [
+                f"Points added to the answers at {column.name} {end:g}, falling linearly to 0 at {other:g}."
                 for end, other in ((column.high, column.low), (column.low, column.high))
             ]
-    if names and names[-1] == INTERCEPT and len(said) < len(names):
-        said.append("Points above the lowest answer that are added to everyone's answers.")
-    return said
+    if names and names[-1] == INTERCEPT and len(sentences) < len(names):
+        sentences.append("Points above the lowest answer, added for everyone.")
+    return sentences
 
 
 def _bootstrap_words(n: int, *, grouped: bool) -> str:
     if n == 0:
-        return "The sample was not resampled, so there are no intervals and no statements about stability."
+        return "The sample was not resampled, so there are no intervals and no estimates of stability."
     who = "groups of participants (families or sites)" if grouped else "participants"
     return (
-        f"95% intervals extend 1.96 standard errors in each direction; the standard errors come from {n} "
-        f"fits to {who} drawn again with replacement. Every such fit starts from the fitted factors: the "
-        "intervals show how these factors vary with the sample, not whether another start would find "
-        "other factors."
+        f"95% intervals are ±1.96 standard errors, estimated from {n} bootstrap resamples of {who}. Each "
+        "resample is fitted from the model's own factors: the intervals show how these factors vary with the "
+        "sample, not whether another start would find other factors."
     )

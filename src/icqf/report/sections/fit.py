@@ -1,4 +1,4 @@
-"""How well the model describes answers it was fitted to, answers hidden from it, and each item."""
+"""How well the model describes the answers, hidden answers, and each item."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from icqf.report.words import Report, Values
 @report_section("fit", "How well each item is described", title="Fit of each item")
 def fit(report: Report) -> list[Block]:
     """The variance explained of every item, and whether the fit converged."""
-    found = report.fit
-    parts: list[Block] = [*found.words, Details("All items: variance explained and R²", [_items(report)])]
-    if found.trace:
-        trace = pd.DataFrame({"step": found.trace})
+    values = report.fit
+    parts: list[Block] = [*values.words, Details("All items: variance explained and R²", [_items(report)])]
+    if values.trace:
+        trace = pd.DataFrame({"step": values.trace})
         figure = drawn(
             "convergence",
-            lambda ax: convergence(trace, tol=found.tol, ax=ax),
+            lambda ax: convergence(trace, tol=values.tol, ax=ax),
             "Largest move of a loading in each iteration",
             "The fit ends when no loading would move by more than the tolerance.",
             size=(4.7, 2.6),
         )
-        said = (
-            f"{words.count_of(found.n_iter, 'iteration')}; at the end no score would move by more than "
-            f"{found.score_step:.2g} and no loading by more than {found.loading_step:.2g} of its item's "
-            f"range (tolerance {found.tol:g})."
+        sentence = (
+            f"{words.count_of(values.n_iter, 'iteration')}; at the end no score would move by more than "
+            f"{values.score_step:.2g} and no loading by more than {values.loading_step:.2g} of its item's "
+            f"range (tolerance {values.tol:g})."
         )
-        parts.append(Details("Did the fit converge?", [figure, said]))
+        parts.append(Details("Convergence", [figure, sentence]))
     return parts
 
 
@@ -54,13 +54,13 @@ def _items(report: Report) -> Grid:
         shares += [row.fit_comparison] if compared else []
         rows.append([*cells, *map(words.percent, shares)])
     held_out = (
-        f" (hidden answers by {hidden}-fold cross-validation, below 0 when the item's mean predicts better)"
+        f" (hidden answers by {hidden}-fold cross-validation; negative if the item's mean predicts better)"
         if hidden
         else ""
     )
     caption = (
-        "Share of each item's variance that factors and confounds together explain, and R²: how much smaller "
-        f"the squared error is than that of the item's mean{held_out}"
+        "Share of each item's variance explained by factors and confounds, and R²: the reduction in squared "
+        f"error relative to the item's mean{held_out}"
     )
     head = [
         *("Item", Column("Strongest factor", numeric=False), Column("Explained", drawn=True, quiet=True)),
@@ -71,9 +71,7 @@ def _items(report: Report) -> Grid:
 
 
 def fit_values(analysis: Analysis, summary: Summary) -> Values:
-    """R² of seen and hidden answers (how much smaller the squared error is than that of the items' means),
-    convergence and starts; `no_structure` says that hidden answers are predicted no better than by the means,
-    by more than one standard error, and `n_averaged` over how many fits loadings were averaged."""
+    """R² of seen and hidden answers relative to the items' means, convergence and starts."""
     model, hidden = analysis.model, analysis.hidden
     keys = dict(zip(model.factor_names_, default_names(len(model.components_)), strict=True))
     return Values(
@@ -95,8 +93,7 @@ def fit_values(analysis: Analysis, summary: Summary) -> Values:
 
 
 def start_values(starts: pd.DataFrame, keys: Mapping[str, str]) -> dict[str, Any]:
-    """Every start with the lowest correlation of a kept factor with its counterpart, and the keys of factors
-    without which another start describes the answers as well."""
+    """Starts with their lowest agreement, and keys of factors that an equally good start does not have."""
     return {
         "starts": tuple(
             Values(
@@ -111,59 +108,58 @@ def start_values(starts: pd.DataFrame, keys: Mapping[str, str]) -> dict[str, Any
     }
 
 
-def fit_words(found: Values, variance: float, names: Mapping[str, str]) -> list[str]:
+def fit_words(values: Values, variance: float, names: Mapping[str, str]) -> list[str]:
     """How well the model describes the answers; `names` are the factors' by key."""
-    said = [
-        f"The model explains {words.percent(variance, 1)} of the variance of the answers it was fitted to: "
-        "the shares of factors and confounds add up to this, for every item and for all of them together.",
-        f"Its squared error is {words.percent(found.r_squared, 1)} smaller than that of the items' means "
+    sentences = [
+        f"The model explains {words.percent(variance, 1)} of the variance of the answers; the shares of "
+        "factors and confounds add up to this, for each item and overall.",
+        f"Its squared error is {words.percent(values.r_squared, 1)} smaller than that of the items' means "
         "(R²)."
         + (
             ""
-            if found.r_squared_hidden is None
-            else f" For answers that were hidden from it, R² is {words.percent(found.r_squared_hidden, 1)}; "
-            "it is usually lower there, because a fit also describes what is chance in the answers it has "
-            "seen."
+            if values.r_squared_hidden is None
+            else f" For hidden answers, R² is {words.percent(values.r_squared_hidden, 1)}; it is usually "
+            "lower there, because a fit also describes some of the noise in the answers it has seen."
         ),
     ]
-    iterations = words.count_of(found.n_iter, "iteration")
-    if found.n_averaged:
-        said.append(
-            f"The loadings are averages over {found.n_averaged} fits to resampled participants, and the "
-            "scores were solved for under the constraints. Averages describe these answers a little less "
-            "closely than the best fit does; in small samples another study finds them again more often."
+    iterations = words.count_of(values.n_iter, "iteration")
+    if values.n_averaged:
+        sentences.append(
+            f"The loadings are averages over {values.n_averaged} fits to resampled participants; scores were "
+            "then estimated under the constraints. Averaged loadings fit these answers slightly less well "
+            "than the best fit, but replicate more often in small samples."
         )
-    elif found.converged:
-        said.append(f"The fit converged after {iterations}.")
+    elif values.converged:
+        sentences.append(f"The fit converged after {iterations}.")
     else:
-        said.append(f"The fit had not converged after {iterations}: allow more before relying on it.")
-    return said + start_words(found, names)
+        sentences.append(f"The fit had not converged after {iterations}; allow more before relying on it.")
+    return sentences + start_words(values, names)
 
 
-def start_words(found: Values, names: Mapping[str, str]) -> list[str]:
-    """How far fits from other starts agree with the kept one; `names` are the factors' by key."""
-    if len(found.starts) < 2:
+def start_words(values: Values, names: Mapping[str, str]) -> list[str]:
+    """Whether fits from other starts agree with the best one; `names` are the factors' by key."""
+    if len(values.starts) < 2:
         return []
-    others = [start for start in found.starts if start.agreement < COUNTERPART]
-    number = words.count_of(len(found.starts), "start")
+    others = [start for start in values.starts if start.agreement < COUNTERPART]
+    number = words.count_of(len(values.starts), "start")
     if not others:
-        lowest = words.at_least(min(start.agreement for start in found.starts))
+        lowest = words.at_least(min(start.agreement for start in values.starts))
         return [
             f"The fit was run from {number}, and all of them ended with the same factors (correlation of "
             f"loadings {lowest})."
         ]
     kept = f"The fit was run from {number}, and the best one was kept."
-    if found.doubtful:
-        them = "this factor" if len(found.doubtful) == 1 else "these factors"
+    if values.doubtful:
+        them = "this factor" if len(values.doubtful) == 1 else "these factors"
         return [
             f"{kept} At least one other describes the answers as well (objective within "
             f"{words.percent(AS_WELL, 1)}) without a counterpart of "
-            f"{words.joined([names[key] for key in found.doubtful])}: the answers do not settle {them}, so "
-            "read with care."
+            f"{words.joined([names[key] for key in values.doubtful])}: the answers do not determine {them}, "
+            "so interpret with care."
         ]
     lowest_other = min(start.objective for start in others)
-    apart = lowest_other / min(start.objective for start in found.starts) - 1
+    excess = lowest_other / min(start.objective for start in values.starts) - 1
     return [
-        f"{kept} {words.spelled(len(others)).capitalize()} of them ended with other factors that describe "
-        f"the answers less well (objective higher by {words.percent(apart, 2)} or more)."
+        f"{kept} {words.spelled(len(others)).capitalize()} of them ended with other factors and a worse fit "
+        f"(objective higher by {words.percent(excess, 2)} or more)."
     ]

@@ -1,10 +1,10 @@
-"""What stands above the sections: what to doubt, and the report in a few sentences."""
+"""The top of the page: cautions, and the report in a few sentences."""
 
 from __future__ import annotations
 
 from icqf.errors import listed
 from icqf.report import words
-from icqf.report.sections.comparison import apart
+from icqf.report.sections.comparison import without_counterpart
 from icqf.report.sections.number_of_factors import at_the_edge
 from icqf.report.words import Report, Values
 
@@ -12,39 +12,39 @@ _MOST_NAMED = 3
 
 
 def cautions(report: Report) -> list[str]:
-    """Sentences on what the reader should doubt, the gravest first; empty where nothing stands out."""
-    said = [*report.doubts, *([report.direction] if report.direction else [])]
+    """Sentences on what the reader should doubt, the gravest first."""
+    sentences = [*report.doubts, *([report.direction] if report.direction else [])]
     if not report.fit.converged and not report.fit.n_averaged:
-        said.append("The fit had not converged: allow more iterations before relying on it.")
-    if report.fit.no_structure:  # nothing is left to say of single factors
-        return [_no_structure(report.fit), *said]
-    said += _shaky(report)
-    said += at_the_edge(report.count)
+        sentences.append("The fit had not converged: allow more iterations before relying on it.")
+    if report.fit.no_structure:
+        return [_no_structure(report.fit), *sentences]
+    sentences += _unstable(report)
+    sentences += at_the_edge(report.count)
     comparison = report.comparison
-    without = apart(comparison) if comparison is not None else []
+    without = without_counterpart(comparison) if comparison is not None else []
     if without:
         has = "has" if len(without) == 1 else "have"
-        said.append(
+        sentences.append(
             f"Factor analysis disagrees: {words.joined(without)} {has} no close counterpart in a factor "
             "analysis with the same number of factors."
         )
-    said += _worse_than_means(report.items)
-    return said
+    sentences += _worse_than_means(report.items)
+    return sentences
 
 
 def _no_structure(fit: Values) -> str:
     return (
-        "No structure was found: answers that were hidden from the model are predicted no better than by the "
-        f"items' means (R² of hidden answers {words.number(fit.r_squared_hidden)})."
+        "No structure was found: hidden answers are predicted no better than by the items' means (R² of "
+        f"hidden answers {words.number(fit.r_squared_hidden)})."
     )
 
 
-def _shaky(report: Report) -> list[str]:
+def _unstable(report: Report) -> list[str]:
     """Factors that resamples, or other starts, do not confirm."""
-    factors, said = report.model.factors, []
+    factors, sentences = report.model.factors, []
     fragile = [factor.name for factor in factors if factor.replication and factor.replication.fragile]
     if fragile:
-        said.append(
+        sentences.append(
             f"Fragile: {words.joined(fragile)}. A second study of this size is more likely than not to miss "
             f"{'it' if len(fragile) == 1 else 'each of them'}."
         )
@@ -52,17 +52,17 @@ def _shaky(report: Report) -> list[str]:
     shaky = [name for name, agreement in judged if agreement < words.STABLE[1][0]]
     if shaky:
         lowest = words.number(min(agreement for _, agreement in judged))
-        said.append(
-            f"Read with care: {words.joined(shaky)}. {'Its' if len(shaky) == 1 else 'Their'} loadings change "
-            f"when the participants are drawn again (lowest agreement {lowest})."
+        sentences.append(
+            f"Interpret with care: {words.joined(shaky)}. {'Its' if len(shaky) == 1 else 'Their'} loadings "
+            f"vary across resamples (lowest agreement {lowest})."
         )
     doubtful = [factor.name for factor in factors if factor.key in report.fit.doubtful]
     if doubtful:
-        said.append(
-            f"Another start of the fit describes the answers as well without {words.joined(doubtful)}: read "
-            "with care."
+        sentences.append(
+            f"Interpret with care: {words.joined(doubtful)}. A fit from another start describes the answers "
+            f"as well without {'it' if len(doubtful) == 1 else 'them'}."
         )
-    return said
+    return sentences
 
 
 def _worse_than_means(items: tuple[Values, ...]) -> list[str]:
@@ -73,8 +73,8 @@ def _worse_than_means(items: tuple[Values, ...]) -> list[str]:
     one = len(worse) == 1
     return [
         f"{words.spelled(len(worse)).capitalize()} item{'' if one else 's'} "
-        f"({listed(worse, most=_MOST_NAMED)}) {'is' if one else 'are'} not described by the factors: hidden "
-        f"answers to {'it' if one else 'them'} are predicted worse than by the item's mean."
+        f"({listed(worse, most=_MOST_NAMED)}) {'is' if one else 'are'} not described by the factors: the "
+        f"model predicts hidden answers to {'it' if one else 'them'} worse than the item's mean does."
     ]
 
 
@@ -84,44 +84,44 @@ def headline(report: Report) -> list[str]:
     if fit.no_structure:
         return _unstructured(report)
     confounds = [confound.name for confound in report.sample.confounds]
-    beside = f", together with {words.joined(confounds)}," if confounds else ""
+    together = f", together with {words.joined(confounds)}," if confounds else ""
     describe, explain = ("describes", "explains") if k == 1 else ("describe", "explain")
-    said = [
-        f"{words.spelled(k).capitalize()} factor{'' if k == 1 else 's'}{beside} {describe} the answers of "
+    sentences = [
+        f"{words.spelled(k).capitalize()} factor{'' if k == 1 else 's'}{together} {describe} the answers of "
         f"{words.count_of(report.sample.n_fitted, 'participant')} to "
         f"{words.count_of(report.sample.n_items, 'item')} and {explain} "
-        f"{words.percent(report.model.variance)} of the variance of the answers."
+        f"{words.percent(report.model.variance)} of their variance."
         + (
             ""
             if fit.r_squared_hidden is None
-            else f" Answers that were hidden from the model are predicted with "
-            f"{words.percent(fit.r_squared_hidden)} less squared error than by the items' means."
+            else " For answers hidden from the model, its squared error is "
+            f"{words.percent(fit.r_squared_hidden)} smaller than that of the items' means."
         ),
         report.count.words[0],
     ]
     agreements = [factor.stability.agreement for factor in report.model.factors if factor.stability]
     if agreements and min(agreements) >= words.STABLE[1][0]:
-        said.append(
-            f"{'The factor stays' if k == 1 else 'All factors stay'} much the same when the participants "
-            f"are drawn again (agreement of loadings {words.at_least(min(agreements))})."
+        sentences.append(
+            f"{'The factor is' if k == 1 else 'All factors are'} stable when participants are resampled "
+            f"(agreement of loadings {words.at_least(min(agreements))})."
         )
     if k > 1:
         none = scores.n_present[0]
         few = words.percent(none.share) if none.n is not None else words.members(none)
-        said.append(
-            f"{words.percent(scores.several)} of the participants have two or more factors, and {few} have "
-            f"none (a score of {scores.threshold:g} or more counts as having a factor)."
+        sentences.append(
+            f"{words.percent(scores.several)} of the participants have two or more factors (a score of "
+            f"{scores.threshold:g} or more), and {few} have none."
         )
-    return said
+    return sentences
 
 
 def _unstructured(report: Report) -> list[str]:
-    """What is said of factors that predict hidden answers no better than the items' means do."""
+    """The headline where factors predict hidden answers no better than the items' means."""
     k = len(report.model.factors)
     fitted = "The factor below was" if k == 1 else f"The {words.spelled(k)} factors below were"
     return [
         f"{fitted} fitted to the answers of {words.count_of(report.sample.n_fitted, 'participant')} to "
-        f"{words.count_of(report.sample.n_items, 'item')}. {'It' if k == 1 else 'They'} cannot be told from "
-        f"chance: do not interpret {'it' if k == 1 else 'them'}.",
+        f"{words.count_of(report.sample.n_items, 'item')}. {'It' if k == 1 else 'They'} cannot be "
+        f"distinguished from chance: do not interpret {'it' if k == 1 else 'them'}.",
         report.count.words[0],
     ]

@@ -15,7 +15,7 @@ from icqf.report import words
 from icqf.report.analysis import Analysis
 from icqf.report.blocks import Block, Bullets, Details, Grid, Group, Prose, Section
 from icqf.report.section import report_section
-from icqf.report.sections.comparison import apart
+from icqf.report.sections.comparison import without_counterpart
 from icqf.report.sections.number_of_factors import in_other_samples
 from icqf.report.words import Report, Values
 
@@ -34,29 +34,29 @@ _PARAMETERS = (
 _MARKERS = 3
 
 
-@report_section("methods", "Methods and Results, to paste into a paper", title="Methods")
+@report_section("methods", "Methods and Results for a paper", title="Methods")
 def methods(report: Report) -> list[Block]:
-    """Two paragraphs to paste, references, and all settings."""
-    found = report.methods
-    settings = [*found.settings, ("seed", found.seed)]
+    """Paragraphs for a paper, references, and all settings."""
+    values = report.methods
+    settings = [*values.settings, ("seed", values.seed)]
     tables = [
         Grid("Settings", ["Setting", "Value"], settings, scroll=False),
-        Grid("Versions", ["Package", "Version"], found.versions, scroll=False),
+        Grid("Versions", ["Package", "Version"], values.versions, scroll=False),
     ]
     return [
-        Section("Methods", [Prose([found.paragraph], "quote")]),
+        Section("Methods", [Prose([values.paragraph], "quote")]),
         Section("Results", [Prose([report.results], "quote")]),
-        Section("References", [Bullets(found.references, "references")]),
+        Section("References", [Bullets(values.references, "references")]),
         Details("Settings, versions and seed", [Group(tables)]),
     ]
 
 
 def method_values(analysis: Analysis, sample: Values, analysed: Sequence[tuple[str, str]]) -> Values:
-    """What was done: a paragraph, its references, settings, versions and the seed."""
+    """The Methods paragraph with its references, settings, versions and seed."""
     model, search, hidden = analysis.model, analysis.search, analysis.hidden
     k, parameters, ranges = len(model.components_), model.get_params(deep=False), model.item_range_
     folds = None if hidden is None else hidden.n_splits
-    found, own, seed = versions(), parameters["random_state"], analysis.seed
+    installed, own, seed = versions(), parameters["random_state"], analysis.seed
     seeds = str(seed) if own is None or own == seed else f"{own} (fit) and {seed} (resampling)"
     compared, confounds = analysis.rival is not None, model.confound_encoder_.columns
     parts = [
@@ -76,43 +76,39 @@ def method_values(analysis: Analysis, sample: Values, analysed: Sequence[tuple[s
             else ""
         ),
         (
-            "Reliability of the items of each factor and subscale was described by Cronbach's α (interval of "
-            "Feldt) and McDonald's ω (total, one factor by minimum residuals)."
+            "Reliability of the items of each factor and subscale was estimated by Cronbach's α (Feldt's "
+            "interval) and McDonald's ω (total, one factor by minimum residuals)."
             if analysis.psychometry is not None
             else ""
         ),
-        f"Analyses were run with icqf {found['icqf']} (Python {found['python']}, NumPy {found['numpy']}, "
-        f"SciPy {found['scipy']}), random seed {seeds}.",
+        f"Analyses were run with icqf {installed['icqf']} (Python {installed['python']}, NumPy "
+        f"{installed['numpy']}, SciPy {installed['scipy']}), random seed {seeds}.",
     ]
     return Values(
         paragraph=" ".join(part for part in parts if part),
         references=(_CITATION, _HORN) if compared else (_CITATION,),
         settings=_settings(k, parameters, search, analysis.n_bootstrap, folds),
-        versions=tuple(found.items()),
+        versions=tuple(installed.items()),
         seed=seeds,
     )
 
 
 def _reading(analysed: Mapping[str, str]) -> str:
     """Where ranges came from, and which items were reversed."""
-    said = []
+    sentences = []
     if "Ranges" in analysed:
-        said.append(f"Answer ranges: {analysed['Ranges']}.")
+        sentences.append(f"Answer ranges: {analysed['Ranges']}.")
     if "Reversed" in analysed:
-        said.append(f"Reversed before the fit: {analysed['Reversed']}.")
-    return " ".join(said)
+        sentences.append(f"Reversed items: {analysed['Reversed']}.")
+    return " ".join(sentences)
 
 
 def _data(ranges: pd.DataFrame, sample: Values) -> str:
     share = sample.share_missing
-    gap = f"; {words.percent(share, 1)} of the answers were missing" if share else ""
+    gap = f"; {words.percent(share, 1)} of answers missing" if share else ""
     ends = {(float(low), float(high)) for low, high in ranges.to_numpy()}
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
-    span = (
-        f"answers from {low:g} to {high:g}"
-        if len(ends) == 1
-        else f"answer ranges between {low:g} and {high:g}"
-    )
+    span = f"answer range{'s within' if len(ends) > 1 else ''} {low:g} to {high:g}"
     weight = " Sample weights were used." if sample.weighted else ""
     return (
         f"Answers of {words.count_of(sample.n_fitted, 'participant')} to "
@@ -135,7 +131,7 @@ def _model(parameters: Mapping[str, Any], n_starts: int) -> str:
     penalty = f"with {named} on scores and loadings (β = {beta:g})" if beta else "without a penalty (β = 0)"
     return (
         f"The model describes answers as sums of factors with {words.joined(bounds)}, {penalty}. "
-        f"Missing answers were left out of the loss and not imputed.{_starts(n_starts)}"
+        f"Missing answers were excluded from the loss, not imputed.{_starts(n_starts)}"
     )
 
 
@@ -143,8 +139,8 @@ def _starts(n_starts: int) -> str:
     if n_starts < 2:
         return ""
     return (
-        f" The fit was run from {words.count_of(n_starts, 'start')} (non-negative and rotated singular "
-        "vectors, and random numbers), and the one with the lowest objective was kept."
+        f" The model was fitted from {words.count_of(n_starts, 'start')} (non-negative SVD, rotated SVD and "
+        "random), and the fit with the lowest objective was kept."
     )
 
 
@@ -153,7 +149,7 @@ def _average(n_averaged: int) -> str:
         return ""
     return (
         f"Loadings are averages over fits to {n_averaged} bootstrap resamples of the participants, whose "
-        "factors were matched by the correlation of loadings; scores were then solved for under the "
+        "factors were matched by the correlation of loadings; scores were then estimated under the "
         "constraints."
     )
 
@@ -161,7 +157,7 @@ def _average(n_averaged: int) -> str:
 def _item_weight(item_weight: Any, ranges: pd.DataFrame) -> str:
     equal = (ranges["max"] - ranges["min"]).nunique() == 1
     if item_weight is None or (equal and isinstance(item_weight, str) and item_weight == "range"):
-        wide = "Errors were added up in the items' own units, so that items with wide ranges count more."
+        wide = "Errors were summed in the items' own units, so that items with wide ranges count more."
         return "" if equal else wide
     kinds = {
         "range": "each item's answers and loadings were divided by the width of its answer range",
@@ -178,7 +174,7 @@ def _confounds(names: Sequence[str], *, intercept: bool) -> str:
         return "No confounds were included; the model has an intercept." if intercept else ""
     kind = "was included as a confound" if len(names) == 1 else "were included as confounds"
     listed = words.joined(names)
-    return f"{listed[:1].upper()}{listed[1:]} {kind}{' alongside an intercept' if intercept else ''}."
+    return f"{listed[:1].upper()}{listed[1:]} {kind}{', with an intercept' if intercept else ''}."
 
 
 def _choice(k: int, search: Any) -> str:
@@ -193,8 +189,8 @@ def _choice(k: int, search: Any) -> str:
     return (
         f"The number of factors (k = {k}) and the penalty were chosen by {search.n_splits}-fold blockwise "
         f"cross-validation{again} over {words.count_of(len(ks), 'number')} of factors ({ks[0]} to {ks[-1]}) "
-        f"and β in {{{', '.join(f'{beta:g}' for beta in betas)}}}, taking "
-        f"the number of factors that {RULES.load(search.rule).description}."
+        f"and β in {{{', '.join(f'{beta:g}' for beta in betas)}}}; the chosen number of factors "
+        f"{RULES.load(search.rule).description}."
     )
 
 
@@ -210,20 +206,20 @@ def _tried(search: Any) -> tuple[list[int], list[float]]:
 
 
 def _resampling(sample: Values, n_bootstrap: int, folds: int | None) -> str:
-    said = []
+    sentences = []
     if n_bootstrap:
         who = "participants" if sample.n_groups is None else "groups (families or sites)"
-        said.append(
+        sentences.append(
             f"95% intervals of loadings are normal intervals with standard errors from {n_bootstrap} "
             f"bootstrap resamples of {who}; each fit was started from the full-sample solution, and its "
             "factors were matched to that solution by the correlation of loadings."
         )
     if folds:
-        said.append(
-            f"The fit of each item was also estimated on hidden answers by {folds}-fold blockwise "
+        sentences.append(
+            f"The fit to each item was also estimated from hidden answers by {folds}-fold blockwise "
             "cross-validation at the chosen settings."
         )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def _settings(
@@ -250,20 +246,20 @@ def _settings(
 
 
 def results_paragraph(report: Report) -> str:
-    """What was found, in words and numbers that can be pasted into a paper."""
+    """The Results paragraph."""
     view, fit, k = report.model, report.fit, len(report.model.factors)
     confounds = [confound.name for confound in report.sample.confounds]
-    beside = f", together with {words.joined(confounds)}," if confounds else ""
+    together = f", together with {words.joined(confounds)}," if confounds else ""
     if fit.no_structure:
         what = "a single factor" if k == 1 else f"{words.spelled(k)} factors"
         return (
-            f"No structure was found: with {what}{beside} hidden answers were predicted no better than by "
+            f"No structure was found: with {what}{together} hidden answers were predicted no better than by "
             f"the items' means (R² of hidden answers = {words.number(fit.r_squared_hidden)}). "
             f"{_chosen(report)}"
         ).strip()
     factors = "One factor" if k == 1 else f"{words.spelled(k).capitalize()} factors"
-    said = [
-        f"{factors}{beside} explained {words.percent(view.variance, 1)} of the variance of the answers "
+    sentences = [
+        f"{factors}{together} explained {words.percent(view.variance, 1)} of the variance of the answers "
         f"(R² = {words.number(fit.r_squared)}"
         + (
             ""
@@ -277,21 +273,21 @@ def results_paragraph(report: Report) -> str:
         _compared(report),
         _several(report),
     ]
-    return " ".join(part for part in said if part)
+    return " ".join(part for part in sentences if part)
 
 
 def _chosen(report: Report) -> str:
     count = report.count
     if not count.candidates:
         return ""
-    said = (
+    sentence = (
         f"This number of factors (with β = {count.beta:g}) was chosen by cross-validation; "
         f"{in_other_samples(count)}"
     )
     if count.parallel is not None:
         same = "the same number" if count.parallel == count.n_components else str(count.parallel)
-        return f"{said}; parallel analysis suggested {same}."
-    return f"{said}."
+        return f"{sentence}; parallel analysis suggested {same}."
+    return f"{sentence}."
 
 
 def _factor(report: Report, factor: Values) -> str:
@@ -300,10 +296,9 @@ def _factor(report: Report, factor: Values) -> str:
     for each in factor.top[:_MARKERS]:
         row = by_name[each.item]
         markers.append(f"“{item_label(row.name, row.wording, row.reverse)}” ({words.number(each.value)})")
+    share = f"{factor.name} explained {words.percent(factor.variance, 1)} of the variance"
     if not markers:
-        return (
-            f"{factor.name} ({words.percent(factor.variance, 1)} of the variance) moved no item noticeably."
-        )
+        return f"{share}, with no noticeable loading."
     measured = report.psychometrics
     scale = next((row for row in measured.scales if row.key == factor.key), None) if measured else None
     reliable = ""
@@ -312,8 +307,8 @@ def _factor(report: Report, factor: Values) -> str:
         those = f"the {scale.n_items} items that load most on it"
         reliable = f"; α = {words.number(scale.alpha)}{omega} for {those}"
     return (
-        f"{factor.name} ({words.percent(factor.variance, 1)} of the variance, "
-        f"{words.count_of(factor.n_items, 'item')}{reliable}) loaded most on {words.joined(markers)}."
+        f"{share}, with its highest loadings on {words.joined(markers)} "
+        f"({words.count_of(factor.n_items, 'item')}{reliable})."
     )
 
 
@@ -323,29 +318,27 @@ def _stable(report: Report) -> str:
         return ""
     low, high = words.number(min(agreements)), words.number(max(agreements))
     span = f"was {low}" if low == high else f"ranged from {low} to {high}"
-    said = f"The mean correlation of loadings with those of resampled participants {span}"
+    sentence = f"The mean correlation of loadings with those of resampled participants {span}"
     chances = [factor.replication for factor in report.model.factors if factor.replication]
     if chances:
         lasting = sum(not each.fragile for each in chances)
-        said += (
+        sentence += (
             f"; {lasting} of {words.count_of(len(chances), 'factor')} "
-            f"{'is' if lasting == 1 else 'are'} expected to be found again by a study of the same size"
+            f"{'is' if lasting == 1 else 'are'} expected to replicate in a study of the same size"
         )
-    return f"{said}."
+    return f"{sentence}."
 
 
 def _compared(report: Report) -> str:
     comparison = report.comparison
     if comparison is None or not comparison.pairs:
         return ""
-    k, without = len(comparison.pairs), apart(comparison)
+    k, without = len(comparison.pairs), without_counterpart(comparison)
     if not without:
-        found = "the factor" if k == 1 else f"all {k} factors"
-        return f"Factor analysis with as many factors had close counterparts (r ≥ 0.8) of {found}."
-    return (
-        f"Factor analysis with as many factors had close counterparts (r ≥ 0.8) of {k - len(without)} of {k} "
-        f"factors, not of {words.joined(without)}."
-    )
+        matched = "the factor" if k == 1 else f"all {k} factors"
+    else:
+        matched = f"{k - len(without)} of {k} factors, but not for {words.joined(without)}"
+    return f"Factor analysis with the same number of factors had close counterparts (r ≥ 0.8) for {matched}."
 
 
 def _several(report: Report) -> str:

@@ -32,12 +32,12 @@ def count(report: Report) -> list[Block]:
 
 
 def candidate_table(found: Values) -> pd.DataFrame:
-    """What was tried, as `cv_curve` draws it."""
+    """The candidates as a table for `cv_curve`."""
     return pd.DataFrame([vars(candidate) for candidate in found.candidates])
 
 
 def eigenvalue_table(found: Values) -> pd.DataFrame:
-    """The eigenvalues of parallel analysis, as `scree` draws them."""
+    """The eigenvalues of parallel analysis as a table for `scree`."""
     return pd.DataFrame(
         [(row.factor, row.observed, row.unrelated) for row in found.eigenvalues],
         columns=["n_components", "eigenvalue", "random_eigenvalue"],
@@ -167,7 +167,7 @@ def _bar(each: Values) -> Bar:
 
 
 def _rules(found: Values) -> Section:
-    title = "What the rules for the number of factors say"
+    title = "Rules for the number of factors"
     rows = [
         [
             each.rule,
@@ -249,7 +249,7 @@ def _rows(table: pd.DataFrame, first: str, *others: str) -> tuple[Values, ...]:
 
 
 def _rule_rows(rules: RuleTable) -> tuple[Values, ...]:
-    """What each rule says; no number where it could not be run."""
+    """The result of each rule; no number where it could not be run."""
     return tuple(
         Values(
             rule=rule,
@@ -283,17 +283,17 @@ def _words(found: Values, search: Any) -> list[str]:
             )
     if found.beta == 0:
         said.append(
-            "β = 0 means that there is no penalty: scores and loadings are not drawn towards 0, and only "
-            "their bounds keep them in place."
+            "β = 0 means that there is no penalty: scores and loadings are not shrunk towards 0 and are "
+            "limited only by their bounds."
         )
         if len({each.beta for each in found.candidates}) > 1:
             said.append("With this number of factors, no penalty tried predicted hidden answers better.")
     if parallel is not None:
         same = "the same number" if parallel == k else words.count_of(parallel, "factor")
         said.append(
-            f"Parallel analysis, the usual rule in factor analysis, would keep {same}. It asks which factors "
-            "are stronger than those of unrelated answers, which is a different question: in a large sample "
-            "it keeps even small factors."
+            f"Parallel analysis, the usual rule in factor analysis, would keep {same}. It keeps factors that "
+            "are stronger than those of unrelated answers, which is a different criterion: in a large sample "
+            "even small factors pass it."
         )
     return said
 
@@ -311,18 +311,18 @@ def in_other_samples(found: Values) -> str:
 
 
 def at_the_edge(found: Values) -> list[str]:
-    """A choice at the end of what was tried: the best may lie beyond it."""
+    """Cautions for a choice at the edge of the candidates."""
     said = []
     tried = sorted({each.n_components for each in found.candidates})
     if len(tried) > 1 and found.n_components in (tried[0], tried[-1]):
         said.append(
-            f"The number of factors lies at the edge of those tried ({tried[0]} to {tried[-1]}); try others "
-            "beyond it before relying on it."
+            f"The number of factors is at the edge of those tried ({tried[0]} to {tried[-1]}); try a wider "
+            "range before relying on it."
         )
     betas = sorted({each.beta for each in found.candidates})
     if len(betas) > 1 and found.beta == betas[-1]:
         said.append(
-            f"The penalty lies at the upper end of those tried (β up to {betas[-1]:g}); try stronger ones "
+            f"The penalty is the strongest of those tried (β up to {betas[-1]:g}); try stronger ones "
             "before relying on it."
         )
     return said

@@ -1,4 +1,4 @@
-"""Reliability and item statistics, as reviewers ask for them."""
+"""Reliability and item statistics."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _ENDS = ("alpha", "alpha_low", "alpha_high", "omega", "omega_low", "omega_high")
 
 @report_section("psychometrics", "Reliability and item statistics", title="Reliability")
 def psychometrics(report: Report) -> list[Block] | None:
-    """α and ω, where the variance goes, statistics of every item, and what the factors leave related."""
-    found = report.psychometrics
-    if found is None:
+    """α and ω, variance by source, item statistics, and correlated residuals."""
+    values = report.psychometrics
+    if values is None:
         return None
-    tables = [*([_scales(found)] if found.scales else []), _shares(found)]
-    parts: list[Block] = [*found.words, Group(tables), _items(report)]
-    if found.residuals:
+    tables = [*([_scales(values)] if values.scales else []), _shares(values)]
+    parts: list[Block] = [*values.words, Group(tables), _items(report)]
+    if values.residuals:
         parts.append(_residuals(report))
     return parts
 
 
-def _scales(found: Values) -> Grid:
+def _scales(values: Values) -> Grid:
     rows = [
         [
             row.name,
@@ -43,20 +43,20 @@ def _scales(found: Values) -> Grid:
             words.number(row.omega),
             words.interval(row.omega_low, row.omega_high),
         ]
-        for row in found.scales
+        for row in values.scales
     ]
-    also = " and subscale" if any(not row.key for row in found.scales) else ""
+    also = " and subscale" if any(not row.key for row in values.scales) else ""
     caption = f"Reliability of the items of each factor{also}"
     head = ["Items of", "Items", "α", "95% interval", "ω", "95% interval"]
     return Grid(caption, head, rows, kind="reliability", label="Reliability")
 
 
-def _shares(found: Values) -> Grid:
+def _shares(values: Values) -> Grid:
     rows = [
-        [row.name, words.percent(row.share, 1), words.percent(row.cumulative, 1)] for row in found.variance
+        [row.name, words.percent(row.share, 1), words.percent(row.cumulative, 1)] for row in values.variance
     ]
-    caption = "Where the variance of the answers goes"
-    return Grid(caption, ["Part", "Share", "Sum"], rows, label="Shares of the variance")
+    caption = "Variance of the answers by source"
+    return Grid(caption, ["Source", "Share", "Cumulative"], rows, label="Shares of the variance")
 
 
 def _items(report: Report) -> Details:
@@ -71,9 +71,9 @@ def _items(report: Report) -> Details:
         for row, item in zip(report.psychometrics.items, report.items, strict=True)
     ]
     caption = (
-        "Loadings are standardised: what a score one standard deviation higher adds, in standard deviations "
-        "of the item. Communality is the share of the item's variance that the model explains, uniqueness "
-        "the rest. Columns FA are those of the factor's counterpart in the factor analysis."
+        "Loadings are standardised: the change in the item, in standard deviations, for a score one standard "
+        "deviation higher. Communality is the share of the item's variance that the model explains, "
+        "uniqueness the rest. FA columns refer to the factor's counterpart in the factor analysis."
     )
     head = [
         *("Item", "Skew", "Kurtosis", "Item-rest", Column("Strongest factor", numeric=False), "Loading"),
@@ -91,17 +91,17 @@ def _residuals(report: Report) -> Details:
     pairs = report.psychometrics.residuals
     rows = [[labels[pair.item], labels[pair.other], words.number(pair.correlation)] for pair in pairs]
     caption = (
-        f"The {len(pairs)} largest correlations between residuals (answers less what the model expects); a "
-        "large one means that two items share more than the factors explain, such as the same wording"
+        f"The {len(pairs)} largest correlations between residuals (observed minus expected answers); a large "
+        "one means that two items share something beyond the factors, such as similar wording"
     )
     table = Grid(caption, ["Item", "Item", "Correlation"], rows, label="Largest residual correlations")
-    return Details("Pairs of items that the factors leave related", [table])
+    return Details("Pairs of items with correlated residuals", [table])
 
 
 def psychometric_values(analysis: Analysis, summary: Summary, names: list[str]) -> Values | None:
     """Reliability, adequacy, item statistics, variance and residuals; `names` are those of the factors."""
-    found, rival, keys = analysis.psychometry, analysis.rival, default_names(len(names))
-    if found is None:
+    measured, rival, keys = analysis.psychometry, analysis.rival, default_names(len(names))
+    if measured is None:
         return None
     scales = tuple(
         Values(
@@ -110,20 +110,20 @@ def psychometric_values(analysis: Analysis, summary: Summary, names: list[str]) 
             n_items=int(row["n_items"]),
             **{end: float(row[end]) for end in _ENDS},
         )
-        for row in found.scales.to_dict("records")
+        for row in measured.scales.to_dict("records")
     )
-    standardised = found.standardised.to_numpy(dtype=float)
+    standardised = measured.standardised.to_numpy(dtype=float)
     strongest = np.nan_to_num(standardised).argmax(axis=1)
     compared = isinstance(rival, Counterparts)
     others = rival.loadings.to_numpy(dtype=float) if isinstance(rival, Counterparts) else standardised
     communalities = rival.communalities.to_numpy() if isinstance(rival, Counterparts) else standardised[:, 0]
     explained = summary.items["variance_explained"].to_numpy()
     return Values(
-        words=tuple(_words(found)),
-        kmo=found.kmo.overall,
-        bartlett=found.bartlett.chi2,
-        bartlett_dof=found.bartlett.dof,
-        bartlett_p=found.bartlett.p_value,
+        words=tuple(_words(measured)),
+        kmo=measured.kmo.overall,
+        bartlett=measured.bartlett.chi2,
+        bartlett_dof=measured.bartlett.dof,
+        bartlett_p=measured.bartlett.p_value,
         scales=scales,
         items=tuple(
             Values(
@@ -135,23 +135,23 @@ def psychometric_values(analysis: Analysis, summary: Summary, names: list[str]) 
                 fa_loading=float(others[j, r]) if compared else None,
                 fa_communality=float(communalities[j]) if compared else None,
             )
-            for j, (r, (name, *row)) in enumerate(zip(strongest, found.items.itertuples(), strict=True))
+            for j, (r, (name, *row)) in enumerate(zip(strongest, measured.items.itertuples(), strict=True))
         ),
         variance=_variance(summary, names, keys),
         residuals=tuple(
             Values(item=item, other=other, correlation=value)
-            for item, other, value in found.residuals.itertuples(index=False)
+            for item, other, value in measured.residuals.itertuples(index=False)
         ),
     )
 
 
 def _variance(summary: Summary, names: list[str], keys: list[str]) -> tuple[Values, ...]:
-    """Factors, confounds and what is left: together all of the variance."""
+    """Shares of factors, confounds and the unexplained rest, which add up to 1."""
     parts = list(zip(keys, names, summary.factors["variance_explained"].tolist(), strict=True))
     confounds = summary.confounds.drop(index=INTERCEPT, errors="ignore")["variance_explained"]
     if len(confounds):
         parts.append(("", "Confounds", float(confounds.sum())))
-    parts.append(("", "Not explained", 1 - float(summary.variance_explained)))
+    parts.append(("", "Unexplained", 1 - float(summary.variance_explained)))
     sums = np.cumsum([share for _, _, share in parts])
     return tuple(
         Values(key=key, name=name, share=float(share), cumulative=float(total))
@@ -159,23 +159,23 @@ def _variance(summary: Summary, names: list[str], keys: list[str]) -> tuple[Valu
     )
 
 
-def _words(found: Psychometry) -> list[str]:
-    said = []
-    if np.isfinite(found.kmo.overall):
-        enough = "enough for factors" if round(found.kmo.overall, 2) >= 0.6 else "little for factors"
-        p = shown_p(found.bartlett.p_value, equals="= ")
-        said.append(
-            f"The items share {enough}: the Kaiser-Meyer-Olkin measure is {words.number(found.kmo.overall)} "
-            f"(0.6 or more is usually asked for), and Bartlett's test of sphericity gives "
-            f"{found.bartlett.chi2:.1f} on {found.bartlett.dof} degrees of freedom (p {p})."
+def _words(measured: Psychometry) -> list[str]:
+    sentences = []
+    if np.isfinite(measured.kmo.overall):
+        enough = "enough variance for factors" if round(measured.kmo.overall, 2) >= 0.6 else "little variance"
+        p = shown_p(measured.bartlett.p_value, equals="= ")
+        sentences.append(
+            f"The items share {enough}: the Kaiser-Meyer-Olkin measure is "
+            f"{words.number(measured.kmo.overall)} (0.6 is the usual minimum), and Bartlett's test of "
+            f"sphericity is {measured.bartlett.chi2:.1f} ({measured.bartlett.dof} degrees of freedom, p {p})."
         )
     else:
-        said.append(
+        sentences.append(
             "The correlations of the items are not positive definite, so the Kaiser-Meyer-Olkin measure and "
-            "Bartlett's test do not exist."
+            "Bartlett's test cannot be computed."
         )
-    said.append(
-        "α and ω describe the sum of the items of a scale, not the scores of this model. The interval of α "
-        "is Feldt's, that of ω comes from participants drawn again."
+    sentences.append(
+        "α and ω describe the sum of a scale's items, not the scores of this model. Intervals are Feldt's "
+        "for α and bootstrap intervals for ω."
     )
-    return said
+    return sentences

@@ -1,4 +1,4 @@
-"""What was analysed, the sample, and (if asked for) the participants."""
+"""What was analysed, the sample, and (on request) the participants."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def item_cell(row: Values) -> Cell:
 
 
 def counts_grid(caption: str, what: str, bars: tuple[Values, ...]) -> Grid:
-    """Participants by some number, with bars; small counts are not shown."""
+    """Numbers of participants with bars; small counts are not shown."""
     rows = [
         [each.label, words.members(each), Cell(drawing=Bar(each.share or 0)), words.percent(each.share)]
         for each in bars
@@ -47,12 +47,12 @@ def analysed(report: Report) -> list[Block]:
 @report_section("sample", "The sample")
 def sample(report: Report) -> list[Block]:
     """Who answered, and how each item was answered."""
-    found = report.sample
-    bands = counts_grid("Missing answers by participant", "Answers missing", found.missing_by_participant)
-    parts: list[Block] = [Group([list(found.words), bands])]
-    if found.subscales:
-        parts.append(f"Subscales: {', '.join(f'{name} ({n})' for name, n in found.subscales)}.")
-    scales = bool(found.subscales)
+    values = report.sample
+    bands = counts_grid("Missing answers by participant", "Answers missing", values.missing_by_participant)
+    parts: list[Block] = [Group([list(values.words), bands])]
+    if values.subscales:
+        parts.append(f"Subscales: {', '.join(f'{name} ({n})' for name, n in values.subscales)}.")
+    scales = bool(values.subscales)
     head = ["Item", *(["Subscale"] if scales else []), Column("Range", numeric=True), "Answers", "Mean", "SD"]
     rows = [
         [
@@ -77,14 +77,14 @@ def sample(report: Report) -> list[Block]:
         label="Table of items",
     )
     parts.append(Details("All items: mean, standard deviation, floor and ceiling, missing answers", [table]))
-    if found.notes:
-        parts.append(Details("What was done to the data before the fit", [Bullets(found.notes)]))
+    if values.notes:
+        parts.append(Details("Data preparation", [Bullets(values.notes)]))
     return parts
 
 
 @report_section("participants", "Participants")
 def participants(report: Report) -> list[Block] | None:
-    """Each participant's scores; only where they were asked for."""
+    """Each participant's scores, only on request."""
     if report.participants is None:
         return None
     rows = [
@@ -94,8 +94,7 @@ def participants(report: Report) -> list[Block] | None:
     head = ["Participant", "Answers", *(factor.name for factor in report.model.factors)]
     table = Grid("Scores of every participant", head, rows, kind="sortable", quiet=True)
     return [
-        "This section holds data on individual participants. Share it only with those who are allowed to see "
-        "it.",
+        "This section contains data on individual participants. Share it only with those who may see it.",
         Details("Scores of every participant", [table]),
     ]
 
@@ -116,35 +115,37 @@ def sample_values(analysis: Analysis) -> Values:
     if questionnaire.structural is not None:
         structural = float(questionnaire.structural[kept].to_numpy(dtype=bool).mean())
     confounds = _confounds(questionnaire.confounds, kept, stated.encoder.smallest_category)
-    said = [f"{words.count_of(n, 'participant')} answered {words.count_of(m, 'item')}."]
+    sentences = [f"{words.count_of(n, 'participant')} answered {words.count_of(m, 'item')}."]
     if everyone > n:
-        said.append(
+        sentences.append(
             f"{words.count_of(everyone - n, 'further participant')} gave no answers (or had a weight of 0) "
             f"and {'was' if everyone - n == 1 else 'were'} left out."
         )
-    said.append(
+    sentences.append(
         f"{words.percent(share, 1)} of the answers are missing, and {words.percent(complete)} of the "
-        "participants answered everything. Missing answers are left out of the fit; nothing is imputed."
+        "participants answered every item. Missing answers are left out of the fit; nothing is imputed."
         if share
         else "No answer is missing."
     )
     if structural:
-        said.append(
+        sentences.append(
             f"{words.percent(structural, 1)} of the answers are missing because the item was not asked."
         )
-    said += [_confound_words(confound, limit) for confound in confounds]
+    sentences += [_confound_words(confound, limit) for confound in confounds]
     n_reversed = sum(item.reverse for item in questionnaire.items)
     if n_reversed:
-        said.append(
-            f"{words.count_of(n_reversed, 'item')} worded in the opposite direction "
-            f"{'was' if n_reversed == 1 else 'were'} reversed, so that a high answer always means more of a "
-            "problem or trait."
+        sentences.append(
+            f"{words.count_of(n_reversed, 'reverse-keyed item')} "
+            f"{'was' if n_reversed == 1 else 'were'} reversed, so that a high answer always means more of "
+            "the problem or trait."
         )
     weighted = stated.problem.weights is not None
     if weighted:
-        said.append("The model was fitted with sample weights; this description of the sample is unweighted.")
+        sentences.append(
+            "The model was fitted with sample weights; this description of the sample is unweighted."
+        )
     return Values(
-        words=tuple(said),
+        words=tuple(sentences),
         source=questionnaire.source,
         n_participants=everyone,
         n_fitted=n,
@@ -175,18 +176,18 @@ def _confounds(table: pd.DataFrame | None, kept: np.ndarray, limit: int) -> tupl
 
 def _confound(name: str, n_missing: int, table: pd.Series, limit: int) -> Values:
     """Categories with their counts, or mean, spread and range."""
-    found = Values(name=name, n_missing=n_missing, categories=(), mean=None, sd=None, low=None, high=None)
+    confound = Values(name=name, n_missing=n_missing, categories=(), mean=None, sd=None, low=None, high=None)
     if table.name == "n":
-        found.categories = tuple(
+        confound.categories = tuple(
             bar_of(label, n, int(table.sum()), limit=limit) for label, n in table.items()
         )
-        return found
+        return confound
     low, high = float(table["low"]), float(table["high"])
-    # To a hundredth of the range or so: whole years of ages, not the digits by which somebody is known.
+    # About a hundredth of the range: ages in whole years, not in digits that identify somebody.
     digits = max(0, 1 - math.floor(math.log10(high - low))) if high > low else 0
-    found.mean, found.sd = float(table["mean"]), float(table["sd"])
-    found.low, found.high = round(low, digits), round(high, digits)
-    return found
+    confound.mean, confound.sd = float(table["mean"]), float(table["sd"])
+    confound.low, confound.high = round(low, digits), round(high, digits)
+    return confound
 
 
 def _category(label: str) -> str:
@@ -214,11 +215,7 @@ def _confound_words(confound: Values, limit: int) -> str:
 
 
 def item_values(analysis: Analysis, fit: pd.DataFrame, names: Mapping[str, str]) -> tuple[Values, ...]:
-    """Every item: its words, how it was answered (reversed where keyed so), and how well it is described.
-
-    `fit` is the summary's table of items, `names` the shown name of every factor. `fit_hidden` and
-    `fit_comparison` are the R² of hidden answers and of the factor analysis.
-    """
+    """Wording, answers and fit of every item; `fit` is the summary's table, `names` the factors' names."""
     ranges, hidden, rival = analysis.model.item_range_, analysis.hidden, analysis.rival
     answered = describe_answers(analysis.answers, ranges)
     others = rival.items if isinstance(rival, Counterparts) else None
@@ -245,7 +242,7 @@ def item_values(analysis: Analysis, fit: pd.DataFrame, names: Mapping[str, str])
 
 
 def participant_values(questionnaire: Questionnaire, scores: pd.DataFrame) -> tuple[Values, ...]:
-    """Every participant's id, number of answers and scores (NaN for those who gave no answers)."""
+    """Every participant's id, number of answers and scores (NaN for those who answered nothing)."""
     answers = questionnaire.keyed_answers()
     given = answers.notna().sum(axis=1)
     return tuple(

@@ -1,4 +1,4 @@
-"""The participants' scores taken together, never one by one."""
+"""The participants' scores in aggregate, never individually."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from icqf.report.words import Report, Values, bar_of
 @report_section("scores", "Scores")
 def scores(report: Report) -> list[Block]:
     """How scores are distributed, how many factors participants have, and how scores correlate."""
-    found = report.scores
+    values = report.scores
     rows = [
         [
             factor.name,
@@ -28,32 +28,32 @@ def scores(report: Report) -> list[Block]:
             *(words.number(value) for value in (factor.mean, factor.median, factor.sd)),
             *(words.percent(value) for value in (factor.none, factor.present, factor.high)),
         ]
-        for factor in found.factors
+        for factor in values.factors
     ]
     spread = Grid(
-        f"Distribution of the scores of {words.whole(found.n_scored)} participants",
+        f"Distribution of the scores of {words.whole(values.n_scored)} participants",
         [
             *("Factor", Column("Scores above 0", drawn=True), "Mean", "Median", "SD", "At 0"),
-            *(f"{found.threshold:g} or more", "Half or more"),
+            *(f"{values.threshold:g} or more", f"{values.top / 2:g} or more"),
         ],
         rows,
         kind="spread",
         label="Distribution of scores",
     )
-    many = f"How many factors a participant has (score {found.threshold:g} or more)"
-    tables = [counts_grid(many, "Factors", found.n_present)]
-    if len(found.factors) > 1:
-        tables.append(_correlations(found))
-    return [*found.words, spread, Group(tables)]
+    many = f"Number of factors per participant (score {values.threshold:g} or more)"
+    tables = [counts_grid(many, "Factors", values.n_present)]
+    if len(values.factors) > 1:
+        tables.append(_correlations(values))
+    return [*values.words, spread, Group(tables)]
 
 
-def _correlations(found: Values) -> Grid:
-    names = [factor.name for factor in found.factors]
+def _correlations(values: Values) -> Grid:
+    names = [factor.name for factor in values.factors]
     rows = [
         [
             name,
-            *(Cell(words.number(value), kind=strength(value)) for value in found.correlations[i][:i]),
-            Cell("1", kind=strength(found.correlations[i][i])),
+            *(Cell(words.number(value), kind=strength(value)) for value in values.correlations[i][:i]),
+            Cell("1", kind=strength(values.correlations[i][i])),
             *[""] * (len(names) - i - 1),
         ]
         for i, name in enumerate(names)
@@ -97,9 +97,7 @@ def score_values(analysis: Analysis, names: Sequence[str]) -> Values:
 
 
 def pooled(counts: np.ndarray, limit: int) -> tuple[float, ...]:
-    """Bars that each stand for `limit` participants or more: neighbours that do not are evened out.
-
-    Fewer participants than that in all give empty bars.
+    """Average neighbouring bars until each group holds `limit` participants; empty bars if all hold fewer.
 
     Examples
     --------
@@ -108,11 +106,11 @@ def pooled(counts: np.ndarray, limit: int) -> tuple[float, ...]:
     """
     if limit <= 1:
         return tuple(float(n) for n in counts)
-    ends, held = [0], 0
+    ends, total = [0], 0
     for at, n in enumerate(counts, start=1):
-        held += int(n)
-        if held >= limit:
-            ends, held = [*ends, at], 0
+        total += int(n)
+        if total >= limit:
+            ends, total = [*ends, at], 0
     if len(ends) == 1:
         return (0.0,) * len(counts)
     ends[-1] = len(counts)  # what is left over goes with the last
@@ -120,28 +118,28 @@ def pooled(counts: np.ndarray, limit: int) -> tuple[float, ...]:
     return tuple(float(n) for n in np.concatenate(bars))
 
 
-def score_words(found: Values) -> list[str]:
+def score_words(values: Values) -> list[str]:
     """What scores mean, which factors are common and rare, and how scores correlate."""
-    said = [
-        f"A score runs from 0 (none of the factor) to {found.top:g} (all of it). For a participant with a "
-        f"score of {found.top:g}, the factor's loadings are added in full to the expected answers."
+    sentences = [
+        f"Scores range from 0 to {values.top:g}. At a score of {values.top:g}, the factor's loadings are "
+        "added in full to the expected answers."
     ]
-    k = len(found.factors)
+    k = len(values.factors)
     if k == 1:
-        return said
-    common = max(found.factors, key=lambda factor: factor.present)
-    rare = min(found.factors, key=lambda factor: factor.present)
-    said.append(
-        f"The median participant has {words.spelled(found.median_present)} of the {words.spelled(k)} "
-        f"factors (a score of {found.threshold:g} or more). The most common is {common.name} "
-        f"({words.percent(common.present)} of the participants), the rarest {rare.name} "
-        f"({words.percent(rare.present)})."
+        return sentences
+    common = max(values.factors, key=lambda factor: factor.present)
+    rare = min(values.factors, key=lambda factor: factor.present)
+    sentences.append(
+        f"The median participant has {words.spelled(values.median_present)} of the {words.spelled(k)} "
+        f"factors (a score of {values.threshold:g} or more). The most common factor is {common.name}, with "
+        f"{words.percent(common.present)} of the participants, the rarest {rare.name}, with "
+        f"{words.percent(rare.present)}."
     )
-    off = np.array(found.correlations, dtype=float)[~np.eye(k, dtype=bool)]
+    off = np.array(values.correlations, dtype=float)[~np.eye(k, dtype=bool)]
     if np.isfinite(off).any():
-        said.append(
-            f"Scores of different factors correlate between {words.number(float(np.nanmin(off)))} and "
-            f"{words.number(float(np.nanmax(off)))}. These are correlations of the scores in this sample, "
-            "not the factor correlations of a factor analysis."
+        sentences.append(
+            f"Correlations between the factors' scores range from {words.number(float(np.nanmin(off)))} to "
+            f"{words.number(float(np.nanmax(off)))}. They describe the scores in this sample; they are not "
+            "the factor correlations of a factor analysis."
         )
-    return said
+    return sentences

@@ -6,7 +6,7 @@
   const sum = (values) => values.reduce((total, value) => total + value, 0);
   const dot = (a, b) => sum(a.map((value, at) => value * b[at]));
 
-  // Each answer counted from the lowest one, in the units that items are counted in; null where there is none.
+  // Each answer minus the item's lowest, in the model's units; null if missing.
   function answers() {
     return known.items.map((item, at) => {
       const field = form.elements.namedItem(`i${at}`);
@@ -18,7 +18,7 @@
     });
   }
 
-  // The columns of the confounds, each between 0 and 1; null where one is missing that must not be.
+  // The columns of the confounds, each between 0 and 1; null if one is missing that may not be.
   function design() {
     const columns = [];
     for (const [at, confound] of known.confounds.entries()) {
@@ -38,7 +38,7 @@
   }
 
   // min ½wᵀHw − pᵀw + penalty over 0 ≤ w ≤ top with every reconstructed answer inside its range: coordinate
-  // descent, and a multiplier for each range that presses (augmented Lagrangian).
+  // descent, with a multiplier for each answer at its upper bound (augmented Lagrangian).
   function solve(given, columns) {
     const Q = known.loadings;
     const k = Q.length;
@@ -52,7 +52,7 @@
     const linear = known.penalty === "l1" ? known.beta : 0;
     const w = new Array(k).fill(0);
     const R = given.map(() => 0);
-    const pressing = given.map(() => 0);
+    const multiplier = given.map(() => 0);
     const stiff = Q.map((a) => sum(a.map((value) => value * value)));
     let sigma = 0;
 
@@ -76,7 +76,7 @@
         for (let r = 0; r < k; r += 1) {
           let gradient = dot(H[r], w) - p[r] + linear + bent * w[r];
           if (sigma > 0) {
-            gradient += sum(R.map((value, j) => Q[r][j] * Math.max(0, pressing[j] + sigma * (value - room[j]))));
+            gradient += sum(R.map((value, j) => Q[r][j] * Math.max(0, multiplier[j] + sigma * (value - room[j]))));
           }
           const curvature = Math.max(H[r][r] + bent + sigma * stiff[r], 1e-12);
           const next = Math.min(Math.max(w[r] - gradient / curvature, 0), top);
@@ -97,9 +97,9 @@
         descend();
         let most = 0;
         R.forEach((value, j) => {
-          const next = Math.max(0, pressing[j] + sigma * (value - room[j]));
-          most = Math.max(most, Math.abs(next - pressing[j]));
-          pressing[j] = next;
+          const next = Math.max(0, multiplier[j] + sigma * (value - room[j]));
+          most = Math.max(most, Math.abs(next - multiplier[j]));
+          multiplier[j] = next;
         });
         if (most < 1e-9) break;
       }
@@ -124,8 +124,8 @@
     const given = answers();
     const number = given.filter((answer) => answer !== null).length;
     const columns = design();
-    if (number === 0) return say("Nothing is answered yet.", false);
-    if (columns === null) return say("Fill in what is asked at the top of the page to see the profile.", false);
+    if (number === 0) return say("No question is answered yet.", false);
+    if (columns === null) return say("Fill in the fields at the top of the page to see the profile.", false);
     const left = given.length - number;
     const solved = solve(given, columns);
     const highest = known.top === null ? Math.max(1, ...solved) : known.top;
@@ -142,7 +142,7 @@
       line.style.width = `${(100 * (high - low)) / highest}%`;
     });
     const all = `All ${given.length} questions are answered.`;
-    const some = `${number} of ${given.length} questions are answered; the profile rests on these, and is less sure than the intervals say.`;
+    const some = `${number} of ${given.length} questions are answered; the profile is based on these and less certain than the intervals suggest.`;
     return say(left === 0 ? all : some, true);
   }
 

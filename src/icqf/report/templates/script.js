@@ -86,19 +86,19 @@
   for (const choice of all('input[name="k"]')) choice.addEventListener("change", () => pick(Number(choice.value)));
   if (models.length > 1) pick(0);
 
-  // What leaves the page: figures as SVG or PNG files, tables by the clipboard. Nothing is requested.
+  // Save figures as SVG or PNG files, and copy tables.
   const bar = () => {
-    const made = document.createElement("div");
-    made.className = "take";
-    return made;
+    const element = document.createElement("div");
+    element.className = "take";
+    return element;
   };
   const button = (words, label, action) => {
-    const made = document.createElement("button");
-    made.type = "button";
-    made.textContent = words;
-    made.setAttribute("aria-label", label);
-    made.addEventListener("click", () => action(made));
-    return made;
+    const element = document.createElement("button");
+    element.type = "button";
+    element.textContent = words;
+    element.setAttribute("aria-label", label);
+    element.addEventListener("click", () => action(element));
+    return element;
   };
   function save(blob, name) {
     const link = document.createElement("a");
@@ -143,14 +143,14 @@
   for (const figure of all("figure.take-figure")) {
     const svg = figure.querySelector("svg");
     const { name } = figure.dataset;
-    const made = bar();
-    made.append(
+    const toolbar = bar();
+    toolbar.append(
       button("SVG", `Save this figure as SVG: ${name}`, () => save(new Blob([drawn(svg).text], { type: "image/svg+xml" }), `${name}.svg`)),
       button("PNG", `Save this figure as PNG: ${name}`, () => raster(svg, name)),
     );
-    figure.append(made);
+    figure.append(toolbar);
   }
-  function copyTable(table, made) {
+  function copyTable(table, pressed) {
     const rows = [...table.rows].filter((row) => !row.hidden);
     const cells = (row) => [...row.cells].filter((cell) => !cell.classList.contains("wide"));
     const plain = (cell) => (cell.querySelector("svg,.bar") ? "" : text(cell).replace(/[↕↑↓]/g, "").replace(/\s+/g, " "));
@@ -163,17 +163,17 @@
       event.preventDefault();
     }, { once: true });
     const done = document.execCommand("copy");
-    made.textContent = done ? "Copied" : "Not copied";
-    setTimeout(() => { made.textContent = "Copy table"; }, 1500);
+    pressed.textContent = done ? "Copied" : "Not copied";
+    setTimeout(() => { pressed.textContent = "Copy table"; }, 1500);
   }
   for (const table of all("main table")) {
     if (!table.tHead) continue;
     const name = table.caption ? text(table.caption) : "table";
-    const made = bar();
-    made.append(button("Copy table", `Copy table: ${name.slice(0, 80)}`, (pressed) => copyTable(table, pressed)));
+    const toolbar = bar();
+    toolbar.append(button("Copy table", `Copy table: ${name.slice(0, 80)}`, (pressed) => copyTable(table, pressed)));
     const region = table.closest(".scroll");
-    (region || table).after(made);
-    if (table.classList.contains("long")) made.classList.add("for-screen");
+    (region || table).after(toolbar);
+    if (table.classList.contains("long")) toolbar.classList.add("for-screen");
   }
   const regions = all(".scroll");
   for (const region of regions) {
