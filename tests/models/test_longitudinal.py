@@ -264,7 +264,7 @@ def test_errors_name_what_where_and_what_to_do(data):
         "Item 'q03' holds 9, above its highest answer 4": spoiled(
             data, q03=visits["q03"].where(visits.index > 0, 9)
         ),
-        "Item 'q05' was answered by nobody": spoiled(data, q05=np.nan),
+        "Nobody answered item 'q05'": spoiled(data, q05=np.nan),
     }
     for said, table in cases.items():
         with pytest.raises(InputError, match=said):
@@ -273,7 +273,7 @@ def test_errors_name_what_where_and_what_to_do(data):
         model.fit(np.zeros((3, 3)))
     with pytest.raises(InputError, match="smoothness must be a number of at least 0"):
         LongitudinalICQF(1, smoothness=-1).fit(visits)
-    with pytest.raises(InputError, match="another unit in every bin"):
+    with pytest.raises(InputError, match="different units in each bin"):
         LongitudinalICQF(1, item_weight="variance").fit(visits)
     with pytest.raises(InputError, match="whose order is not known"):
         model.fit(spoiled(data, age=visits["age"].map({0: "a", 1: "b", 2: "c", 3: "d"})))
