@@ -29,7 +29,7 @@ STAGES = {
     "reading": ["icqf.workflow.read:read_study"],
     "looking at the data": ["icqf.cli.commands.fit:announce"],
     "search and final fit": ["icqf.workflow.fit:ICQFCV.fit_transform", "icqf.workflow.fit:ICQFCV.solve"],
-    "replication": ["icqf.workflow.fit:replication_chance"],
+    "replication": ["icqf.workflow.fit:replication_probability"],
     "hidden answers": ["icqf.workflow.fit:predicted_hidden"],
     "what the report needs": ["icqf.workflow.results:build_report", "icqf.workflow.fit:analyse"],
     "page": ["icqf.workflow.naming:write_report"],

@@ -103,7 +103,9 @@ def simulated_cases(n=3000):
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"resampled": rng.uniform(0, 0.98, n), "halves": rng.uniform(0, 0.98, n)})
     table = table.assign(m=rng.integers(10, 70, n), n=300, k=3, yes_no=0.0, skewness=0.0, ends=0.5)
-    t = -4 + 4 * np.arctanh(replication.stepped_up(table["halves"]))
+    table = table.assign(signal="", which=0, answers="graded")
+    up = replication.stepped_up(table["halves"])
+    t = -4 + 4 * np.arctanh(up)
     study = rng.choice(["bfi", "epi", "population 3", "population 14"], n)
     source = np.where(np.char.startswith(study, "population"), "simulated", study)
     happened = (rng.random(n) < 1 / (1 + np.exp(-t))).astype(int)
@@ -129,7 +131,16 @@ def test_the_model_is_learned_back_and_the_predictor_that_matters_is_chosen():
         pytest.approx(0, abs=0.2),
         pytest.approx(4, abs=0.5),
     )
-    assert replication.best_candidate(replication.compare_candidates(table)) == "halves alone"
+    scores = replication.compare_candidates(table).set_index("candidate")
+    assert replication.first_rule(scores.reset_index()) == "halves alone"
+    assert scores.loc["halves alone", "off"] == 0 < scores.loc["resamples alone", "brier"] - 0.1
+
+
+def test_the_candidate_with_the_fewest_bins_off_is_used():
+    scores = pd.DataFrame(
+        {"candidate": list("abc"), "predictors": 1, "brier": [0.2, 0.3, 0.1], "off": [0, 0, 1]}
+    )
+    assert replication.best_candidate(scores) == "a" and replication.first_rule(scores) == "c"
 
 
 @pytest.mark.slow

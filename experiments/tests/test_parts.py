@@ -1,27 +1,17 @@
-"""Rules judged on independent parts, and the curve of the chance of replication."""
+"""Rules judged on independent parts, with replication probabilities that the other studies taught."""
 
 import re
 from dataclasses import replace
 from itertools import permutations
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from icqf.datasets import load_demo
-from icqf.resampling.replication import CURVE
 from icqf.workflow.evaluation import Design
 from icqf_experiments.averaged import compare_averages, consensus_page
-from icqf_experiments.chance_curve import (
-    brier,
-    calibration_page,
-    curves_of_others,
-    learned,
-    pairs_of,
-    predicted,
-    reliability,
-)
+from icqf_experiments.chance_curve import ChanceCurve, curves_of_others, learned, pairs_of
 from icqf_experiments.collect_parts import Effort, FittedPart, collect, found_again
 from icqf_experiments.grounds import DEVELOPMENT, JUDGES, Ground, grounds_named
 from icqf_experiments.judged import CANDIDATES, judge
@@ -38,7 +28,9 @@ def part(ground, number, agreement, *, best=3, loadings=PATTERN):
     )
     stability = pd.DataFrame({"n_components": ks, "agreement": 0.9})
     every = [loadings[:1], loadings[:2], loadings]
-    return FittedPart(ground, number, 100, 12, errors, stability, every, agreement, {"Parallel analysis": 3})
+    return FittedPart(
+        ground, number, 100, 12, errors, stability, every, agreement, agreement, {"Parallel analysis": 3}
+    )
 
 
 STEADY = [np.full((20, k), 0.95) for k in (1, 2, 3)]
@@ -79,24 +71,12 @@ def test_means_are_compared_with_the_lowest_error_on_the_same_studies():
     assert means.loc["every factor's agreement ≥ 0.8", "found_ratio"] == pytest.approx(2 / 3)
 
 
-def simulated_pairs(intercept=-3.0, slope=3.0, n=6000):
-    rng = np.random.default_rng(0)
-    agreement = rng.uniform(0, 0.97, n)
-    found = rng.random(n) < 1 / (1 + np.exp(-(intercept + slope * np.arctanh(agreement))))
-    share = rng.binomial(20, agreement) / 20
-    study = rng.choice(list("abc"), n)
-    return pd.DataFrame(
-        {"study": study, "share": share, "agreement": agreement, "found": found.astype(float)}
-    )
-
-
 def test_the_curve_is_learned_back():
-    assert learned(simulated_pairs()) == (pytest.approx(-3, abs=0.3), pytest.approx(3, abs=0.3))
-
-
-def test_the_shipped_curve_is_the_one_that_is_written_about():
-    page = (Path(__file__).parents[2] / "docs" / "results" / "replication-chance.md").read_text()
-    assert f"exp({-CURVE.intercept:.2f} − {CURVE.slope:.2f} z)" in page
+    rng, curve = np.random.default_rng(0), ChanceCurve(-3.0, 3.0)
+    halves = rng.uniform(0, 0.97, 6000)
+    pairs = pd.DataFrame({"halves": halves, "found": (rng.random(6000) < curve(halves)).astype(float)})
+    found = learned(pairs)
+    assert (found.intercept, found.slope) == (pytest.approx(-3, abs=0.3), pytest.approx(3, abs=0.3))
 
 
 def test_chances_of_a_study_come_from_the_others():
@@ -106,28 +86,11 @@ def test_chances_of_a_study_come_from_the_others():
     assert before["a"] == after["a"] and before["b"] != after["b"]
 
 
-def test_what_is_predicted_of_a_study_does_not_depend_on_what_it_found():
-    pairs = simulated_pairs()
-    before = predicted(pairs)
-    spoiled = pairs.assign(found=np.where(pairs["study"] == "a", 1 - pairs["found"], pairs["found"]))
-    after = predicted(spoiled)
-    mine = (pairs["study"] == "a").to_numpy()
-    np.testing.assert_array_equal(before["chance"][mine], after["chance"][mine])
-    assert not np.allclose(before["chance"][~mine], after["chance"][~mine])
-
-
-def test_a_right_curve_is_reliable_and_better_than_the_mean():
-    table = predicted(simulated_pairs())
-    assert reliability(table)["difference"].abs().max() < 0.06
-    error, naive = brier(table)
-    assert error < naive
-
-
 def test_pairs_compare_parts_of_one_study_both_ways():
     pairs = pairs_of([part("a-350", i, SHAKY) for i in (0, 1)] + [part("b", i, STEADY) for i in (0, 1)])
     assert len(pairs) == 2 * 2 * (1 + 2 + 3) and set(pairs["study"]) == {"a", "b"}
     weak = pairs[(pairs["study"] == "a") & (pairs["k"] == 3)]
-    assert sorted(weak["share"].unique()) == [0, 1]
+    assert sorted(weak["halves"].unique()) == pytest.approx([0.3, 0.5, 0.95])
 
 
 def test_studies_that_judge_are_none_of_those_on_which_rules_were_sought():
@@ -198,17 +161,14 @@ def test_averages_are_compared_on_the_same_parts_and_kept(collected, tmp_path):
     assert "| demo | min | 60 |" in page and journal.stat().st_size == size
 
 
-def test_pages_about_parts_name_the_command_and_link_to_tables_that_exist(tmp_path):
+def test_the_page_about_parts_names_the_command_and_links_to_tables_that_exist(tmp_path):
     parts = [part(g, i, SHAKY) for g in ("bfi", "msq", "hbn-200") for i in (0, 1)]
     grounds = grounds_named(["bfi", "msq"])
-    for page in (
-        selection_page(grounds, parts, Design(tmp_path, command="icqf reproduce selection")),
-        calibration_page(parts, Design(tmp_path, command="icqf reproduce replication-chance")),
-    ):
-        text = page.read_text(encoding="utf-8")
-        assert f"Made by `icqf reproduce {page.stem}` with icqf" in text
-        links = re.findall(r"\]\((.+?)\)", text)
-        assert links and all((tmp_path / link).stat().st_size > 0 for link in links)
+    page = selection_page(grounds, parts, Design(tmp_path, command="icqf reproduce selection"))
+    text = page.read_text(encoding="utf-8")
+    assert "Made by `icqf reproduce selection` with icqf" in text
+    links = re.findall(r"\]\((.+?)\)", text)
+    assert links and all((tmp_path / link).stat().st_size > 0 for link in links)
 
 
 @pytest.mark.long

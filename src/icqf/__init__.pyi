@@ -11,7 +11,7 @@ from . import resampling as resampling
 from . import workflow as workflow
 from .errors import InputError as InputError
 from .models.consensus import consensus as consensus
-from .models.consensus import replication_chance as replication_chance
+from .models.consensus import replication_probability as replication_probability
 from .models.icqf import ICQF as ICQF
 from .models.icqfcv import ICQFCV as ICQFCV
 

@@ -40,15 +40,15 @@ def test_the_files(results):
     assert sorted(path.name for path in results.iterdir()) == NAMES
 
 
-def test_factors_come_with_their_chance_to_be_found_again(results, run):
+def test_factors_come_with_their_replication_probability(results, run):
     factors = pd.read_csv(results / "factors.csv", index_col="factor")
     model = ICQF.load(results / "model.icqf")
     assert list(factors.index) == ["factor1", "factor2"] and model.replication_ is not None
-    np.testing.assert_allclose(factors["chance"], model.replication_["chance"], atol=1e-6)
+    np.testing.assert_allclose(factors["probability"], model.replication_["probability"], atol=1e-6)
     shown = run("show", results / "model.icqf")
-    assert shown.stdout.count("found again") == 2
+    assert shown.stdout.count("like this one") == 3  # of two factors, and what that means
     page = (results / "report.md").read_text()
-    assert page.count("found again") == 2 and "expected to replicate" in page
+    assert page.count("like this one") >= 2 and "replication probability of one half or more" in page
 
 
 def test_scores_are_keyed_by_participant(results, files):

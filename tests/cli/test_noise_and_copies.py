@@ -8,7 +8,7 @@ import pytest
 
 from small_study import weak_study
 
-NONE = "No structure was found"
+NONE = "No replicable structure was found"
 COPIED = "240 of 240 participants gave exactly the same answers as somebody else (60 different answer sheets)"
 
 
@@ -32,7 +32,7 @@ def test_pure_noise_is_said_first(run, noise, tmp_path, words):
     assert "no better than by the items' means" in result.stdout
     assert "behind 20 items" not in result.stdout
     report = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert report["title"] == "No structure found in noise.csv"
+    assert report["title"] == "No replicable structure found in noise.csv"
     assert report["cautions"][0].startswith(NONE) and report["results"].startswith(NONE)
     assert "do not interpret" in report["headline"][0]
     assert report["fit"]["no_structure"] and report["fit"]["r_squared_hidden"] < 0

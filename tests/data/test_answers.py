@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from icqf import ICQF, ICQFCV, replication_chance
+from icqf import ICQF, ICQFCV, replication_probability
 from icqf.data.answers import copied_sheets, describe_answers, describe_confound, missing_bands, together
 from icqf.resampling.folds import units_of
 from small_study import weak_study
@@ -90,9 +90,9 @@ def test_copies_do_not_raise_the_chance_of_replication():
     """The same draws of the same sheets: four copies say as much as one."""
     answers = weak_study(150)
     model = ICQF(3, item_range=(0, 4), random_state=0)
-    once = replication_chance(model.fit(answers), answers, n_resamples=10)["chance"].to_numpy()
+    once = replication_probability(model.fit(answers), answers, n_halves=10)["probability"].to_numpy()
     four = np.tile(answers, (4, 1))
-    again = replication_chance(model.fit(four), four, n_resamples=10)["chance"].to_numpy()
+    again = replication_probability(model.fit(four), four, n_halves=10)["probability"].to_numpy()
     assert (once < 0.95).any()
     np.testing.assert_allclose(again, once, atol=0.05)
 

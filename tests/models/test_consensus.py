@@ -9,9 +9,10 @@ from icqf import ICQF, consensus
 from icqf.datasets import make_synthetic
 from icqf.errors import InputError, InputWarning
 from icqf.models import consensus as stability
-from icqf.models.consensus import best_fits, resampled_agreement
+from icqf.models.consensus import agreement_of, best_fits
 from icqf.resampling import match_factors
-from icqf.resampling.folds import drawn_counts
+from icqf.resampling.folds import drawn_counts, halves_of
+from icqf.resampling.matching import correlations
 
 
 @pytest.fixture(scope="module")
@@ -166,30 +167,32 @@ def models(problem):
     return [(0.1, two[:2]), (0.1, three[:3])]
 
 
-def resampled(problem, models, **options):
-    return resampled_agreement(problem, models, n_resamples=6, rng=np.random.default_rng(0), **options)
+def agreements(problem, models, **options):
+    """Agreement of halves (6, k), and with resamples (6, k) below it, of each model."""
+    found = agreement_of(problem, models, n_halves=6, n_resamples=6, rng=np.random.default_rng(0), **options)
+    return [np.concatenate(each) for each in found]
 
 
 def test_true_factors_are_found_again_and_made_up_ones_are_not(problem, models):
-    _, true = resampled(problem, models)
-    assert true.shape == (6, 3) and true.min() > 0.9
+    _, true = agreements(problem, models)
+    assert true.shape == (12, 3) and true.min() > 0.9
     made_up = np.random.default_rng(1).uniform(0, 100, models[1][1].shape)
-    (found,) = resampled(problem, [(0.1, made_up)])
+    (found,) = agreements(problem, [(0.1, made_up)])
     assert found.mean() < 0.5
 
 
 def test_models_do_not_depend_on_each_other_and_not_on_processes(problem, models):
-    both = resampled(problem, models)
+    both = agreements(problem, models)
     for one, model in zip(both, models, strict=True):
-        np.testing.assert_array_equal(one, resampled(problem, [model])[0])
-    for one, other in zip(both, resampled(problem, models, n_jobs=2), strict=True):
+        np.testing.assert_array_equal(one, agreements(problem, [model])[0])
+    for one, other in zip(both, agreements(problem, models, n_jobs=2), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 def test_permuting_a_models_factors_permutes_its_agreement(problem, models):
     _, (beta, loadings) = models
-    (straight,) = resampled(problem, [(beta, loadings)])
-    (permuted,) = resampled(problem, [(beta, loadings[[2, 0, 1]])])
+    (straight,) = agreements(problem, [(beta, loadings)])
+    (permuted,) = agreements(problem, [(beta, loadings[[2, 0, 1]])])
     np.testing.assert_array_equal(permuted, straight[:, [2, 0, 1]])
 
 
@@ -199,6 +202,30 @@ def test_resamples_are_drawn_with_replacement_and_in_whole_groups():
     groups = np.repeat(np.arange(10), 5)
     together = drawn_counts(50, groups, np.random.default_rng(0))
     assert all(len(set(together[groups == group])) == 1 for group in range(10))
+
+
+def test_halves_share_no_participant_and_are_compared_with_each_other(problem, models):
+    """As a reader would do it: fit one half, fit the other, and correlate the factors' counterparts."""
+    beta, loadings = models[1]
+    rng = np.random.default_rng(0)
+    for _ in range(6):
+        drawn_counts(problem.n, None, rng)
+    half = halves_of(problem, rng=rng)
+    sides = [best_fits(problem.of_rows(np.flatnonzero(half == side)), [(3, beta)])[0] for side in (0, 1)]
+    best = correlations(*(side[:3] for side in sides)).max(axis=1)
+    (found,) = agreement_of(
+        problem, [(beta, loadings)], n_halves=6, n_resamples=6, rng=np.random.default_rng(0)
+    )
+    np.testing.assert_allclose(np.sort(found.halves[0]), np.sort(best), atol=1e-6)
+
+
+def test_halves_of_noise_do_not_agree_though_resamples_do():
+    """Resamples share the errors of their sample; that is why they alone promise too much."""
+    noise = np.random.default_rng(0).integers(0, 5, (300, 20)).astype(float)
+    problem = ICQF(2, item_range=(0, 4)).state(noise).problem
+    (loadings,) = best_fits(problem, [(2, 0.1)])
+    (found,) = agreement_of(problem, [(0.1, loadings[:2])], n_resamples=10, rng=np.random.default_rng(0))
+    assert found.resampled.mean() > found.halves.mean() + 0.3 and found.halves.mean() < 0.3
 
 
 def test_of_two_starts_the_better_objective_counts(problem):

@@ -17,7 +17,7 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.engines.parallel import Progress, run_all
 from icqf.errors import InputError
 from icqf.models import ICQFCV
-from icqf.models.consensus import resampled_agreement
+from icqf.models.consensus import agreement_of
 from icqf.models.icqf import ICQF
 from icqf.models.selection_rules import best_by_k, best_row
 from icqf.resampling.matching import correlations, paired
@@ -39,14 +39,14 @@ class Effort:
     fixed : int
         The largest number that is always fitted.
     n_starts, n_resamples : int
-        Starts of a final fit, and resamples of its participants.
+        Starts of a final fit, and resamples, and divisions into halves, of its participants.
     """
 
     most_factors: int = 14
     beyond: int = 2
     fixed: int = 7
     n_starts: int = 4
-    n_resamples: int = 20
+    n_resamples: int = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +66,8 @@ class FittedPart:
     loadings : list of array (k, m)
         Of the final fit (the best of four starts) with each number of factors, at that number's best β, as
         the problem counts them; up to the largest number that any rule takes.
-    agreement : list of array (B, k)
-        Of each factor over resamples, up to two factors more than predict best.
+    agreement, halves : list of array (B, k)
+        Of each factor with resamples, and between halves, up to two factors more than predict best.
     counts : dict
         The number of factors by each of the field's other rules; None where one cannot be run.
     """
@@ -80,6 +80,7 @@ class FittedPart:
     stability: pd.DataFrame
     loadings: list[Array]
     agreement: list[Array]
+    halves: list[Array]
     counts: dict[str, int | None]
 
 
@@ -129,7 +130,7 @@ def _of(part: Questionnaire, counts: dict[str, int | None], effort: Effort) -> d
     for k, beta in zip(rows["n_components"], rows["beta"], strict=True):
         model = ICQF(int(k), beta=float(beta), n_init=effort.n_starts, random_state=0).fit(part)
         models.append((float(beta), problem.scaled_loadings(model.components_)))
-    agreement = resampled_agreement(
+    agreement = agreement_of(
         problem, models[:resampled], n_resamples=effort.n_resamples, rng=np.random.default_rng(1)
     )
     return {
@@ -138,7 +139,8 @@ def _of(part: Questionnaire, counts: dict[str, int | None], effort: Effort) -> d
         "errors": search.errors_.to_dict("list"),
         "stability": [] if search.stability_ is None else search.stability_.to_dict("list"),
         "loadings": [loadings.round(6).tolist() for _, loadings in models],
-        "agreement": [values.round(6).tolist() for values in agreement],
+        "agreement": [each.resampled.round(6).tolist() for each in agreement],
+        "halves": [each.halves.round(6).tolist() for each in agreement],
         "counts": counts,
     }
 
@@ -169,5 +171,6 @@ def _part(name: str, result: dict[str, Any]) -> FittedPart:
         pd.DataFrame(result["stability"]),
         [np.array(each) for each in result["loadings"]],
         [np.array(each) for each in result["agreement"]],
+        [np.array(each) for each in result["halves"]],
         result["counts"],
     )

@@ -324,19 +324,6 @@ def selection_command(ctx: click.Context, **options: Any) -> None:
 
 
 @_experiment(
-    "replication-chance", "How resamples predict whether a second study finds a factor.", GROUND, JOBS
-)
-def chance_command(ctx: click.Context, **options: Any) -> None:
-    """How agreement over resamples predicts whether a second study finds a factor: the curve, and its error.
-
-    Uses the same fits as selection. Needs R with its package psychTools, for most of the studies.
-    """
-    from icqf_experiments.chance_curve import calibration_page
-
-    _on_parts(ctx, options, lambda grounds, parts, design: calibration_page(parts, design))
-
-
-@_experiment(
     "calibration",
     "How sure are we when we say so: what was said, and what happened.",
     click.option(

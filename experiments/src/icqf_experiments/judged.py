@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from icqf.models.search import replicable_table
 from icqf.models.selection_rules import best_row, choose
-from icqf.resampling.replication import FOUND, ChanceCurve
-from icqf_experiments.chance_curve import curves_of_others
+from icqf.resampling.replication import FOUND
+from icqf_experiments.chance_curve import ChanceCurve, curves_of_others
 from icqf_experiments.collect_parts import FittedPart, found_again
 from icqf_experiments.grounds import study_of
 
@@ -33,9 +32,13 @@ def _stable(part: FittedPart, curve: ChanceCurve) -> int:
 
 
 def _up_to_min(part: FittedPart, curve: ChanceCurve) -> pd.DataFrame:
-    """What resamples say about the numbers of factors up to the one that predicts best."""
-    most = best_row(part.errors)[0]
-    return replicable_table(range(1, most + 1), part.agreement[:most], curve=curve)
+    """What resamples and halves say about the numbers of factors up to the one that predicts best."""
+    rows = []
+    for k in range(1, best_row(part.errors)[0] + 1):
+        agreement, halves = (each[k - 1].mean(axis=0) for each in (part.agreement, part.halves))
+        common = {"agreement": agreement.mean(), "weakest": agreement.min()}
+        rows.append({"n_components": k, **common, "found": curve(halves).sum()})
+    return pd.DataFrame(rows)
 
 
 def _most_where(part: FittedPart, curve: ChanceCurve, column: str, least: float) -> int:

@@ -24,7 +24,7 @@ from icqf.models.consensus import best_fits
 from icqf.models.statement import NewAnswers, state
 from icqf.resampling.folds import units_of
 from icqf.resampling.matching import aligned, correlations
-from icqf.resampling.replication import FOUND
+from icqf.resampling.replication import FOUND, stepped_up
 
 Array = NDArray[Any]
 FEWEST = 20  # participants of a study
@@ -54,7 +54,7 @@ class SamplePlan:
         Participants of the pilot whose answers were divided; None where studies were simulated.
     expected : tuple of int and float, optional
         The participants of the model, and the mean replication probability of its factors
-        (`replication_chance`); None where the model has none, or answers were divided.
+        (`replication_probability`); None where the model has none, or answers were divided.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def plan(
         found = simulated_agreement(model, populations, sizes=wanted, **settings)
         rows = [_row(n, SIMULATED, found[n], names) for n in wanted]
         chances = getattr(model, "replication_", None)  # of an ICQF
-        expected = None if chances is None else (model.n_participants_, float(chances["chance"].mean()))
+        expected = None if chances is None else (model.n_participants_, float(chances["probability"].mean()))
         return _plan_of(rows, names, n_repeats, None, expected)
     stated = state(model, NewAnswers(model, X, confounds))
     n_pilot, least = stated.problem.n, max(FEWEST, 2 * len(names))
@@ -264,18 +264,6 @@ def simulated_agreement(
 ) -> dict[int, Array]:
     """By size, agreement (n_repeats, k) of each factor's counterparts in two studies of a population."""
     return _pairs_of_studies(_simulated, (model, populations), sizes, n_repeats, random_state, **settings)
-
-
-def stepped_up(agreement: Any, times: float) -> Array:
-    """The agreement of studies `times` as large, by Spearman and Brown.
-
-    Examples
-    --------
-    >>> stepped_up([0.0, 0.5, 0.8], 2).round(3).tolist()
-    [0.0, 0.667, 0.889]
-    """
-    r = np.clip(np.asarray(agreement, dtype=float), 0, 1)
-    return np.asarray(times * r / (1 + (times - 1) * r))
 
 
 def needed_for(n: Any, share: Any, chance: float) -> float:

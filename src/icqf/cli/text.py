@@ -29,6 +29,7 @@ def model_text(model: ICQF, items: Iterable[Item], *, top: int, hidden: HiddenFi
     Where hidden answers are predicted no better than by the items' means, no factors are announced.
     """
     from icqf.models.multistart import doubtful_factors
+    from icqf.resampling.replication import LIKE_THIS
 
     summary = model.summary()
     by_factors, by_confounds = (
@@ -41,7 +42,7 @@ def model_text(model: ICQF, items: Iterable[Item], *, top: int, hidden: HiddenFi
     )
     k, n_items = counted(len(summary.factors), "factor"), counted(len(summary.items), "item")
     what = f"{k} behind {n_items}, from"
-    if no_structure(hidden):
+    if no_structure(hidden, model=model):
         what = f"{k} {'was' if len(summary.factors) == 1 else 'were'} fitted to {n_items} of"
     head = [
         f"{what} {counted(summary.n_participants, 'participant')}; {summary.share_missing:.1%} of the "
@@ -58,20 +59,27 @@ def model_text(model: ICQF, items: Iterable[Item], *, top: int, hidden: HiddenFi
         head.append(f"Its loadings are averages over {model.n_averaged_} fits.")
     elif not model.converged_:
         head.append(f"It had not settled after {model.n_iter_} iterations; interpret it with care.")
-    return "\n".join([*head, "", *_factors(model, {item.name: item for item in items}, top)])
+    factors = _factors(model, {item.name: item for item in items}, top)
+    about = [] if model.replication_ is None else ["", f"Studies like this one: {LIKE_THIS}."]
+    return "\n".join([*head, "", *factors, *about])
 
 
-def no_structure(hidden: HiddenFit | None, *, n_set: int | None = None) -> str:
-    """Say that hidden answers are predicted no better than by the items' means; nothing where they are.
+def no_structure(hidden: HiddenFit | None, *, model: ICQF | None = None, n_set: int | None = None) -> str:
+    """Say that hidden answers are predicted no better than by the items' means, or that no factor of the
+    model is likely to be found by another study; nothing where neither is so.
 
     `n_set` is the number of factors if the user set it: with fewer, there may be a structure after all.
     """
-    if hidden is None or not hidden.no_better_than_means:
-        return ""
+    from icqf.resampling.replication import NOT_REPLICABLE, no_factor_replicates
+
     given = f" with {counted(n_set, 'factor')}" if n_set else ""
+    if hidden is None or not hidden.no_better_than_means:
+        why = "" if model is None else no_factor_replicates(model.replication_)
+        other = " Fewer factors may replicate." if (n_set or 0) > 1 else ""
+        return f"{NOT_REPLICABLE}{given}: {why}.{other}" if why else ""
     other = " Fewer factors or a larger beta may predict better." if (n_set or 0) > 1 else ""
     return (
-        f"No structure was found{given}: hidden answers are predicted no better than by the items' means (R² "
+        f"{NOT_REPLICABLE}{given}: hidden answers are predicted no better than by the items' means (R² "
         f"of hidden answers {hidden.overall:.2f}, standard error {hidden.std_error:.2f}). Do not interpret "
         f"the factors.{other}"
     )
@@ -175,13 +183,14 @@ def _factors(model: ICQF, items: dict[str, Item], top: int) -> list[str]:
 
 
 def _replication(model: ICQF, name: str) -> str:
-    """How likely another study finds the factor, where resamples were drawn."""
-    from icqf.resampling.replication import chance_in_words
+    """How likely another study finds the factor, where that was estimated."""
+    from icqf.resampling.replication import replication_in_words
 
     if model.replication_ is None:
         return ""
-    chances, fragile = model.replication_["chance"].to_dict(), model.replication_["fragile"].to_dict()
-    return f"; {'fragile: ' if fragile[name] else ''}{chance_in_words(chances[name])}"
+    mine = {str(key): row for key, row in model.replication_.iterrows()}[name]
+    said = replication_in_words(float(mine["probability"]), float(mine["largest"]))
+    return f"; {'fragile: ' if mine['fragile'] else ''}{said}"
 
 
 def _scale(strong: list[str], items: dict[str, Item]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,63 +24,88 @@ from icqf.errors import InputError
 from icqf.models.icqf import ICQF
 from icqf.models.statement import StatedProblem
 from icqf.resampling import tolerances
-from icqf.resampling.folds import drawn_counts, units_of
+from icqf.resampling.folds import drawn_counts, halves_of, units_of
 from icqf.resampling.matching import aligned, correlations
 from icqf.resampling.replication import replication_table
 
 Array = NDArray[Any]
 STARTS = ("nndsvd", "rotated")
-N_RESAMPLES = 20
-FEWEST_RESAMPLES = 5
+N_RESAMPLES = 20  # that a consensus averages
+N_HALVES = 10  # divisions into halves; they cost as much as ten resamples
+FEWEST_HALVES = 5
 
 
-def resampled_agreement(
+class Agreement(NamedTuple):
+    """How well the factors of a model are found in halves of the participants, and in resamples."""
+
+    halves: Array  # (n_halves, k): of each factor's counterparts in two halves, which share no participant
+    resampled: Array  # (n_resamples, k): of each factor with its counterpart in a resample
+
+
+def agreement_of(
     problem: Problem,
     models: Sequence[tuple[float, Array]],
     *,
-    n_resamples: int = N_RESAMPLES,
+    n_halves: int = N_HALVES,
+    n_resamples: int = 0,
     groups: Array | None = None,
     n_jobs: int | None = None,
     engine: str | Engine = "local",
     rng: np.random.Generator,
-) -> list[Array]:
-    """Agreement (n_resamples, k) of the factors of each (beta, loadings) with those of resampled fits.
+) -> list[Agreement]:
+    """Agreement of the factors of each (beta, loadings) with those of fits to halves and resamples.
 
-    Unlike `bootstrap`, which follows one solution as the sample moves, every resample is fitted afresh, from
+    Unlike `bootstrap`, which follows one solution as the sample moves, everything is fitted afresh, from
     two starts of its own, of which the better objective counts: what is found again here was found without
-    knowing of the model. As in the search, the bound on reconstructed answers is left to clipping.
+    knowing of the model. Resamples share their sample's errors; halves share none. As in the search, the
+    bound on reconstructed answers is left to clipping.
     """
     draws = [drawn_counts(problem.n, groups, rng) for _ in range(n_resamples)]
+    for _ in range(n_halves):
+        half = halves_of(problem, groups=groups, rng=rng)
+        draws += [(half == side).astype(int) for side in (0, 1)]
     engine = engine_of(engine).for_many(problem.without_reconstruction_bound())
     n_jobs = 1 if engine.batches else n_jobs
     tasks = [(problem, tuple(models), part, engine) for part in pieces(draws, n_jobs)]
-    found = [each for part in in_parallel(_agreements, tasks, n_jobs=n_jobs) for each in part]
-    return [np.stack([each[at] for each in found]) for at in range(len(models))]
+    found = [each for part in in_parallel(_counterparts, tasks, n_jobs=n_jobs) for each in part]
+    every = []
+    for at, (_, loadings) in enumerate(models):
+        fits = [each[at] for each in found]
+        sides = zip(fits[n_resamples::2], fits[n_resamples + 1 :: 2], strict=True)
+        every.append(
+            Agreement(
+                np.array([np.diag(correlations(one, two)) for one, two in sides]),
+                np.array([np.diag(correlations(loadings, fit)) for fit in fits[:n_resamples]]),
+            )
+        )
+    return every
 
 
-def _agreements(
+def _counterparts(
     problem: Problem, models: Sequence[tuple[float, Array]], draws: Sequence[Array], engine: Engine
 ) -> list[list[Array]]:
-    """For each draw and model, the correlation (k,) of each factor with its counterpart."""
+    """For each draw and model, the loadings (k, m) of the factors' counterparts."""
     candidates = [(len(loadings), beta) for beta, loadings in models]
     if engine.batches:
         found = _best_fits([problem.counted(counts) for counts in draws], candidates, engine)
     else:
         found = [best_fits(problem.drawn(counts), candidates, engine=engine) for counts in draws]
     return [
-        [_agreement(loadings, fit) for (_, loadings), fit in zip(models, fits, strict=True)] for fits in found
+        [_counterpart(loadings, fit) for (_, loadings), fit in zip(models, fits, strict=True)]
+        for fits in found
     ]
 
 
-def _agreement(loadings: Array, found: Array) -> Array:
-    """Correlation (k,) of each factor with its counterpart among those of a fit (k + c, m)."""
+def _counterpart(loadings: Array, found: Array) -> Array:
+    """Loadings (k, m) of each factor's counterpart among the factors of a fit (k + c, m)."""
     order, _ = aligned(loadings, found[: len(loadings)])
-    return np.diag(correlations(loadings, found[order]))
+    return found[order]
 
 
 def fresh_agreement(problem: Problem, loadings: Array, beta: float) -> Array:
     """Correlation (k,) of each factor with its counterpart where a problem is fitted afresh."""
-    return _agreement(loadings, best_fits(problem, [(len(loadings), beta)])[0])
+    (found,) = best_fits(problem, [(len(loadings), beta)])
+    return np.diag(correlations(loadings, _counterpart(loadings, found)))
 
 
 def best_fits(
@@ -117,23 +142,24 @@ def _best_fits(
     return [best[at : at + len(candidates)] for at in range(0, len(best), len(candidates))]
 
 
-def replication_chance(
+def replication_probability(
     model: ICQF,
     X: Any,
     *,
     confounds: Any = None,
     sample_weight: Any = None,
     groups: Any = None,
-    n_resamples: int = N_RESAMPLES,
+    n_halves: int = N_HALVES,
     n_jobs: int | None = None,
     random_state: Any = 0,
 ) -> pd.DataFrame:
-    """Predict for each factor whether an independent study of the same size would find it again.
+    """Predict how likely another study like this one, fitted with as many factors, finds each factor.
 
-    Participants are drawn with replacement, every resample is fitted afresh with as many factors, and its
-    factors are matched with the model's. A factor's mean correlation with its counterparts predicts, by a
-    curve learned from other studies, whether an independent sample of the same size, fitted with as many
-    factors, finds it: whether a factor there has loadings with a correlation of at least 0.8.
+    Participants are divided into halves, which are fitted afresh with as many factors; these are matched
+    with the model's. How well two halves agree about a factor, stepped up to the whole sample, predicts
+    whether an independent sample of the same size, fitted with as many factors, finds it: whether a factor
+    there has loadings with a correlation of at least 0.8. The curve behind it was learned from other studies
+    (docs/results/calibration.md).
 
     Parameters
     ----------
@@ -142,8 +168,8 @@ def replication_chance(
         The data the model was fitted to.
     groups : array (n,), optional
         Families or sites, which are drawn whole. None: those of the questionnaire, if X is one.
-    n_resamples : int
-        How often participants are drawn.
+    n_halves : int
+        How often the participants are divided.
     n_jobs : int, optional
         Processes; the result does not depend on it.
     random_state : int, RandomState or None
@@ -151,35 +177,40 @@ def replication_chance(
     Returns
     -------
     DataFrame of shape (k, 6)
-        By factor: ``agreement`` over resamples (mean), ``low`` and ``high`` (5th and 95th percentile),
-        ``found`` (share of resamples that find it), ``chance``, and ``fragile`` (whether the chance is below
-        one half). It is also kept as ``model.replication_``.
+        By factor: ``halves`` (mean agreement of two halves), ``low`` and ``high`` (5th and 95th percentile),
+        ``largest`` (share of the squared loadings that its strongest item has), ``probability``, and
+        ``fragile`` (whether that is below one half). A factor that one item carries (``largest`` above 0.8)
+        is that item, and has the probability 0. The table is also kept as ``model.replication_``.
 
     Examples
     --------
-    >>> from icqf import ICQF, replication_chance
+    >>> from icqf import ICQF, replication_probability
     >>> from icqf.datasets import make_synthetic
     >>> answers = make_synthetic(n=200, m=40, k=4, noise=0.1, random_state=0).answers
     >>> model = ICQF(4, item_range=(0, 100)).fit(answers)
-    >>> bool((replication_chance(model, answers)["chance"] > 0.9).all())
+    >>> bool((replication_probability(model, answers)["probability"] > 0.9).all())
     True
     """
     check_is_fitted(model)
-    if n_resamples < FEWEST_RESAMPLES:
-        raise InputError(
-            f"n_resamples must be at least {FEWEST_RESAMPLES}, not {n_resamples}: fewer say too little."
-        )
+    if n_halves < FEWEST_HALVES:
+        raise InputError(f"n_halves must be at least {FEWEST_HALVES}, not {n_halves}: fewer say too little.")
     stated = model.state(X, confounds=confounds, sample_weight=sample_weight)
-    (agreement,) = resampled_agreement(
+    units = _together(stated, X, groups)
+    if (stated.problem.n if units is None else units.max() + 1) < 2:
+        raise InputError(
+            "The participants are one group, which has no halves; give groups that can be divided."
+        )
+    loadings = stated.problem.scaled_loadings(model.components_)
+    (agreement,) = agreement_of(
         stated.problem,
-        [(float(model.beta), stated.problem.scaled_loadings(model.components_))],
-        n_resamples=n_resamples,
-        groups=_together(stated, X, groups),
+        [(float(model.beta), loadings)],
+        n_halves=n_halves,
+        groups=units,
         n_jobs=n_jobs,
         engine=engine_of(model.engine),
         rng=_generator(random_state),
     )
-    model.replication_ = replication_table(agreement, model.get_feature_names_out())
+    model.replication_ = replication_table(agreement.halves, loadings, model.get_feature_names_out())
     return model.replication_
 
 

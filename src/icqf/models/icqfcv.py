@@ -25,7 +25,7 @@ from icqf.engines.choice import engine_of
 from icqf.engines.journal import WorkJournal, fingerprint
 from icqf.engines.parallel import Progress, spread_over
 from icqf.errors import Advice, InputError, InputWarning, counted
-from icqf.models.consensus import N_RESAMPLES, best_fits
+from icqf.models.consensus import best_fits
 from icqf.models.icqf import ICQF, scores_of_fit, warned_if_empty
 from icqf.models.multistart import in_memory
 from icqf.models.search import (
@@ -92,16 +92,14 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         among those within one standard error (or within the share `within`), the number whose factors agree
         best between halves of the sample; "replicable", of the numbers up to the one with the lowest error,
         the one with most factors that an independent study is expected to find again, where each factor
-        costs 0.3 (see `icqf.replication_chance`).
+        costs 0.3 (see `icqf.replication_probability`).
     within : float, optional
         For "one_se" and "stable": the share of the lowest error that counts as close, such as 0.01,
         instead of one standard error.
     stability : bool
         Whether to work out `stability_` also when the rule does not need it.
     n_halves : int
-        How often the sample is halved for that.
-    n_resamples : int
-        How often participants are drawn for "replicable".
+        How often the sample is halved for that, and for "replicable".
     thorough : bool
         Whether the fits that are compared also begin at a second start, one that grows factor by factor out
         of what is left unexplained; the better fit to the visible answers counts. It costs about half as much
@@ -141,9 +139,9 @@ class ICQFCV(TransformerMixin, BaseEstimator):
     stability_ : DataFrame or None
         Agreement between halves for each number of factors at its best penalty.
     replicable_ : DataFrame or None
-        What resamples say about each number of factors up to the one that predicts best: mean `agreement`,
-        that of the `weakest` factor, how many are expected to be `found` again, and the `gain` (those less
-        0.3 for each factor).
+        For each number of factors up to the one that predicts best: the replication probability of the
+        `weakest` factor, how many factors another study is expected to have `found`, and the `gain` (those
+        less 0.3 for each factor).
     count_ : FactorCount
         The choice with its curve and reason.
     hidden_ : HiddenFit or None
@@ -179,7 +177,6 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         within: float | None = None,
         stability: bool = False,
         n_halves: int = 6,
-        n_resamples: int = N_RESAMPLES,
         thorough: bool = False,
         search_tol: float = tolerances.SEARCH,
         engine: Any = None,
@@ -199,7 +196,6 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         self.within = within
         self.stability = stability
         self.n_halves = n_halves
-        self.n_resamples = n_resamples
         self.thorough = thorough
         self.search_tol = search_tol
         self.engine = engine
@@ -422,11 +418,11 @@ class ICQFCV(TransformerMixin, BaseEstimator):
     def _replicable(
         self, model: ICQF, problem: Problem, groups: Array | None, seed: int, n_jobs: int | None
     ) -> pd.DataFrame:
-        """What resamples say about the numbers of factors up to the one that predicts best."""
+        """What another study would find, for the numbers of factors up to the one that predicts best."""
         return replicable_curve(
             problem,
             [(k, beta) for k, beta in best_of_each(self.errors_) if k <= best_row(self.errors_)[0]],
-            n_resamples=self.n_resamples,
+            n_halves=self.n_halves,
             groups=groups,
             n_jobs=n_jobs,
             engine=engine_of(model.engine),

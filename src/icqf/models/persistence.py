@@ -19,7 +19,7 @@ from icqf.io.model_file import StoredModel
 from icqf.models.factor_names import checked_names, default_names
 from icqf.models.multistart import GIVEN, starts_table
 from icqf.models.summary import FitStatistics
-from icqf.resampling.replication import MEASURED, with_chances
+from icqf.resampling.replication import MEASURED, table_of
 
 if TYPE_CHECKING:
     from icqf.models.base import FittedModel
@@ -193,7 +193,7 @@ def _starts(names: list[str], numbers: np.ndarray, factors: list[str]) -> pd.Dat
 
 
 def _replication(model: FittedModel) -> np.ndarray:
-    """What resamples say of each factor (k, 4); no row where none were drawn."""
+    """How far each factor replicates (k, 5); no row where that was not estimated."""
     table = model.replication_
     return np.empty((0, len(MEASURED))) if table is None else table[list(MEASURED)].to_numpy()
 
@@ -202,10 +202,10 @@ def _replication_table(numbers: np.ndarray, names: np.ndarray) -> pd.DataFrame |
     """The table of replication, refused where it cannot be one."""
     if not len(numbers):
         return None
-    correlations, shares = numbers[:, :3], numbers[:, 3]
+    correlations, shares = numbers[:, :3], numbers[:, 3:]
     if not (np.abs(correlations) <= 1 + 1e-9).all() or not ((shares >= 0) & (shares <= 1)).all():
-        raise ValueError("the agreement over resamples is not valid")
-    return with_chances(numbers, names)
+        raise ValueError("the agreement of halves is not valid")
+    return table_of(numbers, names)
 
 
 def _check_model(model: FittedModel, stored: StoredModel) -> None:

@@ -26,11 +26,12 @@ from icqf.engines.choice import engine_of, run
 from icqf.engines.journal import WorkJournal
 from icqf.engines.parallel import Progress, ended_quietly, started
 from icqf.errors import InputError, counted
-from icqf.models.consensus import best_fits, resampled_agreement
+from icqf.models.consensus import agreement_of, best_fits
+from icqf.models.factor_names import default_names
 from icqf.models.selection_rules import Evidence, Noise, best_row, draws
 from icqf.resampling.folds import Folds
 from icqf.resampling.hidden import HeldOut, HiddenFit
-from icqf.resampling.replication import CURVE, ChanceCurve
+from icqf.resampling.replication import replication_table
 
 _ITERATIONS = 20  # of the fit with each number of factors, before the next factor is added
 _POWER_STEPS = 15  # towards the strongest pattern of what is left; a rough one will do
@@ -374,41 +375,40 @@ def replicable_curve(
     problem: Problem,
     candidates: Sequence[tuple[int, float]],
     *,
-    n_resamples: int,
+    n_halves: int,
     groups: Array | None = None,
     n_jobs: int | None = None,
     engine: str | Engine = "local",
     rng: np.random.Generator,
 ) -> pd.DataFrame:
-    """Fit each (k, beta) to all participants and to resamples, and say what a second study would find."""
+    """Fit each (k, beta) to everybody and to halves, and predict what another study finds."""
     fits = best_fits(problem, candidates, engine=engine)
     models = [(beta, loadings[:k]) for (k, beta), loadings in zip(candidates, fits, strict=True)]
-    found = resampled_agreement(
-        problem, models, n_resamples=n_resamples, groups=groups, n_jobs=n_jobs, engine=engine, rng=rng
+    found = agreement_of(
+        problem, models, n_halves=n_halves, groups=groups, n_jobs=n_jobs, engine=engine, rng=rng
     )
-    table = replicable_table([k for k, _ in candidates], found)
+    tables = [
+        replication_table(agreement.halves, loadings, default_names(len(loadings)))
+        for agreement, (_, loadings) in zip(found, models, strict=True)
+    ]
+    table = replicable_table([table["probability"] for table in tables])
     table.insert(1, "beta", [beta for _, beta in candidates])
     return table
 
 
-def replicable_table(
-    ks: Sequence[int], agreement: Sequence[Array], *, curve: ChanceCurve = CURVE
-) -> pd.DataFrame:
-    """What resamples say about each number of factors."""
-    rows = []
-    for k, values in zip(ks, agreement, strict=True):
-        by_factor = np.mean(values, axis=0)
-        chance = curve(by_factor)
-        rows.append(
+def replicable_table(probabilities: Sequence[Any]) -> pd.DataFrame:
+    """How many factors another study finds, for each number of them, by the factors' probabilities."""
+    return pd.DataFrame(
+        [
             {
-                "n_components": k,
-                "agreement": by_factor.mean(),
-                "weakest": by_factor.min(),
-                "found": chance.sum(),
-                "gain": (chance - COST).sum(),
+                "n_components": len(each),
+                "weakest": float(np.min(each)),
+                "found": float(np.sum(each)),
+                "gain": float(np.sum(np.asarray(each) - COST)),
             }
-        )
-    return pd.DataFrame(rows)
+            for each in probabilities
+        ]
+    )
 
 
 def run_search(

@@ -45,8 +45,8 @@ class Summary:
     ----------
     factors : DataFrame
         One row per factor: `variance_explained` (its share of the variance of all answers), `n_items` (items
-        with a loading of at least a tenth of their range), `chance` of replication, if resamples were drawn
-        (`icqf.replication_chance`), and `top_items`.
+        with a loading of at least a tenth of their range), the replication `probability`, if it was
+        estimated (`icqf.replication_probability`), and `top_items`.
     confounds : DataFrame
         One row per confound column: `variance_explained`; 0 for the intercept.
     items : DataFrame
@@ -92,7 +92,7 @@ class Summary:
             index=pd.Index(names, name="factor"),
         )
         if model.replication_ is not None:
-            factors.insert(2, "chance", model.replication_["chance"].to_numpy())
+            factors.insert(2, "probability", model.replication_["probability"].to_numpy())
         confounds = pd.DataFrame(
             {"variance_explained": overall[k:]}, index=pd.Index(model.confound_names_, name="confound")
         )
@@ -137,7 +137,11 @@ class Summary:
             {
                 "variance_explained": factors["variance_explained"].map(shown_share),
                 "n_items": [*self.factors["n_items"].map(str), *[""] * len(rows)],
-                **({"found_again": _chances(self.factors, len(rows))} if "chance" in self.factors else {}),
+                **(
+                    {"replication": _replication(self.factors, len(rows))}
+                    if "probability" in self.factors
+                    else {}
+                ),
                 "top_items": factors["top_items"].fillna(""),
             },
         ).rename_axis("factor")
@@ -157,9 +161,9 @@ class Summary:
         return any(name != INTERCEPT for name in self.confounds.index)
 
 
-def _chances(factors: pd.DataFrame, blank: int) -> list[str]:
+def _replication(factors: pd.DataFrame, blank: int) -> list[str]:
     """The replication probability of each factor, fragile ones marked, and empty cells for other rows."""
-    marks = (f"{chance:.0%}{' (fragile)' if chance < FRAGILE else ''}" for chance in factors["chance"])
+    marks = (f"{each:.0%}{' (fragile)' if each < FRAGILE else ''}" for each in factors["probability"])
     return [*marks, *[""] * blank]
 
 

@@ -95,7 +95,7 @@ def report_of(
 
 def _title(source: str, *, found: bool) -> str:
     if not found:
-        return f"No structure found in {source}" if source else "No structure found"
+        return f"No replicable structure found in {source}" if source else "No replicable structure found"
     return f"Factors behind {source}" if source else "Questionnaire factors"
 
 

@@ -91,7 +91,7 @@ def _fit(report: Report) -> Grid:
             words.percent(factor.variance, 1),
             str(factor.n_items),
             words.LONG_DASH if factor.stability is None else words.number(factor.stability.agreement),
-            words.LONG_DASH if factor.replication is None else words.percent(factor.replication.chance),
+            words.LONG_DASH if factor.replication is None else words.percent(factor.replication.probability),
         )
         for factor in view.factors
     ]
@@ -105,7 +105,7 @@ def _fit(report: Report) -> Grid:
         f"N = {words.whole(report.sample.n_fitted)}, {report.sample.n_items} items, β = {view.beta:g}. R² of "
         f"the model: {words.percent(fit.r_squared, 1)}{hidden}. Items: those with a loading of at least a "
         "tenth of their range. Agreement: mean correlation of loadings with those of resamples. Replication: "
-        "probability that an independent study of the same size finds the factor."
+        "probability that another study like this one, fitted with as many factors, finds the factor."
     )
     head = ("Factor", "Variance", "Items", "Agreement", "Replication")
     return Grid("Factors and fit of the model", head, tuple(rows), note=note)

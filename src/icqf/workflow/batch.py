@@ -55,8 +55,8 @@ class BatchResult:
     table : DataFrame
         One row per instrument that was fitted: ``name``, ``items``, ``subscales``, ``participants``,
         ``missing`` (share of answers), ``k``, ``beta``, ``explained`` (share of variance), ``found_again``
-        (factors with a chance of one half or more that a second study finds them) and ``expected_again`` (the
-        sum of the chances).
+        (factors with a replication probability of one half or more) and ``expected_again`` (the sum of the
+        probabilities).
     failures : dict of str to Exception
         Instruments that could not be fitted, with the reason.
     kept : tuple of str
@@ -231,7 +231,7 @@ def _fitted(
 def row_of(name: str, fit: StudyFit) -> dict[str, Any]:
     """The row of the table that describes a fit."""
     summary, replication = fit.model.summary(), fit.model.replication_
-    again = None if replication is None else replication["chance"].to_numpy()
+    again = None if replication is None else replication["probability"].to_numpy()
     return {
         "name": name,
         "items": len(summary.items),
@@ -291,10 +291,9 @@ def summary_page(
         )
         about = (
             "Explained is the share of the answers' variance that factors and confounds explain. A factor "
-            "counts as "
-            "found again when its chance of being found by an independent study of the same size is one "
-            "half or more, "
-            "predicted by resamples of the participants; – where there were too few."
+            "counts as found again when its replication probability is one half or more: how likely another "
+            "study like this one, fitted with as many factors, finds it; – where there were too few "
+            "participants."
         )
         picture = Picture("factors", figure, caption)  # type: ignore[arg-type]
         sections.append(Section("The instruments", [grid, about, picture]))

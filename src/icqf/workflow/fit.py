@@ -25,7 +25,7 @@ from icqf.engines.parallel import Progress, spread_over
 from icqf.errors import Advice, InputError, InputWarning, concerns_users, counted
 from icqf.io.provenance import fingerprints_of, versions
 from icqf.io.study_files import StudyFiles
-from icqf.models.consensus import consensus, replication_chance
+from icqf.models.consensus import consensus, replication_probability
 from icqf.models.factor_names import refuse_swapped
 from icqf.models.icqf import ICQF, scores_of_fit, warned_if_empty
 from icqf.models.icqfcv import FEWEST, ICQFCV
@@ -175,9 +175,11 @@ def fit_study(
                 report(Progress(0, 0, what="Averaging over resampled participants"))
                 model = consensus(model, stated, n_jobs=jobs, **common)
                 values = model.transform(questionnaire)
-            if options.bootstrap and model.replication_ is None and model.n_participants_ >= FEWEST:
+            units = units_of(stated.problem, questionnaire.groups, stated.kept)
+            many = model.n_participants_ >= FEWEST and (units is None or units.max() > 0)
+            if options.bootstrap and model.replication_ is None and many:
                 report(Progress(0, 0, what="Estimating replication"))
-                replication_chance(model, stated, n_jobs=jobs, **common)
+                replication_probability(model, stated, n_jobs=jobs, **common)
             hidden = None if search is None else search.hidden_
             if hidden is None:
                 report(Progress(0, 0, what="Predicting hidden answers"))

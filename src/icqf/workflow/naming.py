@@ -50,7 +50,7 @@ def factors_table(model: ICQF) -> pd.DataFrame:
     model = rebuild(ICQF, model.describe())  # with the digits of its file: the same table from either
     table = model.summary().factors
     if model.replication_ is not None:
-        table = table.drop(columns="chance").join(model.replication_)
+        table = table.drop(columns="probability").join(model.replication_)
     keys = default_names(len(table))
     named = ["" if name == key else name for name, key in zip(model.factor_names_, keys, strict=True)]
     table = table.set_axis(pd.Index(keys, name="factor"), axis=0)

@@ -109,6 +109,7 @@ def brier(table: pd.DataFrame) -> tuple[float, float]:
 
 def groups_of(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """All cases, graded and yes/no items apart, simulated and public studies apart, and both at once."""
+    table = table.reset_index(drop=True)
     simulated = table["source"] == SIMULATED
     groups = {"all": table}
     for kind in ("graded", "yes/no"):
@@ -117,7 +118,10 @@ def groups_of(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     for kind in ("graded", "yes/no"):
         groups[f"simulated, {kind}"] = table[simulated & (table["answers"] == kind)]
         groups[f"public studies, {kind}"] = table[~simulated & (table["answers"] == kind)]
-    return {name: part for name, part in groups.items() if len(part)}
+    seen: dict[tuple[int, ...], str] = {}
+    for name, part in groups.items():
+        seen.setdefault(tuple(part.index), name)  # the same cases under another name are not told twice
+    return {name: groups[name] for places, name in seen.items() if places}
 
 
 def calibration_page(statements: Iterable[Statement], names: Sequence[str], design: Design) -> Path:
@@ -173,6 +177,16 @@ def checked(statement: Statement, table: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
+def off_bins(table: pd.DataFrame) -> list[str]:
+    """The flagged bins of all groups, in words; of groups with the same cases, the first."""
+    return [
+        f"{name}, {_bin(row)} (said {row['said']:.2f}, happened {row['happened']:.2f})"
+        for name, part in groups_of(table).items()
+        for row in reliability(part).to_dict("records")
+        if row["flagged"]
+    ]
+
+
 def verdict(table: pd.DataFrame) -> str:
     """Say which bins are off, and where the base rate would have done better.
 
@@ -182,20 +196,13 @@ def verdict(table: pd.DataFrame) -> str:
     >>> verdict(table.assign(answers="graded", source="bfi"))
     'Off by more than 0.10: all, 0.9–1 (said 0.90, happened 0.70). Worse than the base rate: all.'
     """
-    off, worse = [], []
-    seen: set[int] = set()
-    for name, part in groups_of(table).items():
-        if (mark := hash(tuple(part.index))) in seen:
-            continue
-        seen.add(mark)
-        off += [
-            f"{name}, {_bin(row)} (said {row['said']:.2f}, happened {row['happened']:.2f})"
-            for row in reliability(part).to_dict("records")
-            if row["flagged"]
-        ]
-        error, naive = brier(part)
-        if len(part) >= ENOUGH and round(error, 3) > round(naive, 3):
-            worse.append(name)
+    off = off_bins(table)
+    worse = [
+        name
+        for name, part in groups_of(table).items()
+        for error, naive in (brier(part),)
+        if len(part) >= ENOUGH and round(error, 3) > round(naive, 3)
+    ]
     return " ".join(
         [
             f"Off by more than {OFF:.2f}: {'; '.join(off)}."

@@ -12,14 +12,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from icqf.analyses.planning import BEYOND, simulated_agreement, stepped_up, subsampled_agreement
+from icqf.analyses.planning import BEYOND, simulated_agreement, subsampled_agreement
 from icqf.analyses.simulation import Population, Populations
 from icqf.data.questionnaire import Questionnaire
 from icqf.models.consensus import best_fits
 from icqf.models.icqf import ICQF
 from icqf.report.blocks import Block, Grid
 from icqf.resampling.matching import aligned
-from icqf.resampling.replication import FOUND
+from icqf.resampling.replication import FOUND, stepped_up
 from icqf.workflow.evaluation import Design
 from icqf_experiments.calibration.frame import SIMULATED, Statement, run_cases
 from icqf_experiments.calibration.populations import FORMS, PUBLIC, behind, public_study

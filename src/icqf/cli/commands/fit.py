@@ -55,7 +55,7 @@ def command(
     if quiet:
         return
     chosen = fit.search is not None and fit.search.errors_["n_components"].nunique() > 1
-    nothing = no_structure(fit.hidden, n_set=None if chosen else len(fit.model.components_))
+    nothing = no_structure(fit.hidden, model=fit.model, n_set=None if chosen else len(fit.model.components_))
     if nothing:
         echo(nothing + "\n")
     say(each for each in fit.warnings if not (nothing and getattr(each, "code", "") == "all-zero"))

@@ -34,14 +34,16 @@ from icqf.report.sections.sample import item_cell
 from icqf.report.svg import drawn, level
 from icqf.report.words import Report, Values
 from icqf.resampling.bootstrap import Resamples
-from icqf.resampling.replication import chance_in_words
+from icqf.resampling.replication import replication_in_words
 
 _LONG = 40  # items from which the table of all loadings is not printed
 _REPLICATION_WORDS = (
-    "The replication probability is the chance that an independent study of the same size, fitted with as "
-    "many factors, has a factor whose loadings correlate at least 0.8 with this one. It is predicted from "
-    "fits to resampled participants that were started afresh, by a curve learned from other studies; factors "
-    "with a chance below one half are marked as fragile."
+    "The replication probability says how likely another study like this one (as many participants, "
+    "fitted with as many factors) finds the factor: has one whose loadings correlate at least 0.8 with "
+    "it. It is predicted from the agreement of fits to halves of the participants, stepped up to the "
+    "whole sample, by a model learned from other studies. A study that chooses its own number of factors "
+    "finds somewhat fewer. Factors with a probability below one half are marked as fragile; a factor that"
+    " one item carries (four fifths of its squared loadings) is that item, and has the probability 0."
 )
 
 
@@ -84,11 +86,11 @@ def _overview(report: Report) -> Grid:
         agreement = [words.number(factor.stability.agreement) for factor in model_factors]
         columns.append(("Agreement across resamples", agreement))
     if replicated:
-        chances = [
-            words.percent(factor.replication.chance) + " (fragile)" * factor.replication.fragile
+        probabilities = [
+            words.percent(factor.replication.probability) + " (fragile)" * factor.replication.fragile
             for factor in model_factors
         ]
-        columns.append((Column("Replication probability", numeric=True), chances))
+        columns.append((Column("Replication probability", numeric=True), probabilities))
     present = [words.percent(factor.present) for factor in report.scores.factors]
     columns.append((f"Score ≥ {report.scores.threshold:g}", present))
     rows: list[list[str | Cell]] = [
@@ -462,13 +464,14 @@ def _stability(row: pd.Series, n_resamples: int) -> Values:
 
 
 def _replication(row: pd.Series) -> Values:
-    """How likely an independent study of the same size finds a factor again."""
-    chance, fragile = float(row["chance"]), bool(row["fragile"])
+    """How likely another study like this one, fitted with as many factors, finds a factor."""
+    probability, fragile = float(row["probability"]), bool(row["fragile"])
+    said = replication_in_words(probability, float(row["largest"]))
     return Values(
-        **{key: float(row[key]) for key in ("agreement", "low", "high")},
-        chance=chance,
+        **{key: float(row[key]) for key in ("halves", "low", "high")},
+        probability=probability,
         fragile=fragile,
-        words=f"{'Fragile: it' if fragile else 'It'} {chance_in_words(chance)}.",
+        words=f"{'Fragile: it' if fragile else 'It'} {said}.",
     )
 
 

@@ -18,6 +18,7 @@ from icqf.report.section import report_section
 from icqf.report.sections.sample import item_cell
 from icqf.report.svg import drawn
 from icqf.report.words import Report, Values
+from icqf.resampling.replication import no_factor_replicates
 
 
 @report_section("fit", "How well each item is described", title="Fit of each item")
@@ -71,7 +72,10 @@ def _items(report: Report) -> Grid:
 
 
 def fit_values(analysis: Analysis, summary: Summary) -> Values:
-    """R² of seen and hidden answers relative to the items' means, convergence and starts."""
+    """R² of seen and hidden answers relative to the items' means, convergence and starts.
+
+    `no_structure` says why no replicable structure was found; it is empty where one was.
+    """
     model, hidden = analysis.model, analysis.hidden
     keys = dict(zip(model.factor_names_, default_names(len(model.components_)), strict=True))
     return Values(
@@ -87,9 +91,19 @@ def fit_values(analysis: Analysis, summary: Summary) -> Values:
         trace=tuple(model.trace_["step"].tolist()) if "step" in model.trace_ else (),
         **start_values(model.starts_, keys),
         n_averaged=model.n_averaged_,
-        no_structure=hidden is not None and hidden.no_better_than_means,
+        no_structure=_no_structure(analysis),
         words=(),
     )
+
+
+def _no_structure(analysis: Analysis) -> str:
+    hidden = analysis.hidden
+    if hidden is not None and hidden.no_better_than_means:
+        return (
+            "answers that were hidden from the model are predicted no better than by the items' means (R² of "
+            f"hidden answers {words.number(hidden.overall)})"
+        )
+    return no_factor_replicates(analysis.model.replication_)
 
 
 def start_values(starts: pd.DataFrame, keys: Mapping[str, str]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from icqf.report import words
 from icqf.report.sections.comparison import without_counterpart
 from icqf.report.sections.number_of_factors import at_the_edge
 from icqf.report.words import Report, Values
+from icqf.resampling.replication import NOT_REPLICABLE
 
 _MOST_NAMED = 3
 
@@ -17,7 +18,7 @@ def cautions(report: Report) -> list[str]:
     if not report.fit.converged and not report.fit.n_averaged:
         sentences.append("The fit had not converged: allow more iterations before relying on it.")
     if report.fit.no_structure:
-        return [_no_structure(report.fit), *sentences]
+        return [f"{NOT_REPLICABLE}: {report.fit.no_structure}.", *sentences]
     sentences += _unstable(report)
     sentences += at_the_edge(report.count)
     comparison = report.comparison
@@ -32,21 +33,14 @@ def cautions(report: Report) -> list[str]:
     return sentences
 
 
-def _no_structure(fit: Values) -> str:
-    return (
-        "No structure was found: hidden answers are predicted no better than by the items' means (R² of "
-        f"hidden answers {words.number(fit.r_squared_hidden)})."
-    )
-
-
 def _unstable(report: Report) -> list[str]:
     """Factors that resamples, or other starts, do not confirm."""
     factors, sentences = report.model.factors, []
     fragile = [factor.name for factor in factors if factor.replication and factor.replication.fragile]
     if fragile:
         sentences.append(
-            f"Fragile: {words.joined(fragile)}. A second study of this size is more likely than not to miss "
-            f"{'it' if len(fragile) == 1 else 'each of them'}."
+            f"Fragile: {words.joined(fragile)}. Another study like this one, fitted with as many factors, is "
+            f"more likely than not to miss {'it' if len(fragile) == 1 else 'each of them'}."
         )
     judged = [(factor.name, factor.stability.agreement) for factor in factors if factor.stability]
     shaky = [name for name, agreement in judged if agreement < words.STABLE[1][0]]
@@ -116,12 +110,12 @@ def headline(report: Report) -> list[str]:
 
 
 def _unstructured(report: Report) -> list[str]:
-    """The headline where factors predict hidden answers no better than the items' means."""
+    """The headline where no replicable structure was found."""
     k = len(report.model.factors)
     fitted = "The factor below was" if k == 1 else f"The {words.spelled(k)} factors below were"
     return [
         f"{fitted} fitted to the answers of {words.count_of(report.sample.n_fitted, 'participant')} to "
-        f"{words.count_of(report.sample.n_items, 'item')}. {'It' if k == 1 else 'They'} cannot be "
-        f"distinguished from chance: do not interpret {'it' if k == 1 else 'them'}.",
+        f"{words.count_of(report.sample.n_items, 'item')}. {NOT_REPLICABLE}: do not interpret "
+        f"{'it' if k == 1 else 'them'}.",
         report.count.words[0],
     ]

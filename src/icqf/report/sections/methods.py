@@ -18,6 +18,7 @@ from icqf.report.section import report_section
 from icqf.report.sections.comparison import without_counterpart
 from icqf.report.sections.number_of_factors import in_other_samples
 from icqf.report.words import Report, Values
+from icqf.resampling.replication import NOT_REPLICABLE
 
 _CITATION = (
     "Lam, Pereira, Mahony, Raznahan (2026). Interpretable factorization of clinical questionnaires to "
@@ -252,11 +253,7 @@ def results_paragraph(report: Report) -> str:
     together = f", together with {words.joined(confounds)}," if confounds else ""
     if fit.no_structure:
         what = "a single factor" if k == 1 else f"{words.spelled(k)} factors"
-        return (
-            f"No structure was found: with {what}{together} hidden answers were predicted no better than by "
-            f"the items' means (R² of hidden answers = {words.number(fit.r_squared_hidden)}). "
-            f"{_chosen(report)}"
-        ).strip()
+        return f"{NOT_REPLICABLE}: with {what}{together}, {fit.no_structure}. {_chosen(report)}".strip()
     factors = "One factor" if k == 1 else f"{words.spelled(k).capitalize()} factors"
     sentences = [
         f"{factors}{together} explained {words.percent(view.variance, 1)} of the variance of the answers "
@@ -324,7 +321,7 @@ def _stable(report: Report) -> str:
         lasting = sum(not each.fragile for each in chances)
         sentence += (
             f"; {lasting} of {words.count_of(len(chances), 'factor')} "
-            f"{'is' if lasting == 1 else 'are'} expected to replicate in a study of the same size"
+            f"{'has' if lasting == 1 else 'have'} a replication probability of one half or more"
         )
     return f"{sentence}."
 
