@@ -195,7 +195,7 @@ def test_what_is_wrong_is_said_in_a_sentence(nda, loris, tmp_path):
         tmp_path / "again.csv",
         [["EID", "Age", "Sex"], ["NDARAA001", 8, 0], ["NDARAA001", 9, 0]],
     )
-    with pytest.raises(InputError, match=r"again.csv: the participant 'NDARAA001' stands in several rows"):
+    with pytest.raises(InputError, match=r"again.csv: the participant 'NDARAA001' occurs in several rows"):
         read_hbn(loris[0], again)
     words = write(tmp_path / "words.csv", [["EID", "Age", "Sex"], ["NDARAA001", 8, "boy"]])
     with pytest.raises(InputError, match=r"No value of sex is understood: it holds 'boy'"):

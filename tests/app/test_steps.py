@@ -316,7 +316,7 @@ def test_one_visit_of_several_is_scored(server, done):
     new = table(seed=1, n=9)
     both = pd.concat([new.assign(wave=wave) for wave in (1, 2)]).to_csv(index=False).encode()
     asked = server.post(f"/runs/{done}/score", files={"answers": ("visits.csv", both)})
-    assert asked.status == 400 and "tells visits apart. Choose the file again" in asked.text
+    assert asked.status == 400 and "distinguishes visits. Choose the file again" in asked.text
     assert 'name="visit"' in asked.text and 'value="wave=1"' in asked.text and "visit={" not in asked.text
     page = server.post(f"/runs/{done}/score", {"visit": "wave=2"}, files={"answers": ("visits.csv", both)})
     assert page.status == 200 and "Scores of 9 participants" in page.text and "--visit wave=2" in page.text

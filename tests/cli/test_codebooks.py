@@ -27,11 +27,11 @@ def test_a_misspelt_heading_is_named(run, files, tmp_path):
     )
     result = run("check", files / "answers.csv", "--codebook", tmp_path / "items.csv")
     assert (
-        "Note: items.csv: the heading 'direktion' is not one of a codebook's, so the column is not used."
+        "Note: items.csv: 'direktion' is not a heading of a codebook, so the column is not used."
         in result.stderr
     )
     assert "Did you mean 'direction'?" in result.stderr
-    assert "not used, as a codebook has no such headings: 'author'." in result.stderr
+    assert "these columns are not part of a codebook and are not used: 'author'." in result.stderr
 
 
 @pytest.mark.parametrize(

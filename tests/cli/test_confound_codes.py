@@ -44,14 +44,14 @@ def test_codes_are_scored_by_the_labels_of_a_codebook(run, fitted, tmp_path):
     result = run("score", model, tmp_path / "new.csv")
     assert result.exit_code == 2
     assert (
-        "Confound 'sex' holds '1', '2' in new.csv (80 participants), but the categories of the model are "
-        "'Female', 'Male'. Say which is which: add --codebook with an entry whose name is 'sex' and whose "
-        "labels have the form '1=...; 2=...'."
+        "Confound 'sex' holds '1', '2' in new.csv (80 participants), but the model's categories are "
+        "'Female', 'Male'. Declare what each value means: add --codebook with an entry whose name is 'sex' "
+        "and whose labels have the form '1=...; 2=...'."
     ) in result.stderr
     book("1=male; 2=female").to_csv(tmp_path / "new-items.csv", index=False)
     result = run("score", model, tmp_path / "new.csv", "--codebook", tmp_path / "new-items.csv")
     assert result.exit_code == 0 and result.stdout == scores
-    assert "Confound 'sex': 1 is Male; 2 is Female, as the labels say." in result.stderr
+    assert "Confound 'sex': 1 is Male; 2 is Female, according to the labels." in result.stderr
 
 
 @pytest.mark.parametrize(("at_fit", "later"), [(NAMES, CODES), (CODES, NAMES), (CODES, CODES)])
@@ -70,7 +70,7 @@ def test_a_model_of_codes_scores_labels(run, fitted, tmp_path):
     model, scores = fitted(CODES)
     study(NAMES).to_csv(tmp_path / "new.csv", index=False)
     result = run("score", model, tmp_path / "new.csv")
-    assert result.exit_code == 2 and "categories of the model are '1', '2'" in result.stderr
+    assert result.exit_code == 2 and "the model's categories are '1', '2'" in result.stderr
     assert "entry whose name is 'sex' and whose labels have the form '1=...; 2=...'." in result.stderr
     book("1=Male; 2=Female").to_csv(tmp_path / "items.csv", index=False)
     result = run("score", model, tmp_path / "new.csv", "--codebook", tmp_path / "items.csv")
@@ -99,7 +99,9 @@ def test_spelling_does_not_matter_and_missing_codes_do(run, fitted, tmp_path):
     frame.loc[3, "sex"] = "robot"
     frame.to_csv(tmp_path / "new.csv", index=False)
     result = run("score", model, tmp_path / "new.csv")
-    assert "Confound 'sex' holds 'robot' in new.csv (1 participant), but the categories" in result.stderr
+    assert (
+        "Confound 'sex' holds 'robot' in new.csv (1 participant), but the model's categories" in result.stderr
+    )
     assert "Recode them as these categories, or leave these participants out." in result.stderr
 
 

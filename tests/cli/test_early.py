@@ -47,7 +47,7 @@ def test_a_full_disk(run, usual, tmp_path, monkeypatch, no_fit, left_behind):
     full = types.SimpleNamespace(free=10_000)
     monkeypatch.setattr(places.shutil, "disk_usage", lambda place: full)
     said = refused(run("fit", *usual, "--out", tmp_path / "out"))
-    assert said.startswith("out: there is no room on the disk to write it") and "Make room" in said
+    assert said.startswith("out: the disk is full, so it was not written") and "Free some space" in said
     assert left_behind() == []
 
 
@@ -120,8 +120,8 @@ def test_pipes_and_links_to_nothing(run, usual, tmp_path):
     os.mkfifo(tmp_path / "pipe.csv")
     (tmp_path / "link.csv").symlink_to("nowhere.csv")
     (tmp_path / "link").symlink_to("nowhere")
-    pipe = "pipe.csv: this is no file on a disk but a pipe or a device; save it as a file."
-    link = "this is a link to 'nowhere{}', where there is nothing."
+    pipe = "pipe.csv: this is a pipe or a device, not a file on a disk; save it as a file."
+    link = "this is a link to 'nowhere{}', which does not exist."
     for name, said in (("pipe.csv", pipe), ("link.csv", f"link.csv: {link.format('.csv')}")):
         assert refused(run("check", tmp_path / name)) == said
         assert refused(run("fit", usual[0], "--codebook", tmp_path / name)) == said
@@ -157,8 +157,8 @@ def test_a_disk_that_fills_up(results, files, tmp_path):
         text=True,
     )
     assert done.stderr == "".join(
-        f"Error: scores.{form}: there is no room on the disk to write it, and what was there before is "
-        "unchanged. Make room, or choose another place.\n"
+        f"Error: scores.{form}: the disk is full, so it was not written; an earlier version is unchanged. "
+        "Free some space, or choose another place.\n"
         for form in forms
     )
     assert done.stdout == "2\n" * len(forms) and list(tmp_path.iterdir()) == []

@@ -193,7 +193,7 @@ def test_an_error_leaves_the_old_results(run, usual, tmp_path, monkeypatch, left
             writers = [fail if w.__name__ == at else w for w in results_module.WRITERS]
             patch.setattr(results_module, "WRITERS", writers)
         result = run("fit", *usual, "--seed", "3", "--out", out, "--force")
-    assert result.exit_code == 2 and "no room on the disk" in result.stderr
+    assert result.exit_code == 2 and "the disk is full" in result.stderr
     assert before == contents(out)
     assert not [name for name in left_behind() if name.startswith(".")]
 
@@ -249,8 +249,8 @@ def test_item_selection(run, usual, tmp_path, words, n_items):
         (("--n-components", "50"), "--n-components 2, 50 cannot be tried"),
         (("--beta", "-1"), "--beta must be a number of at least 0, not -1"),
         (("--weights", "sex"), "the weight in column 'sex'"),
-        (("--weights", "nope"), "there is no column 'nope' to take as the weight"),
-        (("--id", "weight"), "stands in rows"),
+        (("--weights", "nope"), "there is no column 'nope' to use as the weight"),
+        (("--id", "weight"), "appears in rows"),
         (("--id", "sex"), "the column 'sex' holds participant ids, so it cannot be a confound"),
         (("--confounds", "record_id"), "the column 'record_id' holds participant ids"),
         (("--confound-ranges", "age=20:5"), "lower end"),

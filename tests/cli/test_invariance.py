@@ -76,7 +76,7 @@ def other(tmp_path):
         (lambda number: "x", "site", "There is nothing to compare: everybody has 'x' in 'site'."),
         (lambda number: "", "site", "There is nothing to compare: nobody has a value in 'site'."),
         (lambda number: f"s{number}", "site", "'site' has 80 different values"),
-        (lambda number: "x", "school", "there is no column 'school' to take as a group"),
+        (lambda number: "x", "school", "there is no column 'school' to use as a group"),
         (lambda number: "x", "q01", "--by names 'q01', which is an item of the model"),
     ],
 )

@@ -120,7 +120,7 @@ def test_a_copied_column_is_named(run, saved):
             "as dates, times or durations: 'a', 'b'.",
         ),
         ([f"some text {i} here" for i in range(80)], "Left out because they hold text rather than numbers"),
-        (np.arange(80) * 1.37, "Left out because they share no scale of a few answers with other columns"),
+        (np.arange(80) * 1.37, "Left out because no other columns share their answer scale"),
     ],
 )
 def test_a_file_without_items_says_what_its_columns_are(run, saved, column, why):

@@ -145,14 +145,14 @@ def test_a_reader_from_outside(run, files, install, tmp_path):
     table = read_table(files / "answers.csv").frame
     table.to_json(tmp_path / "answers.jsonl", orient="records", lines=True)
     refused = run("check", tmp_path / "answers.jsonl")
-    assert refused.exit_code == 2 and "the ending '.jsonl' is not one of a readable file" in refused.stderr
+    assert refused.exit_code == 2 and "files with the extension '.jsonl' cannot be read" in refused.stderr
     install("icqf-jsonl", JSON_LINES, readers={".jsonl": "read"})
     pd.testing.assert_frame_equal(read_table(tmp_path / "answers.jsonl").frame, table, check_dtype=False)
     assert run("check", tmp_path / "answers.jsonl", *words).exit_code == 0
     (tmp_path / "damaged.jsonl").write_text("{")
     refused = run("check", tmp_path / "damaged.jsonl")
     assert refused.exit_code == 2
-    assert "damaged.jsonl: this cannot be read as a file with the ending '.jsonl'" in refused.stderr
+    assert "damaged.jsonl: this cannot be read as a file with the extension '.jsonl'" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,10 @@ def test_a_reader_from_outside(run, files, install, tmp_path):
     [
         ("import no_such_module", "of the package 'icqf-jsonl' cannot be loaded (ModuleNotFoundError"),
         ("read = 3", "of the package 'icqf-jsonl' is not a function."),
-        ("def read(path): return 3", "answers.jsonl: the reader of '.jsonl' files gave 'int', not a table"),
+        (
+            "def read(path): return 3",
+            "answers.jsonl: the reader of '.jsonl' files returned 'int', not a table",
+        ),
     ],
 )
 def test_a_broken_reader_is_named_and_breaks_no_other(install, files, tmp_path, code, fault):

@@ -144,7 +144,7 @@ def test_a_model_that_was_loaded_and_saved_scores_the_same(run, files, results, 
 
 def test_an_id_column_that_is_not_there_is_refused(run, results, files):
     result = run("score", results / "model.icqf", files / "answers.csv", "--id", "typo")
-    assert result.exit_code == 2 and "there is no column 'typo' to take as the id" in result.stderr
+    assert result.exit_code == 2 and "there is no column 'typo' to use as the id" in result.stderr
 
 
 def test_a_file_that_is_read_is_never_replaced(run, model, files, tmp_path):

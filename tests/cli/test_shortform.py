@@ -152,7 +152,7 @@ def test_a_table_of_minutes(run, results, files, tmp_path):
 
 def test_the_answers_come_second(run, results, files, tmp_path):
     result = run("shortform", files / "answers.csv", results / "model.icqf", "--out", tmp_path / "form")
-    assert result.exit_code == 2 and "the model comes before the answers" in result.stderr
+    assert result.exit_code == 2 and "name the model before the answers" in result.stderr
 
 
 def test_a_battery(run, tmp_path):

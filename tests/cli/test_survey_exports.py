@@ -58,7 +58,7 @@ def test_qualtrics(run, export, tmp_path):
     said = result.stdout
     assert result.exit_code == 1
     assert "Rows 2 and 3 were left out: question texts and ids that Qualtrics writes" in said
-    assert "The file is an export of Qualtrics; the columns that it adds are no items." in said
+    assert "The file is an export of Qualtrics; the columns that it adds are not items." in said
     assert (
         "12 items" in said
         and "proposes the order Strongly disagree < Disagree < Agree < Strongly agree" in said

@@ -49,7 +49,7 @@ def test_the_proposed_codebook_gives_the_factors_of_the_numbers(run, study, tmp_
     assert book["labels"].unique() == ["0=Never; 1=Sometimes; 2=Often; 3=Always"]
     assert book["missing"].unique() == ["Prefer not to say"]
     assert book["remark"].str.startswith("Please confirm: the order of the labels").all()
-    assert "'Prefer not to say' taken as no answer" in book["remark"].iloc[0]
+    assert "'Prefer not to say' read as no answer" in book["remark"].iloc[0]
     book.assign(direction=["reverse" if name == REVERSED else "" for name in ITEMS]).to_csv(out)
     run("fit", study, "--codebook", out, *FIT, "--out", tmp_path / "words")
     run("fit", files / "answers.csv", "--codebook", files / "items.csv", *FIT, "--out", tmp_path / "numbers")
@@ -71,7 +71,7 @@ def test_a_codebook_without_labels_is_told_which_to_write(run, study, tmp_path):
 def test_unknown_words_are_listed_and_not_ordered(run, tmp_path):
     worded(["gar nicht", "etwas", "ziemlich", "stark"]).to_csv(tmp_path / "study.csv", index=False)
     result = run("fit", tmp_path / "study.csv", "--out", tmp_path / "out")
-    assert result.exit_code == 2 and "lists them for you to put in order" in result.stderr
+    assert result.exit_code == 2 and "lists them to order" in result.stderr
     assert all(word in result.stderr for word in ("gar nicht", "etwas", "ziemlich", "stark"))
     result = run("codebook", tmp_path / "study.csv")
     assert "order is not known" in result.stderr
@@ -141,7 +141,7 @@ def test_missing_codes_are_proposed_for_all_items_with_that_range(run, tmp_path)
     book = pd.read_csv(io.StringIO(run("codebook", tmp_path / "study.csv").stdout))
     assert book["name"].tolist() == list(frame)
     assert book["missing"].unique() == ["9; Don't know"] and book["max"].unique() == [3]
-    assert book["remark"].str.contains("'9', \"Don't know\" taken as no answer").all()
+    assert book["remark"].str.contains("'9', \"Don't know\" read as no answer").all()
 
 
 def test_labels_and_codes_may_be_mixed_in_one_file(run, tmp_path):

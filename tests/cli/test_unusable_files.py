@@ -33,7 +33,7 @@ def with_cell(row, column, cell):
 
 
 BAD_TEXT = {
-    "delimiter": (text_of(table()).replace(",", "^"), ("one column only",)),
+    "delimiter": (text_of(table()).replace(",", "^"), ("only one column",)),
     "header twice": (with_line(text_of(table()), 40, ",".join(table().columns)), ("row 41", "header")),
     "name twice": (text_of(table()).replace("q02", "q01", 1), ("row 1", "'q01'", "twice")),
     "long row": (with_line(text_of(table()), 3, "x," * 30), ("row 4", "31 cells")),
@@ -43,7 +43,7 @@ BAD_TEXT = {
     "no id": (with_cell(4, "record_id", ""), ("row 6", "'record_id'")),
     "empty": ("", ("empty",)),
     "blank": ("\n\n\n", ("empty",)),
-    "header only": (text_of(table()).splitlines()[0] + "\n", ("no row",)),
+    "header only": (text_of(table()).splitlines()[0] + "\n", ("no answers below",)),
     "open quote": (with_line(text_of(table()), 3, '"x,1'), ("row 4",)),
 }
 

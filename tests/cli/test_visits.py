@@ -28,9 +28,9 @@ def study(tmp_path):
 
 def test_the_message_lists_the_visits_and_the_option(run, study, tmp_path):
     said = (
-        "study.csv: the id '001' in column 'record_id' stands in rows 2 and 82, and 149 more rows repeat an "
-        "id. The column 'wave' holds 1 (80 rows), 2 (80 rows) and 3 (70 rows), and tells visits apart. Keep "
-        "one of them, for example with --visit wave=1."
+        "study.csv: the id '001' in column 'record_id' appears in rows 2 and 82, and 149 more rows repeat an "
+        "id. The column 'wave' holds 1 (80 rows), 2 (80 rows) and 3 (70 rows), and distinguishes visits. "
+        "Keep one of them, for example with --visit wave=1."
     )
     for command in ("fit", "stability"):
         result = run(command, study, "--codebook", tmp_path / "items.csv", "--out", tmp_path / "out")
@@ -72,8 +72,8 @@ def test_other_commands_know_visits(run, study, tmp_path):
 @pytest.mark.parametrize(
     ("visit", "said"),
     [
-        ("wave=4", "no row has 4 in the column 'wave', which holds 1 (80 rows), 2 (80 rows) and 3 (70 rows)"),
-        ("wawe=1", "no column 'wawe' to take as the visit. Did you mean 'wave'?"),
+        ("wave=4", "no row has 4 in the column 'wave'; it holds 1 (80 rows), 2 (80 rows) and 3 (70 rows)"),
+        ("wawe=1", "no column 'wawe' to use as the visit. Did you mean 'wave'?"),
         ("wave", "--visit must be a column and its value, as in wave=1, not 'wave'."),
         ("=1", "--visit must be a column and its value"),
     ],
@@ -110,7 +110,7 @@ def test_a_column_of_another_name_is_found_by_its_values(run, tmp_path):
 def test_one_doubled_row_is_no_visit(run, tmp_path):
     pd.concat([table(), table().iloc[[4]]]).to_csv(tmp_path / "study.csv", index=False)
     result = run("check", tmp_path / "study.csv", "--missing-codes", "9")
-    assert "the id '005' in column 'record_id' stands in rows 6 and 82. Keep one row per" in result.stdout
+    assert "the id '005' in column 'record_id' appears in rows 6 and 82. Keep one row per" in result.stdout
     assert "--visit" not in result.stdout
 
 
@@ -132,7 +132,7 @@ def test_redcap_events_and_repeated_instruments(run, tmp_path):
         assert result.exit_code == 0 and "Kept 80 of 240 rows" in result.stdout
     words = ("--visit", "redcap_event_name=baseline_arm_1", "--visit", "redcap_repeat_instance=2")
     result = run("check", tmp_path / "export.csv", *words)
-    assert result.exit_code == 2 and "at once" in result.stderr
+    assert result.exit_code == 2 and "no row has both" in result.stderr
 
 
 def test_from_python(study, tmp_path):

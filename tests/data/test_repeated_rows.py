@@ -31,7 +31,7 @@ def test_a_questionnaire_may_be_resampled(answers):
 
 def test_a_file_that_repeats_ids_is_refused(answers, tmp_path):
     answers.assign(id=[f"P{i % 50}" for i in range(60)]).to_parquet(tmp_path / "a.parquet")
-    with pytest.raises(InputError, match=r"the id 'P0' in column 'id' stands twice .*row 1, and .*row 51\)"):
+    with pytest.raises(InputError, match=r"the id 'P0' in column 'id' appears twice .*row 1, and .*row 51\)"):
         MODEL.fit(tmp_path / "a.parquet")
 
 

@@ -199,6 +199,6 @@ def test_a_full_disk_is_one_sentence(tmp_path):
         raise OSError(28, "No space left on device")
 
     for opened in (new_file(tmp_path / "t.csv"), new_folder(tmp_path / "out")):
-        with pytest.raises(InputError, match=r"^(t.csv|out): there is no room on the disk"), opened:
+        with pytest.raises(InputError, match=r"^(t.csv|out): the disk is full"), opened:
             full()
     assert list(tmp_path.iterdir()) == []

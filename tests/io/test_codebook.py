@@ -118,12 +118,11 @@ def test_a_codebook_in_a_workbook(tmp_path):
     [
         (
             "revers",
-            "the heading 'revers' is not one of a codebook's, so the column is not used. Did you mean "
-            "'reverse'",
+            "'revers' is not a heading of a codebook, so the column is not used. Did you mean 'reverse'",
         ),
         ("Minimun", "Did you mean 'minimum'"),
         ("mising", "Did you mean 'missing'"),
-        ("author", "no such headings: 'author'. It may have name, wording"),
+        ("author", "are not used: 'author'. Its headings are name, wording"),
     ],
 )
 def test_unknown_columns_are_named(tmp_path, heading, said):
@@ -194,7 +193,7 @@ def test_codebook_over_file_and_shared_codes(tmp_path):
     for words in (
         "9 was read as missing in 1 answer of 1 item",
         "9 is an answer",
-        "text declared as missing",
+        "Texts declared as missing",
         "reverse-keyed",
     ):
         assert words in text

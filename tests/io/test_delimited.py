@@ -90,10 +90,10 @@ def fails(path, words, **options):
 def test_bad_files(tmp_path):
     fails(write(tmp_path, ""), "empty")
     fails(write(tmp_path, " \n\n"), "empty")
-    fails(write(tmp_path, "id,q1,q2\n"), "no row of answers")
+    fails(write(tmp_path, "id,q1,q2\n"), "no answers below it")
     fails(write(tmp_path, "id:q1:q2\n1:0:1\n"), ["row 1", "one column"])
     fails(write(tmp_path, "id,q1,q1\n1,0,1\n"), ["row 1", "'q1'", "columns 2 and 3"])
-    fails(write(tmp_path, "id,q1,q2\n1,0,1\n2,1,1\nid,q1,q2\n3,0,0\n"), "header comes again in row 4")
+    fails(write(tmp_path, "id,q1,q2\n1,0,1\n2,1,1\nid,q1,q2\n3,0,0\n"), "header is repeated in row 4")
     fails(write(tmp_path, "id,q1,q2\n1,0,1\n2,0,1,5\n"), ["row 3", "4 cells", "3 columns"])
     fails(write(tmp_path, "id,q1,q2\n1,0,1\n2,0\n"), ["row 3", "2 cells"])
     fails(write(tmp_path, 'id,q1,q2\n1,"0,1\n2,0,1\n'), "answers.csv")
@@ -128,7 +128,7 @@ def test_two_gigabytes_are_refused_before_reading(tmp_path):
 
 def test_a_column_that_is_not_there(tmp_path):
     path = write(tmp_path, "id,age,q1,q2\n1,9,0,1\n2,8,1,1\n")
-    fails(path, ["'agee'", "to take as a confound", "Did you mean 'age'"], confounds=["agee"])
+    fails(path, ["'agee'", "to use as a confound", "Did you mean 'age'"], confounds=["agee"])
     fails(path, ["'idd'", "Did you mean 'id'"], id="idd")
     fails(path, ["'famly'"], groups="famly")
     fails(path, ["'x*'"], items=["x*"])

@@ -48,7 +48,7 @@ def test_bad_sidecars(bids):
     with pytest.raises(InputError, match=r"sleep.json: .*line 2"):
         read_questionnaire(bids)
     sidecar.write_text("[]")
-    with pytest.raises(InputError, match=r"sleep.json: a JSON object"):
+    with pytest.raises(InputError, match=r"sleep.json: this must be a JSON object"):
         read_questionnaire(bids)
 
 

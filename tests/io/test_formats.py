@@ -174,7 +174,7 @@ def test_a_failed_formula_in_excel_is_noted(tmp_path):
         writer.sheets["Sheet1"].write_formula("B3", "=1/0", None, "#DIV/0!")
     read = read_questionnaire(path)
     assert np.isnan(read.answers.loc["b", "q1"])
-    said = "1 cell of the workbook shows an error of a formula, such as #DIV/0!: read as missing."
+    said = "1 cell of the workbook with a formula error, such as #DIV/0!, was read as missing."
     assert said in read.notes
 
 

@@ -19,13 +19,13 @@ ANSWERS = {"id": ["P2", "P1", "P3"], "q1": [0, 1, 2]}
 
 def test_values_follow_the_ids():
     with pytest.warns(
-        UserWarning, match=r"a.csv: 1 participant not found in p.csv, so 'age' is missing there."
+        UserWarning, match=r"a.csv: 1 participant not found in p.csv, so 'age' is missing for them."
     ):
         found = joined_by_id(
             made(ANSWERS, "a.csv"), made({"id": ["P1", "P2", "P9"], "age": [9, 11, 12]}, "p.csv"), ["age"]
         )
     assert found.frame["age"].tolist()[:2] == [11, 9] and np.isnan(found.frame["age"].iloc[2])
-    assert "age taken from p.csv by participant id." in found.notes
+    assert "age added from p.csv by participant id." in found.notes
 
 
 def test_a_column_that_is_there_stays():
@@ -45,8 +45,8 @@ def test_numbers_and_texts_are_the_same_ids():
 @pytest.mark.parametrize(
     ("people", "id", "said"),
     [
-        ({"id": ["P1", "P1"], "age": [1, 2]}, "id", "'P1' stands in several rows"),
-        ({"id": ["X1", "X2"], "age": [1, 2]}, "id", "Write the ids alike"),
+        ({"id": ["P1", "P1"], "age": [1, 2]}, "id", "'P1' appears in several rows"),
+        ({"id": ["X1", "X2"], "age": [1, 2]}, "id", "Write the ids the same way"),
         ({"id": ["P1", "P2"], "aeg": [1, 2]}, "id", "no column 'age' here, nor in a.csv. Did you mean 'aeg'"),
         ({"code": ["P1", "P2"], "age": [1, 2]}, None, "no column of participant ids"),
     ],

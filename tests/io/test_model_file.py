@@ -341,7 +341,7 @@ def test_every_part_is_needed(model, load, tmp_path, name):
     if name != "codebook.json":  # a model need not have one
         refused(load, sealed(without))
     old = checksum_of(content)
-    refused(load, written([part_of(*each) for each in without.items()], old), "it does not have its checksum")
+    refused(load, written([part_of(*each) for each in without.items()], old), "its checksum is wrong")
     refused(load, sealed(parts | {"more": parts["sse"]}), "its arrays are not those of a model")
 
 
@@ -362,7 +362,7 @@ def test_a_file_of_an_earlier_format(load):
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
         archive.writestr("model.json", '{"format": "icqf-model", "version": 4}')
-    refused(load, stream.getvalue(), "an earlier format, which is no longer read. Fit again")
+    refused(load, stream.getvalue(), "an earlier one, which is no longer read. Fit again")
 
 
 def test_foreign_parts(load, content):
@@ -379,7 +379,7 @@ def test_foreign_parts(load, content):
 
 def test_a_newer_file(load, content):
     message = refused(load, with_header(content, version=VERSION + 1))
-    assert f"file format {VERSION + 1}, and this icqf reads format {VERSION}; install a newer icqf" in message
+    assert f"file format {VERSION + 1}, but this icqf reads format {VERSION}; install a newer icqf" in message
     refused(load, with_header(content, version="1"), "file format 1")
 
 

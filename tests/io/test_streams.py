@@ -208,8 +208,8 @@ def test_a_folder_of_different_tables_is_refused(tmp_path):
     ANSWERS.drop(columns=["q2", "age"]).to_parquet(folder / "part-2.parquet", index=False)
     assert refused(folder) == (
         "cohort: the files are not parts of one table: part-0.parquet has the column 'q2' and 1 more, "
-        "part-2.parquet has not. Give all files of the folder the same columns, or move those that do not "
-        "belong to it."
+        "part-2.parquet does not. Give all files of the folder the same columns, or move the others "
+        "elsewhere."
     )
     ANSWERS.assign(q2="often").to_parquet(folder / "part-2.parquet", index=False)
     assert "cohort: the column 'q2' is of the type int8 in part-0.parquet, but " in refused(folder)
@@ -228,15 +228,17 @@ def test_without_pyarrow_one_sentence_says_what_to_install(tmp_path, monkeypatch
 
 
 def test_what_is_no_table_is_refused():
-    assert "is a file, a folder of Parquet files or an Arrow dataset, not 'DataFrame'" in refused(ANSWERS)
+    assert "from a file, a folder of Parquet files or an Arrow dataset, not from 'DataFrame'" in refused(
+        ANSWERS
+    )
 
 
 @pytest.mark.parametrize(
     ("cells", "said"),
     [
-        ([0, 300], "holds 300 in row 2, which is no whole number between -127 and 127."),
-        ([0, 1.5], "holds 1.5 in row 2, which is no whole number between -127 and 127."),
-        ([0, -128], "holds -128 in row 2, which is no whole number between -127 and 127."),
+        ([0, 300], "holds 300 in row 2, which is not a whole number between -127 and 127."),
+        ([0, 1.5], "holds 1.5 in row 2, which is not a whole number between -127 and 127."),
+        ([0, -128], "holds -128 in row 2, which is not a whole number between -127 and 127."),
         (["often", None], "holds 'often', which is not a number. Code its answers as numbers"),
     ],
 )

@@ -128,7 +128,7 @@ def test_a_folder_of_parquet_files_is_one_table_from_the_check_to_the_account(fr
 def test_an_id_that_stands_twice_far_apart_is_found(frame, tmp_path):
     frame.loc[800, "record_id"] = "P0002"
     path = written(frame, tmp_path)
-    with pytest.raises(InputError, match=r"'P0002' in column 'record_id' stands twice .*row 3.*row 801"):
+    with pytest.raises(InputError, match=r"'P0002' in column 'record_id' appears twice .*row 3.*row 801"):
         fit_study(options(path, reverse=["q04"]))
 
 

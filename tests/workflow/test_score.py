@@ -150,7 +150,7 @@ def test_a_folder_is_scored_as_one_table(scored, tmp_path):
     assert scored(folder, 16) == scored(tmp_path / "new.parquet", ALL)
     frame[:3].to_parquet(folder / "3.parquet", index=False)
     assert scored(folder, 16) == (
-        "cohort: the id '001' in column 'record_id' stands twice (cohort/0.parquet, row 1, and "
+        "cohort: the id '001' in column 'record_id' appears twice (cohort/0.parquet, row 1, and "
         "cohort/3.parquet, row 1), and 2 more rows repeat an id. Keep one row per participant."
     )
 

@@ -302,7 +302,7 @@ def _joined(tables: list[Table], study: str) -> Table:
         twice = beside["participant"][beside["participant"].duplicated()]
         if len(twice):
             raise InputError(
-                f"{table.source}: the participant {twice.iloc[0]!r} stands in several rows that differ. Keep "
+                f"{table.source}: the participant {twice.iloc[0]!r} occurs in several rows that differ. Keep "
                 "one row per participant."
             )
         frame = frame.merge(beside, how="left", on="participant", validate="m:1")

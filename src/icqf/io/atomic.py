@@ -1,17 +1,16 @@
-"""Writing that is whole or not there: everything is made beside its place and moved in at the end.
+"""Atomic writing: files and folders are made in a temporary folder and moved to their place at the end.
 
-What is unfinished lies in a hidden folder of our own beside the place, ``.NAME.XXXXXXXX.partial``, which
-holds a mark that we made it, and what is ``new``. A file is moved in by one rename, which replaces an earlier
-file. A folder cannot be renamed over another, so that replacing one takes two renames: the earlier folder is
-moved into ours as ``old``, and the new one moved in. Whatever ends the program, one whole folder is left:
+The temporary folder ``.NAME.XXXXXXXX.partial`` is next to the target; it holds a mark of ours and the ``new``
+content. A file replaces an earlier one by one rename. A folder needs two: the earlier one is moved into the
+temporary folder as ``old``, then the new one is moved in. Whenever the program ends, one folder is whole:
 
-- before the first rename, the earlier folder is in its place;
-- between the two, there is nothing in the place and the earlier folder is ``old``, from where `recover`,
-  which every later writer calls first, puts it back;
-- after the second, the new folder is in its place, and `recover` removes ours with what is in it.
+- before the first rename, the earlier folder is in place;
+- between the two, the earlier folder is ``old``, and `recover`, which every later writer calls first, puts it
+  back;
+- after the second, the new folder is in place, and `recover` removes the temporary folder.
 
-A writer holds a lock on its folder while it lives, so that the next writer to the same place can tell what a
-dead one left behind, and removes it. A folder without our mark is never touched, whatever its name.
+A writer holds a lock on its folder while it lives, so that the next writer to the same place recognises and
+removes what a dead one left behind. A folder without our mark is never touched, whatever its name.
 """
 
 from __future__ import annotations
@@ -36,17 +35,17 @@ FULL = frozenset({errno.ENOSPC, errno.EFBIG, *([errno.EDQUOT] if hasattr(errno, 
 
 
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file, whole or not at all, over an earlier one."""
+    """Write a file completely or not at all, replacing an earlier one."""
     with new_file(path) as place:
         place.write_bytes(content)
 
 
 @contextmanager
 def new_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a file to write, of the same ending, which takes the place of `path` when all went well."""
+    """Yield a file to write, with the same extension, which replaces `path` on success."""
     target = Path(path)
     _sweep(target)
-    with _full_disk_is_said(target), _own_folder(target) as own:
+    with _report_full_disk(target), _own_folder(target) as own:
         place = own / f"new{target.suffix}"
         place.touch(exist_ok=False)
         yield place
@@ -57,10 +56,10 @@ def new_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a folder to write into, which takes the place of `folder` when all went well."""
+    """Yield a folder to write into, which replaces `folder` on success."""
     target = Path(folder).resolve()
     _sweep(target)
-    with _full_disk_is_said(target), _own_folder(target) as own:
+    with _report_full_disk(target), _own_folder(target) as own:
         place = own / _NEW
         place.mkdir()
         yield place
@@ -72,31 +71,31 @@ def new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def recover(folder: str | os.PathLike[str]) -> None:
-    """Put right what a crash may have left of `folder`: restore it, or remove what was unfinished."""
+    """Repair what a crash may have left of `folder`: restore it, or remove what was unfinished."""
     _sweep(Path(folder).resolve())
 
 
 def written() -> list[Path]:
-    """Return the files and folders that this process has written and that are still there."""
+    """Return the files and folders that this process has written and that still exist."""
     return [path for path, known in _WRITTEN.items() if _identity(path) == known]
 
 
 def forget_written() -> None:
-    """Begin the list of what was written anew."""
+    """Clear the list of written files and folders."""
     _WRITTEN.clear()
 
 
 def no_room(path: Path) -> InputError:
-    """Return what is said when the disk is full."""
+    """Return the error for a full disk."""
     return InputError(
-        f"{path.name}: there is no room on the disk to write it, and what was there before is unchanged.",
+        f"{path.name}: the disk is full, so it was not written; an earlier version is unchanged.",
         code="full",
-        remedy="Make room, or choose another place.",
+        remedy="Free some space, or choose another place.",
     )
 
 
 @contextmanager
-def _full_disk_is_said(target: Path) -> Iterator[None]:
+def _report_full_disk(target: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -107,33 +106,33 @@ def _full_disk_is_said(target: Path) -> Iterator[None]:
 
 @contextmanager
 def _own_folder(target: Path) -> Iterator[Path]:
-    """Make a marked folder beside `target`, locked for as long as this process lives."""
+    """Make a marked folder next to `target`, locked for as long as this process lives."""
     own = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
     own.mkdir(mode=0o700)
-    lock = _locked(own)
+    lock = _lock(own)
     try:
-        (own / _MARK).write_text(_MARK_TEXT, encoding="ascii")  # once it is locked, so that none removes it
+        (own / _MARK).write_text(_MARK_TEXT, encoding="ascii")  # after the lock, so that nobody removes it
         yield own
     finally:
         with suppress(OSError):
             _clear(own)
-        _let_go(lock)
+        _unlock(lock)
 
 
 def _sweep(target: Path) -> None:
-    """Put right what killed writers to this place left; what is locked belongs to a live one."""
+    """Repair what killed writers to this place left; a locked folder belongs to a live one."""
     name = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{8}}\.partial")
     with suppress(OSError):
         for own in [each for each in target.parent.iterdir() if name.fullmatch(each.name) and _is_ours(each)]:
-            lock = _locked(own)
-            if lock is None and os.name != "nt":  # where there are no locks, and nothing is removed
+            lock = _lock(own)
+            if lock is None and os.name != "nt":  # Windows has no locks, and nothing is removed there
                 continue
             with suppress(OSError):
                 if _is_folder(own / _OLD) and (own / _NEW).exists():  # between the two renames
-                    (own / _OLD).rename(target)  # which fails where somebody has put something there since
+                    (own / _OLD).rename(target)  # fails if something else is there by now
                 if lock is not None:
                     _clear(own)
-            _let_go(lock)
+            _unlock(lock)
 
 
 def _is_ours(own: Path) -> bool:
@@ -149,7 +148,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _clear(own: Path) -> None:
-    """Remove a folder of ours, its mark last; an earlier folder that could not be put back is kept."""
+    """Remove a temporary folder, its mark last; keep an earlier folder that could not be put back."""
     if (own / _OLD).exists() and (own / _NEW).exists():
         return
     for path in own.iterdir():
@@ -160,7 +159,7 @@ def _clear(own: Path) -> None:
 
 
 def _remember(target: Path, place: Path) -> None:
-    """Note what is moved to `target`; what lies in an unfinished folder is part of that."""
+    """Record what is moved to `target`, unless it is part of an unfinished folder."""
     if not any(part.startswith(".") and part.endswith(".partial") for part in target.parts[:-1]):
         _WRITTEN[target] = _identity(place)
 
@@ -173,8 +172,8 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return about.st_dev, about.st_ino
 
 
-def _locked(place: Path) -> int | None:
-    """A lock on a folder, which ends with this process; None where it cannot be taken."""
+def _lock(place: Path) -> int | None:
+    """Lock a folder until this process ends; None if that is not possible."""
     try:
         fcntl = importlib.import_module("fcntl")
         descriptor = os.open(place, os.O_RDONLY)
@@ -188,7 +187,7 @@ def _locked(place: Path) -> int | None:
     return descriptor
 
 
-def _let_go(lock: int | None) -> None:
+def _unlock(lock: int | None) -> None:
     if lock is not None:
         os.close(lock)
 

@@ -1,4 +1,4 @@
-"""The codebook, one row per item: read under headings that researchers use, written, guessed from a table."""
+"""The codebook, one row per item: reading under usual headings, writing, and guessing from a table."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from icqf.screening.value_counts import ValueCounts
 Entries = list[tuple[str, dict[str, Any]]]
 
 COLUMNS = ("name", "wording", "min", "max", "direction", "subscale", "missing", "labels", "remark")
-# What else a column may be called. A column "reverse" asks a question that 1 answers with yes, and a column
-# "direction" or "keying" holds signs, of which 1 is the positive one: the heading tells which is meant.
+# Other names of the columns. In a column "reverse", 1 means yes; in a column "direction" or "keying", 1 is a
+# sign and means not reversed.
 SPELLINGS = {
     "name": ("item", "variable", "column", "item_name", "variable_name"),
     "wording": ("question", "label", "text", "description", "item_text", "question_text"),
@@ -62,13 +62,13 @@ def read_codebook(path: str | os.PathLike[str]) -> tuple[Item, ...]:
     """Read a codebook.
 
     A CSV file or an Excel workbook (its sheet "codebook", or else the first) has the columns ``name, wording,
-    min, max, direction, subscale, missing, labels, remark``, of which only ``name`` must be there.
-    ``direction`` is empty or ``reverse`` (in a column called so ``+`` and ``1`` mean forward, ``-`` and
-    ``-1`` reversed; in a column called ``reverse``, ``1``, ``yes`` and ``x`` mean reversed, ``0``, ``no`` and
-    empty cells not); ``missing`` is a list such as ``9; 99``; ``labels`` a list such as ``0=never;
-    1=often``. A ``remark`` is for readers and changes nothing; a column ``instrument`` says which
-    questionnaire of a battery the item belongs to (`read_instruments`). A TOML file has the same entries in
-    ``[[item]]`` tables. A warning names columns that a codebook does not have.
+    min, max, direction, subscale, missing, labels, remark``; only ``name`` is required. ``direction`` is
+    empty or ``reverse`` (in this column ``+`` and ``1`` mean forward, ``-`` and ``-1`` reversed; in a column
+    called ``reverse``, ``1``, ``yes`` and ``x`` mean reversed, ``0``, ``no`` and empty cells not);
+    ``missing`` is a list such as ``9; 99``; ``labels`` a list such as ``0=never; 1=often``. A ``remark`` is
+    for readers only; a column ``instrument`` names the item's questionnaire in a battery
+    (`read_instruments`). A TOML file has the same entries in ``[[item]]`` tables. A warning names other
+    columns, which are not used.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def read_codebook(path: str | os.PathLike[str]) -> tuple[Item, ...]:
 
 
 def items_and_instruments(path: str | os.PathLike[str]) -> tuple[tuple[Item, ...], dict[str, str]]:
-    """Read a codebook, and which instrument of a battery each item belongs to, where it says so."""
+    """Read a codebook, and the instrument of each item, where given."""
     path = Path(path)
     require_file(path)
     items: dict[str, Item] = {}
@@ -97,26 +97,23 @@ def items_and_instruments(path: str | os.PathLike[str]) -> tuple[tuple[Item, ...
         if instrument := str(entry.get("instrument", "")).strip():
             instruments[item.name] = instrument
     if not items:
-        raise InputError(f"{path.name}: the codebook describes no item.")
+        raise InputError(f"{path.name}: the codebook describes no item. Add one row per item.")
     return tuple(items.values()), instruments
 
 
 def read_instruments(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Read which instrument of a battery each item belongs to: the codebook's column ``instrument``.
-
-    Items without one are left out; empty where the codebook has no such column.
-    """
+    """Read the instrument of each item from the codebook's column ``instrument``, where given."""
     path = Path(path)
     require_file(path)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InputWarning)  # read_codebook says what there is to say
+        warnings.simplefilter("ignore", InputWarning)  # read_codebook gives these
         entries = [entry for _, entry in entries_of(path)]
-    found = {str(e.get("name", "")).strip(): str(e.get("instrument", "")).strip() for e in entries}
-    return {item: instrument for item, instrument in found.items() if item and instrument}
+    pairs = ((str(e.get("name", "")).strip(), str(e.get("instrument", "")).strip()) for e in entries)
+    return {item: instrument for item, instrument in pairs if item and instrument}
 
 
 def write_codebook(items: Iterable[Item], path: str | os.PathLike[str]) -> None:
-    """Write a codebook as CSV, or as TOML when the name ends so.
+    """Write a codebook as CSV or, by the file name, TOML.
 
     Examples
     --------
@@ -160,10 +157,10 @@ def format_codebook(
 
 
 def codebook_from(table: Table) -> tuple[Item, ...]:
-    """Guess a first codebook: what the file says about its columns, and otherwise what the answers look like.
+    """Draft a codebook from the file's own description of its columns, and otherwise from the answers.
 
     Columns that are not items (`icqf.screening.columns`) are left out. An item without declared range gets
-    that of its family (`icqf.screening.ranges`), after values that look like no-answer codes are set aside.
+    that of its family (`icqf.screening.ranges`), without values that look like no-answer codes.
 
     Examples
     --------
@@ -175,14 +172,14 @@ def codebook_from(table: Table) -> tuple[Item, ...]:
     """
     described = table.described
     names = item_columns(table).items
-    spreads: dict[str, ValueCounts] = {}
+    counts: dict[str, ValueCounts] = {}
     for name in names:
         item = described.get(name, Item(name))
         if not item.declared:
-            spread = ValueCounts.of(_numbers(table.frame[name]))
-            spreads[name] = spread.without(code for code in item.missing_codes if not isinstance(code, str))
-    families = families_of(spreads, fewest=0)  # a guess that will be looked at
-    silent = _end_codes(table, list(spreads), families)
+            observed = ValueCounts.of(_numbers(table.frame[name]))
+            counts[name] = observed.without(code for code in item.missing_codes if not isinstance(code, str))
+    families = families_of(counts, fewest=0)  # a guess that users confirm
+    at_end = _end_codes(table, list(counts), families)
     codes: dict[str, list[float]] = {}
     for stray in families.strays:
         if stray.value in USUAL_CODES:
@@ -190,11 +187,11 @@ def codebook_from(table: Table) -> tuple[Item, ...]:
     items = []
     for name in names:
         item = described.get(name, Item(name))
-        if name in spreads:
+        if name in counts:
             low, high = families.ends[name]
-            if name in silent:
-                low, high = silent[name].low, silent[name].high
-                codes.setdefault(name, []).append(silent[name].value)
+            if name in at_end:
+                low, high = at_end[name].low, at_end[name].high
+                codes.setdefault(name, []).append(at_end[name].value)
             known = (code for code in item.missing_codes if isinstance(code, str) or not low <= code <= high)
             item = replace(item, min=low, max=high, missing_codes=(*known, *codes.get(name, ())))
         items.append(item)
@@ -202,15 +199,15 @@ def codebook_from(table: Table) -> tuple[Item, ...]:
 
 
 def _end_codes(table: Table, names: list[str], families: Families) -> dict[str, EndCode]:
-    """Rare values beyond scales that are complete without them, by the items on these scales."""
+    """Rare values beyond scales that are complete without them, by item."""
     if not names:
         return {}
     values = np.column_stack([_numbers(table.frame[name]) for name in names])
-    return {name: found for found in end_codes(values, names, families.families) for name in found.family}
+    return {name: code for code in end_codes(values, names, families.families) for name in code.family}
 
 
 def merged(item: Item, described: Item | None) -> Item:
-    """Return the codebook's item, completed by what the file itself says."""
+    """Return the codebook's item, completed by the file's own description."""
     if described is None:
         return item
     declared = item if item.declared else described
@@ -230,7 +227,7 @@ def merged(item: Item, described: Item | None) -> Item:
 
 
 def _numbers(column: pd.Series) -> np.ndarray:
-    """A column's numbers; text among them is left to whoever reads the answers."""
+    """A column's numbers; NaN for text, which is reported when the answers are read."""
     if not pd.api.types.is_numeric_dtype(column.dtype):
         column = pd.to_numeric(column.astype(object).where(column.notna(), np.nan), errors="coerce")
     return column.to_numpy(dtype=float, na_value=np.nan)
@@ -259,7 +256,7 @@ def _toml_entry(row: Mapping[str, str]) -> dict[str, Any]:
 
 
 def entries_of(path: Path) -> Entries:
-    """The entries of a codebook file, each with its place; a warning names columns that mean nothing."""
+    """The entries of a codebook file, each with its place; warns about unknown columns."""
     return _toml_entries(path) if path.suffix.lower() == ".toml" else _table_entries(path)
 
 
@@ -267,13 +264,14 @@ def _table_entries(path: Path) -> Entries:
     if path.suffix.lower() in EXCEL:
         table = read_excel(path, codebook=True)
     else:
-        table = read_delimited(path, text=_every_heading(path), literal=True)
+        headings = [str(name) for name in read_delimited(path, literal=True).frame.columns]
+        table = read_delimited(path, text=headings, literal=True)  # all text, as 007 may be a name
     names = {_heading(name): name for name in table.frame.columns}
-    found = {
+    known = {
         key: next((names[word] for word in (key, *words) if word in names), None)
         for key, words in SPELLINGS.items()
     }
-    if found["name"] is None:
+    if known["name"] is None:
         if any(_heading(word) in names for word in DICTIONARY["field"]):
             raise InputError(
                 f"{path.name}: this is a REDCap data dictionary, not a codebook.",
@@ -281,13 +279,13 @@ def _table_entries(path: Path) -> Entries:
                 remedy=Advice("Give it with {dictionary} instead of {codebook}."),
             )
         raise InputError(f"{path.name}: the codebook has no column 'name'.{did_you_mean('name', names)}")
-    _warn_of_others([name for name in table.frame.columns if name not in found.values()], found, path.name)
+    _warn_unused([name for name in table.frame.columns if name not in known.values()], known, path.name)
     frame = table.frame.astype(object).where(table.frame.notna(), "")
     entries = []
     for row, cells in zip(table.rows, frame.to_dict("records"), strict=True):
         entry = {
             key: unharmed(number(cells[column]).strip())
-            for key, column in found.items()
+            for key, column in known.items()
             if column is not None
         }
         if any(entry.values()):
@@ -295,25 +293,20 @@ def _table_entries(path: Path) -> Entries:
     return entries
 
 
-def _every_heading(path: Path) -> list[str]:
-    """The headings of a delimited file as they stand, all of which are read as text: 007 may be a name."""
-    return [str(name) for name in read_delimited(path, literal=True).frame.columns]
-
-
 def _heading(name: object) -> str:
     return re.sub(r"[\W_]+", "_", str(name).strip().lower()).strip("_")
 
 
-def _warn_of_others(others: Iterable[str], found: Mapping[str, str | None], source: str) -> None:
-    """Say which columns are not used, and which known one each may be meant to be."""
-    open_keys = {word: key for key, words in SPELLINGS.items() for word in (key, *words) if not found[key]}
+def _warn_unused(others: Iterable[str], known: Mapping[str, str | None], source: str) -> None:
+    """Warn about columns that are not used, with the known heading each may be meant to be."""
+    open_keys = {word: key for key, words in SPELLINGS.items() for word in (key, *words) if not known[key]}
     unused = []
     for name in others:
         near = get_close_matches(_heading(name), open_keys, n=1, cutoff=NEAR)
         if near:
             warnings.warn(
                 InputWarning(
-                    f"{source}: the heading {name!r} is not one of a codebook's, so the column is not used. "
+                    f"{source}: {name!r} is not a heading of a codebook, so the column is not used. "
                     f"Did you mean {near[0]!r}?",
                     code="codebook-column",
                     column=name,
@@ -326,8 +319,8 @@ def _warn_of_others(others: Iterable[str], found: Mapping[str, str | None], sour
     if unused:
         warnings.warn(
             InputWarning(
-                f"{source}: not used, as a codebook has no such headings: {listed(unused)}. It may have "
-                f"{', '.join(COLUMNS)}.",
+                f"{source}: these columns are not part of a codebook and are not used: {listed(unused)}. "
+                f"Its headings are {', '.join(COLUMNS)}.",
                 code="codebook-column",
                 column=unused[0],
             ),
@@ -358,7 +351,7 @@ def item_of(entry: Mapping[str, Any], where: str) -> Item:
     """Return the item that an entry describes; `where` is its place, for messages."""
     name = str(entry.get("name", "")).strip()
     if not name:
-        raise InputError(f"{where} has no item name.")
+        raise InputError(f"{where} has no item name. Fill it in, or delete the row.")
     labels = _labels(entry.get("labels", ""), where)
     codes = [_code(part) for part in _parts(entry.get("missing", ""), ";,|")]
     described: dict[str, Any] = {
@@ -372,8 +365,8 @@ def item_of(entry: Mapping[str, Any], where: str) -> Item:
         "labels": labels,
     }
     low, high = described["min"], described["max"]
-    said = no_answer_values(dict(labels), codes)
-    codes += [code for code in said if low is None or high is None or not low <= code <= high]
+    labelled = no_answer_values(dict(labels), codes)
+    codes += [code for code in labelled if low is None or high is None or not low <= code <= high]
     described["missing_codes"] = tuple(codes)
     try:
         return Item(**described)
@@ -391,7 +384,7 @@ def _labels(cell: Any, where: str) -> tuple[tuple[float, str], ...]:
 
 
 def _reversed(entry: Mapping[str, Any], where: str) -> bool:
-    said = {}
+    marks = {}
     for column, yes, no, advice in (
         ("direction", REVERSE, FORWARD, "leave it empty or write 'reverse'"),
         (
@@ -406,12 +399,12 @@ def _reversed(entry: Mapping[str, Any], where: str) -> bool:
         if cell not in (*yes, *no):
             raise InputError(f"{where}, column {column!r} holds {cell!r}; {advice}.")
         if cell:
-            said[column] = cell in yes
-    if len({*said.values()}) > 1:
+            marks[column] = cell in yes
+    if len({*marks.values()}) > 1:
         raise InputError(
             f"{where}: the columns 'direction' and 'reverse' contradict each other. Delete one of them."
         )
-    return any(said.values())
+    return any(marks.values())
 
 
 def _number(cell: object, where: str, column: str) -> float | None:
@@ -450,14 +443,14 @@ def _pair(text: str, where: str) -> tuple[float, str]:
 
 @dataclass(frozen=True)
 class SuggestedCodebook:
-    """A guessed codebook, with what its user should confirm.
+    """A guessed codebook, with remarks on what to confirm.
 
     Parameters
     ----------
     items : tuple of Item
         In the order of the table.
     remarks : dict of str to str
-        What was guessed of an item, by its name.
+        What was guessed about an item, by its name.
     notes : tuple of str
         The same in a few sentences.
 
@@ -475,11 +468,11 @@ class SuggestedCodebook:
 
 
 def suggest_codebook(table: Table) -> SuggestedCodebook:
-    """Guess a codebook: `codebook_from`, and items whose answers are words, in the order believed in.
+    """Guess a codebook: `codebook_from`, and items whose answers are words, with their presumed order.
 
     A value or text that means no answer in one item does so in all items with the same range. The order of
-    words comes from numbers inside them or from a table of well-known wordings; where neither tells it, the
-    labels stay empty and the remark lists the words. Every guess is remarked on.
+    words comes from numbers inside them or from well-known answer scales; if neither applies, the labels stay
+    empty and the remark lists the words. Every guess has a remark.
 
     Examples
     --------
@@ -495,12 +488,11 @@ def suggest_codebook(table: Table) -> SuggestedCodebook:
     families = text_families(table)
     in_words = {name: family for family in families for name in family.items}
     frame, silent = _numbers_with_gaps(table.frame, skip=in_words)
-    numeric = replace(table, frame=frame)
-    found = {item.name: item for item in codebook_from(numeric)} if len(frame.columns) else {}
-    found = {name: item for name, item in found.items() if name not in in_words}
-    items, remarks = _with_shared_codes(found, table.described, silent)
+    drafted = codebook_from(replace(table, frame=frame)) if len(frame.columns) else ()
+    numeric = {item.name: item for item in drafted if item.name not in in_words}
+    items, remarks = _with_shared_codes(numeric, table.described, silent)
     for name, family in in_words.items():
-        items[name] = _worded(table.described.get(name, Item(name)), family)
+        items[name] = _with_labels(table.described.get(name, Item(name)), family)
         remarks[name] = _remark(family)
     if not items:
         raise no_items(table.source, item_columns(table).left_out)
@@ -510,7 +502,7 @@ def suggest_codebook(table: Table) -> SuggestedCodebook:
 
 
 def _numbers_with_gaps(frame: pd.DataFrame, skip: Iterable[str]) -> tuple[pd.DataFrame, dict[str, list[str]]]:
-    """The table with numbers where a column holds nothing but numbers and texts that mean no answer."""
+    """The table with columns of numbers and no-answer texts as numbers, and these texts by column."""
     numbers: dict[str, pd.Series] = {}
     silent: dict[str, list[str]] = {}
     for name in frame.columns.difference(list(skip), sort=False):
@@ -526,27 +518,27 @@ def _numbers_with_gaps(frame: pd.DataFrame, skip: Iterable[str]) -> tuple[pd.Dat
 
 
 def _with_shared_codes(
-    found: dict[str, Item], described: dict[str, Item], silent: dict[str, list[str]]
+    drafted: dict[str, Item], described: dict[str, Item], silent: dict[str, list[str]]
 ) -> tuple[dict[str, Item], dict[str, str]]:
     """The items with the missing codes of all guessed items that have the same range."""
     guessed = [
-        item for item in found.values() if item.name not in described or not described[item.name].declared
+        item for item in drafted.values() if item.name not in described or not described[item.name].declared
     ]
     shared: dict[tuple[float | None, float | None], list[float | str]] = {}
     for item in guessed:
         codes = shared.setdefault((item.min, item.max), [])
         codes += [code for code in (*item.missing_codes, *silent.get(item.name, ())) if code not in codes]
-    items, remarks = dict(found), {}
+    items, remarks = dict(drafted), {}
     for item in guessed:
         codes = shared[item.min, item.max]
         if codes and item.declared:
             ordered = sorted(codes, key=lambda code: (not is_number(code), code))
             items[item.name] = replace(item, missing_codes=tuple(ordered))
-            remarks[item.name] = f"Please confirm: {listed(map(number, ordered))} taken as no answer."
+            remarks[item.name] = f"Please confirm: {listed(map(number, ordered))} read as no answer."
     return items, remarks
 
 
-def _worded(item: Item, family: TextFamily) -> Item:
+def _with_labels(item: Item, family: TextFamily) -> Item:
     if family.order is None:
         codes = [text for text in family.texts if means_no_answer(text)]
         return replace(item, missing_codes=(*item.missing_codes, *codes))
@@ -567,17 +559,16 @@ def _remark(family: TextFamily) -> str:
             f"The order of these answers is not known: {texts}. Write them into labels from the lowest to "
             "the highest, as in 0=…; 1=…"
         )
-    unseen = [
-        text for _, text in family.order.labels if plain(text) not in {plain(found) for found in family.texts}
-    ]
+    given = {plain(text) for text in family.texts}
+    unseen = [text for _, text in family.order.labels if plain(text) not in given]
     parts = [f"Please confirm: the order of the labels is that of {family.order.reason}"]
     parts += [f"nobody answered {listed(unseen)}"] if unseen else []
-    parts += [f"{listed(family.order.missing)} taken as no answer"] if family.order.missing else []
+    parts += [f"{listed(family.order.missing)} read as no answer"] if family.order.missing else []
     return "; ".join(parts) + "."
 
 
 def _note(family: TextFamily) -> str:
     items = f"{counted(len(family.items), 'item')} ({listed(family.items)})"
     if family.order is None:
-        return f"The answers to {items} are words whose order is not known: put them in order in the labels."
-    return f"The answers to {items} are words, taken in the order {family.order}: confirm the labels."
+        return f"The answers to {items} are words whose order is not known: order them in the labels."
+    return f"The answers to {items} are words, read in the order {family.order}: confirm the labels."

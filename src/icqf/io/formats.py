@@ -1,4 +1,4 @@
-"""The endings of files that are read and written, who reads them, and how large a file may be."""
+"""File extensions, their readers, and the largest file that is read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EXCEL = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 PARQUET = (".parquet", ".pq")
 ARROW = (".feather", ".arrow")
 STATISTICAL = (".sav", ".zsav", ".por", ".dta", ".sas7bdat", ".xpt")
-# By ending: functions from a path to a `Table`, or from outside to a DataFrame with a row per participant.
+# By extension: functions from a path to a `Table`, or, in other packages, to a DataFrame of participants.
 READERS = Registry(
     "icqf.readers",
     {
@@ -29,7 +29,7 @@ LARGEST = 2**30
 
 
 def largest_file() -> int:
-    """Bytes of the largest file that is read: 1 GB, or an eighth of the memory where that is less."""
+    """Bytes of the largest file that is read: 1 GB, or an eighth of the memory if that is less."""
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):

@@ -1,7 +1,7 @@
-"""The model file: plain numbers and JSON as safetensors, without pickle, the same bytes for the same fit.
+"""The model file: numbers and JSON as safetensors, without pickle, the same bytes for the same fit.
 
-It begins with the SHA-256 of the whole file, in which zeros stand for the SHA-256 itself, so that a file is
-refused if a single bit of it differs. Nothing is compressed: it takes no more memory than room on the disk.
+It begins with the SHA-256 of the whole file (computed with zeros in its own place), so that a single changed
+bit is detected. Nothing is compressed, so that a file takes no more memory than disk space.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _MOST_JSON = 8 * 2**20  # bytes; in memory JSON takes up to forty times as much
 _MOST_VALUES = 10**6
 _MOST_INSTRUMENTS = 200
 _ZEROS = b"0" * 64
-_START = f'{{"__metadata__":{{"{CHECKSUM}":"'.encode()  # after eight bytes with the length of all names
+_START = f'{{"__metadata__":{{"{CHECKSUM}":"'.encode()  # follows the length of the header in eight bytes
 _OF_CHECKSUM = slice(8 + len(_START), 8 + len(_START) + len(_ZEROS))
-# What a damaged or forged file can raise, JSON nested without end (RecursionError, a RuntimeError) included.
+# What a damaged or forged file can raise, including deeply nested JSON (RecursionError, a RuntimeError).
 _DAMAGE = (
     *(SafetensorError, OSError, RuntimeError, LookupError, TypeError, ValueError, AttributeError),
     *(OverflowError, MemoryError),
@@ -46,10 +46,10 @@ _DAMAGE = (
 
 @dataclass(frozen=True, eq=False)
 class StoredModel:
-    """A fitted model in plain words and numbers, as `ICQF.describe` gives it and `ICQF.load` takes it.
+    """A fitted model as plain values and numbers, from `ICQF.describe` and for `ICQF.load`.
 
-    The header is anything that JSON can hold; arrays are in double precision. The codebook is there so that
-    new answers are read as the first ones were: which items are reversed, and which values mean missing.
+    The header is JSON; arrays are in double precision. The codebook makes sure that new answers are read like
+    the first ones: which items are reversed, and which values mean missing.
     """
 
     header: dict[str, Any]
@@ -57,18 +57,20 @@ class StoredModel:
     codebook: StoredCodebook = field(default_factory=StoredCodebook)
 
 
-StoredBattery = tuple[dict[str, StoredModel], StoredModel]  # of the instruments, and of their joined scores
+StoredBattery = tuple[
+    dict[str, StoredModel], StoredModel
+]  # models of instruments, and of their joined scores
 
 
 def write_model(path: str | os.PathLike[str], model: StoredModel) -> None:
-    """Write a described model to `path`; the file appears whole or not at all."""
+    """Write a model to `path`, completely or not at all."""
     _write(path, _tensors(model))
 
 
 def write_battery_model(
     path: str | os.PathLike[str], instruments: Mapping[str, StoredModel], meta: StoredModel
 ) -> None:
-    """Write the models of a battery's instruments, by name, and that of their joined scores to one file."""
+    """Write the models of a battery's instruments, by name, and of their joined scores to one file."""
     head = {"format": BATTERY_FORMAT, "version": BATTERY_VERSION, "instruments": list(instruments)}
     tensors = {BATTERY: _json(head)}
     for at, model in enumerate(instruments.values(), start=1):
@@ -90,8 +92,8 @@ def _json(content: dict[str, Any]) -> np.ndarray:
         text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
     except ValueError:
         raise InputError(
-            "The model holds a number that is not finite and cannot be saved; look at its objective_ and "
-            "certificate_, and at ranges, weights and beta."
+            "The model holds a number that is not finite, so it cannot be saved; check its objective_ and "
+            "certificate_, and the ranges, weights and beta."
         ) from None
     return np.frombuffer(text.encode(), dtype=np.uint8)
 
@@ -100,7 +102,9 @@ def _write(path: str | os.PathLike[str], tensors: dict[str, np.ndarray]) -> None
     content = bytearray(safetensors.numpy.save(tensors, {CHECKSUM: _ZEROS.decode()}))
     content[_OF_CHECKSUM] = hashlib.sha256(content).hexdigest().encode()
     if _too_large(content, tensors):
-        raise InputError(f"{os.fspath(path)}: the model is too large for a model file.")
+        raise InputError(
+            f"{os.fspath(path)}: the model is too large for a model file. Use fewer items or factors."
+        )
     write_bytes(path, bytes(content))
 
 
@@ -114,7 +118,7 @@ def _length_of_names(content: bytes | bytearray) -> int:
 
 
 def read_any_model(path: str | os.PathLike[str]) -> StoredModel | StoredBattery:
-    """Read a model file of any kind; others are refused with one sentence, and nothing in them is run."""
+    """Read a model file of any kind; no code in it is run."""
     with damage_refused(path):
         tensors = _read(Path(path))
         return _battery(tensors) if BATTERY in tensors else _model(tensors)
@@ -136,13 +140,13 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
 
 
 def read_battery_model(path: str | os.PathLike[str]) -> StoredBattery:
-    """Read the models of a battery's instruments, by name, and that of their joined scores."""
+    """Read the models of a battery's instruments, by name, and of their joined scores."""
     stored = read_any_model(path)
     if isinstance(stored, StoredModel):
         raise InputError(
             f"{os.fspath(path)}: this is the model of one questionnaire, not of a battery.",
             code="no-battery-model",
-            remedy=Advice("Load it with ICQF.load.", typed="Name a file that icqf meta wrote."),
+            remedy=Advice("Load it with ICQF.load.", typed="Give a file that icqf meta wrote."),
         )
     return stored
 
@@ -156,7 +160,7 @@ def _battery(tensors: dict[str, np.ndarray]) -> StoredBattery:
     if not all(isinstance(name, str) and name for name in instruments):
         raise ValueError("an instrument has no name")
     if len({*instruments}) < len(instruments):
-        raise ValueError("an instrument is there twice")
+        raise ValueError("an instrument appears twice")
     models = [_model(tensors, f"{at}/") for at in range(1, len(instruments) + 1)]
     meta = _model(tensors, f"{META}/")
     for name in tensors:
@@ -165,12 +169,12 @@ def _battery(tensors: dict[str, np.ndarray]) -> StoredBattery:
 
 
 class _OtherKind(InputError):
-    """A file that is not damaged, but not what is wanted either."""
+    """A sound file that is not a model of the expected kind."""
 
 
 @contextmanager
 def damage_refused(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Say of any error while a file is read, or a model made from it, that the file is damaged."""
+    """Report any error while a model file is read as a damaged file."""
     try:
         yield
     except _OtherKind as error:
@@ -184,10 +188,10 @@ def damage_refused(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:
-    """All arrays of a model file whose checksum is right; no more than a model may hold is read."""
+    """All arrays of a model file with a valid checksum and a size that a model may have."""
     if not path.exists():
         raise _OtherKind("there is no such file.")
-    if not path.is_file():  # a pipe would wait for somebody to write into it
+    if not path.is_file():  # reading a pipe could wait forever
         raise _OtherKind("this is not an icqf model file, but a folder or a device.")
     with path.open("rb") as file:
         content = file.read(MOST_BYTES + 1)
@@ -197,7 +201,7 @@ def _read(path: Path) -> dict[str, np.ndarray]:
         raise ValueError("it is larger than any model")
     checksum = hashlib.sha256(content[: _OF_CHECKSUM.start] + _ZEROS + content[_OF_CHECKSUM.stop :])
     if content[_OF_CHECKSUM] != checksum.hexdigest().encode():
-        raise ValueError("it does not have its checksum")
+        raise ValueError("its checksum is wrong")
     tensors = safetensors.numpy.load(content)
     if _too_large(content, tensors):
         raise ValueError("its JSON is larger than that of any model")
@@ -205,19 +209,19 @@ def _read(path: Path) -> dict[str, np.ndarray]:
 
 
 def _what_it_may_be(path: Path, content: bytes) -> str:
-    """What a file that is not a model file is instead, and what to give."""
+    """What a file is that is not a model file, and what to do."""
     wanted, ending = "Give the model.icqf that a fit wrote", path.suffix.lower()
     if ending in READERS:
-        return f", but a table by its name. {wanted}; the model comes before the answers."
+        return f", but a table by its name. {wanted}; name the model before the answers."
     if ending == ".icqf" and content.startswith(b"PK\x03\x04"):
-        return f" of format {VERSION}, but one of an earlier format, which is no longer read. Fit again."
+        return f" of format {VERSION} but of an earlier one, which is no longer read. Fit again."
     if ending == ".icqf":
         return ", or it is damaged or incomplete. Save the model again."
     return f". {wanted}."
 
 
 def _model(tensors: dict[str, np.ndarray], folder: str = "") -> StoredModel:
-    """The model that the arrays of a folder hold, which are taken out."""
+    """The model in a folder of arrays, which are removed from `tensors`."""
     own = {name[len(folder) :]: tensors.pop(name) for name in [*tensors] if name.startswith(folder)}
     header = _parsed(own, HEADER)
     _check_version(header, FORMAT, VERSION)
@@ -231,7 +235,7 @@ def _model(tensors: dict[str, np.ndarray], folder: str = "") -> StoredModel:
 
 
 def _parsed(tensors: dict[str, np.ndarray], name: str) -> dict[str, Any]:
-    """An object in JSON, in which every number is finite; it is taken out of the arrays."""
+    """A JSON object with finite numbers, which is removed from `tensors`."""
 
     def refuse(constant: str) -> Any:
         raise ValueError(f"it holds {constant} instead of a number")
@@ -241,10 +245,10 @@ def _parsed(tensors: dict[str, np.ndarray], name: str) -> dict[str, Any]:
     content = tensors.pop(name).tobytes()
     if content.count(b",") > _MOST_VALUES:
         raise ValueError("its JSON holds more values than any model needs")
-    found = json.loads(content.decode("utf-8"), parse_constant=refuse)
-    if not isinstance(found, dict):
+    parsed = json.loads(content.decode("utf-8"), parse_constant=refuse)
+    if not isinstance(parsed, dict):
         raise ValueError("its JSON is not that of a model")
-    return found
+    return parsed
 
 
 def _check_version(header: dict[str, Any], kind: str, known: int) -> None:
@@ -254,13 +258,13 @@ def _check_version(header: dict[str, Any], kind: str, known: int) -> None:
     if type(version) is not int or version != known:
         newer = isinstance(version, int) and version > known
         raise _OtherKind(
-            f"the model was saved in file format {str(version)[:20]}, and this icqf reads format {known}"
+            f"the model was saved in file format {str(version)[:20]}, but this icqf reads format {known}"
             f"{'; install a newer icqf' if newer else ''}."
         )
 
 
 def _codebook(stored: dict[str, Any]) -> StoredCodebook:
-    """The codebook of a file; whether it is one that a model writes is checked with the model."""
+    """The codebook of a file, which must be exactly what a model writes."""
     items, confounds = (
         tuple(
             Item(

@@ -22,14 +22,14 @@ class StudyFiles(Settings):
     answers : path
         CSV, TSV, Excel, Parquet, Arrow (Feather), SPSS, Stata or SAS file.
     codebook : path, optional
-        Names the items and their ranges. None: what the file says of its columns, and otherwise every column
-        that looks like answers, with observed ranges; the notes say so.
+        Names the items and their ranges. None: the file's own description of its columns, or else every
+        column that looks like answers, with observed ranges, as the notes report.
     dictionary : path, optional
         REDCap data dictionary (CSV) or BIDS sidecar (JSON).
     participants : path, optional
-        Table with confounds, groups or weights by participant id, where `answers` lacks them.
+        Table with confounds, groups or weights by participant id, if `answers` lacks them.
     id : str, optional
-        Column of participant ids. None: a column with a usual name, or else participants are numbered.
+        Column of participant ids. None: a column with a usual name; without one, participants are numbered.
     confounds : str or iterable of str
         Columns such as age and sex.
     groups : str, optional
@@ -37,14 +37,14 @@ class StudyFiles(Settings):
     weights : str, optional
         Column of survey weights.
     items : str or iterable of str
-        Names or globs of the items to keep; none keeps all.
+        Names or globs of the items to keep; none: all.
     subscales : str or iterable of str
         Items to keep, by the codebook's subscale.
     missing_codes : iterable of float or str
-        Values that mean "no answer" in every item, except where they lie inside an item's declared range.
+        Values that mean "no answer" in every item whose declared range does not include them.
     reverse : str or iterable of str
-        Names or globs of items to reverse besides those that the codebook declares; ``"auto"`` reverses those
-        that run against the others, and a note names them.
+        Names or globs of items to reverse in addition to those that the codebook declares; ``"auto"``
+        reverses those that run against the others, and a note names them.
     visit : pair or mapping of column to value, optional
         The visit to keep of a file with several rows per participant, such as ``("wave", "1")``.
 
@@ -103,15 +103,15 @@ class StudyFiles(Settings):
     )
 
     def __post_init__(self) -> None:
-        taken: dict[str, Any] = {"visit": visit_pairs(self.visit), "missing_codes": _each(self.missing_codes)}
-        taken |= {name: _each(getattr(self, name)) for name in _NAMES}
-        taken |= {name: path for name in FILES if (path := getattr(self, name)) is not None}
-        for name, value in taken.items():
-            object.__setattr__(self, name, Path(value) if name in FILES else value)
+        values: dict[str, Any] = {name: _each(getattr(self, name)) for name in (*_NAMES, "missing_codes")}
+        values |= {"visit": visit_pairs(self.visit)}
+        values |= {name: Path(path) for name in FILES if (path := getattr(self, name)) is not None}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """Every file that is read, a BIDS sidecar included."""
+        """Every file that is read, including a BIDS sidecar."""
         sidecar = None if self.dictionary is not None else sidecar_of(self.answers)
         files = (self.answers, self.codebook, self.dictionary, self.participants, sidecar)
         return tuple(path for path in files if path is not None)
@@ -123,7 +123,7 @@ class StudyFiles(Settings):
 
 
 def sidecar_of(path: Path) -> Path | None:
-    """The JSON file beside a ``.tsv`` that describes its columns, if there is one."""
+    """The JSON file next to a ``.tsv`` that describes its columns, if there is one."""
     sidecar = path.with_suffix(".json")
     return sidecar if path.suffix.lower() == ".tsv" and sidecar.is_file() else None
 

@@ -31,7 +31,7 @@ PLAIN_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def harmless(cell: object) -> object:
-    """Return a cell that no spreadsheet takes for a formula: a risky text gets an apostrophe in front."""
+    """Return a cell that no spreadsheet treats as a formula: risky text gets a leading apostrophe."""
     if isinstance(cell, str) and RISKY.match(cell) and not PLAIN_NUMBER.fullmatch(cell):
         return "'" + cell
     return cell
@@ -49,7 +49,7 @@ def write_table(
     format: str | None = None,
     decimals: int | None = None,
 ) -> None:
-    """Write a table, whole or not at all; a named index becomes the first columns.
+    """Write a table, completely or not at all; a named index becomes the first columns.
 
     Parameters
     ----------
@@ -58,16 +58,15 @@ def write_table(
     path : path
         Where to write it.
     format : {"csv", "parquet", "xlsx", "sav"}, optional
-        None: by the ending of `path`.
+        None: by the extension of `path`.
     decimals : int, optional
-        Digits after the point in a CSV file; None writes numbers in full. Other formats always hold them in
-        full.
+        Decimals in a CSV file; None: full precision. Other formats always have full precision.
 
     Notes
     -----
-    In CSV a text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return gets an apostrophe
-    in front, so that a spreadsheet shows it instead of computing it; in Excel files such a text is stored as
-    text, unchanged. Numbers stay numbers.
+    In CSV a text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return gets a leading
+    apostrophe, so that a spreadsheet does not evaluate it; in Excel files it is stored as text, unchanged.
+    Numbers stay numbers.
 
     Examples
     --------
@@ -84,7 +83,7 @@ def write_table(
 
 
 class TableWriter:
-    """A table that is written part by part into a path or, for CSV, an open file; see `table_writer`."""
+    """A table written part by part to a path or, for CSV, an open file; see `table_writer`."""
 
     def __init__(self, place: Path | IO[bytes], format: str, decimals: int | None) -> None:
         self._place, self._format, self._decimals = place, format, decimals
@@ -94,7 +93,7 @@ class TableWriter:
         self._begun = False
 
     def rendered(self, frame: pd.DataFrame) -> Any:
-        """A part as it is written; may be called in several threads at once."""
+        """A part in the format of the file; thread-safe."""
         if self._format == "csv":
             head, body = _csv_parts(frame, decimals=self._decimals)
             return head.encode(), body.encode()
@@ -105,7 +104,7 @@ class TableWriter:
         return frame
 
     def add(self, part: Any) -> None:
-        """Write the next part, as `rendered` gave it."""
+        """Write the next part, from `rendered`."""
         if self._format == "csv":
             head, body = part
             self._file.write(body if self._begun else head + body)
@@ -115,12 +114,12 @@ class TableWriter:
             if self._parquet is None:
                 self._parquet = pq.ParquetWriter(self._file, part.schema)
             self._parquet.write_table(part)
-        else:  # these formats are written whole
+        else:  # these formats are written at once
             self._frames.append(part)
         self._begun = True
 
     def end(self) -> None:
-        """Write what is left to write after the last part."""
+        """Finish the file after the last part."""
         if self._parquet is not None:
             self._parquet.close()
         if isinstance(self._place, Path):
@@ -130,10 +129,10 @@ class TableWriter:
                 writers[self._format](_flat(pd.concat(self._frames)), self._place)
 
     def give_up(self) -> None:
-        """Let go of a file that will not be finished."""
+        """Close a file that will not be finished."""
         with suppress(OSError, ValueError):
             if self._parquet is not None:
-                self._parquet.close()  # it would write on when it is collected
+                self._parquet.close()  # otherwise garbage collection would write more
         with suppress(OSError):
             if isinstance(self._place, Path):
                 self._file.close()
@@ -143,7 +142,7 @@ class TableWriter:
 def table_writer(
     path: str | os.PathLike[str], *, format: str | None = None, decimals: int | None = None
 ) -> Iterator[TableWriter]:
-    """Give a writer for a table that comes part by part; the file is there, whole, when all went well.
+    """Yield a writer for a table that comes part by part; the file appears, complete, on success.
 
     CSV and Parquet files are never held in memory. The parameters are those of `write_table`.
     """
@@ -161,7 +160,7 @@ def table_writer(
 
 
 def require_writer(path: Path, format: str) -> None:
-    """Refuse a format of tables that is not known, or whose writer is not installed."""
+    """Refuse a table format that is unknown, or whose writer is not installed."""
     if format not in WRITABLE:
         raise InputError(f"{path.name}: tables are written as {', '.join(WRITABLE)}, not as {format!r}.")
     if format in _NEEDS and find_spec(_NEEDS[format]) is None:
@@ -177,8 +176,7 @@ def csv_text(frame: pd.DataFrame, *, decimals: int | None = None) -> str:
 
 
 def _csv_parts(frame: pd.DataFrame, *, decimals: int | None) -> tuple[str, str]:
-    """The line of names, and the lines of cells."""
-    # Column by column, or many digits at once: several times as fast as DataFrame.to_csv.
+    """The header line, and the lines of cells; several times as fast as DataFrame.to_csv."""
     table = _flat(frame)
     n_texts, rows = _decimal_rows(table, decimals) if decimals else (table.shape[1], None)
     columns = [_csv_cells(table.iloc[:, j], decimals) for j in range(n_texts)]
@@ -196,10 +194,10 @@ def _flat(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _decimal_rows(table: pd.DataFrame, decimals: int) -> tuple[int, list[str] | None]:
-    """Return the number of columns before the last run of floats, and how the lines end with those floats.
+    """Return the number of columns before the last run of floats, and the lines' ends with those floats.
 
-    Only numbers from 0 to below 10 are written this way: their digits stand in columns of their own. It takes
-    a third of the time of formatting one by one, and an eighth of that of pandas.
+    Only numbers from 0 to below 10 are written this way, digit by digit for all rows at once: it takes a
+    third of the time of formatting one by one, and an eighth of that of pandas.
     """
     n_texts = table.shape[1]
     while n_texts > 1 and table.dtypes.iloc[n_texts - 1] == np.float64:
@@ -238,7 +236,7 @@ def _csv_cells(column: pd.Series, decimals: int | None) -> list[str]:
 
 
 def _any_odd(cells: list[str]) -> bool:
-    """Whether any of the cells may need quotation marks or an apostrophe; quickly seen, as few do."""
+    """Whether any cell may need quotation marks or an apostrophe, by a quick test of all at once."""
     text = "\n" + "\n".join(cells)
     return text.count("\n") != len(cells) or any(mark in text for mark in _ODD)
 
@@ -251,7 +249,7 @@ def _write_xlsx(table: pd.DataFrame, path: Path) -> None:
     texts = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
     options, content = {**texts, "in_memory": True}, io.BytesIO()
     with pd.ExcelWriter(content, engine="xlsxwriter", engine_kwargs={"options": options}) as writer:
-        # A fixed date keeps the same table the same bytes.
+        # With a fixed date, the same table gives the same bytes.
         writer.book.set_properties({"created": datetime(2000, 1, 1)})
         table.to_excel(writer, sheet_name="table", index=False)
     path.write_bytes(content.getvalue())
@@ -264,11 +262,9 @@ def _write_sav(table: pd.DataFrame, path: Path) -> None:
     for name in table.columns:
         short = re.sub(r"[^A-Za-z0-9_]", "_", name)[:60] or "v"
         short = short if short[0].isalpha() else f"v{short}"
-        taken = {other.lower() for other in names}
-        tail = next(
-            i for i in range(len(names) + 1) if (short if not i else f"{short}_{i}").lower() not in taken
-        )
-        names.append(short if not tail else f"{short}_{tail}")
+        used = {other.lower() for other in names}
+        variants = [short, *(f"{short}_{i}" for i in range(1, len(names) + 1))]
+        names.append(next(variant for variant in variants if variant.lower() not in used))
     plain = table.assign(
         **{name: table[name].astype(object).where(table[name].notna(), "").map(str) for name in _texts(table)}
     )
@@ -277,9 +273,9 @@ def _write_sav(table: pd.DataFrame, path: Path) -> None:
     )
     try:
         pyreadstat.write_sav(plain.set_axis(names, axis=1), str(path), column_labels=list(table.columns))
-        # On a full disk the library may end in silence, with a file that stops early.
+        # On a full disk the library may silently write an incomplete file.
         written, _ = pyreadstat.read_sav(str(path), usecols=names[:1])
-        fault = None if len(written) == len(table) else "it stops early"
+        fault = None if len(written) == len(table) else "the file is incomplete"
     except pyreadstat.ReadstatError as error:
         fault = str(error)
     if fault is not None:
@@ -293,7 +289,7 @@ def _write_sav(table: pd.DataFrame, path: Path) -> None:
 
 
 def _disk_is_full(path: Path) -> bool:
-    """Whether not even one more block can be written after what is there; the library does not tell why."""
+    """Whether nothing more can be appended to a file; the library does not report this."""
     try:
         with path.open("ab") as stream:
             stream.write(bytes(_PROBE))

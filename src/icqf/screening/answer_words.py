@@ -1,7 +1,6 @@
-"""Answers in words: which well-known wording they belong to, in what order, and which mean no answer.
+"""Answers in words: their well-known scale, their order, and which mean no answer.
 
-The table holds what is common knowledge about answer scales in English. Where it does not tell the order, the
-order is not guessed.
+The table lists common answer scales in English. If none fits, the order is not guessed.
 """
 
 from __future__ import annotations
@@ -17,33 +16,28 @@ MOST_TEXTS = 12  # different answers to one item; more are free text
 
 @dataclass(frozen=True)
 class AnswerScale:
-    """A well-known answer scale: its kind, the spellings of each answer from the lowest to the highest, and
-    the number of the lowest.
-    """
+    """A well-known answer scale."""
 
     kind: str
-    steps: tuple[tuple[str, ...], ...]
-    lowest: int
+    steps: tuple[tuple[str, ...], ...]  # the spellings of each answer, lowest first
+    lowest: int  # number of the lowest answer
 
 
 @dataclass(frozen=True)
 class Order:
-    """Texts in the order that they are believed to have."""
+    """The presumed order of answers in words."""
 
-    # a number for each answer, and the answer as it is written; also of answers that nobody
-    # gave
-    labels: tuple[tuple[float, str], ...]
-    missing: tuple[str, ...]  # the texts that mean no answer
-    reason: str  # why this order is believed, to follow "order from"
+    labels: tuple[tuple[float, str], ...]  # number and text of each answer, including those nobody gave
+    missing: tuple[str, ...]  # texts that mean no answer
+    reason: str  # what the order is based on
 
     def __str__(self) -> str:
         """The answers, from the lowest to the highest."""
         return " < ".join(text for _, text in self.labels)
 
 
-# Whole scales, to tell also which answers nobody gave: the kind, the lowest number, and the steps from the
-# lowest to the highest; a step may have several spellings. Of the scales that hold all texts found, the
-# shortest is taken.
+# Whole scales, which also show the answers nobody gave: kind, lowest number, and steps from lowest to
+# highest, each with one or more spellings. The shortest scale that contains all texts is used.
 _TABLE = """
 agreement from 1: disagree / agree
 agreement from 1: disagree / neutral|neither agree nor disagree|undecided|not sure|unsure / agree
@@ -184,17 +178,17 @@ _ENTRY = re.compile(r"^(?P<kind>.+?) from (?P<lowest>\d): (?P<steps>.+)")
 
 
 def _scales(table: str) -> tuple[AnswerScale, ...]:
-    found = []
+    scales = []
     for line in table.strip().replace("\n    ", " ").splitlines():
         entry = _ENTRY.fullmatch(line)
         if entry is None:
-            raise ValueError(f"no scale: {line}")
+            raise ValueError(f"not a scale: {line}")
         steps = (tuple(plain(spelling) for spelling in step.split("|")) for step in entry["steps"].split("/"))
-        found.append(AnswerScale(entry["kind"], tuple(steps), int(entry["lowest"])))
-    return tuple(found)
+        scales.append(AnswerScale(entry["kind"], tuple(steps), int(entry["lowest"])))
+    return tuple(scales)
 
 
-# What a text must say as a whole to mean no answer: one of these, or several of them joined.
+# A text that consists of one of these, or of several joined, means no answer.
 _NO_ANSWER_PHRASES = (
     r"missing( (value|data|answer|response|item)s?)?|(system|user|item|data|answer|value) missing|sysmis",
     r"((participant|respondent|subject|patient|parent|child|r) )?(refus(ed?|es|al)|declined?|declines)"
@@ -209,9 +203,8 @@ _NO_ANSWER_PHRASES = (
     r"skip(ped)?|(valid|legitimate|logical) skip|unknown|n ?a|(left )?blank",
 )
 _NO_ANSWER = re.compile(r"(\d+ )?(?:{0})( (or |and )?(?:{0}))*".format("|".join(_NO_ANSWER_PHRASES)))
-_DETAIL = re.compile(
-    r"\([^)]*\)|\[[^\]]*\]|\s+[-–—]\s.*|[:;].*", re.DOTALL
-)  # in brackets, or after a dash or colon
+# in brackets, or after a dash or colon
+_DETAIL = re.compile(r"\([^)]*\)|\[[^\]]*\]|\s+[-–—]\s.*|[:;].*", re.DOTALL)
 _NUMBER = re.compile(
     r"[\[(]?(?P<front>[+-]?\d+(?:\.\d+)?)(?:\s*[\])]|\s*[.:=)–—-])+\s*(?P<after>\D.*)"
     r"|(?P<spaced>[+-]?\d+)\s+(?P<rest>[^\W\d].*)"
@@ -223,7 +216,7 @@ _UNIT = re.compile(r"(day|time|hour|week|month|year|minute|point|or|to|and|per|i
 
 
 def plain(text: object) -> str:
-    """Return a text without case, punctuation, apostrophes and needless spaces, for comparison."""
+    """Return a text without case, punctuation, apostrophes and extra spaces, for comparison."""
     folded = unicodedata.normalize("NFKC", str(text)).casefold()
     return " ".join(re.sub(r"[\W_]+", " ", re.sub(r"['’`´]", "", folded)).split())
 
@@ -232,15 +225,15 @@ SCALES = _scales(_TABLE)
 
 
 def means_no_answer(text: object) -> bool:
-    """Return whether a text says, as a whole, that there is no answer."""
+    """Return whether a whole text means that there is no answer."""
     forms = plain(text), plain(_DETAIL.sub(" ", str(text)))
     return any(_NO_ANSWER.fullmatch(form) is not None for form in forms)
 
 
 def no_answer_values(labels: Mapping[float, str], known: Iterable[float | str] = ()) -> list[float]:
-    """Return the labelled values that mean no answer: their labels say so, and they lie beyond the answers.
+    """Return the values that mean no answer by their labels and lie beyond the answers.
 
-    Of two neighbouring values both are answers, whatever their labels: 0 = not done, 1 = done.
+    Two neighbouring values are both answers, whatever their labels: 0 = not done, 1 = done.
     """
     codes = set(known)
     silent = {value for value, text in labels.items() if value not in codes and means_no_answer(text)}
@@ -253,31 +246,29 @@ def no_answer_values(labels: Mapping[float, str], known: Iterable[float | str] =
 
 
 def order_of(texts: Iterable[str]) -> Order | None:
-    """Return the order of answers in words, from numbers inside them or from a well-known wording."""
+    """Return the order of answers in words, from numbers inside them or a well-known scale."""
     return _order(tuple(dict.fromkeys(text.strip() for text in texts if text.strip())))
 
 
 @lru_cache(maxsize=1024)
-def _order(found: tuple[str, ...]) -> Order | None:
-    silent = tuple(text for text in found if means_no_answer(text))
-    answers = [text for text in found if text not in silent]
+def _order(texts: tuple[str, ...]) -> Order | None:
+    missing = tuple(text for text in texts if means_no_answer(text))
+    answers = [text for text in texts if text not in missing]
     by_number = _numbered(answers)
     if by_number is not None:
-        return Order(by_number, silent, "the numbers in the answers")
-    if any(_plain_number(text) for text in answers):
+        return Order(by_number, missing, "the numbers in the answers")
+    if len(answers) < 2 or any(_plain_number(text) for text in answers):
         return None
-    if len(answers) < 2:
+    fitting = [(scale, steps) for scale in SCALES if (steps := _on_scale(scale, answers)) is not None]
+    orders = {tuple(text for _, text in sorted(steps.items())) for _, steps in fitting}
+    if len(orders) != 1:  # no scale fits, or scales differ in the order
         return None
-    on = [(scale, steps) for scale in SCALES if (steps := _on_scale(scale, answers)) is not None]
-    orders = {tuple(text for _, text in sorted(steps.items())) for _, steps in on}
-    if len(orders) != 1:  # on no scale, or in one order on one scale and in another on the next
-        return None
-    scale, steps = min(on, key=lambda found: len(found[0].steps))
-    return Order(_labels(scale, steps), silent, f"the usual wording of {scale.kind}")
+    scale, steps = min(fitting, key=lambda pair: len(pair[0].steps))
+    return Order(_labels(scale, steps), missing, f"the usual wording of {scale.kind}")
 
 
 def is_known(text: str) -> bool:
-    """Return whether a text is an answer of a well-known wording, such as "perhaps" or "Very often"."""
+    """Return whether a text is an answer on a well-known scale, such as "perhaps" or "Very often"."""
     return any(form in _steps(scale) for scale in SCALES for form in _forms(text))
 
 
@@ -286,7 +277,7 @@ def _plain_number(text: str) -> bool:
 
 
 def _numbered(answers: list[str]) -> tuple[tuple[float, str], ...] | None:
-    """The answers by the numbers inside them, if every one has a number of its own and words are there."""
+    """The answers by the numbers inside them, if each has its own number and some have words."""
     labels: dict[float, str] = {}
     for text in answers:
         match = _NUMBER.fullmatch(text)
@@ -304,7 +295,7 @@ def _numbered(answers: list[str]) -> tuple[tuple[float, str], ...] | None:
 
 
 def _on_scale(scale: AnswerScale, answers: list[str]) -> dict[int, str] | None:
-    """The answers by their step on a scale; None if one is not on it, or two are on one step."""
+    """The answers by step of a scale; None if one is not on it, or two share a step."""
     at: dict[int, str] = {}
     for text in answers:
         step = next((_steps(scale)[form] for form in _forms(text) if form in _steps(scale)), None)
@@ -315,7 +306,7 @@ def _on_scale(scale: AnswerScale, answers: list[str]) -> dict[int, str] | None:
 
 
 def _labels(scale: AnswerScale, steps: dict[int, str]) -> tuple[tuple[float, str], ...]:
-    """The scale with the answers as they are written; only these, if many of its steps are not found."""
+    """The scale in the spelling of the answers; only these, if many of its steps were not given."""
     n = len(scale.steps)
     if n - len(steps) > max(1, n // 3):
         steps = dict(enumerate(text for _, text in sorted(steps.items())))
@@ -330,5 +321,5 @@ def _steps(scale: AnswerScale) -> dict[str, int]:
 
 
 def _forms(text: str) -> tuple[str, ...]:
-    """A text as it stands, and without what it says in brackets."""
+    """A text with and without what is in brackets."""
     return plain(text), plain(re.sub(r"\([^)]*\)|\[[^\]]*\]", " ", text))

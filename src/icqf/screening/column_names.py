@@ -1,6 +1,6 @@
-"""What a column's name says: a person's circumstances, a date, a visit, a site, a total, or nothing.
+"""What a column is by its name: demographics, a date, a visit, a site, a total, or unknown.
 
-All words of the name must be of this kind or say nothing: ``age_years`` is an age, ``age_worry`` is an item.
+All words of the name must be of this kind or neutral: ``age_years`` is an age, ``age_worry`` is an item.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ KINDS = {
     ),
 }
 _KIND_OF = {word: kind for kind, words in KINDS.items() for word in words.split()}
-# Words that may stand beside one of those and change nothing.
+# Words that may accompany one of those.
 _NEUTRAL = (
     "a an the in at of your you are is what how old to for and or with s "
     "years yrs yr year months mos month days weeks seconds sec minutes hours baseline bl screening intake "
@@ -63,7 +63,7 @@ def words_of(name: str) -> list[str]:
 
 
 def named_kind(name: str, texts: Sequence[str] = ()) -> str | None:
-    """Return what a column is by its name, or by its wording and labels; None when these do not say."""
+    """Return what a column is by its name, or by its wording and labels; None if unknown."""
     wording, labels = (texts[0] if texts else ""), {text.strip().lower() for text in texts[1:]}
     if any(sexes <= labels for sexes in _SEXES):
         return "demographic sex"
@@ -76,13 +76,13 @@ def named_kind(name: str, texts: Sequence[str] = ()) -> str | None:
 
 
 def is_total(name: str) -> bool:
-    """Return whether a name says that a column is a total, a mean or another score."""
+    """Return whether a column is a total, a mean or another score by its name."""
     words = words_of(name)
     return any(word in _TOTALS for word in words) and not (words and words[-1].isdigit())
 
 
 def redcap_columns(values: Mapping[str, NDArray[np.float64]], names: Sequence[str]) -> set[str]:
-    """Return the columns that REDCap adds to an export: the state of each form (0, 1 or 2), and visits."""
+    """Return the columns that REDCap adds to an export: the status of each form (0, 1 or 2), and visits."""
     own = {name for name in names if name.startswith("redcap_")}
     if not own and "record_id" not in names:
         return set()
@@ -95,12 +95,12 @@ def redcap_columns(values: Mapping[str, NDArray[np.float64]], names: Sequence[st
 
 
 def stem(name: str) -> str:
-    """Return how an item's name begins, before the number that tells it from others."""
+    """Return the beginning of an item's name, before its number."""
     return re.sub(r"[\W_]*\d+[\W_]?[^\W\d_]{0,2}$", "", name)
 
 
 def folded(names: Iterable[str], *, most: int = 12) -> str:
-    """Return names for a sentence, with those that are numbered through as one."""
+    """Return names for a sentence, with numbered series such as q1–q9 shortened."""
     runs: list[list[str]] = []
     for name in names:
         if runs and _follows(runs[-1][-1], name):
@@ -116,7 +116,7 @@ def folded(names: Iterable[str], *, most: int = 12) -> str:
 
 
 def _follows(name: str, following: str) -> bool:
-    """Whether a name is numbered one higher than another, or lettered, as F1A and F1B are."""
+    """Whether a name follows another by number, or by letter as F1B follows F1A."""
     one, two = re.fullmatch(r"(.*?)(\d+)(\D?)", name), re.fullmatch(r"(.*?)(\d+)(\D?)", following)
     if one is None or two is None or one[1] != two[1]:
         return False

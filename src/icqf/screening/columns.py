@@ -1,8 +1,7 @@
 """Which columns of a table are items, and why the others are not.
 
-Without a codebook a column is recognised by its name and by its values together: a name alone would drop
-the item ``sex_drive``, values alone would keep a sex coded 1 and 2. What a user names is an item, whatever it
-looks like."""
+Without a codebook a column is recognised by name and values together: the name alone would drop the item
+``sex_drive``, values alone would keep sex coded 1 and 2. A column that the user names is always an item."""
 
 from __future__ import annotations
 
@@ -23,18 +22,18 @@ from icqf.screening.value_counts import ValueCounts
 Array = NDArray[np.float64]
 
 # Thresholds of items.
-MOST_ANSWERS = 20  # different answers, or points of the range, of an item
-FEWEST_NUMBERED = 9  # rows, each with a number of its own, that are numbered rather than answered
-FEWEST_ROWS = 10  # fewer do not show that a column is constant, or each of its texts another
-WIDEST_ALONE = 11  # points between the ends of a scale that only one item has: a count, not a scale
+MOST_ANSWERS = 20  # different answers to an item, or points of its range
+FEWEST_NUMBERED = 9  # more rows with different whole numbers are ids
+FEWEST_ROWS = 10  # fewer do not show that a column is constant, or that all texts differ
+WIDEST_ALONE = 11  # width of a scale that only one column has, from which it is a count
 FEWEST_ALIKE = 3  # items that make a matrix
-FEWEST_BESIDE = 5  # items on one scale, before columns on other scales are taken for other things
+FEWEST_BESIDE = 5  # items on one scale, before columns on other scales are left out
 # Thresholds of sums.
 MOST_ROWS = 2000  # that are used
 SPARE_ROWS = 10  # beyond twice the number of columns that may be added
 FEWEST_VALUES = 4  # of a sum; fewer are matched by chance
-ROUNDED = 0.006  # how far a mean may be off that was written with two decimals
-ADDED, EQUAL, NOT_ADDED = 0.2, 0.05, 0.02  # of the largest weight: its part, unequal by less, not its part
+ROUNDED = 0.006  # error of a mean written with two decimals
+ADDED, EQUAL, NOT_ADDED = 0.2, 0.05, 0.02  # relative to the largest weight: added, equal to it, not added
 
 
 def sums_among(
@@ -42,31 +41,30 @@ def sums_among(
 ) -> dict[str, tuple[str, ...]]:
     """Return the columns that are sums, differences or means of at least two items, and these items.
 
-    Reversed items may be among them: their weights are then negative and a constant is added. Only rows
-    without gaps are looked at, as programs differ in what they make of gaps. A column is looked at only if it
-    is wider than each of the items it may be a sum of, or holds fractions, as a mean does.
+    Reversed items are allowed: their weights are negative, with a constant. Only complete rows are used, as
+    programs treat gaps differently, and only columns that are wider than each item or hold fractions.
     """
     known = {name: (counts or {}).get(name) or ValueCounts.of(values) for name, values in columns.items()}
     widths = {name: float(np.ptp(each.values)) for name, each in known.items()}
     fractions = {name: bool((each.values != np.rint(each.values)).any()) for name, each in known.items()}
-    left = [name for name in items if not fractions[name]]
-    found: dict[str, tuple[str, ...]] = {}
-    # Narrow ones first: a subscale's sum is then no longer among the items when the total is looked at.
+    whole = [name for name in items if not fractions[name]]
+    sums: dict[str, tuple[str, ...]] = {}
+    # Narrow ones first, so that a subscale's sum is no longer among the items when the total is tested.
     suspects = sorted(columns, key=lambda name: widths[name])
-    for block in _blocks(left, widths):
-        asked = [
+    for block in _blocks(whole, widths):
+        candidates = [
             name
             for name in suspects
-            if name not in found
+            if name not in sums
             and name not in block
             and (fractions[name] or widths[name] > max(widths[item] for item in block))
         ]
-        found |= _sums(columns, [item for item in block if item not in found], asked, fractions)
-    return found
+        sums |= _sums(columns, [item for item in block if item not in sums], candidates, fractions)
+    return sums
 
 
 def _blocks(items: Sequence[str], widths: Mapping[str, float]) -> Iterator[list[str]]:
-    """Items that may be added: with names that begin alike, then of equal width, then up to each width."""
+    """Items that may be added up: with the same stem, then of equal width, then up to each width."""
     seen: set[tuple[str, ...]] = set()
     by_stem: dict[str, list[str]] = {}
     by_width: dict[float, list[str]] = {}
@@ -81,13 +79,14 @@ def _blocks(items: Sequence[str], widths: Mapping[str, float]) -> Iterator[list[
 
 
 def _sums(
-    columns: Mapping[str, Array], block: Sequence[str], asked: Sequence[str], fractions: Mapping[str, bool]
+    columns: Mapping[str, Array], block: Sequence[str], candidates: list[str], fractions: Mapping[str, bool]
 ) -> dict[str, tuple[str, ...]]:
-    if len(block) < 2 or not asked:
+    """The candidates that are sums of items of a block, with these items."""
+    if len(block) < 2 or not candidates:
         return {}
-    parts, full = _without_gaps([columns[name] for name in block])
-    found: dict[str, tuple[str, ...]] = {}
-    for name in asked:
+    parts, full = _complete_rows([columns[name] for name in block])
+    sums: dict[str, tuple[str, ...]] = {}
+    for name in candidates:
         rows = full[np.isfinite(columns[name][full])][:MOST_ROWS]
         y = columns[name][rows]
         if len(rows) < 2 * len(block) + SPARE_ROWS or len(np.unique(y)) < FEWEST_VALUES:
@@ -102,12 +101,12 @@ def _sums(
         sizes /= sizes.max()
         used = sizes > ADDED
         if used.sum() > 1 and np.ptp(sizes[used]) < EQUAL and (sizes[~used] < NOT_ADDED).all():
-            found[name] = tuple(item for item, is_used in zip(block, used, strict=True) if is_used)
-    return found
+            sums[name] = tuple(item for item, is_used in zip(block, used, strict=True) if is_used)
+    return sums
 
 
-def _without_gaps(columns: Sequence[Array]) -> tuple[Array, NDArray[np.intp]]:
-    """The columns side by side, and the rows without gaps; of a long table, only as many as are needed."""
+def _complete_rows(columns: Sequence[Array]) -> tuple[Array, NDArray[np.intp]]:
+    """The columns as one array, and its complete rows; of a long table, only as many as needed."""
     n = len(columns[0])
     for many in (4 * MOST_ROWS, n):
         parts = np.column_stack([values[:many] for values in columns])
@@ -118,14 +117,14 @@ def _without_gaps(columns: Sequence[Array]) -> tuple[Array, NDArray[np.intp]]:
 
 
 def _explained(X: Array, y: Array, fractions: bool) -> bool:
-    """Whether weights of the columns give all of y."""
+    """Whether a weighted sum of the columns equals y."""
     rest = y - X @ np.linalg.lstsq(X, y)[0]
     return bool(np.abs(rest).max() < (ROUNDED if fractions else 1e-6 * max(1.0, float(np.abs(y).max()))))
 
 
 _DATE = re.compile(r"\s*(\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?|\d{1,2}:\d\d(:\d\d.*)?)\s*")
 
-# Machine-readable reasons, and how a sentence about such columns begins.
+# Codes of reasons, and how a sentence about such columns begins.
 REASONS = {
     "id": "Left out as participant ids or row numbers",
     "demographic": "Left out as demographic columns",
@@ -137,21 +136,21 @@ REASONS = {
     "constant": "Left out because all answers in them are the same",
     "empty": "Left out because they are empty",
     "sum": "Left out because they are sums or means of other columns",
-    "score": "Left out as scores, by name and by a range wider than the items'",
-    "other scale": "Left out because they share no scale of a few answers with other columns",
+    "score": "Left out as scores, by their names and ranges",
+    "other scale": "Left out because no other columns share their answer scale",
     "metadata": "Left out because the survey program adds them to every export",
-    "not a question": "Left out because the file's description does not call them questions with one answer",
-    "not in the codebook": "Left out because the codebook does not name them",
+    "not a question": "Left out because the file does not describe them as questions with one answer",
+    "not in the codebook": "Left out because they are not in the codebook",
     "not selected": "Left out as not selected",
-    "confound": "Taken as confounds",
-    "group": "Taken as groups",
-    "weight": "Taken as weights",
+    "confound": "Used as confounds",
+    "group": "Used as groups",
+    "weight": "Used as weights",
 }
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A column that is not an item, and why: `reason` is one of `REASONS`, and `detail` may say more."""
+    """A column that is not an item, with the reason (one of `REASONS`) and perhaps a detail."""
 
     name: str
     reason: str
@@ -172,11 +171,11 @@ class Columns:
 
 
 def sentences(left_out: Iterable[LeftOut], *, most: int = 5) -> list[Note]:
-    """Return one sentence for each reason, in which all columns of that reason are named or counted."""
+    """Return one sentence per reason, naming or counting its columns."""
     by_reason: dict[str, list[LeftOut]] = {}
     for column in left_out:
         by_reason.setdefault(column.reason, []).append(column)
-    found = []
+    notes = []
     for reason, columns in by_reason.items():
         texts = [
             f"{short(column.name)!r} ({column.detail})" if column.detail else repr(short(column.name))
@@ -184,13 +183,13 @@ def sentences(left_out: Iterable[LeftOut], *, most: int = 5) -> list[Note]:
         ]
         rest = len(texts) - most
         names = ", ".join(texts[:most]) + (f" and {rest} more" if rest > 0 else "")
-        found.append(Note(reason, f"{REASONS[reason]}: {names}."))
-    return found
+        notes.append(Note(reason, f"{REASONS[reason]}: {names}."))
+    return notes
 
 
 @dataclass(frozen=True, eq=False)
 class _Content:
-    """A column as it may be answered: its numbers, or a reason why it cannot be."""
+    """The numbers of a column, or the reason why it cannot be an item."""
 
     counts: ValueCounts | None = None
     values: Array | None = field(default=None, repr=False)
@@ -207,7 +206,7 @@ def recognise(
     declared: Collection[str] = (),
     metadata: Collection[str] = (),
 ) -> Columns:
-    """Tell the items of a table from its other columns."""
+    """Distinguish the items of a table from its other columns."""
     roles, texts = roles or {}, texts or {}
     names = [str(name) for name in frame.columns]
     reasons: dict[str, LeftOut] = {name: LeftOut(name, roles[name]) for name in names if name in roles}
@@ -238,21 +237,21 @@ def recognise(
         elif questions is not None and name not in questions:
             reasons[name] = LeftOut(name, "not a question")
     _leave_out_scores(columns, families, reasons, declared)
-    taken = tuple(name for name in names if name not in reasons)
-    return Columns(taken, tuple(reasons[name] for name in names if name in reasons))
+    items = tuple(name for name in names if name not in reasons)
+    return Columns(items, tuple(reasons[name] for name in names if name in reasons))
 
 
 def _column(column: pd.Series, *, many: bool) -> _Content:
-    """The numbers of a column, and why it cannot be an item, if so."""
+    """The content of a column; with `many`, it may have many different values."""
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         return _Content(reason="date")
-    if pd.api.types.is_numeric_dtype(column.dtype):  # true and false included
+    if pd.api.types.is_numeric_dtype(column.dtype):  # including true/false
         values = column.to_numpy(dtype=float, na_value=np.nan)
     else:
         texts = column.dropna().astype(str).str.strip()
         if texts.empty:
             return _Content(reason="empty")
-        places, different = pd.factorize(texts)  # each text is read once
+        places, different = pd.factorize(texts)  # converts each different text once
         numbers = pd.to_numeric(pd.Series(different, dtype=object), errors="coerce").to_numpy(dtype=float)
         values = pd.Series(numbers[places], index=texts.index).reindex(column.index).to_numpy(dtype=float)
         if np.isfinite(values).sum() <= 0.5 * len(texts):
@@ -267,7 +266,7 @@ def _numeric(values: Array, *, many: bool) -> _Content:
     if np.isnan(low):
         return _Content(reason="empty")
     if not (np.isfinite(low) and np.isfinite(high)):
-        known = values[np.isfinite(values)]  # infinite cells are a fault of the item, not another scale
+        known = values[np.isfinite(values)]  # infinite cells are errors, not another scale
         if not known.size:
             return _Content(reason="other scale")
         low, high = known.min(), known.max()
@@ -284,11 +283,11 @@ def _numeric(values: Array, *, many: bool) -> _Content:
 
 
 def _inside_matrix(families: Families, names: Sequence[str], kinds: Mapping[str, str | None]) -> set[str]:
-    """Columns that stand between items of one family and are answered as these, whatever their names."""
+    """Columns between items of one family with the same answers, which are items whatever their names."""
     home = {name: family for family in families.families for name in family.items}
     plain = [name for name in names if not kinds[name]]
     place = {name: at for at, name in enumerate(names)}
-    found = set()
+    inside = set()
     for name in names:
         if not kinds[name] or name not in home:
             continue
@@ -297,12 +296,12 @@ def _inside_matrix(families: Families, names: Sequence[str], kinds: Mapping[str,
         alike = [other for other in home[name].items if not kinds[other]]
         both = before and after and before[-1] in alike and after[0] in alike
         if both and len(alike) >= FEWEST_ALIKE:
-            found.add(name)
-    return found
+            inside.add(name)
+    return inside
 
 
 def _is_sex(kind: str | None, column: _Content) -> bool:
-    """Two or three values under such a name are a sex, even between other yes/no columns."""
+    """Whether a column named like sex has two or three values, even between other yes/no columns."""
     return kind == "demographic sex" and column.counts is not None and len(column.counts.values) <= 3
 
 
@@ -312,7 +311,7 @@ def _leave_out_scores(
     reasons: dict[str, LeftOut],
     declared: Collection[str],
 ) -> None:
-    """Add columns that are sums or means of others, scores by name, and lone wide scales to `reasons`."""
+    """Add sums and means of other columns, scores by name, and lone wide scales to `reasons`."""
     home = {name: family for family in families.families for name in family.items}
     open_ = {name for name in columns if name not in reasons}
     numbers = {
@@ -325,7 +324,7 @@ def _leave_out_scores(
         reasons[name] = LeftOut(name, "sum", f"of {counted(len(parts), 'column')}, {listed(parts, most=2)}")
         open_.discard(name)
     ends = {name: (home[name].low, home[name].high) for name in columns if name in open_ and name in home}
-    sizes = Counter(ends.values())  # of equal ones, that of the first column counts as the most common
+    sizes = Counter(ends.values())  # ties go to the first column
     if not sizes or max(sizes.values()) < FEWEST_ALIKE:
         return
     (usual_low, usual_high), most = sizes.most_common(1)[0]
@@ -335,14 +334,11 @@ def _leave_out_scores(
         width, alike = high - low, sizes[low, high]
         if is_total(name) and width > usual_high - usual_low:
             reasons[name] = LeftOut(name, "score")
-        elif (alike == 1 and width >= WIDEST_ALONE) or _stands_apart(name, alike, width, most, open_):
+        elif (alike == 1 and width >= WIDEST_ALONE) or _is_unrelated(name, alike, width, most, open_):
             reasons[name] = LeftOut(name, "other scale")
 
 
-def _stands_apart(name: str, alike: int, width: float, most: int, others: Collection[str]) -> bool:
-    """Whether a column has a scale that few others share, beside a questionnaire that has another.
-
-    One that begins like others belongs to their questionnaire all the same, as the last items of some do.
-    """
+def _is_unrelated(name: str, alike: int, width: float, most: int, others: Collection[str]) -> bool:
+    """Whether few columns share this one's scale, most have another, and none shares its stem."""
     few = (alike < FEWEST_ALIKE and most >= FEWEST_BESIDE) or alike == width == 1
     return few and not any(stem(other) == stem(name) for other in others if other != name)

@@ -1,4 +1,4 @@
-"""Values that mean "no answer": 999 and its like, and a rare value just beyond a complete scale."""
+"""Values that mean "no answer": 999 and similar codes, and a rare value just beyond a complete scale."""
 
 from __future__ import annotations
 
@@ -19,20 +19,19 @@ Array = NDArray[np.float64]
 _REPEATED = (
     int(str(digit) * times) for digit in range(1, 10) for times in (1, 2, 3, 4) if digit > 5 or times > 1
 )
-_FEW_ANSWERS = 11  # different answers: on a scale of more, a gap of a few steps is nothing unusual
+_FEW_ANSWERS = 11  # different answers; longer scales may have gaps of a few steps
 USUAL_CODES = frozenset([-1.0, *(float(sign * code) for code in _REPEATED for sign in (1, -1))])
 
 
 def codes_apart(values: np.ndarray) -> list[float]:
-    """Return the usual no-answer codes (9, 44, 777, -9, ...) that stand apart from an item's other answers.
+    """Return the usual no-answer codes (9, 44, 777, -9, ...) that are far from an item's other answers.
 
-    A code stands apart when more than one step separates it from them, or a quarter of their range where they
-    are many.
+    Far is more than one step, or, on a long scale, a quarter of the range.
     """
     present = np.unique(values[np.isfinite(values)])
     if not USUAL_CODES.intersection(present.tolist()):
         return []
-    found: list[float] = []
+    apart: list[float] = []
     for side in (1.0, -1.0):
         ordered = np.sort(side * present)[::-1]
         run = 0
@@ -41,26 +40,26 @@ def codes_apart(values: np.ndarray) -> list[float]:
         while run and (run >= len(ordered) or ordered[run - 1] - ordered[run] <= _widest_step(ordered[run:])):
             run -= 1
         codes = [float(side * v) for v in ordered[:run]]
-        found += [code for code in codes if side > 0 or code < 0]
-    return sorted(found)
+        apart += [code for code in codes if side > 0 or code < 0]
+    return sorted(apart)
 
 
 def _widest_step(answers: np.ndarray) -> float:
-    """The widest step between answers, in falling order, that is nothing unusual."""
+    """The widest step between answers (in descending order) that is not unusual."""
     return 1.0 if len(answers) <= _FEW_ANSWERS else max(1.0, float(answers[0] - answers[-1]) / 4)
 
 
 def missing_code_remedy(value: float | str, otherwise: str = "") -> Advice:
-    """Return what to do about a value that may mean "no answer", and `otherwise`."""
+    """Return what to do about a value that may mean "no answer"."""
     text = number(value) if is_number(value) else repr(value)
     end = f"; {otherwise}." if otherwise else "."
     return Advice("If {} marks a missing answer, add {missing_codes=}{}", text, end, missing_codes=[value])
 
 
 def number(value: object) -> str:
-    """Write a number without a needless ``.0``; anything else as it is."""
+    """Write a number without ``.0``; anything else as text."""
     if isinstance(value, (int, float, np.number)):
-        whole = float(value).is_integer() and abs(float(value)) < 1e15  # longer ones are not written out
+        whole = float(value).is_integer() and abs(float(value)) < 1e15
         return str(int(value)) if whole else f"{float(value)!r}"
     return str(value)
 
@@ -72,20 +71,19 @@ def is_number(value: object) -> bool:
 
 # A rare value just beyond an answer scale that is complete without it: 0 for "no answer" on a scale from 1.
 #
-# Whether a rare lowest or highest value is an answer shows in the other answers of those who gave it: who
-# gives an extreme answer is extreme on related items, who gave none is like everybody else.
-# `benchmarks/end_codes.py` measures how often this is right.
+# Participants who mean an extreme answer are extreme on related items, too; those who gave no answer are like
+# everybody else. `benchmarks/end_codes.py` measures how often this is right.
 
-RARE = 0.03  # of all answers of the family, the most that a rare value has
-RARER = 1 / 3  # of the answers next to it, the most that a rare value has
+RARE = 0.03  # largest share of a rare value among all answers of the family
+RARER = 1 / 3  # and relative to the neighbouring answer
 FEWEST_GIVEN = 3
 FEWEST_ITEMS = 3
 MOST_ITEMS = 1000  # that are compared with each other
 MOST_VALUES = 12
-# How far those who gave the value are like those who give the extreme answer (0: like anybody).
+# How much those who gave the value resemble those who give the extreme answer (0: not at all).
 UNLIKE = 0.3
-AN_ANSWER = 0.6  # which twice the standard error must not reach
-# Scales that are usual without a 0 and hardly ever have one: there, doubt is enough.
+AN_ANSWER = 0.6  # must be more than two standard errors away
+# Scales that hardly ever have a 0: there, doubt is enough.
 FROM_ONE = ((1.0, 5.0), (1.0, 7.0))
 
 
@@ -102,15 +100,15 @@ class EndCode:
 
     @property
     def sentence(self) -> str:
-        """What was found."""
+        """The finding in words."""
         n, side = len(self.items), "below" if self.value < self.low else "above"
         who = f"All {n} items hold" if n == len(self.family) else f"{n} of {len(self.family)} items hold"
         who = f"Item {self.items[0]!r} holds" if n == 1 else who
         which = f": {listed(self.items)}" if n > 1 else ""
         return (
             f"{who} {number(self.value)} ({counted(self.count, 'time')}), {side} a scale from "
-            f"{number(self.low)} to {number(self.high)} that is complete without it{which}. Those who "
-            f"gave it answer other items like anybody else, so {number(self.value)} seems to mean no answer."
+            f"{number(self.low)} to {number(self.high)} that is complete without it{which}. Those who gave "
+            f"it answer other items like everybody else, so {number(self.value)} seems to mean no answer."
         )
 
 
@@ -123,10 +121,10 @@ def end_codes(values: Array, names: Sequence[str], families: Iterable[Family]) -
             continue
         present, counts = _value_counts(values, columns)
         for side in (-1.0, 1.0):
-            found = _rare_end(present, counts, side)
-            if found is None:
+            rare_end = _rare_end(present, counts, side)
+            if rare_end is None:
                 continue
-            end, low, high = found
+            end, low, high = rare_end
             answers = values[:, columns]
             like, error = _likeness(answers, end)
             unlike = like < UNLIKE and like + 2 * error < AN_ANSWER
@@ -137,14 +135,14 @@ def end_codes(values: Array, names: Sequence[str], families: Iterable[Family]) -
 
 
 def _value_counts(values: Array, columns: Sequence[int]) -> tuple[Array, NDArray[Any]]:
-    """The different answers in some columns, in order, and how often each was given."""
+    """The different answers in some columns, in order, and their frequencies."""
     counts = [ValueCounts.of(values[:, j]) for j in columns]
     present, place = np.unique(np.concatenate([each.values for each in counts]), return_inverse=True)
     return present, np.bincount(place, weights=np.concatenate([each.counts for each in counts]))
 
 
 def _rare_end(present: Array, counts: NDArray[Any], side: float) -> tuple[float, float, float] | None:
-    """The lowest (side -1) or highest value, if it is rare and the others have no gaps; with their ends."""
+    """The lowest (side -1) or highest value, if it is rare and the others are gapless, and their ends."""
     if len(present) < 3 or len(present) > MOST_VALUES:
         return None
     if side > 0:
@@ -158,10 +156,10 @@ def _rare_end(present: Array, counts: NDArray[Any], side: float) -> tuple[float,
 
 
 def _likeness(answers: Array, end: float) -> tuple[float, float]:
-    """How far those who gave a value are like those who give the extreme answer: 1, or like anybody: 0.
+    """How much those who gave a value resemble those who give the extreme answer (0 to 1), and its error.
 
     Each answer is predicted from the participant's other answers, with correlations from the other half of
-    the participants. Returned with its standard error.
+    the participants.
     """
     seen = np.isfinite(answers) & (answers != end)
     n = np.maximum(seen.sum(axis=0), 1)
@@ -170,12 +168,12 @@ def _likeness(answers: Array, end: float) -> tuple[float, float]:
     sd = np.sqrt((z**2).sum(axis=0) / n)
     sd[sd == 0] = 1
     z /= sd
-    predicted = np.empty_like(z)  # each answer from the other ones
+    predicted = np.empty_like(z)
     half = np.arange(len(z)) % 2 == 0
     for one in (half, ~half):
         r = z[one].T @ z[one] / max(int(one.sum()), 1)
         np.fill_diagonal(r, 0)
-        r[np.abs(r) < 2 / np.sqrt(one.sum())] = 0  # what is chance only blurs
+        r[np.abs(r) < 2 / np.sqrt(one.sum())] = 0  # drops noise
         predicted[~one] = z[~one] @ r
     spread = np.sqrt((predicted**2 * seen).sum(axis=0) / n)
     predicted /= np.where(spread > 0, spread, 1)
@@ -186,6 +184,6 @@ def _likeness(answers: Array, end: float) -> tuple[float, float]:
     total = float(by_person[1].sum())
     if total == 0:
         return 0.0, np.inf
-    found = float(by_person[0].sum() / total)
-    error = float(np.sqrt(((by_person[0] - found * by_person[1]) ** 2).sum()) / total)
-    return found, max(error, 1 / np.sqrt(total))
+    likeness = float(by_person[0].sum() / total)
+    error = float(np.sqrt(((by_person[0] - likeness * by_person[1]) ** 2).sum()) / total)
+    return likeness, max(error, 1 / np.sqrt(total))

@@ -1,9 +1,9 @@
-"""Answer ranges that nobody declared.
+"""Undeclared answer ranges.
 
-Items that share their answer values are a family and share a range. A range is never pooled over all items:
-yes/no items beside 0-3 items would then be 0-3, too. Items belong together when their names begin alike, or
-when they stand side by side, and when those that lack an extreme may have missed it by chance. A lone value
-far outside its family (44 among 1-6) is not an answer and sets no range."""
+Items that share their answer values form a family with one range. Ranges are not pooled over all items, or
+yes/no items among 0-3 items would become 0-3. Items belong to one family if their names have the same stem or
+they are adjacent, and if those without an extreme may lack it by chance. A lone value far from its family (44
+among 1-6) is not an answer and does not count for the range."""
 
 from __future__ import annotations
 
@@ -27,13 +27,12 @@ DECLARE_RANGE = "if not, declare the item's range in a codebook"
 
 
 def refuse_wide_range(item: str, low: float, high: float) -> None:
-    """Refuse a range that no questionnaire has: ids and dates have, and sums of their squares overflow."""
+    """Refuse a range wider than any questionnaire's; ids and dates have such, and their squares overflow."""
     if high - low > WIDEST_RANGE:
         raise InputError(
             f"Item {item!r} would have the range {low:g} to {high:g}, wider than any questionnaire's.",
             code="wide-range",
-            remedy="If such numbers are ids, dates or codes of missing answers, leave them out; otherwise "
-            "rescale them.",
+            remedy="If such numbers are ids, dates or missing codes, leave them out; otherwise rescale them.",
             item=item,
             low=low,
             high=high,
@@ -41,21 +40,21 @@ def refuse_wide_range(item: str, low: float, high: float) -> None:
 
 
 # Thresholds, in the order of use.
-FEWEST_PARTICIPANTS = 30  # below, a digit that stands apart may be an answer that few gave
-OFTEN = (3, 0.01)  # answers, and share of an item's: given as often as both, a value is on the item's scale
-SLIPS = (1, 0.005)  # answers, and share of an item's: more than both beyond a scale make another scale
-RARELY = 0.002  # of the answers at an end: an answer beyond it that is rarer is not an option of many
+FEWEST_PARTICIPANTS = 30  # with fewer, a single digit far from the others may be a rare answer
+OFTEN = (3, 0.01)  # count and share of an item's answers from which a value is on its scale
+SLIPS = (1, 0.005)  # count and share of an item's answers beyond a scale; more are another scale
+RARELY = 0.002  # relative to the answers at an end: rarer answers beyond it are not options
 FEWEST_COMPARED = 3  # items, and values of each, to compare their ends
 MOST_DOUBTFUL = 2  # answers that only one item has at an end
-MISSED_BY_CHANCE = 1e-3  # the least probability at which items are believed to have missed an extreme
-FEWEST_NEAR = 10  # answers near an end that tell how ready participants are to go beyond it
-PART_OF_RANGE = 0.5  # of a range's width, which another one must exceed to be taken for its part
+MISSED_BY_CHANCE = 1e-3  # smallest probability at which items may lack an extreme by chance
+FEWEST_NEAR = 10  # answers near an end from which the share beyond it is estimated
+PART_OF_RANGE = 0.5  # share of a range's width that a narrower range in the same family must exceed
 UNDECLARED = "undeclared"  # the code of the note on ranges that no codebook declares
 
 
 @dataclass(frozen=True)
 class Family:
-    """Items that share their answer values, and the lowest and highest of these."""
+    """Items that share their answer values, with the lowest and highest."""
 
     items: tuple[str, ...]
     low: float
@@ -64,7 +63,7 @@ class Family:
 
 @dataclass(frozen=True)
 class Stray:
-    """A value that stands apart from the answers of an item's family: no range, and probably no answer."""
+    """A value far from the answers of an item's family, which is probably not an answer."""
 
     item: str
     value: float
@@ -80,8 +79,7 @@ class Families:
 
     families: tuple[Family, ...] = ()  # every such item is in one of them
     strays: tuple[Stray, ...] = ()  # values that no family has
-    # values just beyond their item's family that almost nobody gave: the range of that item alone
-    doubtful: tuple[Stray, ...] = ()
+    doubtful: tuple[Stray, ...] = ()  # rare values just beyond a family, which widen their item's range only
 
     @cached_property
     def ends(self) -> Mapping[str, tuple[float, float]]:
@@ -90,19 +88,19 @@ class Families:
 
     @property
     def sentence(self) -> Note:
-        """The ranges that were taken from the answers, and for which items."""
+        """The note on ranges taken from the answers."""
         count = sum(len(family.items) for family in self.families)
         parts = [f"{family.low:g} to {family.high:g} for {folded(family.items)}" for family in self.families]
         return Note(
             UNDECLARED,
-            f"No range is declared for {counted(count, 'item')}: the lowest and highest answer found among "
-            f"items that share their answer values are taken, {'; '.join(parts)}.",
+            f"No range is declared for {counted(count, 'item')}: the lowest and highest answers among items "
+            f"that share their answer values are used, {'; '.join(parts)}.",
         )
 
 
 @dataclass(eq=False)
 class _Scale:
-    """Items that are believed to share a scale, while families are being found; changed in place."""
+    """Items presumed to share a scale while families are formed; changed in place."""
 
     names: list[str]
     counts: dict[str, ValueCounts] = field(repr=False)
@@ -121,7 +119,7 @@ class _Scale:
 
 
 def families_among(answers: pd.DataFrame, names: Iterable[str]) -> Families:
-    """Find the families among the items named, in the order of the columns."""
+    """Find the families among these items, in the order of the columns."""
     wanted = set(names)
     numeric = [
         name
@@ -135,9 +133,9 @@ def families_among(answers: pd.DataFrame, names: Iterable[str]) -> Families:
 
 
 def families_of(counts: Mapping[str, ValueCounts], *, fewest: int = FEWEST_PARTICIPANTS) -> Families:
-    """Find the families of items, given the answers to each in the order of the columns.
+    """Find the families of items, given the counts of each in the order of the columns.
 
-    With fewer than `fewest` answers to an item, a digit that stands apart is one of its answers.
+    With fewer than `fewest` answers to an item, a single digit is an answer however far from the others.
     """
     place = {name: at for at, name in enumerate(counts)}
     by_stem: dict[str, list[str]] = {}
@@ -145,19 +143,19 @@ def families_of(counts: Mapping[str, ValueCounts], *, fewest: int = FEWEST_PARTI
         by_stem.setdefault(stem(name), []).append(name)
     alike = [names for names in by_stem.values() if len(names) > 1]
     alike.append([names[0] for names in by_stem.values() if len(names) == 1])
-    # Rule 1: usual codes and values far from those of similar items are no answers.
+    # Rule 1: usual codes, and values far from those of similar items, are not answers.
     strays = {name: _codes(each, fewest) for name, each in counts.items()}
     for names in alike:
         for name, far in _far_values(names, counts, strays, fewest).items():
             strays[name] = strays[name] | far
     answers = {name: each.without(strays[name]) for name, each in counts.items()}
-    # Rule 2: an extreme that only one item has, and almost nobody gave, widens that item's range alone.
+    # Rule 2: a rare extreme that only one item has widens that item's range alone.
     doubtful: dict[str, float] = {}
     for names in alike:
-        doubtful |= _hardly_given(names, answers)
+        doubtful |= _rare_extremes(names, answers)
     sure = {name: each.without([doubtful[name]]) for name, each in answers.items() if name in doubtful}
     sure = {name: sure.get(name, each) for name, each in answers.items()}
-    # Rule 3: items share a scale if those that lack an extreme may have missed it by chance.
+    # Rule 3: items share a scale if those without an extreme may lack it by chance.
     scales: list[_Scale] = []
     for names in by_stem.values():
         scales += _split([name for name in names if len(sure[name].values) > 1], sure)
@@ -173,9 +171,9 @@ def families_of(counts: Mapping[str, ValueCounts], *, fewest: int = FEWEST_PARTI
     def outside(values: Mapping[str, Iterable[float]]) -> tuple[Stray, ...]:
         return tuple(
             Stray(name, value, int(counts[name].count(value)), own.low, own.high, len(own.items))
-            for name, found in values.items()
+            for name, suspects in values.items()
             for own in [home[name]]
-            for value in sorted(found)
+            for value in sorted(suspects)
             if not own.low <= value <= own.high
         )
 
@@ -184,14 +182,14 @@ def families_of(counts: Mapping[str, ValueCounts], *, fewest: int = FEWEST_PARTI
 
 
 def _codes(counts: ValueCounts, fewest: int) -> set[float]:
-    """Usual no-answer codes that stand apart from an item's other answers."""
+    """Usual no-answer codes far from an item's other answers."""
     return {code for code in codes_apart(counts.values) if not (0 < code < 10 and counts.n < fewest)}
 
 
 def _far_values(
     names: Sequence[str], counts: Mapping[str, ValueCounts], codes: Mapping[str, set[float]], fewest: int
 ) -> dict[str, set[float]]:
-    """Values of single answers that are far from what several of these items hold."""
+    """Rare values far from those that several of these items have, by item."""
     plain = {name: counts[name].without(codes[name]) for name in names}
     items_with: Counter[float] = Counter()
     cells: Counter[float] = Counter()
@@ -207,23 +205,23 @@ def _far_values(
         return {}
     low, high = core[0], core[-1]
     width, step, total = high - low, float(np.diff(core).max()), sum(cells.values())
-    found: dict[str, set[float]] = {}
+    far: dict[str, set[float]] = {}
     for name, each in plain.items():
         away = [value for value in each.values.tolist() if not low <= value <= high]
         if sum(each.count(value) for value in away) > max(SLIPS[0], SLIPS[1] * each.n):
-            continue  # not a slip but another scale
+            continue  # not a slip, but another scale
         for value in away:
             if 0 < value < 10 and each.n < fewest:
                 continue
             distance = max(low - value, value - high)
             if distance > step and (distance > width or cells[value] < RARELY * total / len(core)):
-                found.setdefault(name, set()).add(value)
-    return found
+                far.setdefault(name, set()).add(value)
+    return far
 
 
-def _hardly_given(names: Sequence[str], counts: Mapping[str, ValueCounts]) -> dict[str, float]:
-    """By item, an answer at an end that only this item has, and almost nobody of those near the end gave."""
-    found: dict[str, float] = {}
+def _rare_extremes(names: Sequence[str], counts: Mapping[str, ValueCounts]) -> dict[str, float]:
+    """Rare extremes that only one item has, by item."""
+    extremes: dict[str, float] = {}
     compared = [name for name in names if len(counts[name].values) >= FEWEST_COMPARED]
     for side in (1.0, -1.0) if len(compared) >= FEWEST_COMPARED else ():
         ends = {name: counts[name].ends[1 if side > 0 else 0] for name in compared}
@@ -236,29 +234,29 @@ def _hardly_given(names: Sequence[str], counts: Mapping[str, ValueCounts]) -> di
         own = counts[holders[0]]
         beyond = own.beyond(next_end, side, inclusive=False)
         if beyond <= MOST_DOUBTFUL and beyond < RARELY * near and own.count(top) == beyond:
-            found.setdefault(holders[0], top)
-    return found
+            extremes.setdefault(holders[0], top)
+    return extremes
 
 
 def _split(names: list[str], counts: Mapping[str, ValueCounts]) -> list[_Scale]:
-    """Items whose names begin alike, by scale."""
+    """Items with the same stem, by scale."""
     by_range: dict[tuple[float, float], list[str]] = {}
     for name in names:
         by_range.setdefault(counts[name].ends, []).append(name)
     scales = [_Scale(members, {name: counts[name] for name in members}) for members in by_range.values()]
     scales.sort(key=lambda scale: (-len(scale.names), scale.low - scale.high))
-    found: list[_Scale] = []
+    separate: list[_Scale] = []
     for scale in scales:
-        home = next((other for other in found if _may_be_one(scale, other)), None)
+        home = next((other for other in separate if _may_be_one(scale, other)), None)
         if home is None:
-            found.append(scale)
+            separate.append(scale)
         else:
             home.take(scale)
-    return found
+    return separate
 
 
 def _join_alike(scales: list[_Scale], place: Mapping[str, int]) -> None:
-    """Unite equal ranges, and those that may have missed the extremes of their neighbours. In place."""
+    """Join equal scales, and those that may lack their neighbours' extremes by chance, in place."""
 
     def unite(alike: Callable[[_Scale, _Scale], bool]) -> bool:
         for at, small in enumerate(scales):
@@ -277,8 +275,8 @@ def _join_alike(scales: list[_Scale], place: Mapping[str, int]) -> None:
         if not inside or small.high - small.low <= PART_OF_RANGE * (large.high - large.low):
             return False
         places = {place[name] for name in large.names}
-        beside = any(place[name] + step in places for name in small.names for step in (-1, 1))
-        return beside and _may_be_one(small, large)
+        adjacent = any(place[name] + step in places for name in small.names for step in (-1, 1))
+        return adjacent and _may_be_one(small, large)
 
     while unite(equal) or unite(part):
         pass
@@ -287,7 +285,7 @@ def _join_alike(scales: list[_Scale], place: Mapping[str, int]) -> None:
 def _place_constants(
     scales: list[_Scale], names: Sequence[str], counts: Mapping[str, ValueCounts], place: Mapping[str, int]
 ) -> None:
-    """Give items with at most one answer the range of the nearest family that has this answer. In place."""
+    """Give items with at most one answer the range of the nearest family with this answer, in place."""
     for name in names:
         low, high = counts[name].ends
         homes = [scale for scale in scales if low > high or scale.low <= low <= scale.high]
@@ -304,7 +302,7 @@ def _place_constants(
 
 
 def _may_be_one(one: _Scale, other: _Scale) -> bool:
-    """Whether the answers of two sets of items may come from one scale, though an extreme is missing."""
+    """Whether two sets of items may have one scale, though one lacks an extreme."""
     if max(one.low, other.low) - min(one.high, other.high) > 1:
         return False
     probability = 1.0
@@ -318,10 +316,10 @@ def _may_be_one(one: _Scale, other: _Scale) -> bool:
 
 
 def _chance_to_miss(lacking: _Scale, having: _Scale, end: float, side: float) -> float:
-    """Chance that nobody went beyond an end, if those near it were as ready to as in the other items.
+    """Probability that nobody went beyond an end, if the share beyond it were that of the other items.
 
-    The readiness is the least of any such item, and below the mean of all by two standard errors: items
-    differ in how extreme an answer is.
+    The share is the smallest of any item, and two standard errors below their mean, as items differ in how
+    extreme an answer is.
     """
     near = {name: each.beyond(end, side, inclusive=True) for name, each in having.counts.items()}
     beyond = {name: each.beyond(end, side, inclusive=False) for name, each in having.counts.items()}
@@ -337,14 +335,14 @@ def _chance_to_miss(lacking: _Scale, having: _Scale, end: float, side: float) ->
 def _widened(families: Sequence[Family], doubtful: Sequence[Stray]) -> tuple[Family, ...]:
     """Give items with a doubtful answer a range of their own."""
     own = {stray.item: stray.value for stray in doubtful}
-    found = []
+    widened = []
     for family in families:
-        kept = tuple(name for name in family.items if name not in own)
-        if kept:
-            found.append(Family(kept, family.low, family.high))
-        found += [
+        others = tuple(name for name in family.items if name not in own)
+        if others:
+            widened.append(Family(others, family.low, family.high))
+        widened += [
             Family((name,), min(family.low, own[name]), max(family.high, own[name]))
             for name in family.items
             if name in own
         ]
-    return tuple(found)
+    return tuple(widened)

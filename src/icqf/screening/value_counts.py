@@ -1,4 +1,4 @@
-"""The different answers to an item, and how often each was given."""
+"""Frequencies of the answers to an item."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-_FEW = 32  # values from lowest to highest that are counted one by one, which is faster than sorting
+_FEW = 32  # values on a scale; counting these one by one is faster than sorting
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,10 +21,10 @@ class ValueCounts:
 
     @classmethod
     def of(cls, answers: Array) -> ValueCounts:
-        """Count the finite answers among these."""
+        """Count the finite answers."""
         answers = np.ascontiguousarray(answers)
         low, high = np.fmin.reduce(answers, initial=np.nan), np.fmax.reduce(answers, initial=np.nan)
-        if high - low < _FEW and low == np.rint(low):  # not where an end is infinite or nothing was answered
+        if high - low < _FEW and low == np.rint(low):  # false if an end is infinite or NaN
             scale = np.arange(low, high + 1)
             counts = np.array([np.count_nonzero(answers == value) for value in scale], dtype=float)
             if counts.sum() == len(answers) - np.count_nonzero(answers != answers):

@@ -223,7 +223,7 @@ def _is_of(path: Path, read: Path) -> bool:
 def _refuse_dangling(path: Path) -> None:
     if path.is_symlink() and not path.exists():
         raise InputError(
-            f"{path}: this is a link to {str(path.readlink())!r}, where there is nothing. Remove the link, "
+            f"{path}: this is a link to {str(path.readlink())!r}, which does not exist. Remove the link, "
             "or choose another place."
         )
 

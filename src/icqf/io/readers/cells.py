@@ -16,29 +16,26 @@ from icqf.screening.answer_words import MOST_TEXTS, Order, is_known, means_no_an
 from icqf.screening.missing_codes import is_number, missing_code_remedy, number
 
 FEWEST_UNKNOWN = 3  # columns that share words of unknown order: fewer may be anything
-ALIKE, MUCH_ALIKE = 0.5, 0.7  # shared words among all words of two columns
+ALIKE, MUCH_ALIKE = 0.5, 0.7  # share of common words among all words of two columns
 
 
 @dataclass(frozen=True)
 class TextFamily:
-    """Items that share their answers in words: in the order of the table, with all different answers.
+    """Items that share their answers in words."""
 
-    The order of the answers is None where it is not known.
-    """
-
-    items: tuple[str, ...]
-    texts: tuple[str, ...]
-    order: Order | None
+    items: tuple[str, ...]  # in the order of the table
+    texts: tuple[str, ...]  # the different answers
+    order: Order | None  # None: unknown
 
     @property
     def labels(self) -> str:
-        """The answers as a codebook has them: ``0=no; 1=yes``."""
+        """The answers as in a codebook: ``0=no; 1=yes``."""
         pairs = () if self.order is None else self.order.labels
         return "; ".join(f"{number(value)}={text}" for value, text in pairs)
 
 
 def families_by_words(texts: Mapping[str, Sequence[str]]) -> tuple[TextFamily, ...]:
-    """Return which items share their answers, from the different answers of each."""
+    """Group items that share their answers, given the different answers to each."""
     groups: list[tuple[list[str], dict[str, str]]] = []
     by_size = sorted(texts, key=lambda name: -len(texts[name]))
     for name in by_size:
@@ -59,7 +56,7 @@ def families_by_words(texts: Mapping[str, Sequence[str]]) -> tuple[TextFamily, .
 
 
 def _belongs(own: Mapping[str, str], shared: Mapping[str, str]) -> bool:
-    """Whether a column's answers are those of a family: nearly the same, or some of its neighbouring ones."""
+    """Whether a column's answers are nearly those of a family, or adjacent ones on its scale."""
     ours, theirs = (
         {form for form, text in each.items() if not means_no_answer(text)} for each in (own, shared)
     )
@@ -75,7 +72,7 @@ def _belongs(own: Mapping[str, str], shared: Mapping[str, str]) -> bool:
 
 
 def text_families(table: Table, *, leave_out: Iterable[str] = ()) -> tuple[TextFamily, ...]:
-    """Return the families of columns that are answers in words: several that share a few words."""
+    """Return the families of columns with answers in words: several that share a few words."""
     skip = {*leave_out, table.id, *table.metadata}
     texts = {}
     for name in table.frame.columns:
@@ -86,11 +83,11 @@ def text_families(table: Table, *, leave_out: Iterable[str] = ()) -> tuple[TextF
         letters = pd.to_numeric(pd.Series(words, dtype=object), errors="coerce").isna()
         if not all(means_no_answer(word) for word in pd.Series(words, dtype=object)[letters]):
             texts[str(name)] = words
-    found = families_by_words(texts)
-    families = [f for f in found if len(f.items) >= (FEWEST_UNKNOWN if f.order is None else 2)]
+    groups = families_by_words(texts)
+    families = [f for f in groups if len(f.items) >= (FEWEST_UNKNOWN if f.order is None else 2)]
     place = {name: at for at, name in enumerate(texts)}
-    for alone in (f for f in found if len(f.items) == 1 and f not in families):
-        # An item to which nobody gave a middle answer still belongs to the others.
+    for alone in (f for f in groups if len(f.items) == 1 and f not in families):
+        # An item without middle answers still belongs to the others.
         forms = {plain(text) for text in alone.texts if not means_no_answer(text)}
         at = next((i for i, f in enumerate(families) if forms <= {plain(text) for text in f.texts}), None)
         if at is not None and forms:
@@ -105,9 +102,8 @@ def _is_text(column: pd.Series) -> bool:
 
 
 def _words(column: pd.Series) -> list[str]:
-    """The different answers of a column; none if there are too many for a scale, or lines of text."""
-    head = column.dropna().head(1000).unique()
-    if len(head) > 2 * MOST_TEXTS:  # seen at once in the first thousand
+    """The different answers of a column; none if they are too many or too long for a scale."""
+    if column.dropna().head(1000).nunique() > 2 * MOST_TEXTS:  # quick for free text
         return []
     words = sorted({str(text).strip() for text in column.dropna().unique()} - {""})
     return words if len(words) <= MOST_TEXTS and all(len(text) <= 120 for text in words) else []
@@ -123,7 +119,7 @@ def words_note(family: TextFamily) -> str:
 
 
 def words_fault(family: TextFamily, source: str, *, codebook: bool, row: int | None = None) -> InputError:
-    """Return the one fault of all items that share answers in words; `row` is the first that holds one."""
+    """Return the error for all items of a family with answers in words; `row` is the first with one."""
     n, shown = len(family.items), listed(family.texts, most=MOST_TEXTS)
     place = "" if row is None else f", first in row {row}"
     message = (
@@ -141,9 +137,9 @@ def words_fault(family: TextFamily, source: str, *, codebook: bool, row: int | N
         remedy = f"If this is their order, write '{family.labels}' into the labels of the codebook."
     if not codebook and len(family.texts) <= MOST_TEXTS:
         does = (
-            f"proposes the order {family.order}, for you to confirm"
+            f"proposes the order {family.order} for you to confirm"
             if family.labels
-            else "lists them for you to put in order"
+            else "lists them to order"
         )
         own = Advice("`{}` {}; then add {codebook=}.", codebook_command(source), does, codebook="items.csv")
         remedy = Advice("{}", remedy, typed=own)
@@ -163,7 +159,7 @@ def words_fault(family: TextFamily, source: str, *, codebook: bool, row: int | N
 
 @dataclass(frozen=True)
 class StrayText:
-    """Cells of one item that are neither numbers nor known words: each text with its number and first row."""
+    """Texts of one item that are neither numbers nor known words, with their counts and first rows."""
 
     item: str
     counts: Mapping[str, int]
@@ -172,7 +168,7 @@ class StrayText:
 
 
 def stray_faults(strays: Sequence[StrayText], source: str, *, codebook: bool) -> list[InputError]:
-    """Return what is wrong with cells of text among answers: one fault for each cause."""
+    """Return the errors about text among answers, one for each cause."""
     faults: list[InputError] = []
     alone: dict[str, list[StrayText]] = {}
     by_item = {stray.item: stray for stray in strays}
@@ -221,17 +217,17 @@ Fault = Callable[[InputError], None]
 
 
 def raise_fault(fault: InputError) -> None:
-    """Stop at the first thing that is wrong."""
+    """Stop at the first error."""
     raise fault
 
 
 def item_numbers(
     table: Table, items: Iterable[Item], codes: Iterable[float | str], fault: Fault, *, codebook: bool = False
 ) -> tuple[np.ndarray, tuple[Item, ...], list[str]]:
-    """Return the items' columns as a new array of numbers, and the items with the ranges of their labels.
+    """Return the items' answers as an array of numbers, the items with the ranges of their labels, and notes.
 
-    A cell of text stands for the answer of that label, whatever its case and punctuation. Other texts go to
-    `fault` unless they are missing codes: once for all items that share them.
+    A text is read as the answer with that label, ignoring case and punctuation. Other texts, unless they are
+    missing codes, are reported to `fault`, once for all items that share them.
     """
     shared = {str(code) for code in codes if not is_number(code)}
     parsed: dict[str, np.ndarray] = {}
@@ -261,9 +257,9 @@ def item_numbers(
         (numbers, number_words, (CELLS, 1)),
     )
     notes: list[str] = [
-        Tally((CELLS, at), {(place[name], name): 1 for name in found}, say, unless)
-        for at, (found, say, unless) in enumerate(findings)
-        if found
+        Tally((CELLS, at), {(place[name], name): 1 for name in names}, words, unless)
+        for at, (names, words, unless) in enumerate(findings)
+        if names
     ]
     if silent:
         notes.append(Tally((CELLS, len(findings)), {(): silent}, silent_words))
@@ -272,28 +268,29 @@ def item_numbers(
 
 
 def flag_words(counts: Counts) -> str:
-    """Say which items were true or false."""
+    """Return the note on items that were true or false."""
     return f"True and false were read as 1 and 0 in {listed(name for _, name in counts)}."
 
 
 def label_words(counts: Counts) -> str:
-    """Say which items were answered in words."""
+    """Return the note on items that were answered in words."""
     names = listed(name for _, name in counts)
     return f"Answers in words were read as the numbers of their labels in {names}."
 
 
 def number_words(counts: Counts) -> str:
-    """Say which items were numbers in quotation marks, or among texts."""
+    """Return the note on items with numbers stored as text."""
     return f"Numbers stored as text were read as numbers in {listed(name for _, name in counts)}."
 
 
 def silent_words(counts: Counts) -> str:
-    """Say how many texts meant no answer."""
-    return f"{counted(sum(counts.values()), 'cell')} with a text declared as missing code: read as missing."
+    """Return the note on texts that mean no answer."""
+    cells = counted(sum(counts.values()), "cell")
+    return f"Texts declared as missing codes were read as missing in {cells}."
 
 
 def code_words(code: float, counts: Counts) -> str:
-    """Say how many answers a missing code took the place of, in how many items."""
+    """Return the note on a missing code."""
     return (
         f"{number(code)} was read as missing in {counted(sum(counts.values()), 'answer')} of "
         f"{counted(len(counts), 'item')}."
@@ -302,7 +299,7 @@ def code_words(code: float, counts: Counts) -> str:
 
 @dataclass(frozen=True)
 class _Read:
-    """A column of text as numbers, and what became of its texts."""
+    """A column of text as numbers, with counts of what its texts meant."""
 
     values: np.ndarray
     silent: int
@@ -311,13 +308,13 @@ class _Read:
 
 
 def _text_to_numbers(column: pd.Series, item: Item, words: set[str], rows: np.ndarray) -> _Read:
-    """Read each different text once: as a number, a label, a missing code, or as a stray one."""
-    if pd.api.types.infer_dtype(column, skipna=True) != "string":  # 1 and true would be the same
+    """Read each different text once: as a number, a label, a missing code, or a stray text."""
+    if pd.api.types.infer_dtype(column, skipna=True) != "string":  # else 1 and true would be equal
         column = column.astype(object).where(column.isna(), column.map(str))
-    places, found = pd.factorize(column)
-    different = [str(text).strip() for text in found]
+    places, texts = pd.factorize(column)
+    different = [str(text).strip() for text in texts]
     numbers = np.array(pd.to_numeric(pd.Series(different, dtype=object), errors="coerce"), dtype=float)
-    meaning_nothing = {plain(word) for word in words} | {word.strip() for word in words}
+    missing = {plain(word) for word in words} | {word.strip() for word in words}
     exact = {text: value for value, text in item.labels}
     alike = _alike(item)
     counts = np.bincount(places[places >= 0], minlength=len(different))
@@ -328,7 +325,7 @@ def _text_to_numbers(column: pd.Series, item: Item, words: set[str], rows: np.nd
         if text == "":
             continue
         form = plain(text)
-        if text in meaning_nothing or (form and form in meaning_nothing):
+        if text in missing or (form and form in missing):
             numbers[at] = np.nan
             silent += int(counts[at])
         elif not np.isnan(numbers[at]):
@@ -345,7 +342,7 @@ def _text_to_numbers(column: pd.Series, item: Item, words: set[str], rows: np.nd
 
 
 def _alike(item: Item) -> dict[str, float]:
-    """The labels' numbers by their plain texts; a text that two labels have is nobody's."""
+    """The labels' numbers by their plain texts; a text of two labels is left out."""
     alike: dict[str, float] = {}
     twice = set()
     for value, text in item.labels:
@@ -356,7 +353,7 @@ def _alike(item: Item) -> dict[str, float]:
 
 
 def _labelled_range(item: Item) -> Item:
-    """The item with the range of its labels, where none is declared."""
+    """The item with the range of its labels, if none is declared."""
     values = [value for value, _ in item.labels if value not in item.missing_codes]
     if item.declared or len({*values}) < 2:
         return item
@@ -366,7 +363,7 @@ def _labelled_range(item: Item) -> Item:
 def without_codes(
     values: np.ndarray, items: tuple[Item, ...], codes: tuple[float | str, ...]
 ) -> tuple[tuple[Item, ...], list[str]]:
-    """Make missing codes NaN, in place; a shared code inside an item's declared range stays an answer."""
+    """Set missing codes to NaN, in place; a shared code inside an item's declared range stays an answer."""
     highest, lowest = np.fmax.reduce(values, initial=np.nan), np.fmin.reduce(values, initial=np.nan)
     where: dict[float, list[int]] = {}
     kept_as_answer: dict[float, int] = {}

@@ -1,4 +1,4 @@
-"""Confounds as they are read: missing codes empty, categories named, and as a fitted model knows them."""
+"""Reading confounds: missing codes, names of categories, and the categories of a fitted model."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ Categories = tuple[Any, ...] | None
 def confounds_of(
     table: Table, names: list[str], entries: Iterable[Item] | None
 ) -> tuple[pd.DataFrame, tuple[Item, ...], list[str]]:
-    """Return the confounds with missing codes empty and categories named, what is known of their values, and
-    notes.
-    """
+    """Return the confounds without missing codes and with named categories, their entries, and notes."""
     in_codebook = {item.name: item for item in entries or ()}
     frame, known, notes = table.frame[names].copy(), [], []
     for name in names:
@@ -43,72 +41,71 @@ def confounds_of(
         named = _named(column, dict(item.labels))
         if named is not None:
             frame[name] = named
-            found = {*named.dropna().unique()}
+            present = {*named.dropna().unique()}
             notes.append(
-                f"Confound {name!r} takes its categories from the value labels: "
-                f"{listed(text for _, text in sorted(item.labels) if text in found)}."
+                f"The categories of confound {name!r} come from its value labels: "
+                f"{listed(text for _, text in sorted(item.labels) if text in present)}."
             )
     return frame, tuple(known), notes
 
 
 def gap_words(name: str, counts: Counts) -> str:
-    """Say how many values of a confound were missing codes."""
+    """Return the note on missing codes of a confound."""
     return f"Confound {name!r}: {sum(counts.values())} missing codes were read as missing."
 
 
 def translation_words(name: str, counts: Counts) -> str:
-    """Say which values of a confound were taken for which of the model's."""
-    return f"Confound {name!r}: {'; '.join(text for _, text in counts)}, as the labels say."
+    """Return the note on values of a confound that were translated to the model's."""
+    return f"Confound {name!r}: {'; '.join(text for _, text in counts)}, according to the labels."
 
 
 def _without_codes(column: pd.Series, item: Item) -> tuple[pd.Series, int]:
     words = {plain(code) for code in item.missing_codes if isinstance(code, str)}
     numbers = {code for code in item.missing_codes if not isinstance(code, str)}
-    silent = [
+    codes = [
         value
         for value in column.dropna().unique()
         if (plain(value) in words if isinstance(value, str) else value in numbers)
     ]
-    coded = column.isin(silent) if silent else pd.Series(False, index=column.index)
-    return column.mask(coded) if silent else column, int(coded.sum())
+    coded = column.isin(codes)
+    return column.mask(coded) if codes else column, int(coded.sum())
 
 
 def _named(column: pd.Series, labels: Mapping[float, str]) -> pd.Series | None:
-    """The column with each number or text as its label; None if a value has none."""
+    """The column with each value replaced by its label; None if a value has none."""
     present = column.dropna().unique()
     if not labels or not len(present):
         return None
     alike = {plain(text): text for text in labels.values()}
-    found: dict[Hashable, str] = {}
+    names: dict[Hashable, str] = {}
     for value in present:
         text = alike.get(plain(value)) if isinstance(value, str) else labels.get(value)
         if text is None and (coded := _as_number(value)) is not None:
             text = labels.get(coded)
         if text is None:
             return None
-        found[value] = text
-    return column.map(found)
+        names[value] = text
+    return column.map(names)
 
 
 def as_the_model_knows(table: Table, known: Mapping[str, Categories], entries: Iterable[Item]) -> Table:
     """Return the table with its confounds in the categories of a fitted model (`known`; None: continuous).
 
-    Of several `entries` of codebooks with labels the first counts, after the value labels of the file itself
-    unless they are the first.
+    The first of several `entries` with labels counts.
     """
     entries = list(entries)
     columns: dict[str, pd.Series] = {}
     notes: list[str] = []
     for at, (name, categories) in enumerate(known.items()):
-        said = [item for item in entries if item.name == name]
+        own = [item for item in entries if item.name == name]
         column = table.frame[name]
         gaps = 0
-        for item in said:
+        for item in own:
             column, more = _without_codes(column, item)
             gaps += more
         if gaps:
             notes.append(Tally((CONFOUNDS, at, 0), {(): gaps}, partial(gap_words, name)))
-        labels = dict(next((item.labels for item in said if item.labels), ()))
+        labels = dict(next((item.labels for item in own if item.labels), ()))
         columns[name], translated = _translated(column, categories, labels, name, table.source)
         if translated:
             counts = dict.fromkeys(translated.items(), 1)
@@ -120,12 +117,12 @@ def as_the_model_knows(table: Table, known: Mapping[str, Categories], entries: I
 def _translated(
     column: pd.Series, categories: Categories, labels: Mapping[float, str], name: str, source: str
 ) -> tuple[pd.Series, dict[str, str]]:
-    """The column in the model's categories, and what each value was taken for where that is another."""
+    """The column in the model's categories, and the translation of each value that changed."""
     if categories is None and pd.api.types.is_numeric_dtype(column.dtype):
         return column, {}
     numbers = {plain(text): value for value, text in labels.items()}
-    found: dict[Hashable, Any] = {}
-    unknown, said = [], {}
+    translations: dict[Hashable, Any] = {}
+    unknown, changes = [], {}
     for value in sorted(column.dropna().unique(), key=str):
         if categories is None:
             other = numbers.get(plain(value), value) if isinstance(value, str) else value
@@ -134,19 +131,19 @@ def _translated(
         if other is None:
             unknown.append(value)
         elif not (_same(other, value) or (isinstance(value, str) and plain(value) == plain(other))):
-            said[str(value)] = f"{number(value)} is {number(other)}"
-        found[value] = other
+            changes[str(value)] = f"{number(value)} is {number(other)}"
+        translations[value] = other
     if unknown and categories is not None:
         raise _unknown(name, unknown, categories, int(column.isin(unknown).sum()), source)
-    if all(_same(value, other) and type(value) is type(other) for value, other in found.items()):
+    if all(_same(value, other) and type(value) is type(other) for value, other in translations.items()):
         return column, {}
-    return column.map(found), said
+    return column.map(translations), changes
 
 
 def _category(
     value: Any, categories: tuple[Any, ...], labels: Mapping[float, str], numbers: Mapping[str, float]
 ) -> Any:
-    """The category that a value is: itself, the same text, or what its label is; None if it is none."""
+    """The category equal to a value or its label; None if there is none."""
     code = _as_number(value)
     label = labels.get(code) if code is not None else None
     for other in (value, code, label, numbers.get(plain(value)) if isinstance(value, str) else None):
@@ -179,10 +176,10 @@ def _unknown(
     known = [number(category) for category in categories]
     coded = all(_as_number(category) is not None for category in categories) and len(texts) <= len(known)
     codes = texts if numeric else sorted(known, key=float) if coded else []
-    if codes:  # which is which is not guessed: a guess would be copied
+    if codes:  # labels are not guessed, as users would copy a guess
         remedy: str = Advice(
-            "Say which is which: add {codebook} with an entry whose name is {} and whose labels have the "
-            "form '{}'.",
+            "Declare what each value means: add {codebook} with an entry whose name is {} and whose labels "
+            "have the form '{}'.",
             repr(name),
             "; ".join(f"{code}=..." for code in codes),
         )
@@ -190,7 +187,7 @@ def _unknown(
         remedy = "Recode them as these categories, or leave these participants out."
     return InputError(
         f"Confound {name!r} holds {listed(texts, most=MOST_SHOWN)} in {source} "
-        f"({counted(count, 'participant')}), but the categories of the model are "
+        f"({counted(count, 'participant')}), but the model's categories are "
         f"{listed(known, most=MOST_SHOWN)}.",
         code="confound-categories",
         remedy=remedy,

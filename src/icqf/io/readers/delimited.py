@@ -1,4 +1,4 @@
-"""Delimited text: the encoding and the delimiter are found, and a damaged row is named."""
+"""Delimited text: detects the encoding and the delimiter, and names a damaged row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from icqf.io.readers.platforms import header_notes, with_wordings, without_furth
 from icqf.io.readers.table import Table, check_header, recognised_id, refuse_second_header, without_unnamed
 
 DELIMITERS = ",;\t|"
-SAMPLE = 2**20  # bytes that show how a text is laid out
+SAMPLE = 2**20  # bytes from which the layout is determined
 _BYTES_AT_A_TIME = 2**22
 ALSO_MISSING = (".", "#NULL!")
 FOREIGN = {
@@ -34,7 +34,7 @@ BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs
 def read_delimited(path: Path, *, text: Iterable[str] = (), literal: bool = False) -> Table:
     """Read a delimited text file; columns in `text` and recognised id columns stay text.
 
-    Only empty cells are missing in a `literal` reading; otherwise NA, NULL and the like are as well.
+    In a `literal` reading only empty cells are missing; otherwise also NA, NULL and so on.
     """
     data, encoding = _as_utf8(path.read_bytes(), path.name)
     sample = data[:SAMPLE].decode("utf-8", errors="ignore")
@@ -52,12 +52,12 @@ def read_delimited(path: Path, *, text: Iterable[str] = (), literal: bool = Fals
     except pd.errors.ParserWarning:
         raise InputError(
             f"{path.name}: the first row of answers has more cells than the header's {len(header)} columns; "
-            "name them all in row 1, or remove the cells without a name."
+            "name all columns in row 1, or remove the extra cells."
         ) from None
     except MemoryError:
         raise InputError(f"{path.name}: the file is too large for this machine's memory.") from None
     if frame.empty:
-        raise InputError(f"{path.name}: there is a header in row 1, but no row of answers below it.")
+        raise InputError(f"{path.name}: there is a header in row 1, but there are no answers below it.")
     rows = np.arange(2 + extra, len(frame) + 2 + extra)
     if lines is not None and len(lines) == len(frame) + 1 + extra:
         rows = lines[1 + extra :]
@@ -71,19 +71,16 @@ def read_delimited(path: Path, *, text: Iterable[str] = (), literal: bool = Fals
 
 @dataclass(frozen=True)
 class TextLayout:
-    """How a delimited text is cut into cells, and what `pandas.read_csv` is told, as its first rows show it.
-
-    The names in row 1 are without blanks around them; `id` is the column that by its name holds ids.
-    """
+    """The layout of a delimited text, from its first rows."""
 
     delimiter: str
-    header: tuple[str, ...]
-    id: str | None
-    options: Mapping[str, Any]
+    header: tuple[str, ...]  # stripped
+    id: str | None  # the column of ids, by name
+    options: Mapping[str, Any]  # of `pandas.read_csv`
 
 
 def layout_of(sample: str, source: str, *, text: Iterable[str] = (), literal: bool = False) -> TextLayout:
-    """Return the layout of a text, from its beginning; refuse one without a usable header."""
+    """Return the layout of a text from its beginning; refuse one without a usable header."""
     if not sample.strip():
         raise InputError(f"{source}: the file is empty.")
     delimiter = find_delimiter(sample, source)
@@ -105,7 +102,7 @@ def layout_of(sample: str, source: str, *, text: Iterable[str] = (), literal: bo
 
 
 def parse(data: bytes, options: Mapping[str, Any]) -> pd.DataFrame:
-    """Parse in pieces, which is twice as fast; in one go only when pieces of a column differ in type."""
+    """Parse in pieces, which is twice as fast, or at once if a column's pieces differ in type."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", category=pd.errors.DtypeWarning)
         warnings.simplefilter("error", category=pd.errors.ParserWarning)  # cells would be lost
@@ -116,7 +113,7 @@ def parse(data: bytes, options: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def find_delimiter(sample: str, source: str = "") -> str:
-    """Return the delimiter that cuts the first rows into the most columns of equal number."""
+    """Return the delimiter that splits the first rows most evenly, and then into the most columns."""
     lines = _skip_blank(sample)[:60]
     if len(lines) > 1 and not sample.endswith("\n"):
         lines = lines[:-1]
@@ -132,9 +129,8 @@ def find_delimiter(sample: str, source: str = "") -> str:
             best, best_score = delimiter, score
     if not best:
         raise InputError(
-            f"{source}: row 1 holds one column only, {lines[0].strip()[:40]!r}. Columns are expected to be "
-            "separated by a comma, "
-            "a semicolon, a tab or a vertical bar; save the file with one of them."
+            f"{source}: row 1 has only one column, {lines[0].strip()[:40]!r}. Save the file with columns "
+            "separated by commas, semicolons, tabs or vertical bars."
         )
     return best
 
@@ -142,14 +138,14 @@ def find_delimiter(sample: str, source: str = "") -> str:
 def _as_utf8(data: bytes, source: str) -> tuple[bytes, str]:
     for start, what in FOREIGN.items():
         if data.startswith(start):
-            raise InputError(f"{source}: this is {what}, not a text file. Give it its proper ending.")
+            raise InputError(f"{source}: this is {what}, not a text file. Correct its extension.")
     for bom, encoding in BOMS:
         if data.startswith(bom):
             try:
                 return data.decode(encoding).encode("utf-8"), encoding
             except UnicodeError:
                 raise InputError(
-                    f"{source}: the text is marked as {encoding}, but is not. Save it as UTF-8."
+                    f"{source}: the text is marked as {encoding}, but is not valid. Save it as UTF-8."
                 ) from None
     head = data[:4096]
     if b"\0" in head:
@@ -158,7 +154,7 @@ def _as_utf8(data: bytes, source: str) -> tuple[bytes, str]:
         try:
             return data.decode(guess).encode("utf-8"), guess
         except (LookupError, UnicodeError):
-            raise InputError(f"{source}: this is not a text file. Give it its proper ending.") from None
+            raise InputError(f"{source}: this is not a text file. Correct its extension.") from None
     try:
         if not data.isascii():
             data.decode("utf-8")
@@ -169,9 +165,7 @@ def _as_utf8(data: bytes, source: str) -> tuple[bytes, str]:
 
 
 def _single_byte(data: bytes, source: str) -> str:
-    """Name the one-byte encoding of text that is not UTF-8; refuse a file where some rows are UTF-8 and
-    others not.
-    """
+    """Return the one-byte encoding of text that is not UTF-8; refuse mixed encodings."""
     utf8_row = other_row = 0
     for row, line in enumerate(data.splitlines(), start=1):
         if line.isascii():
@@ -199,24 +193,23 @@ def _refuse_ragged(
     odd = np.flatnonzero(widths != width)
     if not odd.size:
         return
-    row, found = int(lines[odd[0]]), int(widths[odd[0]])
+    row, n_cells = int(lines[odd[0]]), int(widths[odd[0]])
     if b'"' in data:
-        # A stray quotation mark inside a cell misleads the quick count: let the csv module decide.
+        # A stray quotation mark inside a cell misleads the quick count, so the csv module decides.
         first = _first_ragged(data.decode("utf-8"), delimiter, width)
         if first is None:
             return
-        row, found, last = first
+        row, n_cells, last = first
         if last > row and last >= int(lines[-1]):
-            raise InputError(f"{source}: a quotation mark in row {row} is opened and never closed.")
+            raise InputError(f"{source}: a quotation mark in row {row} is never closed.")
     raise InputError(
-        f"{source}: row {row} has {found} cells, but the header has {width} columns. Correct the row; a "
-        "cell that holds "
-        f"{delimiter!r} itself must stand in quotation marks."
+        f"{source}: row {row} has {n_cells} cells, but the header has {width} columns. Correct the row; a "
+        f"cell that contains {delimiter!r} must be in quotation marks."
     )
 
 
 def _first_ragged(text: str, delimiter: str, width: int) -> tuple[int, int, int] | None:
-    """Return the first and the last line and the number of cells of the first record that has not `width`."""
+    """Return the first line, number of cells and last line of the first record without `width` cells."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     line = 0
     for cells in reader:
@@ -245,12 +238,12 @@ def _parser_words(message: str) -> str:
     if "EOF inside string" in message:
         row = re.search(r"starting at row (\d+)", message)
         place = f" in row {int(row[1]) + 1}" if row else ""
-        return f"a quotation mark{place} is opened and never closed."
+        return f"a quotation mark{place} is never closed."
     return f"the text cannot be read as a table ({message.strip().rstrip('.')})."
 
 
 def is_even(data: bytes, delimiter: str, width: int) -> bool:
-    """Whether every line is a record of `width` unquoted cells: true of most files, and quickly seen."""
+    """Whether every line has `width` unquoted cells, as in most files; a quick test."""
     if width < 2 or b'"' in data or b"\n" not in data or lone_returns(data):
         return False
     cells = np.frombuffer(data, dtype=np.uint8)
@@ -266,12 +259,12 @@ def is_even(data: bytes, delimiter: str, width: int) -> bool:
 
 
 def lone_returns(data: bytes) -> bool:
-    """Whether a carriage return stands without a line feed, as old programs end lines."""
+    """Whether there is a carriage return without a line feed, as old programs end lines."""
     return b"\r" in data and data.count(b"\r") != data.count(b"\r\n")
 
 
 def records(data: bytes, delimiter: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each record the line it starts in and its number of cells; blank lines are no records."""
+    """Return the first line and the number of cells of each record; blank lines are not records."""
     cells = np.frombuffer(data, dtype=np.uint8)
     if b"\n" not in data:
         cells = np.where(cells == 13, np.uint8(10), cells)
@@ -294,10 +287,7 @@ def records(data: bytes, delimiter: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def end_of_records(data: bytes) -> int:
-    """Where the last whole record of a text ends, which may be cut off after it; 0 if none does.
-
-    A line break between quotation marks is part of a cell.
-    """
+    """Where the last complete record of a text ends; 0 if there is none."""
     end = data.rfind(b"\n") + 1
     while end and data.count(b'"', 0, end) % 2:
         end = data.rfind(b"\n", 0, data.rfind(b'"', 0, end)) + 1

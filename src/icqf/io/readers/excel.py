@@ -1,6 +1,6 @@
-"""Excel workbooks: one sheet is read, failed formulas are counted, and what would take all memory is refused.
+"""Excel workbooks: reads one sheet, counts failed formulas, and refuses what would exhaust the memory.
 
-How far the sheets reach is found before room is made for every cell up to there.
+The extent of the sheets is determined before memory is allocated for their cells.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from icqf.io.readers.table import (
 CODEBOOK = "codebook"
 Array = NDArray[Any]
 _AT_A_TIME = 2**20
-_LONGEST_TEXT = 2**18  # bytes; 32 767 characters, some of them written out as &#x2014;
+_LONGEST_TEXT = 2**18  # bytes; 32 767 characters, some of them escaped as &#x2014;
 _MOST_TEXT = 2**26  # bytes of all cells, or
-_TEXT_OF_A_CELL = 32  # for each cell that is there, where that is more
+_TEXT_OF_A_CELL = 32  # bytes per filled cell, if that is more
 _MOST_TEXTS = 10**7
-_OVERLAP = 200  # what is cut off at the end of a piece is whole in the next
-_TAG = re.compile(rb"<(?:\w+:)?(?:row|c)\b([^<>]*)(?<!/)>")  # a cell without content takes no room
+_OVERLAP = 200  # bytes of a piece that are searched again with the next
+_TAG = re.compile(rb"<(?:\w+:)?(?:row|c)\b([^<>]*)(?<!/)>")  # cells without content take no memory
 _PLACE = re.compile(rb"""\br\s*=\s*["']([A-Za-z]{0,3})(\d{1,7})["']""")
 _MARKUP = re.compile(rb"<[^<>]*>?")
 _END_OF_TEXT = re.compile(rb"</(?:\w+:)?si\s*>")
 _IS_SHARED = re.compile(rb"""\bt\s*=\s*["']s["']""")
 _REFERENCE = re.compile(rb"<(?:\w+:)?c\b([^<>]*)>\s*<(?:\w+:)?v[^<>]*>\s*(\d{1,9})\s*<")
 _SMALL_PARTS = re.compile(r"(styles|workbook|\[Content_Types\])\.xml$|\.rels$", re.IGNORECASE)
-_ROOM = 20  # cells up to the last one, for each cell that is there
+_ROOM = 20  # cells of the sheet per filled cell
 _SMALL = 10**6
 _OTHERS = (".ods", ".xls", ".xlsb")
 _MEMORY = 2**29  # enough for some ten million cells
-_LOOK = """
+_PROBE = """
 import sys
 try:
     import resource
@@ -65,10 +65,10 @@ for name in book.sheet_names:
 
 
 def read_excel(path: Path, *, codebook: bool = False) -> Table:
-    """Read the first sheet that holds anything.
+    """Read the first sheet that is not empty.
 
-    A sheet called "codebook" comes last, or first if it is a `codebook` that is wanted; in that only empty
-    cells are missing, and a name may be "NA".
+    A sheet called "codebook" comes last, or first for a `codebook`, in which only empty cells are missing, as
+    a name may be "NA".
     """
     require_package("python_calamine", "python-calamine", path)
     guarded(lambda: refuse_far_cells(path), path, "an Excel workbook")
@@ -101,8 +101,8 @@ def read_excel(path: Path, *, codebook: bool = False) -> Table:
     errors = guarded(lambda: _error_cells(path), path, "an Excel workbook")
     if errors:
         notes += (
-            f"{counted(errors, 'cell')} of the workbook {'shows' if errors == 1 else 'show'} an error of a "
-            "formula, such as #DIV/0!: read as missing.",
+            f"{counted(errors, 'cell')} of the workbook with a formula error, such as #DIV/0!, "
+            f"{'was' if errors == 1 else 'were'} read as missing.",
         )
     rows = np.arange(2 + extra, len(frame) + 2 + extra)
     refuse_second_header(frame, rows, path.name)
@@ -112,10 +112,10 @@ def read_excel(path: Path, *, codebook: bool = False) -> Table:
 
 
 def _error_cells(path: Path) -> int:
-    """Cells of a workbook (.xlsx, .xlsm) whose formula failed; the reader gives them as empty cells."""
-    found = 0
+    """Number of cells of a workbook (.xlsx, .xlsm) with a failed formula, which are read as empty."""
+    errors = 0
     if not zipfile.is_zipfile(path):
-        return found
+        return errors
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
             if re.fullmatch(r"xl/worksheets/[^/]*\.xml", name):
@@ -123,14 +123,14 @@ def _error_cells(path: Path) -> int:
                     rest = b""
                     while part := stream.read(2**20):
                         whole, _, rest = (rest + part).rpartition(b">")
-                        found += len(re.findall(rb"<c\s[^>]*\bt=[\"']e[\"']", whole + b">"))
-    return found
+                        errors += len(re.findall(rb"<c\s[^>]*\bt=[\"']e[\"']", whole + b">"))
+    return errors
 
 
 def refuse_far_cells(path: Path) -> None:
-    """Refuse a workbook with a cell far away from the others, or that unpacks to too much.
+    """Refuse a workbook that unpacks to too much, or with a cell far from the others.
 
-    Such a cell holds a blank most of the time, and takes the memory of all cells up to it.
+    Such a cell is usually a blank, and takes the memory of all cells up to it.
     """
     if zipfile.is_zipfile(path):
         _refuse_by_tags(path)
@@ -139,7 +139,7 @@ def refuse_far_cells(path: Path) -> None:
 
 
 def _refuse_by_tags(path: Path) -> None:
-    """What a workbook of zipped text (.xlsx, .xlsm) says of its own cells; of others, only their sizes."""
+    """Check the size of a zipped workbook, and the cells of one in XML (.xlsx, .xlsm)."""
     left = largest_file()
     with zipfile.ZipFile(path) as book:
         shared = _shared_texts(book, path)
@@ -151,7 +151,7 @@ def _refuse_by_tags(path: Path) -> None:
                 while piece := stream.read(_AT_A_TIME):
                     left, size = left - len(piece), size + len(piece)
                     if left < 0 or (size > _MOST_TEXT and _SMALL_PARTS.search(entry.filename)):
-                        raise InputError(f"{path.name}: the workbook unpacks to more than is read here.")
+                        raise _too_large(path)
                     if sheet:
                         for attributes in _TAG.findall(tail + piece):
                             cells += 1
@@ -164,13 +164,13 @@ def _refuse_by_tags(path: Path) -> None:
             if text > max(_MOST_TEXT, _TEXT_OF_A_CELL * cells):
                 raise InputError(
                     f"{path.name}: the cells of a sheet hold about {text // 10**6} million characters of "
-                    "text, more than is read here. Delete columns of long texts, or save the answers as .csv."
+                    "text, which is too much. Delete columns of long texts, or save the answers as .csv."
                 )
 
 
 def _shared_texts(book: zipfile.ZipFile, path: Path) -> Array:
-    """Bytes of each text that cells of the workbook refer to by its number."""
-    found, number = [np.zeros(0, dtype=np.int64)], 0
+    """Lengths in bytes of the texts that cells refer to by number."""
+    lengths, number = [np.zeros(0, dtype=np.int64)], 0
     for entry in book.infolist():
         if not entry.filename.lower().endswith("sharedstrings.xml"):
             continue
@@ -179,17 +179,23 @@ def _shared_texts(book: zipfile.ZipFile, path: Path) -> Array:
             while piece := stream.read(_AT_A_TIME):
                 stretch = _refuse_stretch(path, piece, stretch)
                 *texts, rest = _END_OF_TEXT.split(rest + piece)
-                found.append(np.array([len(_MARKUP.sub(b"", text)) for text in texts], dtype=np.int64))
+                lengths.append(np.array([len(_MARKUP.sub(b"", text)) for text in texts], dtype=np.int64))
                 number += len(texts)
-                if len(rest) > _LONGEST_TEXT or found[-1].max(initial=0) > _LONGEST_TEXT:
+                if len(rest) > _LONGEST_TEXT or lengths[-1].max(initial=0) > _LONGEST_TEXT:
                     raise _long_text(path)
                 if number > _MOST_TEXTS:
-                    raise InputError(f"{path.name}: the workbook unpacks to more than is read here.")
-    return np.concatenate(found)
+                    raise _too_large(path)
+    return np.concatenate(lengths)
+
+
+def _too_large(path: Path) -> InputError:
+    return InputError(
+        f"{path.name}: the workbook is too large when unpacked. Delete what is not needed, or save a .csv."
+    )
 
 
 def _text_in(piece: bytes, shared: Array) -> int:
-    """Bytes of the shared texts that cells refer to; an unusual reference may be to the longest."""
+    """Bytes of the shared texts that cells refer to; an unusual reference counts as the longest."""
     numbers = [
         int(number) for attributes, number in _REFERENCE.findall(piece) if _IS_SHARED.search(attributes)
     ]
@@ -199,7 +205,7 @@ def _text_in(piece: bytes, shared: Array) -> int:
 
 
 def _refuse_stretch(path: Path, piece: bytes, before: int) -> int:
-    """Refuse a text without an end, `before` being the bytes since the last tag began; return those now."""
+    """Refuse an endless text; `before` and the result are the bytes since the last tag began."""
     marks = np.flatnonzero(np.frombuffer(piece, dtype=np.uint8) == ord("<"))
     if not len(marks):
         longest = now = before + len(piece)
@@ -213,39 +219,38 @@ def _refuse_stretch(path: Path, piece: bytes, before: int) -> int:
 
 def _long_text(path: Path) -> InputError:
     return InputError(
-        f"{path.name}: a cell holds a text that is longer than any spreadsheet program writes (32 767 "
-        "characters). Delete it, and save the workbook again."
+        f"{path.name}: a cell holds a longer text than spreadsheet programs allow (32 767 characters). "
+        "Delete it, and save the workbook again."
     )
 
 
 def _refuse(path: Path, rows: int, columns: int, cells: int) -> None:
     if rows * columns > max(_SMALL, _ROOM * cells):
         raise InputError(
-            f"{path.name}: a sheet reaches to row {rows} and column {columns}, but only about "
-            f"{cells} cells hold anything. Delete what is far from the table, and save it again."
+            f"{path.name}: a sheet extends to row {rows} and column {columns}, but only about "
+            f"{cells} cells are filled. Delete cells far from the table, and save it again."
         )
 
 
 def _refuse_by_reading(path: Path) -> None:
-    """What a parser finds, in a process of its own that may take only so much memory."""
+    """Check the cells with a parser in a separate process of limited memory."""
     done = subprocess.run(
-        [sys.executable, "-c", _LOOK, str(path), str(_MEMORY)], check=False, capture_output=True, text=True
+        [sys.executable, "-c", _PROBE, str(path), str(_MEMORY)], check=False, capture_output=True, text=True
     )
     lines = done.stdout.splitlines()
     # Killed, out of memory, or beyond the parser's own limit.
     if done.returncode < 0 or "MemoryError" in done.stderr or "limit exceeded" in done.stderr:
         raise InputError(
-            f"{path.name}: a sheet of the workbook reaches so far that it takes more than "
-            f"{_MEMORY / 2**30:g} GB of memory to read. Delete what is far from the table, or save it as "
-            ".csv."
+            f"{path.name}: a sheet of the workbook is so large that reading it takes more than "
+            f"{_MEMORY / 2**30:g} GB of memory. Delete cells far from the table, or save it as .csv."
         )
-    for line in lines:  # one for each sheet; a file that cannot be read is for the reader to refuse
+    for line in lines:  # one per sheet; an unreadable file is refused by the reader
         rows, columns, cells = map(int, line.split())
         _refuse(path, rows, columns, cells)
 
 
 def _number(letters: bytes) -> int:
-    """The number of a column, from its letters: 1 of A, 16384 of XFD."""
+    """The number of a column from its letters: 1 for A, 16384 for XFD."""
     number = 0
     for letter in letters.upper():
         number = 26 * number + letter - ord("A") + 1

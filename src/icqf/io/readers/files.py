@@ -1,4 +1,4 @@
-"""Reading a study's file, whatever its format, into one raw table."""
+"""Reading a file of any format into a raw table."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def read_table(
     dictionary: str | os.PathLike[str] | None = None,
     text: Iterable[str] = (),
 ) -> Table:
-    """Read one file of answers; the format follows from the name's ending.
+    """Read one file of answers; the format follows from the extension.
 
     Parameters
     ----------
     path : path
-        CSV, TSV, Excel, Parquet, Arrow (Feather), SPSS, Stata or SAS file, or one with an ending that an
+        CSV, TSV, Excel, Parquet, Arrow (Feather), SPSS, Stata or SAS file, or one with an extension that an
         installed package reads (entry point ``icqf.readers``).
     dictionary : path, optional
-        A REDCap data dictionary (CSV) or a BIDS sidecar (JSON). A JSON file of the same name beside a
-        ``.tsv`` is used by itself.
+        A REDCap data dictionary (CSV) or a BIDS sidecar (JSON). A JSON file of the same name next to a
+        ``.tsv`` is used automatically.
     text : iterable of str
         Columns to read as text, so that ``007`` stays ``007``; recognised id columns always are.
 
@@ -63,7 +63,8 @@ def read_table(
     suffix = path.suffix.lower()
     if suffix not in READERS:
         raise InputError(
-            f"{path.name}: the ending {suffix!r} is not one of a readable file ({', '.join(READERS)})."
+            f"{path.name}: files with the extension {suffix!r} cannot be read. Save it as one of "
+            f"{', '.join(READERS)}."
         )
     read = READERS.load(suffix)
     if suffix in TEXT:
@@ -86,9 +87,9 @@ def read_arrow(path: Path) -> Table:
 
 
 def with_id(table: Table) -> Table:
-    """Look at the values of what by its name holds ids, and take a first column that numbers participants.
+    """Determine the column of ids by names and values; otherwise a first column that numbers participants.
 
-    A column of few values, however it is called, holds no ids.
+    A column of few values does not hold ids, whatever its name.
     """
     by_name = [name for name in names_of_ids(table.frame.columns) if may_be_id(table.frame[name])]
     if table.id is not None and may_be_id(table.frame[table.id]):
@@ -100,10 +101,11 @@ def with_id(table: Table) -> Table:
 
 
 def _described(table: Table, path: Path, dictionary: str | os.PathLike[str] | None) -> Table:
-    told = Path(dictionary) if dictionary is not None else sidecar_of(path)
-    if told is None:
+    description = Path(dictionary) if dictionary is not None else sidecar_of(path)
+    if description is None:
         return table
-    return apply_sidecar(table, told) if told.suffix.lower() == ".json" else apply_dictionary(table, told)
+    apply = apply_sidecar if description.suffix.lower() == ".json" else apply_dictionary
+    return apply(table, description)
 
 
 def _read_columns(path: Path, read: Callable[[Path], pd.DataFrame], what: str) -> Table:
@@ -113,23 +115,23 @@ def _read_columns(path: Path, read: Callable[[Path], pd.DataFrame], what: str) -
         frame = read(path)
         texts: pd.Series
         for _, texts in frame.select_dtypes("string").items():
-            texts.astype(object)  # damaged text is only found when it is unpacked
+            texts.astype(object)  # finds damaged text
         return frame
 
     return _table(guarded(load, path, what), path)
 
 
 def _from_outside(path: Path, read: Callable[[Path], Table | pd.DataFrame]) -> Table:
-    """What a reader of another package gives."""
-    found = guarded(lambda: read(path), path, f"a file with the ending {path.suffix.lower()!r}")
-    if isinstance(found, Table):
-        return found
-    if not isinstance(found, pd.DataFrame):
+    """Read a file with the reader of another package."""
+    content = guarded(lambda: read(path), path, f"a file with the extension {path.suffix.lower()!r}")
+    if isinstance(content, Table):
+        return content
+    if not isinstance(content, pd.DataFrame):
         raise InputError(
-            f"{path.name}: the reader of {path.suffix.lower()!r} files gave {type(found).__name__!r}, not a "
-            "table; update or uninstall the package that it comes with."
+            f"{path.name}: the reader of {path.suffix.lower()!r} files returned {type(content).__name__!r}, "
+            "not a table; update or uninstall its package."
         )
-    return _table(found, path)
+    return _table(content, path)
 
 
 def _table(frame: pd.DataFrame, path: Path) -> Table:

@@ -19,7 +19,7 @@ from icqf.errors import InputError, counted
 from icqf.io.readers.statistical import label_notes, labelled_item
 from icqf.io.readers.table import Table, require_file
 
-# Columns that Qualtrics adds, with the title that it writes below them.
+# Columns that Qualtrics adds, with the titles in its second header row.
 QUALTRICS = {
     "StartDate": "Start Date",
     "EndDate": "End Date",
@@ -41,12 +41,13 @@ QUALTRICS = {
 }
 FEWEST_OF_ITS_OWN = 3  # columns by which an export of Qualtrics is recognised
 GOOGLE_FORMS = ("timestamp", "email address", "username", "score")
+_EXPORT = "The file is an export of {}; the columns that it adds are not items."
 _IMPORT = re.compile(r"\s*\{\s*['\"]?ImportId['\"]?\s*:")
 _TIME = re.compile(r"\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}[ T,]+\d{1,2}[:.]\d\d")
 
 
 def further_headers(header: Sequence[str], below: Sequence[Sequence[str]]) -> int:
-    """Return how many rows below the header are header rows as well: question texts and import ids."""
+    """Return the number of further header rows: question texts and import ids."""
     for at, row in enumerate(below[:2]):
         filled = [cell for cell in row if cell.strip()]
         if filled and 2 * sum(bool(_IMPORT.match(cell)) for cell in filled) > len(filled):
@@ -60,7 +61,7 @@ def further_headers(header: Sequence[str], below: Sequence[Sequence[str]]) -> in
 
 
 def without_further_headers(data: bytes, sample: str, delimiter: str) -> tuple[bytes, list[str], int]:
-    """Return delimited text without header rows below the first, the question texts in them, and how many."""
+    """Return delimited text without further header rows, their question texts, and their number."""
     if not any(mark in sample for mark in ("ImportId", *QUALTRICS)):
         return data, [], 0
     stream = io.StringIO(sample, newline="")
@@ -76,19 +77,19 @@ def without_further_headers(data: bytes, sample: str, delimiter: str) -> tuple[b
 
 
 def _texts(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The question texts among further header rows, on one line each; none if there are only ids."""
+    """The question texts in further header rows, each on one line; none if there are only ids."""
     if not rows or any(_IMPORT.match(cell) for cell in rows[0]):
         return []
     return [" ".join(re.sub(r"<[^>]+>", " ", cell).split()) for cell in rows[0]]
 
 
 def question_texts(rows: pd.DataFrame) -> list[str]:
-    """The question texts among further header rows of a sheet."""
+    """The question texts in further header rows of a sheet."""
     return _texts([["" if pd.isna(cell) else str(cell) for cell in row] for row in rows.to_numpy()])
 
 
 def header_notes(extra: int) -> tuple[str, ...]:
-    """Say that header rows were left out."""
+    """Return the note on header rows that were left out."""
     if not extra:
         return ()
     rows = "Row 2 was" if extra == 1 else "Rows 2 and 3 were"
@@ -97,35 +98,31 @@ def header_notes(extra: int) -> tuple[str, ...]:
 
 def with_wordings(table: Table, names: Sequence[str], texts: Sequence[str]) -> Table:
     """The table with question texts as the wordings of its columns."""
-    there = [name for name in names if name]
-    wordings = [(name, text) for name, text in zip(names, texts, strict=False) if name and text != name]
-    if not texts or not there:
+    if not texts or not any(names):
         return table
+    wordings = [(name, text) for name, text in zip(names, texts, strict=False) if name and text != name]
     items = (Item(name, wording=text) for name, text in wordings if name not in QUALTRICS)
     return replace(table, items=tuple(items))
 
 
 def recognised_export(table: Table) -> Table:
-    """The table with the columns that a survey program added set aside, and a note of them."""
+    """The table with the columns that a survey program adds marked as metadata, and a note."""
     names = [str(name) for name in table.frame.columns]
     own = [name for name in names if name in QUALTRICS]
     if len(own) >= FEWEST_OF_ITS_OWN:
-        aside = tuple(name for name in own if name != table.id)
-        return replace(table, metadata=aside, notes=(*table.notes, _said("Qualtrics"), *_previews(table)))
+        added = tuple(name for name in own if name != table.id)
+        notes = (*table.notes, _EXPORT.format("Qualtrics"), *_previews(table))
+        return replace(table, metadata=added, notes=notes)
     if names and names[0].lower() == GOOGLE_FORMS[0] and _are_times(table.frame[names[0]]):
-        aside = tuple(name for name in names if name.strip().lower() in GOOGLE_FORMS)
-        return replace(table, metadata=aside, notes=(*table.notes, _said("Google Forms")))
+        added = tuple(name for name in names if name.strip().lower() in GOOGLE_FORMS)
+        return replace(table, metadata=added, notes=(*table.notes, _EXPORT.format("Google Forms")))
     return table
 
 
 def may_be_export(names: Sequence[str]) -> bool:
-    """Whether a table may be an export of a survey program, by the names of its columns."""
+    """Whether a table may be an export of a survey program, by its column names."""
     own = sum(name in QUALTRICS for name in names)
     return own >= FEWEST_OF_ITS_OWN or (bool(names) and names[0].lower() == GOOGLE_FORMS[0])
-
-
-def _said(program: str) -> str:
-    return f"The file is an export of {program}; the columns that it adds are no items."
 
 
 def _previews(table: Table) -> tuple[str, ...]:
@@ -133,7 +130,7 @@ def _previews(table: Table) -> tuple[str, ...]:
     previews = int((status.astype(str).str.strip() == "Survey Preview").sum())
     if not previews:
         return ()
-    return (f"{counted(previews, 'test run')} ('Survey Preview' in the column 'Status') among the rows.",)
+    return (f"The rows include {counted(previews, 'test run')} ('Survey Preview' in the column 'Status').",)
 
 
 def _are_times(column: pd.Series) -> bool:
@@ -144,10 +141,10 @@ def _are_times(column: pd.Series) -> bool:
 
 
 def apply_sidecar(table: Table, sidecar: Path) -> Table:
-    """Add what the JSON sidecar says: wordings, levels, ranges and missing values.
+    """Add wordings, levels, ranges and missing values from the JSON sidecar.
 
     ``Description`` (or ``LongName``) is the wording; the keys of ``Levels`` are the answers; ``Minimum`` and
-    ``Maximum`` declare a range; ``MissingValues`` lists codes; a column with ``Derivative: true`` is no
+    ``Maximum`` declare a range; ``MissingValues`` lists codes; a column with ``Derivative: true`` is not a
     question.
     """
     require_file(sidecar)
@@ -157,14 +154,14 @@ def apply_sidecar(table: Table, sidecar: Path) -> Table:
         place = f" in line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
         raise InputError(f"{sidecar.name}: this is not valid JSON{place}.") from None
     if not isinstance(content, dict):
-        raise InputError(f"{sidecar.name}: a JSON object with one entry per column is expected.")
+        raise InputError(f"{sidecar.name}: this must be a JSON object with one entry per column.")
     described = {str(k): v for k, v in content.items() if isinstance(v, dict) and k in table.frame.columns}
     items = tuple(_item(name, entry, sidecar.name) for name, entry in described.items())
-    asked = tuple(item.name for item in items if item.declared and not described[item.name].get("Derivative"))
+    questions = [item.name for item in items if item.declared and not described[item.name].get("Derivative")]
     return replace(
         table,
         items=items,
-        candidates=asked or None,
+        candidates=tuple(questions) or None,
         id="participant_id" if "participant_id" in table.frame.columns else table.id,
         notes=(*table.notes, f"Columns are described by {sidecar.name}.", *label_notes(items)),
     )

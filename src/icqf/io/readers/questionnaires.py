@@ -56,8 +56,8 @@ def read_questionnaire(
     path : path or Table
         CSV, TSV, Excel, Parquet, Arrow (Feather), SPSS, Stata or SAS file, or a table already read.
     codebook : path or sequence of Item, optional
-        Names the items and their ranges. None: what the file says of its columns, and otherwise every column
-        that looks like answers, with observed ranges; the notes say so.
+        Names the items and their ranges. None: the file's own description of its columns, or else every
+        column that looks like answers, with observed ranges, as the notes report.
     **roles
         The other files and the roles of columns, as in `icqf.io.StudyFiles`: ``dictionary``,
         ``participants``, ``id``, ``confounds``, ``groups``, ``weights``, ``items``, ``subscales``,
@@ -70,7 +70,7 @@ def read_questionnaire(
     Raises
     ------
     InputError
-        With one sentence naming file, row and column.
+        The message names file, row and column.
 
     Examples
     --------
@@ -86,9 +86,9 @@ def read_questionnaire(
 
 @dataclass(frozen=True, eq=False)
 class StudyTable:
-    """What a study's files hold: one visit, with the columns that the table of participants adds.
+    """The content of a study's files: one visit, with columns added from the table of participants.
 
-    `files` are the roles of its columns, and `entries` those of the codebook, where there is one.
+    `files` defines the roles of columns, and `entries` are those of the codebook, if there is one.
     """
 
     table: Table
@@ -96,7 +96,7 @@ class StudyTable:
     entries: tuple[Item, ...] | None = None
 
     def draft(self, fault: Fault = raise_fault) -> Draft:
-        """The answers as they were found; whatever is wrong goes to `fault`."""
+        """The answers before checks; errors are passed to `fault`."""
         return assemble(self.table, self.files, self.entries, fault)
 
     def questionnaire(self) -> Questionnaire:
@@ -105,7 +105,7 @@ class StudyTable:
 
 
 def study_table(answers: Any, *, codebook: Codebook = None, **roles: Any) -> StudyTable:
-    """Read what `read_questionnaire` is given: a path or a table, a codebook or its entries, and roles."""
+    """Read the files that `read_questionnaire` is given."""
     table = answers if isinstance(answers, Table) else None
     path = Path(answers if table is None else table.source)
     if codebook is None or isinstance(codebook, (str, os.PathLike)):
@@ -123,10 +123,10 @@ def read_files(
     text: Iterable[str] = (),
     beside: Iterable[str] = (),
 ) -> StudyTable:
-    """Read a study's files; the table of answers and the entries of the codebook may be at hand.
+    """Read a study's files, except for a `table` or `entries` that are given.
 
-    Columns named in `text` are read as text, as ids and groups are; those `beside` the roles may come from
-    the table of participants as well.
+    Columns named in `text` are read as text, like ids and groups; columns `beside` those with roles may also
+    come from the table of participants.
     """
     table = keep_visit(read_answers(files, text) if table is None else table, files.visit)
     if files.participants is not None:
@@ -140,7 +140,7 @@ def read_files(
 
 
 def read_answers(files: StudyFiles, text: Iterable[str] = ()) -> Table:
-    """Read the table of answers as it stands, its ids, groups and columns in `text` as text."""
+    """Read the table of answers, with ids, groups and columns in `text` as text."""
     return read_table(files.answers, dictionary=files.dictionary, text=_texts(files, text))
 
 
@@ -149,12 +149,12 @@ def _texts(files: StudyFiles, more: Iterable[str]) -> list[str]:
 
 
 def _with_subscales(files: StudyFiles, table: Table, entries: tuple[Item, ...] | None) -> tuple[str, ...]:
-    """The names and globs of the items to keep: those named, and those of the subscales named."""
+    """The names and globs of the items to keep, including those of the chosen subscales."""
     known = table.items if entries is None else entries
     scales = {item.subscale for item in known if item.subscale}
     if not scales:
         source = table.source if files.codebook is None else files.codebook.name
-        raise InputError(f"{source}: no item has a subscale, so none can be selected by it.")
+        raise InputError(f"{source}: no item has a subscale, so items cannot be selected by subscale.")
     for name in files.subscales:
         if name not in scales:
             raise InputError(
@@ -167,7 +167,7 @@ def _with_subscales(files: StudyFiles, table: Table, entries: tuple[Item, ...] |
 def assemble(
     table: Table, files: StudyFiles, entries: tuple[Item, ...] | None = None, fault: Fault = raise_fault
 ) -> Draft:
-    """Put ids, items, confounds and missing codes in place; whatever is wrong goes to `fault`."""
+    """Combine ids, items, confounds and missing codes; errors are passed to `fault`."""
     id, groups, weights = files.id, files.groups, files.weights
     confounds, items, codes = list(files.confounds), files.items, files.missing_codes
     columns = ((id, "the id"), (groups, "the group"), (weights, "the weight"))
@@ -195,7 +195,7 @@ def assemble(
     values, chosen, number_notes = item_numbers(table, chosen, codes, fault, codebook=entries is not None)
     chosen, code_notes = without_codes(values, chosen, codes)
     answers = pd.DataFrame(values, index=index, columns=[item.name for item in chosen], copy=False)
-    beside, about_confounds, confound_notes = confounds_of(table, confounds, entries)
+    confound_table, confound_entries, confound_notes = confounds_of(table, confounds, entries)
     structural = (
         None
         if table.structural is None
@@ -205,7 +205,7 @@ def assemble(
     draft = Draft(
         answers=answers,
         items=chosen,
-        confounds=beside.set_axis(index, axis=0) if confounds else None,
+        confounds=confound_table.set_axis(index, axis=0) if confounds else None,
         groups=None
         if groups is None
         else pd.Series(table.frame[groups].to_numpy(), index=index, name=groups),
@@ -215,7 +215,7 @@ def assemble(
         source=table.source,
         file_rows=table.rows,
         left_out=left_out,
-        confound_entries=about_confounds,
+        confound_entries=confound_entries,
         file_ranges=_declared_by_file(table, chosen, entries),
     )
     draft = replace(draft, notes=(*notes, *_range_notes(draft)))
@@ -225,7 +225,7 @@ def assemble(
 def _declared_by_file(
     table: Table, chosen: Iterable[Item], entries: tuple[Item, ...] | None
 ) -> tuple[str, ...]:
-    """The items whose range comes from what the file says of its columns, not from a codebook."""
+    """The items whose range comes from the file's own description, not from a codebook."""
     own = {item.name for item in entries or () if item.declared or item.labels}
     described = table.described
     return tuple(
@@ -236,7 +236,7 @@ def _declared_by_file(
 
 
 def _range_notes(draft: Draft) -> list[str]:
-    """Say which ranges had to be observed, and which items are reversed."""
+    """Notes on observed ranges and reversed items."""
     notes: list[str] = (
         [] if draft.families is None or not draft.families.families else [draft.families.sentence]
     )
@@ -252,12 +252,12 @@ def _weights(table: Table, name: str, entries: tuple[Item, ...] | None, index: p
     values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
     bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
     if bad.size:
-        found = column.iloc[bad[0]]
-        what = "is missing" if pd.isna(found) else f"is {found!r}"
+        cell = column.iloc[bad[0]]
+        what = "is missing" if pd.isna(cell) else f"is {cell!r}"
         more = f" (and for {bad.size - 1} more)" if bad.size > 1 else ""
         raise InputError(
             f"{table.source}: the weight in column {name!r} {what} for participant "
-            f"{str(index[bad[0]])!r}{more}. Weights are numbers of at least 0.",
+            f"{str(index[bad[0]])!r}{more}. Weights must be numbers of at least 0.",
             code="weight",
             column=name,
             participant=str(index[bad[0]]),
@@ -276,20 +276,20 @@ def _without_empty_rows(table: Table, identity: str | None) -> tuple[Table, list
 
 
 def empty_words(counts: Counts) -> str:
-    """Say how many rows were empty, and which was the first."""
+    """Return the note on empty rows."""
     (first,) = next(iter(counts))
     return f"Left out {counted(sum(counts.values()), 'empty row')} (the first is row {first})."
 
 
 def id_texts(column: pd.Series) -> list[str]:
-    """Return ids as text without blanks around it; numbers without ``.0``, empty cells as nothing."""
+    """Return ids as stripped text; numbers without ``.0``, empty cells as an empty text."""
     if pd.api.types.is_float_dtype(column.dtype):
         known = column.dropna()
-        if bool(((known % 1 == 0) & (known.abs() < 2**53)).all()):  # beyond, a number is not whole for sure
+        if bool(((known % 1 == 0) & (known.abs() < 2**53)).all()):  # larger floats are inexact
             column = column.astype("Int64")
     cells = column.tolist()
     try:
-        words = " ".join(cells).split()  # at once where all are text without any blank
+        words = " ".join(cells).split()  # fast if all are text without blanks
     except TypeError:  # numbers, or empty cells
         words = []
     if len(words) == len(cells):
@@ -334,9 +334,9 @@ def _choose(
     wanted: Sequence[str],
     fault: Fault,
 ) -> tuple[tuple[Item, ...], tuple[LeftOut, ...]]:
-    """Return the items to read, each with all that is known of it, and the other columns, each with a reason.
+    """Return the items to read with all that is known about them, and the other columns with reasons.
 
-    What the user names is an item; what the codebook names is one; only otherwise the columns are judged.
+    Columns named by the user or the codebook are items; only otherwise are columns screened.
     """
     described = table.described
     columns = [str(name) for name in table.frame.columns]
@@ -348,10 +348,10 @@ def _choose(
             )
     reason = {name: LeftOut(name, role) for name, role in roles.items()}
     if entries is not None:
-        there = [merged(item, described.get(item.name)) for item in entries if item.name not in roles]
-        names = [item.name for item in there]
+        known = [merged(item, described.get(item.name)) for item in entries if item.name not in roles]
+        names = [item.name for item in known]
         kept = set(match_names(wanted, names, table.source) if wanted else names)
-        for item in there:
+        for item in known:
             if item.name in kept and item.name not in columns:
                 hint = did_you_mean(item.name, [name for name in columns if name not in set(names)])
                 fault(
@@ -362,30 +362,30 @@ def _choose(
                         item=item.name,
                     )
                 )
-        chosen = [item for item in there if item.name in kept and item.name in columns]
+        chosen = [item for item in known if item.name in kept and item.name in columns]
         rest = NOT_IN_CODEBOOK
         reason |= {name: LeftOut(name, "not selected") for name in names if name not in kept}
     elif wanted:
         names = match_names(wanted, [name for name in columns if name not in roles], table.source)
         chosen, rest = [described.get(name, Item(name)) for name in names], "not selected"
     else:
-        found = item_columns(table, roles)
-        chosen, rest = [described.get(name, Item(name)) for name in found.items], ""
-        reason |= {column.name: column for column in found.left_out}
+        recognised = item_columns(table, roles)
+        chosen, rest = [described.get(name, Item(name)) for name in recognised.items], ""
+        reason |= {column.name: column for column in recognised.left_out}
     if not chosen:
-        known = {name for name, column in reason.items() if column.reason != "text"}
-        for family in text_families(table, leave_out=known):
+        not_text = {name for name, column in reason.items() if column.reason != "text"}
+        for family in text_families(table, leave_out=not_text):
             raise words_fault(family, table.source, codebook=entries is not None)
         raise no_items(table.source, (column for name, column in reason.items() if name not in roles))
-    taken = {item.name for item in chosen}
-    left_out = (reason.get(name, LeftOut(name, rest)) for name in columns if name not in taken)
+    used = {item.name for item in chosen}
+    left_out = (reason.get(name, LeftOut(name, rest)) for name in columns if name not in used)
     return tuple(chosen), tuple(left_out)
 
 
 def _answers_in_words(
     table: Table, left_out: Sequence[LeftOut], fault: Fault
 ) -> tuple[tuple[LeftOut, ...], list[str]]:
-    """Tell answers in words from other text, and what to say of them; they are at fault if they are most."""
+    """Distinguish answers in words from other text, with notes, or an error if they are the majority."""
     texts = {column.name for column in left_out if column.reason == "text"}
     others = [str(name) for name in table.frame.columns if name not in texts]
     n_items = len(table.frame.columns) - len(left_out)
@@ -401,10 +401,9 @@ def _answers_in_words(
 
 
 def joined_by_id(table: Table, other: Table, columns: Iterable[str], *, id: str | None = None) -> Table:
-    """Return the table with columns that it lacks, taken from another by participant id.
+    """Return the table with columns that it lacks, joined from another by participant id.
 
-    Columns that neither has are left for the reader to complain about. A participant who is not in the other
-    table has empty cells there.
+    A participant who is not in the other table has empty cells.
     """
     wanted = [name for name in dict.fromkeys(columns) if name not in table.frame.columns]
     if not wanted:
@@ -422,34 +421,33 @@ def joined_by_id(table: Table, other: Table, columns: Iterable[str], *, id: str 
     again = lookup.index[lookup.index.duplicated() & (lookup.index != "")]
     if len(again):
         raise InputError(
-            f"{other.source}: the participant {str(again[0])!r} stands in several rows. Keep one row per "
-            f"participant."
+            f"{other.source}: the participant {str(again[0])!r} appears in several rows. Keep one row per "
+            "participant."
         )
     ids = _ids_of(table, own)
-    met = ids.isin(lookup.index)
-    if not met.any():
+    matched = ids.isin(lookup.index)
+    if not matched.any():
         raise InputError(
             f"{other.source}: none of its participants ({listed(lookup.index, most=2)}) is in {table.source} "
-            f"({listed(ids, most=2)}). Write the ids alike in both.",
+            f"({listed(ids, most=2)}). Write the ids the same way in both.",
             code="no-shared-participants",
         )
     lookup = lookup[~lookup.index.duplicated()]
     frame = table.frame.assign(**{name: lookup[name].reindex(ids).to_numpy() for name in known})
-    lost = int((~met).sum())
+    lost = int((~matched).sum())
     if lost:
         warnings.warn(
             InputWarning(
                 f"{table.source}: {counted(lost, 'participant')} not found in {other.source}, so "
-                f"{listed(known)} "
-                f"{'is' if len(known) == 1 else 'are'} missing there.",
+                f"{listed(known)} {'is' if len(known) == 1 else 'are'} missing for them.",
                 code="not-beside",
                 number=lost,
             ),
             stacklevel=2,
         )
-    note = f"{', '.join(known)} taken from {other.source} by participant id."
-    about = tuple(item for item in other.items if item.name in known)
-    return replace(table, frame=frame, items=(*table.items, *about), notes=(*table.notes, note))
+    note = f"{', '.join(known)} added from {other.source} by participant id."
+    items = tuple(item for item in other.items if item.name in known)
+    return replace(table, frame=frame, items=(*table.items, *items), notes=(*table.notes, note))
 
 
 def _id_column(table: Table, id: str | None) -> str:
@@ -457,7 +455,7 @@ def _id_column(table: Table, id: str | None) -> str:
         return id
     if table.id is None:
         raise InputError(
-            f"{table.source}: no column of participant ids is recognised, so nothing can be joined by them.",
+            f"{table.source}: no column of participant ids was recognised, so tables cannot be joined.",
             code="no-id-column",
             remedy=Advice("Name the column with {id}."),
         )

@@ -142,37 +142,41 @@ COLUMNS = {
 }
 QUESTIONS = ("radio", "yesno", "truefalse", "slider")
 FEWEST_MENUS = 3  # dropdown fields with the same choices that make an instrument
-FIXED = {"yesno": {0.0: "No", 1.0: "Yes"}, "truefalse": {0.0: "False", 1.0: "True"}}
+FIXED = {
+    "yesno": {0.0: "No", 1.0: "Yes"},
+    "truefalse": {0.0: "False", 1.0: "True"},
+    "checkbox": {0.0: "Unchecked", 1.0: "Checked"},
+}
 
 
 def apply_dictionary(table: Table, dictionary: Path) -> Table:
-    """Add what the data dictionary says: wordings, choices, and where branching logic left a question out.
+    """Add wordings, choices and branching from the data dictionary.
 
     A field with one answer on a scale is a question: radio (in a matrix or not), yesno, truefalse, slider,
-    and dropdown where several fields share their choices. The boxes of a checkbox are not, as they are one
-    question in many columns (race, medication); they are described, and read when they are named. A cell is
-    structurally missing when it is empty and the field's branching logic hides it.
+    and dropdown if several fields share their choices. The boxes of a checkbox are not, as they are one
+    question in many columns (race, medication); they are read only if the user names them. A cell is
+    structurally missing if it is empty and the field's branching logic hides it.
     """
     require_file(dictionary)
     fields = _read_dictionary(dictionary)
     known = [name for name in fields["field"] if name in table.frame.columns]
     if not known:
         raise InputError(
-            f"{dictionary.name}: none of its fields is a column of {table.source}. Export the data raw, "
-            "with field names as header."
+            f"{dictionary.name}: none of its fields is a column of {table.source}. Export the raw data, "
+            "with field names as the header."
         )
     items: list[Item] = []
     hidden: dict[str, np.ndarray] = {}
     notes: list[str] = []
     kinds = fields["kind"].str.lower()
     menus = fields["choices"][kinds == "dropdown"].value_counts()
-    asked: list[str] = []
+    questions: list[str] = []
     for _, entry in fields.iterrows():
         new = [item for item in _items(entry, dictionary.name) if item.name in table.frame.columns]
         items.extend(new)
         kind = entry["kind"].lower()
         if kind in QUESTIONS or (kind == "dropdown" and menus[entry["choices"]] >= FEWEST_MENUS):
-            asked += [item.name for item in new if item.declared]
+            questions += [item.name for item in new if item.declared]
         if entry["logic"] and new:
             _branch(entry["logic"], new, table.frame, hidden, notes)
     structural = (
@@ -183,7 +187,7 @@ def apply_dictionary(table: Table, dictionary: Path) -> Table:
     return replace(
         table,
         items=tuple(items),
-        candidates=tuple(asked) or None,
+        candidates=tuple(questions) or None,
         id=known[0] if known[0] == fields["field"].iloc[0] else table.id,
         structural=structural,
         notes=(*table.notes, f"Columns are described by {dictionary.name}.", *notes, *label_notes(items)),
@@ -218,21 +222,21 @@ def _read_dictionary(path: Path) -> pd.DataFrame:
     raw = read_delimited(path).frame
     chosen = {}
     for key, spellings in COLUMNS.items():
-        found = next((name for name in spellings if name in raw.columns), None)
-        if found is None and key in ("field", "kind", "label"):
+        column = next((name for name in spellings if name in raw.columns), None)
+        if column is None and key in ("field", "kind", "label"):
             raise InputError(
-                f"{path.name}: the column {spellings[0]!r} of a REDCap data dictionary is not there."
+                f"{path.name}: the column {spellings[0]!r} of a REDCap data dictionary is missing."
             )
         texts = (
             pd.Series("", index=raw.index)
-            if found is None
-            else raw[found].astype(object).where(raw[found].notna(), "")
+            if column is None
+            else raw[column].astype(object).where(raw[column].notna(), "")
         )
         chosen[key] = texts.astype(str).str.strip()
     fields = pd.DataFrame(chosen)
     twice = fields["field"][fields["field"].duplicated() & fields["field"].ne("")]
     if len(twice):
-        raise InputError(f"{path.name}: the field {twice.iloc[0]!r} is there twice. Delete one of the two.")
+        raise InputError(f"{path.name}: the field {twice.iloc[0]!r} appears twice. Delete one of the two.")
     return fields
 
 
@@ -241,10 +245,11 @@ def _items(entry: pd.Series, source: str) -> list[Item]:
     wording = _plain(entry["label"])
     scale = entry["matrix"] or entry["form"]
     if kind == "checkbox":
-        return [
-            replace(_box(f"{name}___{code.replace('-', '_').lower()}", f"{wording}: {text}"), subscale=scale)
+        boxes = [
+            (f"{name}___{code.replace('-', '_').lower()}", f"{wording}: {text}")
             for code, text in _choices(entry, source)
         ]
+        return [replace(labelled_item(*box, FIXED["checkbox"]), subscale=scale) for box in boxes]
     if kind in ("radio", "dropdown"):
         labels = {float(code): text for code, text in _choices(entry, source) if _is_numeric(code)}
     else:
@@ -257,10 +262,6 @@ def _items(entry: pd.Series, source: str) -> list[Item]:
         ]
         item = replace(item, min=ends[0], max=ends[1])
     return [item]
-
-
-def _box(name: str, wording: str) -> Item:
-    return labelled_item(name, wording, {0.0: "Unchecked", 1.0: "Checked"})
 
 
 def _choices(entry: pd.Series, source: str) -> list[tuple[str, str]]:

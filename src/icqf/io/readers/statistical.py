@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from icqf.data.questionnaire import Item
+from icqf.errors import counted
 from icqf.io.readers.table import Table, check_header, guarded, recognised_id, require_package
 from icqf.screening.answer_words import no_answer_values
 from icqf.screening.missing_codes import is_number, number
@@ -25,9 +26,7 @@ KINDS = {
 
 
 def read_statistical(path: Path) -> Table:
-    """Read an SPSS, Stata or SAS file; user-missing values stay in the cells and become the items' missing
-    codes.
-    """
+    """Read an SPSS, Stata or SAS file; user-missing values stay in the cells and become missing codes."""
     require_package("pyreadstat", "pyreadstat", path)
     import pyreadstat
 
@@ -59,28 +58,28 @@ def _item(name: str, column: pd.Series, meta: Any) -> Item:
 def user_missing(
     column: pd.Series, labels: Mapping[Any, str], ranges: Iterable[Mapping[str, Any]]
 ) -> list[float | str]:
-    """Return the values in the column or among its labels that fall in the declared user-missing ranges."""
-    found: set[float | str] = set()
+    """Return the values in the column or among its labels that are declared user-missing."""
+    codes: set[float | str] = set()
     for span in ranges:
         lo, hi = span["lo"], span["hi"]
         if not is_number(lo):
-            found.add(str(lo))
+            codes.add(str(lo))
             continue
         present = column if pd.api.types.is_numeric_dtype(column.dtype) else pd.Series([], dtype=float)
         within = present[(present >= lo) & (present <= hi)].dropna().unique()
-        found.update(float(value) for value in within)
-        found.update(float(value) for value in labels if is_number(value) and lo <= value <= hi)
+        codes.update(float(value) for value in within)
+        codes.update(float(value) for value in labels if is_number(value) and lo <= value <= hi)
         if lo == hi:
-            found.add(float(lo))
-    return sorted(found, key=lambda code: (isinstance(code, str), code))
+            codes.add(float(lo))
+    return sorted(codes, key=lambda code: (isinstance(code, str), code))
 
 
 def labelled_item(
     name: str, wording: str, labels: Mapping[Any, str], codes: Iterable[float | str] = ()
 ) -> Item:
-    """Make an item whose range is that of its labelled answers.
+    """Make an item with the range of its labelled answers.
 
-    A labelled value beyond the others whose label says "refused" or the like, as a whole, is a missing code.
+    A labelled value beyond the others that means no answer, such as "refused", is a missing code.
     """
     missing = list(codes)
     values = {
@@ -102,14 +101,13 @@ def labelled_item(
 
 
 def label_notes(items: Iterable[Item]) -> list[str]:
-    """Say which codes were taken from labels and user-missing declarations."""
+    """Return notes on codes from labels and user-missing declarations."""
     by_code: dict[float | str, list[str]] = {}
     for item in items:
         for code in item.missing_codes:
             by_code.setdefault(code, []).append(item.name)
     return [
-        f"The file declares or labels {number(code)} as no answer in {len(names)} "
-        f"column{'s' * (len(names) > 1)}."
+        f"The file declares or labels {number(code)} as no answer in {counted(len(names), 'column')}."
         for code, names in by_code.items()
     ]
 
@@ -117,7 +115,7 @@ def label_notes(items: Iterable[Item]) -> list[str]:
 def _without_letters(
     frame: pd.DataFrame, letters: Mapping[str, list[str]]
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Turn Stata and SAS special missing values (.a to .z) into plain missing ones, counting them."""
+    """Replace the special missing values of Stata and SAS (.a to .z) by plain ones, with notes."""
     notes, plain = [], {}
     for name, codes in letters.items():
         marked = frame[name].isin(list(codes))

@@ -1,4 +1,4 @@
-"""Tables that are read batch by batch, so that they may be larger than the memory."""
+"""Tables that are read batch by batch and may be larger than memory."""
 
 from __future__ import annotations
 
@@ -47,21 +47,18 @@ from icqf.io.readers.table import (
 from icqf.screening.missing_codes import number
 
 BATCH_ROWS = 32768
-_AHEAD = 2  # batches that are unpacked before they are asked for
+_AHEAD = 2  # batches that are unpacked in advance
 _LONGEST = 60  # characters of a cell that are shown
 _WHAT = {"parquet": "a Parquet file", "ipc": "an Arrow file"}
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Consecutive rows of a table, and where each stands in its file, counted as a spreadsheet does.
-
-    Cells are as they stand in a pandas table or an Arrow record batch, missing-answer codes included.
-    """
+    """Consecutive rows of a table, including missing-answer codes."""
 
     source: str
-    rows: np.ndarray
-    content: Any
+    rows: np.ndarray  # row numbers in the file, as in a spreadsheet
+    content: Any  # a pandas table or an Arrow record batch
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -69,13 +66,13 @@ class Batch:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """The cells as pandas has them, numbered from 0."""
+        """The cells as a pandas table, numbered from 0."""
         if isinstance(self.content, pd.DataFrame):
             return self.content
         return guarded(partial(arrow_frame, self.content), Path(self.source), "a table")
 
     def table(self) -> Table:
-        """These rows as the readers of whole files give them."""
+        """These rows as a `Table`."""
         return Table(
             self.frame, self.source, self.rows, id=recognised_id(self.frame.columns), notes=self.notes
         )
@@ -83,16 +80,16 @@ class Batch:
     def matrix(
         self, names: Sequence[str], *, dtype: npt.DTypeLike = np.float64, missing: float = np.nan
     ) -> np.ndarray:
-        """Return columns of numbers as an array (n, m), one participant after the other.
+        """Return columns of numbers as an array (n, m) in C order.
 
-        The type, such as int8, must hold every number exactly; `missing` stands for an empty cell, and no
-        cell may hold it.
+        `dtype` must represent every number exactly; `missing` stands for an empty cell, and no cell may hold
+        it.
         """
         kind = np.dtype(dtype)
         columns = np.empty((len(names), len(self)), dtype=kind)
         for j, name in enumerate(names):
             columns[j] = self._numbers(name, kind, missing)
-        return np.ascontiguousarray(columns.T)  # at once: thrice as fast as column by column
+        return np.ascontiguousarray(columns.T)  # three times as fast as filling columns
 
     def _numbers(self, name: str, dtype: np.dtype[Any], missing: float) -> np.ndarray:
         if isinstance(self.content, pd.DataFrame):
@@ -128,19 +125,18 @@ class Batch:
         )
 
     def _exact(self, name: str, values: np.ndarray, dtype: np.dtype[Any], missing: float) -> np.ndarray:
-        """The values in the type asked for; refuse one that the type does not hold, or that means missing."""
+        """The values as `dtype`; refuse one that it cannot represent, or that means missing."""
         gaps = np.isnan(values)
         with np.errstate(invalid="ignore"):
             cast = np.where(gaps, missing, values).astype(dtype)
         odd = np.flatnonzero(~gaps & ((cast != values) | (values == missing)))
         if odd.size:
+            limits = f"exact in {dtype}"
+            if dtype.kind in "iu":
+                limits = f"a whole number between {np.iinfo(dtype).min + 1} and {np.iinfo(dtype).max}"
             raise InputError(
                 f"{self.source}: the column {name!r} holds {number(values[odd[0]])} in row "
-                f"{self.rows[odd[0]]}, which is no whole number between {np.iinfo(dtype).min + 1} and "
-                f"{np.iinfo(dtype).max}."
-                if dtype.kind in "iu"
-                else f"{self.source}: the column {name!r} holds {number(values[odd[0]])} in row "
-                f"{self.rows[odd[0]]}, which {dtype} does not hold.",
+                f"{self.rows[odd[0]]}, which is not {limits}.",
                 code="does-not-fit",
                 column=name,
                 row=int(self.rows[odd[0]]),
@@ -156,13 +152,13 @@ def _is_number(cell: object) -> bool:
 
 
 def arrow_frame(batch: Any) -> pd.DataFrame:
-    """Return an Arrow record batch as pandas has it, numbered from 0, with names that are text."""
+    """Return an Arrow record batch as a pandas table, numbered from 0, with text names."""
     import pyarrow as pa
 
     table = pa.Table.from_batches([batch])
     try:
         frame: pd.DataFrame = table.to_pandas()
-    except (TypeError, NotImplementedError):  # what pandas noted of the columns is not of these columns
+    except (TypeError, NotImplementedError):  # the pandas metadata does not fit the columns
         frame = table.to_pandas(ignore_metadata=True)
     return frame.reset_index(drop=True).set_axis(table.column_names, axis=1)
 
@@ -172,7 +168,7 @@ def arrow_frame(batch: Any) -> pd.DataFrame:
 
 @dataclass(frozen=True, eq=False)
 class ArrowStream:
-    """A table in Parquet or Arrow files, or in an Arrow dataset (without files), that is never held whole."""
+    """A table in Parquet or Arrow files, or an Arrow dataset, that is never in memory as a whole."""
 
     source: str
     names: tuple[str, ...]
@@ -185,7 +181,7 @@ class ArrowStream:
     whole = False
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
-        """Read the table from its beginning; only the columns named, in that order, or all."""
+        """Read the table from its beginning: these columns in order, or all."""
         names = list(self.names if columns is None else columns)
         dataset = self.dataset if self.dataset is not None else open_dataset(self.files, self.folder)
         schema = _without_index(dataset.schema)
@@ -200,7 +196,7 @@ class ArrowStream:
 def open_arrow(path: Path, batch_rows: int) -> ArrowStream:
     """Open a Parquet or Arrow file, or a folder of Parquet files with the same columns."""
     require_package("pyarrow", "pyarrow", path)
-    path = path.absolute()  # datasets name their files as they were given
+    path = path.absolute()  # datasets keep paths as given
     if path.is_dir():
         files = files_in(path)
     else:
@@ -212,7 +208,7 @@ def open_arrow(path: Path, batch_rows: int) -> ArrowStream:
 
 
 def numbered_by_pandas(path: Path) -> bool:
-    """Whether a Parquet file has a named index that pandas keeps as a rule (1, 2, 3, …) and not as cells."""
+    """Whether a Parquet file has a named index that pandas stores as a range, not as cells."""
     require_package("pyarrow", "pyarrow", path)
     require_content(path)
     if path.suffix.lower() not in PARQUET:
@@ -220,12 +216,12 @@ def numbered_by_pandas(path: Path) -> bool:
     import pyarrow.parquet as pq
 
     schema = guarded(lambda: pq.read_schema(path), path, _WHAT["parquet"])
-    index = _known_by_pandas(schema).get("index_columns", [])
+    index = _pandas_metadata(schema).get("index_columns", [])
     return any(isinstance(each, dict) and each.get("name") for each in index)
 
 
 def of_dataset(dataset: Any, batch_rows: int) -> ArrowStream:
-    """Open an Arrow dataset that is there already."""
+    """Wrap an Arrow dataset."""
     return _described(dataset, "the dataset", batch_rows, (), None, given=dataset)
 
 
@@ -247,7 +243,7 @@ def _described(
 
 
 def open_dataset(files: Sequence[Path], folder: Path | None) -> Any:
-    """Open files with the same columns as one dataset; the folders' names (``site=A``) may tell more."""
+    """Open files with the same columns as one dataset; folder names (``site=A``) may add columns."""
     import pyarrow as pa
     import pyarrow.dataset as ds
 
@@ -263,16 +259,18 @@ def open_dataset(files: Sequence[Path], folder: Path | None) -> Any:
     for fragment, place, what in _fragments(whole, folder.name, folder):
         schemas[place] = guarded(partial(getattr, fragment, "physical_schema"), place, what)
     _refuse_different(schemas, folder)
-    told = [pa.field(name, whole.schema.field(name).type) for name in _told_by_folders(whole, schemas)]
+    in_files = {name for schema in schemas.values() for name in schema.names}
+    by_folder = pa.schema([column for column in whole.schema if column.name not in in_files])
+    by_folder = by_folder.remove_metadata()
     try:
-        schema = pa.unify_schemas([*schemas.values(), pa.schema(told)], promote_options="permissive")
+        schema = pa.unify_schemas([*schemas.values(), by_folder], promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         raise _different_types(schemas, folder) from None
     return ds.dataset(paths, schema=schema, **options)
 
 
 def files_in(folder: Path) -> tuple[Path, ...]:
-    """The Parquet files of a folder and of the folders in it, in the order of their names."""
+    """The Parquet files of a folder and its subfolders, sorted by name."""
     inside = [
         path
         for path in sorted(folder.rglob("*"))
@@ -281,8 +279,8 @@ def files_in(folder: Path) -> tuple[Path, ...]:
         and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
     ]
     if not inside:
-        there = sorted(path.name for path in folder.iterdir())
-        holds = f"it holds {listed(there)}" if there else "it is empty"
+        content = sorted(path.name for path in folder.iterdir())
+        holds = f"it holds {listed(content)}" if content else "it is empty"
         raise InputError(
             f"{folder.name}: the folder holds no Parquet file; {holds}.",
             code="no-parquet",
@@ -294,7 +292,7 @@ def files_in(folder: Path) -> tuple[Path, ...]:
 
 
 def _fragments(dataset: Any, source: str, folder: Path | None) -> Iterator[tuple[Any, Path, str]]:
-    """The parts of a dataset, each with its name for messages and with what it is, in words."""
+    """The parts of a dataset, each with its name and format for messages."""
     for fragment in dataset.get_fragments():
         path = Path(getattr(fragment, "path", "") or source)
         place = Path(path.name) if folder is None else Path(folder.name, path.relative_to(folder))
@@ -309,7 +307,7 @@ def _reader(fragment: Any, schema: Any, names: Sequence[str], batch_rows: int) -
     options: dict[str, Any] = {"schema": schema, "columns": list(names), "batch_size": batch_rows}
     if not isinstance(fragment, ds.ParquetFileFragment):
         return _even(fragment.to_batches(batch_readahead=_AHEAD, **options), batch_rows)
-    # Unbuffered, a file with one large row group would be held whole.
+    # Unbuffered, a file with one large row group would be read at once.
     options["fragment_scan_options"] = ds.ParquetFragmentScanOptions(
         use_buffered_stream=True, pre_buffer=False
     )
@@ -318,7 +316,7 @@ def _reader(fragment: Any, schema: Any, names: Sequence[str], batch_rows: int) -
 
 
 def _parts(fragment: Any, batch_rows: int) -> Iterator[Any]:
-    """Some row groups of a Parquet file at a time: Arrow unpacks up to 1 GB of what is not yet asked for."""
+    """Some row groups of a Parquet file at a time, as Arrow unpacks up to 1 GB in advance."""
     waiting: list[int] = []
     rows = 0
     for group in fragment.row_groups:
@@ -332,53 +330,52 @@ def _parts(fragment: Any, batch_rows: int) -> Iterator[Any]:
 
 
 def _even(batches: Iterator[Any], batch_rows: int) -> Iterator[Any]:
-    """Put small batches together; many files have row groups of a few hundred rows."""
+    """Join small batches; many files have row groups of a few hundred rows."""
     import pyarrow as pa
 
     waiting: list[Any] = []
     for batch in batches:
         waiting.append(batch)
         if 2 * sum(map(len, waiting)) > batch_rows:
-            yield _joined(waiting, pa)
+            yield _join_batches(waiting, pa)
             waiting = []
     if sum(map(len, waiting)):
-        yield _joined(waiting, pa)
+        yield _join_batches(waiting, pa)
 
 
-def _joined(batches: list[Any], pa: Any) -> Any:
+def _join_batches(batches: list[Any], pa: Any) -> Any:
     for batch in batches:
         for column in batch.columns:
             if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-                column.validate(full=True)  # damaged text is only found when it is looked at
+                column.validate(full=True)  # finds damaged text
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
 def _without_index(schema: Any) -> Any:
-    """The schema with the index that pandas kept: first if it has a name, and left out if it has none."""
-    known = _known_by_pandas(schema)
+    """The schema with a named pandas index first, and without an unnamed one."""
+    known = _pandas_metadata(schema)
     index = [name for name in known.get("index_columns", []) if isinstance(name, str)]
     unnamed = [name for name in index if name.startswith("__index_level_")]
     named = [name for name in index if name not in unnamed and name in schema.names]
     if not index:
-        return schema.remove_metadata() if not known else _with_known(schema, known)
+        return schema.remove_metadata() if not known else _with_metadata(schema, known)
     import pyarrow as pa
 
     order = [*named, *(name for name in schema.names if name not in index)]
-    kept = pa.schema([schema.field(name) for name in order], metadata=schema.metadata)
-    return _with_known(kept, known)
+    return _with_metadata(pa.schema([schema.field(name) for name in order], metadata=schema.metadata), known)
 
 
-def _known_by_pandas(schema: Any) -> dict[str, Any]:
-    """What pandas noted of the columns; nothing where the note is damaged, as cells are read without it."""
+def _pandas_metadata(schema: Any) -> dict[str, Any]:
+    """The metadata of pandas; empty if damaged, as cells can be read without it."""
     try:
-        found = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+        metadata = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
     except (ValueError, RecursionError):
         return {}
-    sound = isinstance(found, dict) and isinstance(found.get("index_columns", []), list)
-    return found if sound else {}
+    sound = isinstance(metadata, dict) and isinstance(metadata.get("index_columns", []), list)
+    return metadata if sound else {}
 
 
-def _with_known(schema: Any, known: dict[str, Any]) -> Any:
+def _with_metadata(schema: Any, known: dict[str, Any]) -> Any:
     return schema.with_metadata({b"pandas": json.dumps({**known, "index_columns": []}).encode()})
 
 
@@ -392,17 +389,11 @@ def _refuse_different(schemas: dict[Path, Any], folder: Path) -> None:
                 more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
                 raise InputError(
                     f"{folder.name}: the files are not parts of one table: {one.name} has the column "
-                    f"{absent[0]!r}{more}, {other.name} has not.",
+                    f"{absent[0]!r}{more}, {other.name} does not.",
                     code="different-columns",
-                    remedy="Give all files of the folder the same columns, or move those that do not belong "
-                    "to it.",
+                    remedy="Give all files of the folder the same columns, or move the others elsewhere.",
                     column=absent[0],
                 )
-
-
-def _told_by_folders(dataset: Any, schemas: dict[Path, Any]) -> list[str]:
-    there = {name for schema in schemas.values() for name in schema.names}
-    return [name for name in dataset.schema.names if name not in there]
 
 
 def _different_types(schemas: dict[Path, Any], folder: Path) -> InputError:
@@ -430,15 +421,15 @@ def _different_types(schemas: dict[Path, Any], folder: Path) -> InputError:
 
 
 class _NotPlain(Exception):
-    """A text that only the reader of whole files understands, or refuses with the right words."""
+    """A text that only the reader of whole files can read, or refuse with the right message."""
 
 
 @dataclass(frozen=True, eq=False)
 class TextStream:
-    """A delimited text that is read batch by batch, with the same cells as `read_delimited` gives.
+    """A delimited text that is read batch by batch, with the same cells as from `read_delimited`.
 
-    Every batch must be UTF-8 with as many cells in each row as the header has. From the first batch on that
-    is not, the file is read whole, as other encodings and damaged rows can only be told from all of it.
+    Every batch must be UTF-8 with as many cells in each row as in the header. From the first batch on that is
+    not, the file is read at once, as other encodings and damaged rows are recognised only from all of it.
     """
 
     source: str
@@ -451,7 +442,7 @@ class TextStream:
     whole = False
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
-        """Read the text from its beginning; only the columns named, in that order, or all."""
+        """Read the text from its beginning: these columns in order, or all."""
         done = 0
         try:
             for batch in self._plain_batches(columns):
@@ -480,14 +471,14 @@ class TextStream:
                 data = rest + data
                 cut = end_of_records(data)
                 rest = data[cut:]
-                if len(rest) > max(8 * size, 2**24):  # a quotation mark that is never closed
+                if len(rest) > max(8 * size, 2**24):  # an unclosed quotation mark
                     raise _NotPlain
                 if cut:
                     yield from self._batch(data[:cut], layout, columns, line, notes)
                     line += data.count(b"\n", 0, cut)
             if rest:
                 yield from self._batch(rest, layout, columns, line, notes)
-            elif line <= 2:  # nothing but a header
+            elif line <= 2:  # only a header
                 raise _NotPlain
 
     def _batch(
@@ -504,7 +495,7 @@ class TextStream:
 
 
 def open_text(path: Path, batch_rows: int, text: Sequence[str]) -> TextStream | None:
-    """Open a delimited text of which the beginning is plain; None where it must be read whole."""
+    """Open a delimited text with a plain beginning; None if it must be read at once."""
     with path.open("rb") as file:
         start = file.read(SAMPLE)
     start = start.removeprefix(codecs.BOM_UTF8)
@@ -528,7 +519,7 @@ def open_text(path: Path, batch_rows: int, text: Sequence[str]) -> TextStream | 
 def _cells(
     piece: bytes, layout: TextLayout, columns: Sequence[str] | None, line: int, source: str
 ) -> tuple[pd.DataFrame, np.ndarray]:
-    """Parse whole records, of which the first stands in `line`, and is the header if that is line 1."""
+    """Parse complete records that begin in `line`, with the header if that is line 1."""
     width, header = len(layout.header), line == 1
     lines = None
     if not is_even(piece, layout.delimiter, width):
@@ -564,8 +555,8 @@ def _cells(
 class Stream(Protocol):
     """A table that can be read several times, batch by batch.
 
-    `source` is its name, `names` are its columns, `n_rows` its number of rows (None where that is not known
-    before it is read), and `whole` says whether it had to be read whole.
+    `source` is its name, `names` are its columns, `n_rows` is its number of rows (None: unknown before it is
+    read), and `whole` is true if it had to be read at once.
     """
 
     @property
@@ -581,13 +572,13 @@ class Stream(Protocol):
     def whole(self) -> bool: ...
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
-        """Read the table from its beginning; only the columns named, in that order, or all."""
+        """Read the table from its beginning: these columns in order, or all."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class WholeStream:
-    """A table of a format that cannot be read in parts, or that is in memory, handed on in batches."""
+    """A table in memory, such as from a format that cannot be read in parts, in batches."""
 
     table: Table
     batch_rows: int = BATCH_ROWS
@@ -607,7 +598,7 @@ class WholeStream:
         return len(self.table.frame)
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
-        """Hand the table on from its beginning; only the columns named, in that order, or all."""
+        """Yield the table from its beginning: these columns in order, or all."""
         frame = self.table.frame if columns is None else self.table.frame[list(columns)]
         for start in range(0, len(frame), self.batch_rows):
             part = slice(start, start + self.batch_rows)
@@ -618,16 +609,16 @@ class WholeStream:
 def open_stream(
     source: str | os.PathLike[str] | Any, *, batch_rows: int = BATCH_ROWS, text: Iterable[str] = ()
 ) -> Stream:
-    """Open a table to be read batch by batch.
+    """Open a table for reading batch by batch.
 
     Parameters
     ----------
     source : path or pyarrow.dataset.Dataset
         A Parquet file, a folder of Parquet files with the same columns, an Arrow (Feather) file, an Arrow
-        dataset, or delimited text: these are never held whole, except text in another encoding than UTF-8
-        and exports with several header rows. Files of other formats are read whole.
+        dataset, or delimited text: these are never entirely in memory, except text that is not UTF-8 and
+        exports with several header rows. Files of other formats are read at once.
     batch_rows : int
-        Most rows of a batch; of text about as many, and of a file with small row groups fewer.
+        Most rows of a batch; approximate for text, and fewer for a file with small row groups.
     text : iterable of str
         Columns of delimited text to read as text, so that ``007`` stays ``007``.
 
@@ -650,8 +641,8 @@ def open_stream(
         if hasattr(source, "get_fragments"):
             return of_dataset(source, batch_rows)
         raise InputError(
-            f"A table to be read in batches is a file, a folder of Parquet files or an Arrow dataset, not "
-            f"{type(source).__name__!r}."
+            f"A table is read in batches from a file, a folder of Parquet files or an Arrow dataset, not "
+            f"from {type(source).__name__!r}."
         )
     path, columns = Path(source), tuple(text)
     suffix = path.suffix.lower()
@@ -666,7 +657,7 @@ def open_stream(
 
 
 def parts_of_file(source: Any, confounds: Sequence[str] = ()) -> AnswersInParts:
-    """The table of a file, folder or dataset: confounds, ids where a column holds them, and items."""
+    """The answers and confounds of a file, folder or dataset, in parts; repeated ids are refused."""
     stream = open_stream(source)
     for name in confounds:
         if name not in stream.names:
@@ -677,16 +668,16 @@ def parts_of_file(source: Any, confounds: Sequence[str] = ()) -> AnswersInParts:
     id = recognised_id(stream.names)
     items = [name for name in stream.names if name not in confounds and name != id]
     if not items:
-        raise InputError(f"{stream.source}: no column is left that could be an item.")
+        raise InputError(f"{stream.source}: apart from ids and confounds, the table has no column.")
 
     def parts() -> Iterator[SomeAnswers]:
         ids: list[np.ndarray] = []
         for batch in stream.batches([*items, *confounds, *([] if id is None else [id])]):
             answers = pd.DataFrame(batch.matrix(items), columns=items, index=batch.rows)
-            beside = batch.frame[list(confounds)].set_axis(batch.rows) if confounds else None
+            own = batch.frame[list(confounds)].set_axis(batch.rows) if confounds else None
             if id is not None:
                 ids.append(hashed_ids(pd.Index(id_texts(batch.frame[id]))))
-            yield SomeAnswers(answers, beside, batch.source)
+            yield SomeAnswers(answers, own, batch.source)
         fault = repeated_id(stream, ids, str(id))
         if fault is not None:
             raise fault
@@ -695,12 +686,12 @@ def parts_of_file(source: Any, confounds: Sequence[str] = ()) -> AnswersInParts:
 
 
 def hashed_ids(index: pd.Index) -> np.ndarray:
-    """Eight bytes for each id, by which it is known again in another batch."""
+    """An eight-byte hash of each id, to recognise it in another batch."""
     return pd.util.hash_array(index.to_numpy(dtype=object))
 
 
 def repeated_id(stream: Stream, ids: Sequence[np.ndarray], name: str) -> InputError | None:
-    """What is to be said of an id that stands in two batches, after a second look at the ids that may.
+    """The error for an id that occurs in two batches; ids with equal hashes are read again to be sure.
 
     `ids` are those of all batches (`hashed_ids`), and `name` is their column.
     """
@@ -723,7 +714,7 @@ def repeated_id(stream: Stream, ids: Sequence[np.ndarray], name: str) -> InputEr
         return None
     more = f", and {again - 1} more rows repeat an id" if again > 1 else ""
     return InputError(
-        f"{stream.source}: the id {first[0]!r} in column {name!r} stands twice ({first[1]}, "
+        f"{stream.source}: the id {first[0]!r} in column {name!r} appears twice ({first[1]}, "
         f"and {first[2]}){more}.",
         code="duplicate-id",
         remedy="Keep one row per participant.",

@@ -1,4 +1,4 @@
-"""A raw table, and what the readers of all formats check in common."""
+"""A raw table, and the checks that the readers of all formats share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from icqf.screening.columns import FEWEST_NUMBERED, MOST_ANSWERS, Columns, LeftO
 
 Result = TypeVar("Result")
 
-# In their order: what names a participant beyond doubt comes first, what may name a study comes last.
+# From names that surely mean a participant to those that may mean a study.
 ID_NAMES = (
     *("record_id", "participant_id", "subject_id", "subjectkey", "src_subject_id", "child_id", "person_id"),
     *("id", "subject", "participant", "subj", "subjectid", "participantid", "eid", "caseid", "case_id"),
@@ -41,31 +41,30 @@ ID_NAMES = (
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A file as it was read, with what the file itself says about its columns.
+    """A file as it was read, with the file's own description of its columns.
 
     Parameters
     ----------
     frame : DataFrame
-        Cells as they stand; missing-answer codes are still in place.
+        The cells, including missing-answer codes.
     source : str
         Name of the file; messages start with it.
     rows : ndarray of int, shape (n,)
-        Where each record stands in the file, counted as a spreadsheet does.
+        Row numbers in the file, as in a spreadsheet.
     items : tuple of Item
         Columns the file describes (labels, ranges, user-missing values).
     candidates : tuple of str or None
-        Columns the file says are questions; None when it does not say.
+        Columns that the file describes as questions; None if it describes none.
     id : str or None
-        The column that holds participant ids, when known or recognised.
+        The column of participant ids, if known or recognised.
     structural : DataFrame of bool or None
         True where the question was not asked.
     metadata : tuple of str
-        Columns that the program added which collected the answers, such as times; never items.
+        Columns that the survey program added, such as times; never items.
     notes : tuple of str
         What was done while reading.
     first : int
-        The number of the first participant, where these are numbered and not named; a part of a table may
-        begin later than with 1.
+        The number of the first participant if there are no ids; more than 1 in a later part of a table.
 
     Examples
     --------
@@ -93,7 +92,7 @@ class Table:
         return {item.name: item for item in self.items}
 
     def take(self, kept: np.ndarray) -> Table:
-        """The table with only the rows for which `kept` is true."""
+        """The table with the rows for which `kept` is true."""
         structural = self.structural
         return replace(
             self,
@@ -109,9 +108,9 @@ def require_file(path: Path) -> None:
     size, most = path.stat().st_size, largest_file()
     if size > most:
         raise InputError(
-            f"{path.name}: the file has {size / 2**30:.1f} GB, more than the {most / 2**30:.1f} GB that are "
-            "read on this machine. Keep only the columns that are needed, or split it by participants and "
-            "use `score` on each part."
+            f"{path.name}: the file has {size / 2**30:.1f} GB; at most {most / 2**30:.1f} GB can be read "
+            "on this computer. Keep only the columns that are needed, or split it by participants and use "
+            "`score` on each part."
         )
 
 
@@ -122,38 +121,38 @@ def require_content(path: Path) -> None:
         hint = f" It holds {listed(inside)}." if inside else ""
         raise InputError(f"{path.name or path}: this is a folder; name one file in it.{hint}")
     if path.is_symlink() and not path.exists():
-        raise InputError(f"{path.name}: this is a link to {str(path.readlink())!r}, where there is nothing.")
+        raise InputError(f"{path.name}: this is a link to {str(path.readlink())!r}, which does not exist.")
     if path.exists() and not path.is_file():
-        raise InputError(f"{path.name}: this is no file on a disk but a pipe or a device; save it as a file.")
+        raise InputError(f"{path.name}: this is a pipe or a device, not a file on a disk; save it as a file.")
     if not path.is_file():
-        beside = [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else []
+        others = [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else []
         raise InputError(
-            f"{path.name}: there is no such file in {str(path.parent)!r}.{did_you_mean(path.name, beside)}"
+            f"{path.name}: there is no such file in {str(path.parent)!r}.{did_you_mean(path.name, others)}"
         )
     if path.stat().st_size == 0:
         raise InputError(f"{path.name}: the file is empty.")
 
 
 def recognised_id(columns: Iterable[object]) -> str | None:
-    """Return the column that by its name holds participant ids, or None."""
+    """Return the column of participant ids by name, or None."""
     return next(iter(names_of_ids(columns)), None)
 
 
 def names_of_ids(columns: Iterable[object]) -> list[str]:
-    """Return the columns that by their names hold ids, the surest first."""
+    """Return the columns of ids by name, the surest first."""
     names = [str(column) for column in columns]
     lower = {re.sub(r"[\W_]+", "_", name.lower()).strip("_"): name for name in reversed(names)}
     return [lower[name] for name in ID_NAMES if name in lower]
 
 
 def may_be_id(column: pd.Series) -> bool:
-    """Whether a column's values may be ids: not a few that return again and again."""
+    """Whether a column's values may be ids, rather than a few repeated values."""
     different = column.nunique()
     return not (0 < different <= MOST_ANSWERS and len(column) >= 10 * different)
 
 
 def numbers_participants(column: pd.Series) -> bool:
-    """Whether every row has a number or code of its own, as ids have."""
+    """Whether every row has its own whole number or code."""
     if len(column) < FEWEST_NUMBERED or not column.is_unique or column.isna().any():
         return False
     if pd.api.types.is_numeric_dtype(column.dtype):
@@ -163,9 +162,9 @@ def numbers_participants(column: pd.Series) -> bool:
 
 
 def item_columns(table: Table, roles: Mapping[str, str] | None = None) -> Columns:
-    """Tell the items of a table from its other columns, by what the file says of them, names and values.
+    """Distinguish the items of a table from its other columns, by description, name and values.
 
-    `roles` are columns that are used otherwise: as "id", "confound", "group" or "weight".
+    `roles` are columns with another use: "id", "confound", "group" or "weight".
     """
     described = table.described
     ids = {name for name in names_of_ids(table.frame.columns) if may_be_id(table.frame[name])}
@@ -181,7 +180,7 @@ def item_columns(table: Table, roles: Mapping[str, str] | None = None) -> Column
 
 
 def check_header(names: list[str], source: str) -> None:
-    """Refuse a header with a name twice; `names` are the cells of the header in order."""
+    """Refuse a header with a duplicated name."""
     seen: dict[str, int] = {}
     for position, name in enumerate(names, start=1):
         if name and name in seen:
@@ -217,7 +216,7 @@ def without_unnamed(
 
 
 def refuse_second_header(frame: pd.DataFrame, rows: np.ndarray, source: str) -> None:
-    """Refuse a table in which the header comes back further down (two files glued together)."""
+    """Refuse a table in which the header is repeated further down (two files joined)."""
     texts = [column for column, dtype in frame.dtypes.items() if not pd.api.types.is_numeric_dtype(dtype)]
     if not texts:
         return
@@ -229,12 +228,12 @@ def refuse_second_header(frame: pd.DataFrame, rows: np.ndarray, source: str) -> 
     if len(again):
         row = rows[int(again[0])]
         raise InputError(
-            f"{source}: the header comes again in row {row}. Delete that row (were two files joined?)."
+            f"{source}: the header is repeated in row {row}. Delete that row (were two files joined?)."
         )
 
 
 def no_items(source: str, left_out: Iterable[LeftOut]) -> InputError:
-    """Return the fault of a table without items: what its columns are instead."""
+    """Return the error for a table without items, with what its columns are."""
     return InputError(
         " ".join([f"{source}: no column looks like answers to a questionnaire.", *sentences(left_out)]),
         code="no-items",
@@ -243,10 +242,10 @@ def no_items(source: str, left_out: Iterable[LeftOut]) -> InputError:
 
 
 def require_column(table: Table, name: str, role: str) -> None:
-    """Refuse a column that is not there, suggesting the nearest one."""
+    """Refuse a column that does not exist, suggesting the nearest one."""
     if name not in table.frame.columns:
         raise InputError(
-            f"{table.source}: there is no column {name!r} to take as {role}."
+            f"{table.source}: there is no column {name!r} to use as {role}."
             f"{did_you_mean(name, table.frame.columns)} The columns are "
             f"{listed(table.frame.columns, most=8)}.",
             code="missing-column",
@@ -255,7 +254,7 @@ def require_column(table: Table, name: str, role: str) -> None:
 
 
 def require_package(module: str, package: str, path: Path) -> None:
-    """Say which package is needed to read or write a file when it is not installed."""
+    """Refuse a file that needs a package which is not installed."""
     if find_spec(module) is None:
         raise InputError(
             f"{path.name}: a {path.suffix} file needs the package {package}; pip install 'icqf[io]'."
@@ -263,7 +262,7 @@ def require_package(module: str, package: str, path: Path) -> None:
 
 
 def guarded(load: Callable[[], Result], path: Path, what: str) -> Result:
-    """Run a third-party reader; whatever it raises on a damaged file becomes one sentence."""
+    """Run a third-party reader; any exception on a damaged file becomes one sentence."""
     try:
         return load()
     except MemoryError:
@@ -278,16 +277,16 @@ def guarded(load: Callable[[], Result], path: Path, what: str) -> Result:
 
 
 Counts = Mapping[tuple[Any, ...], int]
-CONFOUNDS, EMPTY, CELLS, CODES = range(4)  # what tallies are about, in the order of their notes
+CONFOUNDS, EMPTY, CELLS, CODES = range(4)  # subjects of tallies, in the order of their notes
 
 
 class Tally(str):
-    """A note about some rows that can be joined to the same note about others."""
+    """A note with counts about some rows, which can be joined with the same note about others."""
 
-    rank: tuple[int, ...]  # what the note is about, and where it stands among other notes
-    counts: Counts  # what was counted; the keys say in which order it is named
-    words: Callable[[Counts], str]  # makes the sentence; a function of a module, so that notes can be pickled
-    unless: tuple[int, ...] | None  # another note's rank: what is counted there is not counted here
+    rank: tuple[int, ...]  # subject and order of the note
+    counts: Counts  # sorted by key
+    words: Callable[[Counts], str]  # makes the sentence; a module's function, so that notes can be pickled
+    unless: tuple[int, ...] | None  # rank of another note, whose counts are left out here
 
     def __new__(
         cls,
@@ -312,15 +311,15 @@ class Tally(str):
         return Tally(self.rank, counts, self.words, self.unless)
 
     def without(self, other: Tally) -> Tally | None:
-        """The note without what the other counts; None if nothing is left."""
+        """The note without the other's counts; None if nothing is left."""
         counts = {key: count for key, count in self.counts.items() if key not in other.counts}
         return Tally(self.rank, counts, self.words, self.unless) if counts else None
 
 
 def join_notes(parts: Iterable[Iterable[str]]) -> tuple[str, ...]:
-    """Return the notes of a whole table from those of its parts, in the order they would have had.
+    """Join the notes of a table's parts, in the order of the notes on the whole table.
 
-    Notes without numbers are the same in all parts; tallies stand between the same two of them.
+    Other notes are the same in all parts; a tally keeps its place between two of them.
     """
     plain: list[str] = []
     tallies: dict[tuple[int, ...], tuple[str, Tally]] = {}

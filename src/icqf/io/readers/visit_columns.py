@@ -1,4 +1,4 @@
-"""Several rows per participant: which column tells visits apart, and how to keep one."""
+"""Several rows per participant: which columns distinguish visits, and how to keep one."""
 
 from __future__ import annotations
 
@@ -24,50 +24,50 @@ NAMES = (
     *("phase", "round", "measurement", "followup", "follow_up", "prepost", "pre_post"),
 )
 MOST_VISITS = 20
-FEWEST_REPEATED = 5  # participants with several rows, before a column is taken for visits by its values alone
+FEWEST_REPEATED = 5  # participants with several rows, to recognise a column of visits by its values alone
 MOSTLY = 0.8
 
 
 def keep_visit(table: Table, visit: Visit) -> Table:
-    """Return the table with the rows of one visit, and without the columns that told it.
+    """Return the table with the rows of one visit, without the columns that define it.
 
-    Numbers match as numbers, so 1 is 1.0; a text matches whatever its case, and may be a value's label; an
-    empty text matches empty cells.
+    Numbers match as numbers, so 1 is 1.0; text matches ignoring case, or by a value's label; an empty text
+    matches empty cells.
     """
     pairs = visit_pairs(visit)
     return without_visit(table, pairs, *rows_of_visit(table, pairs)) if pairs else table
 
 
 def rows_of_visit(table: Table, pairs: Sequence[tuple[str, str]]) -> tuple[np.ndarray, str]:
-    """Return which rows are of the visit that pairs of column and value tell, and a note; refuse none."""
-    kept = np.ones(len(table.frame), dtype=bool)
+    """Return the rows of the visit defined by pairs of column and value, and a note."""
+    chosen = np.ones(len(table.frame), dtype=bool)
     for column, value in pairs:
         require_column(table, column, "the visit")
         here = _matches(table, column, value)
         if not here.any():
             raise InputError(
-                f"{table.source}: no row has {_shown(value)} in the column {column!r}, which holds "
+                f"{table.source}: no row has {_shown(value)} in the column {column!r}; it holds "
                 f"{values_in(table.frame[column])}.",
                 code="no-visit",
                 column=column,
                 value=value,
             )
-        kept &= here
-    said = " and ".join(f"{column} = {_shown(value)}" for column, value in pairs)
-    if not kept.any():
-        raise InputError(f"{table.source}: no row has {said} at once.", code="no-visit")
-    return kept, f"Kept {int(kept.sum())} of {counted(len(kept), 'row')}: those with {said}."
+        chosen &= here
+    visit = " and ".join(f"{column} = {_shown(value)}" for column, value in pairs)
+    if not chosen.any():
+        raise InputError(f"{table.source}: no row has both {visit}.", code="no-visit")
+    return chosen, f"Kept {int(chosen.sum())} of {counted(len(chosen), 'row')}: those with {visit}."
 
 
-def without_visit(table: Table, pairs: Sequence[tuple[str, str]], kept: np.ndarray, note: str) -> Table:
-    """Return the table with the rows of a visit, and without the columns that told it."""
-    told = {column for column, _ in pairs}
-    rest = replace(table, frame=table.frame.drop(columns=list(told)))
+def without_visit(table: Table, pairs: Sequence[tuple[str, str]], rows: np.ndarray, note: str) -> Table:
+    """Return the table with the rows of a visit, without the columns that define it."""
+    columns = [column for column, _ in pairs]
+    rest = replace(table, frame=table.frame.drop(columns=columns))
     if rest.structural is not None:
-        rest = replace(rest, structural=rest.structural.drop(columns=list(told)))
+        rest = replace(rest, structural=rest.structural.drop(columns=columns))
     if rest.candidates is not None:
-        rest = replace(rest, candidates=tuple(name for name in rest.candidates if name not in told))
-    return replace(rest.take(kept), notes=(*table.notes, note))
+        rest = replace(rest, candidates=tuple(name for name in rest.candidates if name not in columns))
+    return replace(rest.take(rows), notes=(*table.notes, note))
 
 
 def _matches(table: Table, column: str, value: str) -> np.ndarray:
@@ -78,16 +78,16 @@ def _matches(table: Table, column: str, value: str) -> np.ndarray:
     if sought is None:
         labels = table.described.get(column, Item(column)).labels
         sought = next((float(code) for code, text in labels if plain(text) == plain(value)), None)
-    found = np.zeros(len(cells), dtype=bool)
-    if sought is not None:
-        found = pd.to_numeric(_texts(cells), errors="coerce").eq(sought).to_numpy()
     texts = _texts(cells)
     exact = texts.eq(value).to_numpy()
-    return found | (exact if exact.any() else texts.str.casefold().eq(value.casefold()).to_numpy())
+    matches = exact if exact.any() else texts.str.casefold().eq(value.casefold()).to_numpy()
+    return (
+        matches if sought is None else matches | pd.to_numeric(texts, errors="coerce").eq(sought).to_numpy()
+    )
 
 
 def _texts(cells: pd.Series) -> pd.Series:
-    """The cells as text, numbers without a needless ``.0``, empty ones as an empty text."""
+    """The cells as text, numbers without ``.0``, empty ones as an empty text."""
     return cells.astype(object).where(cells.notna(), "").map(lambda cell: number(cell).strip())
 
 
@@ -105,9 +105,7 @@ def _shown(value: str) -> str:
 def values_in(cells: pd.Series) -> str:
     """Return a column's values with their numbers of rows, for a sentence."""
     counts = _texts(cells).value_counts()
-    ordered = sorted(
-        counts.index, key=lambda text: (text == "", _as_number(text) is None, _as_number(text) or 0, text)
-    )
+    ordered = sorted(counts.index, key=_in_order)
     parts = [f"{_shown(text)} ({counted(int(counts[text]), 'row')})" for text in ordered[:MOST_VISITS]]
     if len(ordered) > MOST_VISITS:
         parts.append(f"{len(ordered) - MOST_VISITS} more values")
@@ -115,28 +113,28 @@ def values_in(cells: pd.Series) -> str:
 
 
 def _in_order(text: str) -> tuple[bool, bool, float, str]:
-    """Numbers by their size, then texts, then nothing."""
+    """Sort numbers by size, then texts, then empty cells."""
     value = _as_number(text)
     return text == "", value is None, value or 0.0, text
 
 
 def repeated_rows(table: Table, identity: str, ids: pd.Series) -> InputError:
-    """Return the fault of ids that stand in several rows, with the option that keeps one visit."""
+    """Return the error for ids in several rows, with the option that keeps one visit."""
     again = np.flatnonzero(ids.duplicated())
     second = int(again[0])
     first = int(np.flatnonzero(ids == ids.iloc[second])[0])
     more = f", and {again.size - 1} more rows repeat an id" if again.size > 1 else ""
     message = (
-        f"{table.source}: the id {ids.iloc[second]!r} in column {identity!r} stands in rows "
+        f"{table.source}: the id {ids.iloc[second]!r} in column {identity!r} appears in rows "
         f"{table.rows[first]} and {table.rows[second]}{more}."
     )
     columns = visit_columns(table.frame, identity, ids)
     remedy: str = "Keep one row per participant."
     visits: list[tuple[tuple[str, str], ...]] = []
     if columns:
-        told = [f"{name!r} holds {values_in(table.frame[name])}" for name in columns]
-        apart = "tells" if len(columns) == 1 else "together tell"
-        message += f" The column {' and '.join(told)}, and {apart} visits apart."
+        contents = [f"{name!r} holds {values_in(table.frame[name])}" for name in columns]
+        tell = "distinguishes" if len(columns) == 1 else "together they distinguish"
+        message += f" The column {' and '.join(contents)}, and {tell} visits."
         visits = _by_rows(table.frame, columns)
         remedy = Advice("Keep one of them, for example with {visit=}.", visit=dict(visits[0]))
     return InputError(
@@ -151,21 +149,21 @@ def repeated_rows(table: Table, identity: str, ids: pd.Series) -> InputError:
 
 
 def _by_rows(frame: pd.DataFrame, columns: Sequence[str]) -> list[tuple[tuple[str, str], ...]]:
-    """The visits, those with most rows first, and of these the first in the file."""
+    """The visits, by decreasing number of rows, then in the order of the file."""
     texts = pd.DataFrame({name: _texts(frame[name]) for name in columns})
     counts = texts.groupby(list(columns), sort=False).size().sort_values(ascending=False, kind="stable")
-    found = [key if isinstance(key, tuple) else (key,) for key in counts.index]
-    return [tuple(zip(columns, map(str, values), strict=True)) for values in found]
+    keys = [key if isinstance(key, tuple) else (key,) for key in counts.index]
+    return [tuple(zip(columns, map(str, values), strict=True)) for values in keys]
 
 
 def visit_columns(frame: pd.DataFrame, identity: str, ids: pd.Series) -> tuple[str, ...]:
-    """The fewest columns that tell a participant's rows apart, by their names or by their values."""
+    """The fewest columns that distinguish a participant's rows, by their names or values."""
     named = [name for name in frame.columns if _plain(name) in NAMES and name != identity]
     named.sort(key=lambda name: NAMES.index(_plain(name)))
     named = [str(name) for name in named if frame[name].nunique(dropna=False) > 1]
     for size in (1, 2, 3):
         for columns in combinations(named, size):
-            if _tell_apart(frame, columns, ids):
+            if _distinguish(frame, columns, ids):
                 return columns
     repeated = ids.duplicated(keep=False).to_numpy()
     if ids[repeated].nunique() >= FEWEST_REPEATED:
@@ -179,13 +177,13 @@ def _plain(name: object) -> str:
     return re.sub(r"[\W_]+", "_", str(name).lower()).strip("_")
 
 
-def _tell_apart(frame: pd.DataFrame, columns: Sequence[str], ids: pd.Series) -> bool:
+def _distinguish(frame: pd.DataFrame, columns: Sequence[str], ids: pd.Series) -> bool:
     keys = pd.DataFrame({"": ids, **{name: _texts(frame[name]) for name in columns}})
     return not keys.duplicated().any()
 
 
 def _like_visits(cells: pd.Series, ids: pd.Series) -> bool:
-    """Whether a column tells rows apart, and the same two values are most participants' first and second."""
+    """Whether a column distinguishes rows, with the same first and second value for most participants."""
     texts = _texts(cells)
     if pd.DataFrame({"id": ids, "visit": texts}).duplicated().any():
         return False
