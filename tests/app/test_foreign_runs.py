@@ -229,10 +229,15 @@ def test_nothing_in_a_run_is_imported(server, done, tmp_path):
     server.post(f"/runs/{run.id}/remove")
 
 
-@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"n_components,beta\nx,1\n", b"\xff\xfe"])
-def test_a_table_of_another_search_is_refused(server, done, content):
+@pytest.mark.parametrize(
+    "tried", [5, "text", [1], [{"n_components": "x"}], [{"n_components": 1, "beta": None}]]
+)
+def test_a_provenance_that_describes_no_search_is_refused(server, done, tried):
     run = copied(server, done)
-    (run.results / "cv.csv").write_bytes(content)
+    path = run.results / "provenance.json"
+    kept = json.loads(path.read_text())
+    kept["model"]["tried"] = tried
+    path.write_text(json.dumps(kept))
     assert server.get(f"/runs/{run.id}/results").status == 400
     assert server.post(f"/runs/{run.id}/number", {"n_components": "1"}).status == 400
     server.post(f"/runs/{run.id}/remove")

@@ -75,14 +75,13 @@ def of_seeds(source: Any, told: Any, n_seeds: int) -> dict[str, Any]:
 
 def cases_of_seeds(design: Design) -> pd.DataFrame:
     """All cases of the statement about other seeds."""
-    jobs: dict[str, tuple[Any, ...]] = {}
+    jobs: dict[str, tuple[Any, ...]] = {name: (None, name, N_SEEDS_WHOLE) for name in WHOLE}
     for name, population in populations().items():
         jobs |= {f"{name}, {n}": (population, n, N_SEEDS) for n in SIZES}
     for name in PUBLIC:
         for size in SIZES:
             for parts in pairs_of_parts(name, size, 1):
                 jobs[f"{name}, {size}"] = (parts[0], name, N_SEEDS)
-    jobs |= {name: (None, name, N_SEEDS_WHOLE) for name in WHOLE}
     if design.quick:
         jobs = {
             name: (*job[:2], 2)
