@@ -1,6 +1,7 @@
 """How sure we are when we say so: reliability tables, and statements that leave a study out."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,8 @@ from icqf_experiments.calibration.frame import (
     verdict,
 )
 from icqf_experiments.calibration.populations import Population, behind, pairs_of_parts
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
 
 
 def cases(said, share, n=100, answers="graded", source="simulated"):
@@ -141,6 +144,19 @@ def test_the_candidate_with_the_fewest_bins_off_is_used():
         {"candidate": list("abc"), "predictors": 1, "brier": [0.2, 0.3, 0.1], "off": [0, 0, 1]}
     )
     assert replication.best_candidate(scores) == "a" and replication.first_rule(scores) == "c"
+
+
+@pytest.mark.parametrize("statement", STATEMENTS.values(), ids=list(STATEMENTS))
+def test_the_committed_page_says_what_the_committed_table_says(statement):
+    table = RESULTS / statement.file()
+    if not table.is_file():
+        assert f"## {statement.title}" not in (RESULTS / "calibration.md").read_text(encoding="utf-8")
+        return
+    page, cases = (RESULTS / "calibration.md").read_text(encoding="utf-8"), pd.read_csv(table)
+    said = cases.dropna(subset="said")
+    error, naive = brier(said)
+    assert verdict(said) in page
+    assert f"| {statement.title} | {len(said)} | {error:.3f} | {naive:.3f} |" in page
 
 
 @pytest.mark.slow

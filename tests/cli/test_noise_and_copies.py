@@ -6,6 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from icqf import ICQF
+from icqf.datasets import load_demo
+from icqf.report import analyse, report_of
+from icqf.resampling.replication import replication_table
 from small_study import weak_study
 
 NONE = "No replicable structure was found"
@@ -36,6 +40,26 @@ def test_pure_noise_is_said_first(run, noise, tmp_path, words):
     assert report["cautions"][0].startswith(NONE) and report["results"].startswith(NONE)
     assert "do not interpret" in report["headline"][0]
     assert report["fit"]["no_structure"] and report["fit"]["r_squared_hidden"] < 0
+
+
+def test_factors_that_nobody_would_find_are_said_first_too(tmp_path):
+    """Hidden answers are predicted, and halves disagree about the factors all the same."""
+    answers = load_demo().select(["q00*", "q01*"])
+    model = ICQF(2).fit(answers)
+    halves = np.tile([0.3, 0.2], (10, 1))
+    model.replication_ = replication_table(halves, model.components_, model.get_feature_names_out())
+    report = report_of(analyse(model, answers, n_bootstrap=0, compare=False))
+    assert report.cautions[0].startswith(
+        f"{NONE}: another study like this one would find none of the factors"
+    )
+    assert report.results.startswith(NONE) and "do not interpret them" in report.headline[0]
+    assert report.title.startswith("No replicable structure found")
+    model.replication_ = replication_table(
+        halves + [[0.65, 0]], model.components_, model.get_feature_names_out()
+    )
+    report = report_of(analyse(model, answers, n_bootstrap=0, compare=False))
+    assert not any(NONE in each for each in (*report.cautions, report.results, report.title))
+    assert report.cautions[0].startswith("Fragile: ")
 
 
 def test_factors_are_announced_where_hidden_answers_are_predicted(run, tmp_path):
