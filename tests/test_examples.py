@@ -20,6 +20,7 @@ def made():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:PyTorch and Triton find no CUDA GPU")
 def test_examples_print_and_draw_what_the_site_shows(made, tmp_path):
     assert len(made.examples()) >= 4

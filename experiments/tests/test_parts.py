@@ -122,6 +122,7 @@ def test_parts_share_no_participant_and_are_fitted_once(collected):
     np.testing.assert_array_equal(again[1].agreement[0], parts[1].agreement[0])
 
 
+@pytest.mark.long
 def test_a_journal_gives_parts_only_to_the_same_answers_and_settings(tmp_path):
     journal, effort = tmp_path / "parts.journal", Effort(4, beyond=0, fixed=2, n_starts=1, n_resamples=2)
 

@@ -32,6 +32,7 @@ def test_reversing_finds_the_big_five():
     assert (fitted(reading.study, FILES["bfi"]).clean or 0) < 5
 
 
+@pytest.mark.long
 def test_the_page_shows_every_file(tmp_path):
     page = reading_page([FILES["phq9"]], Design(tmp_path, command="icqf reproduce reading --file phq9"))
     assert "9 of 9" in page.read_text() and "Read at once." in page.read_text()

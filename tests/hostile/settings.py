@@ -18,6 +18,10 @@ from icqf.cli.program import cli
 FIT = ("--n-components", "2", "--beta", "0.1", "--bootstrap", "0", "--no-figures")
 PROGRAMS = ("latex", "pdflatex", "xelatex", "lualatex", "dvipng", "dvisvgm", "kpsewhich")
 RC_FILES = {
+    "LaTeX and another back end": (
+        b"text.usetex: True\ntext.latex.preamble: \\input{/etc/passwd}\n"
+        b"backend: module://evil\ninteractive: True\n"
+    ),
     "LaTeX": b"text.usetex: True\ntext.latex.preamble: \\input{/etc/passwd}\n",
     "letters and sizes": (
         b"font.size: 40\nfigure.dpi: 30\nsavefig.dpi: 30\naxes.facecolor: red\n"

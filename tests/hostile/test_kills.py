@@ -28,7 +28,7 @@ def test_workers_end_with_the_process_that_started_them(tmp_path):
     deadline = time.monotonic() + 60
     while len(kills.alive(program.pid)) < 5 and time.monotonic() < deadline:  # with its two trackers
         time.sleep(0.1)
-    time.sleep(3)
+    time.sleep(1)
     program.kill()
     assert kills.orphans(program.pid) == []  # although nobody has yet asked how the program ended
     program.wait()

@@ -4,7 +4,7 @@ import pytest
 
 from hostile import settings
 
-STARTING = ("LaTeX", "another back end")  # other programs and modules
+STARTING = ("LaTeX and another back end",)  # other programs and modules
 
 
 @pytest.mark.parametrize("names", [STARTING, pytest.param(tuple(settings.RC_FILES), marks=pytest.mark.long)])
