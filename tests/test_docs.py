@@ -18,7 +18,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
-LONG = ("battery.md", "command-line.md")  # twenty seconds each; tests/cli runs the same with other settings
+# Five to twenty seconds each; tests/cli and the examples of docstrings run the same with smaller studies.
+LONG = ("battery.md", "command-line.md", "evaluation.md", "short-forms.md")
 
 
 def blocks():
@@ -56,6 +57,7 @@ NOT_HERE = {
     "icqf diagnosis": "likewise",
     "icqf fit answers.csv --n-components 2-16 --engine dask": "tests/engines/test_dask.py",
 }
+WRITE_FIGURES = "icqf.workflow.naming.write_figures"
 DEMO = "icqf demo"  # takes as long as all other lines of a page together: run from the README only
 
 
@@ -106,7 +108,7 @@ def test_commands_run_as_printed(page, stand_ins, tmp_path, monkeypatch):
             shutil.rmtree(folder / made) if (folder / made).is_dir() else (folder / made).unlink(
                 missing_ok=True
             )
-    monkeypatch.setattr("icqf.workflow.naming.write_figures", lambda folder, report: [])  # see the README's
+    monkeypatch.setattr(WRITE_FIGURES, lambda folder, report: [])  # see the README's
     for line in lines:
         folder, result = execute(line, folder)
         assert result is None or result.exit_code == 0, f"{line}\n{result.output[-2000:]}"
@@ -114,12 +116,17 @@ def test_commands_run_as_printed(page, stand_ins, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_commands_of_the_readme_run_as_printed(tmp_path):
+def test_commands_of_the_readme_run_as_printed(tmp_path, monkeypatch):
     folder, lines = tmp_path, lines_of(ROOT / "README.md")
     assert lines[0] == DEMO  # with its default options
     for line in lines:
         folder, result = execute(line, folder)
         assert result is None or result.exit_code == 0, f"{line}\n{result.output[-2000:]}"
+        if line == DEMO:
+            assert list((folder / "icqf-demo" / "results" / "figures").glob("*.pdf"))
+            monkeypatch.setattr(
+                WRITE_FIGURES, lambda folder, report: []
+            )  # the same would be drawn twice more
     assert (folder / "results" / "report.html").is_file() and (folder / "fig2.pdf").is_file()
     names = list(pd.read_csv(folder / "my-results" / "scores.csv", index_col=0))
     assert names[:2] == ["Rule breaking", "Low mood"]

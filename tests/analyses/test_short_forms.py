@@ -183,6 +183,7 @@ def test_a_shorter_form_where_it_is_accurate_enough(model, demo, form):
         shortform(model, demo, max_items=5, accuracy=0.99)
 
 
+@pytest.mark.long
 def test_no_worse_than_the_largest_loadings_in_a_cohort():
     """On the questionnaire of the claim, at a third of its size; see benchmarks/bench_shortform.py."""
     study = make_cohort("hbn", 450, random_state=5).questionnaire

@@ -72,17 +72,18 @@ def _written(place, table, *, years):
     ill.csv is so small that its training sets have fewer than the 30 participants that a search needs, and
     only the development sets are searched: `icqf stability` takes longer than all others together.
     """
-    halves, write = (place.items[:4], place.items[4:]), {"index": False}
+    half, write = len(place.items) // 2, {"index": False}
+    halves, three = (place.items[:half], place.items[half:]), place.items[:3]
     table.to_csv(place.folder / "answers.csv", **write)
     rows = table[[place.id, "age", *halves[0]]]
     pd.concat([rows, rows.assign(age=rows["age"] + years)]).to_csv(place.folder / "visits.csv", **write)
     (place.folder / "study").mkdir()
     for number, items in enumerate(halves, start=1):
         table[[place.id, *items]].to_csv(place.folder / "study" / f"part{number}.csv", **write)
-    total = table[halves[0]].sum(axis=1)
-    ill = table[[place.id, *halves[0]]].assign(ill=(total > total.median()) * 1).head(44)
+    total = table[three].sum(axis=1)
+    ill = table[[place.id, *three]].assign(ill=(total > total.median()) * 1).head(44)
     ill.to_csv(place.folder / "ill.csv", **write)
-    ranges = {"name": halves[0], "min": table[halves[0]].min(), "max": table[halves[0]].max()}
+    ranges = {"name": three, "min": table[three].min(), "max": table[three].max()}
     pd.DataFrame(ranges).to_csv(place.folder / "ranges.csv", **write)
     return place
 

@@ -168,7 +168,9 @@ def unfinished(folder):
     return [path for path in folder.iterdir() if path.name.startswith(".")]
 
 
-@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize(
+    "ending", [signal.SIGTERM, signal.SIGINT, pytest.param(signal.SIGHUP, marks=pytest.mark.long)]
+)
 def test_an_end_that_is_asked_for_leaves_nothing(writing, tmp_path, ending):
     assert (unfinished(tmp_path)[0] / "new" / "scores.csv").exists()
     writing.send_signal(ending)

@@ -55,7 +55,7 @@ def precise(k=4, **options):
 # --- scikit-learn's own checks ---------------------------------------------------------------------
 
 
-@parametrize_with_checks([ICQF(n_components=1), ICQF(n_components=2), L1NMF(n_components=2), SMALL_SEARCH])
+@parametrize_with_checks([ICQF(n_components=2), L1NMF(n_components=2), SMALL_SEARCH])
 @pytest.mark.filterwarnings("ignore::icqf.data.validate.RangeWarning", "ignore:.*too few to choose")
 @pytest.mark.filterwarnings("ignore:.*same answer from everybody", "ignore:.*SCIPY_ARRAY_API")
 @pytest.mark.filterwarnings("ignore:All loadings are 0")  # the best that can be done with random answers
@@ -64,11 +64,11 @@ def test_scikit_learns_checks(estimator, check):
 
 
 @pytest.mark.long
-@parametrize_with_checks([ICQFCV()])
+@parametrize_with_checks([ICQF(n_components=1), ICQFCV()])
 @pytest.mark.filterwarnings("ignore::icqf.data.validate.RangeWarning", "ignore:.*too few to choose")
 @pytest.mark.filterwarnings("ignore:.*same answer from everybody", "ignore:.*SCIPY_ARRAY_API")
 @pytest.mark.filterwarnings("ignore:All loadings are 0")
-def test_scikit_learns_checks_of_a_whole_search(estimator, check):
+def test_scikit_learns_checks_of_one_factor_and_of_a_whole_search(estimator, check):
     check(estimator)
 
 
@@ -175,8 +175,16 @@ def test_only_ratios_of_weights_matter(data):
 
 
 @pytest.mark.filterwarnings("ignore::icqf.data.validate.EmptyRowsWarning")
-@pytest.mark.parametrize("weighted", ["no weights", "weights", "weights of 0"])
-@pytest.mark.parametrize("gaps", ["complete", "gaps", "gaps and an empty row"])
+@pytest.mark.parametrize(
+    ("gaps", "weighted"),
+    [("complete", "no weights"), ("gaps", "weights"), ("gaps and an empty row", "weights of 0")]
+    + [pytest.param("complete", each, marks=pytest.mark.long) for each in ("weights", "weights of 0")]
+    + [pytest.param("gaps", each, marks=pytest.mark.long) for each in ("no weights", "weights of 0")]
+    + [
+        pytest.param("gaps and an empty row", each, marks=pytest.mark.long)
+        for each in ("no weights", "weights")
+    ],
+)
 @pytest.mark.parametrize(
     "options",
     [

@@ -57,7 +57,9 @@ def small_parts(monkeypatch):
 
 
 def scratch():
-    return {name for name in os.listdir(tempfile.gettempdir()) if name.startswith("icqf-")}
+    """Files of this process; others of this machine may have theirs."""
+    names = os.listdir(tempfile.gettempdir())
+    return {name for name in names if name.startswith("icqf-") and f"-{os.getpid()}-" in name}
 
 
 def same(a, b):

@@ -17,6 +17,7 @@ from icqf.workflow.results import write_results
 
 ANSWERS, CODEBOOK = demo_paths()
 ASKED = {"answers": ANSWERS, "codebook": CODEBOOK, "confounds": ["age", "sex"], "beta": 0.1}
+SOME = {"items": ["q00*", "q01*"]}
 
 
 @pytest.fixture
@@ -44,13 +45,13 @@ def checks(monkeypatch):
     "asked", [{"n_components": 2}, {"n_components": [2, 3], "n_splits": 3, "rule": "one_se"}]
 )
 def test_ranges_are_checked_once_on_the_way_to_a_fit(checks, asked):
-    fit = fit_study(StudyOptions.of(ASKED | asked))
+    fit = fit_study(StudyOptions.of(ASKED | SOME | asked))
     assert checks == ["range_faults"]
     assert fit.scores.shape == (600, len(fit.model.components_))
 
 
 def test_nor_are_they_checked_again_on_the_way_to_the_report(checks, tmp_path):
-    options = StudyOptions.of(ASKED | {"n_components": 2, "bootstrap": 2, "figures": False})
+    options = StudyOptions.of(ASKED | SOME | {"n_components": 2, "bootstrap": 2, "figures": False})
     study = read_study(options)
     assert not check(study.questionnaire).must_fix
     write_results(fit_study(options, study=study), tmp_path / "results")
