@@ -164,7 +164,7 @@ def test_a_factor_of_one_site_only_is_said(sites):
     found = pool(kept)
     (alone,) = found.factors.index[found.factors["r_lowest"] < 0.5]
     assert f"{alone} was found at 'A', 'B', not at 'C'. 'C' did not count in its loadings." in found.notes
-    assert any(note.startswith("C stands apart: 1 of its 3 factors") for note in found.notes)
+    assert any(note.startswith("C differs from the others: 1 of its 3 factors") for note in found.notes)
     np.testing.assert_array_equal(found.model.loadings_[alone].to_numpy(), shapes[2])
     two = pool({name: kept[name] for name in "AC"})
     assert any("was found at C only: the other site has another factor" in note for note in two.notes)
@@ -231,4 +231,4 @@ def test_sites_that_agree_on_nothing_are_said_to(sites):
             shapes[f, 3 * at + f :: 9] = 1.5
         kept[name] = changed(model, {"components": shapes})
     (note,) = pool(kept).notes
-    assert note.startswith("The sites agree on no factor") and "Do not score" in note
+    assert note.startswith("The sites do not agree on any factor") and "Do not score" in note

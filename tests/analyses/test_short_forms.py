@@ -226,7 +226,7 @@ def test_the_largest_loadings_take_turns(model, demo):
         ({"minutes": {"q001": 1}}, "minutes has no time for the item 'q002'"),
         ({"minutes": {"q1": 1}}, "minutes names 'q1', which is not an item of the model"),
         ({"max_minutes": 3}, "max_minutes needs minutes"),
-        ({"minutes": 2, "max_minutes": 1}, "max_minutes is 1, and no item is that short"),
+        ({"minutes": 2, "max_minutes": 1}, "max_minutes is 1, but every item takes longer"),
     ],
 )
 def test_what_cannot_be_asked_for(model, demo, asked, said):

@@ -113,7 +113,7 @@ def test_a_mapped_array_is_used_where_it_is(frame, tmp_path):
 def test_a_range_that_holds_the_number_for_missing_is_refused(tmp_path):
     np.array([[-1, 0], [1, 2]], dtype=np.int8).tofile(tmp_path / "codes")
     array = np.memmap(tmp_path / "codes", dtype=np.int8, mode="r", shape=(2, 2))
-    with pytest.raises(InputError, match="may be answered with -1, which stands for a missing answer"):
+    with pytest.raises(InputError, match="includes -1, which means a missing answer"):
         ICQF(1, item_range=(-2, 2)).fit(array)
 
 

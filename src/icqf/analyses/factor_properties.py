@@ -1,4 +1,4 @@
-"""One fit: hidden answers predicted, its factors beside those of other fits, reliability, and scores."""
+"""Properties of one fit: hidden answers, factor analysis, lineage of factors, reliability, and scores."""
 
 from __future__ import annotations
 
@@ -41,9 +41,7 @@ def hidden_fit(
     n_jobs: int | None = None,
     random_state: int = 0,
 ) -> HiddenFit | None:
-    """Predict answers hidden in ten folds by fits with the model's number of factors and penalty; None
-    where participants or items are fewer than the folds.
-    """
+    """Prediction of hidden answers in ten folds; None if participants or items are fewer than folds."""
     problem = stated.problem
     if min(problem.n, problem.m) < FOLDS:
         return None
@@ -59,15 +57,13 @@ def hidden_fit(
     )
 
 
-# The same answers by exploratory factor analysis, factor by factor.
-
-_MOST_ITEMS = 2000  # it takes all their pairs, again and again
+_MOST_ITEMS = 2000  # of a factor analysis, which needs all pairs
 _SMALL = 0.1  # of the factor's largest loading
 
 
 @dataclass(frozen=True, eq=False)
 class Counterparts:
-    """Factor analysis beside a model with as many factors.
+    """A factor analysis with the same number of factors as a model, matched to it.
 
     Attributes
     ----------
@@ -77,8 +73,7 @@ class Counterparts:
     similarities : DataFrame (k, k)
         Correlation of the loadings of every pair.
     items : Series (m,)
-        How much smaller the factor analysis's squared error is than that of the item's mean, as a share (R²),
-        in this sample; NaN where an item does not vary.
+        R² of the factor analysis by item, in this sample; NaN for an item without variance.
     r_squared : float
         The same for all items together.
     negative : float
@@ -86,9 +81,9 @@ class Counterparts:
     small, small_here : float
         Share of its, and of the model's, loadings below a tenth of the factor's largest.
     loadings : DataFrame (m, k)
-        Its loadings, in the order of the model's factors; NaN where an item does not vary.
+        Its loadings, in the order of the model's factors; NaN for an item without variance.
     communalities : Series (m,)
-        Share of each standardised item's variance that its factors explain.
+        Share of each standardised item's variance that the factors explain.
 
     Examples
     --------
@@ -97,8 +92,8 @@ class Counterparts:
     >>> from icqf.analyses import factor_analysis_counterparts
     >>> demo = load_demo().select(["q00*", "q01*"])
     >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.keyed_answers())
-    >>> found = factor_analysis_counterparts(model.loadings_, demo.keyed_answers())
-    >>> found.similarities.shape, 0 < found.r_squared < 1
+    >>> rival = factor_analysis_counterparts(model.loadings_, demo.keyed_answers())
+    >>> rival.similarities.shape, 0 < rival.r_squared < 1
     ((2, 2), True)
     """
 
@@ -116,7 +111,7 @@ class Counterparts:
 def factor_analysis_counterparts(
     loadings: pd.DataFrame, answers: pd.DataFrame, *, item_scale: np.ndarray | None = None
 ) -> Counterparts:
-    """Run factor analysis (minimum residual, promax) with as many factors, and match them.
+    """Run a factor analysis (minimum residual, promax) with the same number of factors, and match them.
 
     Parameters
     ----------
@@ -125,7 +120,7 @@ def factor_analysis_counterparts(
     answers : DataFrame (n, m)
         The answers it was fitted to.
     item_scale : array (m,), optional
-        What the model multiplied answers by; errors of all items together are added up in these units.
+        What the model multiplied answers by; errors are summed over items in these units.
 
     Examples
     --------
@@ -175,18 +170,15 @@ def _share_small(loadings: np.ndarray) -> float:
     return float((np.abs(loadings) < _SMALL * largest).mean())
 
 
-# Which factor of a fit with more factors comes from which factor of a fit with fewer.
-
-
 def factor_lineage(loadings: Sequence[pd.DataFrame | np.ndarray], *, least: float = 0.4) -> pd.DataFrame:
-    """Link the factors of fits with more and more factors by the correlation of their loadings.
+    """Link the factors of fits with increasing numbers of factors by the correlation of their loadings.
 
     Parameters
     ----------
     loadings : sequence of DataFrame or array (m, k)
-        Fits of the same items, such as ``model.loadings_``; they are put in order of their number of factors.
+        Fits of the same items, such as ``model.loadings_``, in any order.
     least : float
-        Weakest correlation that counts as a link; every factor is linked to its closest predecessor anyway.
+        Weakest correlation of a link; every factor is linked to its closest predecessor in any case.
 
     Returns
     -------
@@ -223,10 +215,8 @@ def factor_lineage(loadings: Sequence[pd.DataFrame | np.ndarray], *, least: floa
     return pd.DataFrame(rows, columns=["k", "factor", "next_k", "next_factor", "correlation"])
 
 
-# What reviewers of a questionnaire study ask for beside the factors: reliability, adequacy, residuals.
-
 LARGEST_RESIDUALS = 10
-_MOST_TABULATED = 1000  # beyond, tables of all pairs say nothing to a reader
+_MOST_TABULATED = 1000  # items whose pairs are compared
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,10 +226,10 @@ class Psychometry:
     Attributes
     ----------
     items : DataFrame (m, 3)
-        ``skew``, ``kurtosis``, and ``item_rest``: the correlation with the rest of the item's subscale, or of
-        its factor's items where it has none.
+        ``skew``, ``kurtosis``, and ``item_rest``: the correlation with the rest of the item's subscale, or
+        else of its factor's items.
     standardised : DataFrame (m, k)
-        Loadings in standard deviations: what a score one deviation higher adds, as a share of the item's own.
+        Standardised loadings: the change in the item for a score one standard deviation higher.
     scales : DataFrame
         One row per factor's items and per subscale: ``kind``, ``place`` (of the factor), ``name``, and the
         fields of `icqf.baselines.Reliability`.
@@ -255,8 +245,8 @@ class Psychometry:
     >>> from icqf.analyses import psychometrics
     >>> demo = load_demo().select(["q00*", "q01*"])
     >>> model = ICQF(2).fit(demo)
-    >>> found = psychometrics(model, demo.keyed_answers(), items=demo.items, confounds=demo.confounds)
-    >>> found.residuals.shape, 0.5 < found.kmo.overall < 1
+    >>> measured = psychometrics(model, demo.keyed_answers(), items=demo.items, confounds=demo.confounds)
+    >>> measured.residuals.shape, 0.5 < measured.kmo.overall < 1
     ((10, 3), True)
     """
 
@@ -286,13 +276,13 @@ def psychometrics(
     answers : DataFrame (n, m)
         The answers it was fitted to, reversed items reversed; NaN is missing.
     items : sequence of Item
-        Their subscales, where there are any.
+        The items, with their subscales.
     confounds : DataFrame, optional
         The confounds it was fitted with.
     scores : array (n, k), optional
-        The participants' scores, where they are already solved for.
+        The participants' scores, if already computed.
     n_resamples : int
-        How often participants are drawn for the intervals of ω.
+        Resamples for the intervals of ω.
     random_state : int or Generator
 
     Returns
@@ -306,8 +296,8 @@ def psychometrics(
     >>> from icqf.analyses import psychometrics
     >>> demo = load_demo().select(["q00*", "q01*"])
     >>> model = ICQF(2).fit(demo)
-    >>> found = psychometrics(model, demo.keyed_answers(), items=demo.items, confounds=demo.confounds)
-    >>> found.scales["kind"].unique().tolist()
+    >>> measured = psychometrics(model, demo.keyed_answers(), items=demo.items, confounds=demo.confounds)
+    >>> measured.scales["kind"].unique().tolist()
     ['factor', 'subscale']
     """
     values = answers.to_numpy(dtype=float, na_value=np.nan)
@@ -338,7 +328,7 @@ def psychometrics(
         scale_reliability = reliability(values[:, members], n_resamples=n_resamples, random_state=rng)
         plain = {key: value for key, value in vars(scale_reliability).items() if key != "item_rest"}
         rows.append({"kind": kind, "place": place, "name": name, **plain})
-        # the subscale, which comes later, has precedence
+        # subscales come last and take precedence
         rest[members] = scale_reliability.item_rest
     with np.errstate(invalid="ignore", divide="ignore"):
         spread, own_spread = np.nanstd(values, axis=0, ddof=1), np.nanstd(scores, axis=0, ddof=1)
@@ -365,12 +355,9 @@ def _largest(residuals: np.ndarray, names: Sequence[str]) -> pd.DataFrame:
     )
 
 
-# How the scores of a sample are distributed.
-
-
 @dataclass(frozen=True, eq=False)
 class ScoreTables:
-    """The scores of a sample, never one participant at a time.
+    """Aggregate statistics of the scores of a sample.
 
     Attributes
     ----------
@@ -392,8 +379,8 @@ class ScoreTables:
     --------
     >>> import pandas as pd
     >>> from icqf.analyses import describe_scores
-    >>> found = describe_scores(pd.DataFrame({"worry": [0.0, 0.4, 0.8], "temper": [0.0, 0.0, 0.6]}))
-    >>> found.n_scored, found.factors["none"].round(2).tolist()
+    >>> tables = describe_scores(pd.DataFrame({"worry": [0.0, 0.4, 0.8], "temper": [0.0, 0.0, 0.6]}))
+    >>> tables.n_scored, tables.factors["none"].round(2).tolist()
     (3, [0.33, 0.67])
     """
 
@@ -408,7 +395,7 @@ class ScoreTables:
 def describe_scores(
     scores: pd.DataFrame, *, top: float = 1.0, present: float = 0.1, bins: int = 40
 ) -> ScoreTables:
-    """Describe scores: their spread, how many factors participants have, and their correlations.
+    """Describe scores: their distributions, how many factors participants have, and their correlations.
 
     Parameters
     ----------
@@ -425,8 +412,8 @@ def describe_scores(
     --------
     >>> import pandas as pd
     >>> from icqf.analyses import describe_scores
-    >>> found = describe_scores(pd.DataFrame({"worry": [0.0, 0.4, 0.8], "temper": [0.0, 0.0, 0.6]}))
-    >>> found.n_present
+    >>> tables = describe_scores(pd.DataFrame({"worry": [0.0, 0.4, 0.8], "temper": [0.0, 0.0, 0.6]}))
+    >>> tables.n_present
        factors  n     share
     0        0  1  0.333333
     1        1  1  0.333333

@@ -42,26 +42,19 @@ SAME, SIMILAR, DIFFERENT = VERDICTS = ("same", "similar", "different")
 
 @dataclass(frozen=True, eq=False)
 class Contrasts:
-    """Fits of groups beside fits of shuffled groups."""
+    """Fits of groups and of shuffled groups."""
 
     sizes: Array  # (G,)
-    # (G, K, m), of each group, matched with the common factors, in the items' own units; confounds last
-    loadings: Array
-    levels: Array  # (G, m), what the common model leaves of the answers of each group on average
-    errors: Array  # (G, k, m), standard errors of the loadings, by resampling each group
-    # (G, k), correlation of each common factor with its counterpart where a group is fitted afresh
-    fresh: Array
-    # how far factors, items and levels of the groups are apart: sums of squares between groups
-    differences: tuple[Array, ...]
-    shuffled: tuple[Array, ...]  # the same of shuffled groups
+    loadings: Array  # (G, K, m), matched with the common factors, in the items' own units; confounds last
+    levels: Array  # (G, m), mean residual of each group under the common model
+    errors: Array  # (G, k, m), bootstrap standard errors of the loadings
+    fresh: Array  # (G, k), agreement of each factor when a group is fitted from scratch
+    differences: tuple[Array, ...]  # sums of squares between groups, of factors, items and levels
+    shuffled: tuple[Array, ...]  # the same for shuffled groups
     n_resamples: int
 
     def p_factors(self) -> Array:
-        """p (k,) of each factor, allowing for the number of factors (Westfall and Young's largest statistic).
-
-        Observed and shuffled groups enter alike, so that among groups of one population the smallest p is at
-        most 0.05 in 5 of 100 studies, whatever the distribution of the answers is.
-        """
+        """p (k,) of each factor, corrected for the number of factors (Westfall and Young's max statistic)."""
         every = np.concatenate([self.differences[0][None], self.shuffled[0]])
         relative = every / np.maximum(every.mean(axis=0), 1e-300)
         largest = relative[1:].max(axis=1)
@@ -77,10 +70,7 @@ class Contrasts:
 
 
 def _pooled(observed: Array, shuffled: Array) -> Array:
-    """p (m,) against all items' shuffled statistics, each relative to its own mean.
-
-    One item's 199 shuffled values could not give the small p that a test among many needs.
-    """
+    """p (m,) against all items' shuffled statistics, each relative to its own mean."""
     every = np.concatenate([observed[None], shuffled])
     relative = every / np.maximum(every.mean(axis=0), 1e-300)
     pool = np.sort(relative[1:].ravel())
@@ -101,7 +91,7 @@ def contrasts(
     checkpoint: Any = None,
     callback: Callable[[Progress], object] | None = None,
 ) -> Contrasts:
-    """Fit groups, resamples of them and shuffled groups, all from the common fit on."""
+    """Fit groups, resamples of them and shuffled groups, all starting from the common fit."""
     start, number = settled(problem, common), int(codes.max()) + 1
     k = len(common.scores)
     jobs: dict[str, tuple[Any, ...]] = {}
@@ -154,7 +144,7 @@ def contrasts(
 def group_differences(
     problem: Problem, start: Factors, residuals: Array, codes: Array
 ) -> tuple[list[Array], tuple[Array, Array, Array]]:
-    """Matched loadings (K, m) of each group, and how far its factors, items and levels are apart."""
+    """Matched loadings (K, m) of each group, and sums of squares between groups."""
     k, members = len(start.scores), [(codes == group).astype(int) for group in range(int(codes.max()) + 1)]
     fitted = []
     for loadings in refits(problem, start, members):
@@ -170,11 +160,7 @@ def group_differences(
 
 
 def rescaled(loadings: Array, common: Array) -> Array:
-    """Loadings (…, k, m) with each factor as long as the common one.
-
-    How long a factor is depends on how much of it the participants have who have most of it, since that is a
-    score of 1: in a sample with few complaints loadings are smaller throughout, and scores as large.
-    """
+    """Loadings (…, k, m) rescaled to the norm of the common factors, which depends on the highest scorers."""
     length = np.linalg.norm(loadings, axis=-1, keepdims=True)
     return loadings * (np.linalg.norm(common, axis=-1, keepdims=True) / np.maximum(length, 1e-300))
 
@@ -186,7 +172,7 @@ def _between(values: Array, share: Array) -> Array:
 
 
 def level_of(residuals: Array, codes: Array) -> Array:
-    """Mean (G, m) of what the common model leaves of the answers (n, m) of each group; NaN is missing."""
+    """Mean residual (G, m) of each group, from residuals (n, m); NaN is missing."""
     given = ~np.isnan(residuals)
     member = np.arange(int(codes.max()) + 1)[:, None] == codes  # (G, n)
     return (member @ np.where(given, residuals, 0.0)) / np.maximum(member @ given.astype(float), 1.0)
@@ -232,14 +218,13 @@ class Invariance:
         Participants of each group.
     factors : DataFrame
         One row per factor: ``verdict`` (same, similar or different), ``p`` (of the test that its loadings are
-        the same in all groups, allowing for the number of factors), ``congruence`` and ``agreement``
-        (Tucker's congruence and Pearson's correlation of the loadings of the two groups that agree least),
-        and ``found`` (lowest correlation with the common factor when a group is fitted on its own, afresh).
+        the same in all groups, corrected for the number of factors), ``congruence`` and ``agreement``
+        (Tucker's congruence and Pearson's correlation of the two groups that agree least), and ``found``
+        (lowest correlation with the common factor when a group is fitted from scratch).
     items : DataFrame
         One row per item: ``factor`` (on which its loadings differ most), ``difference`` (of these loadings,
-        in the item's points), ``p``, ``q`` (after Benjamini and Hochberg) and ``flagged``; and the same of
-        its level, which is what participants answer more or less than others with the same scores
-        (``level_difference, level_p, level_q, level_flagged``).
+        in the item's points), ``p``, ``q`` (after Benjamini and Hochberg) and ``flagged``; and the same for
+        its level at equal scores (``level_difference, level_p, level_q, level_flagged``).
     loadings : DataFrame
         ``factor, item, group, loading, low, high, common``: every loading with its 95 % interval.
     n_permutations, n_resamples : int
@@ -250,8 +235,8 @@ class Invariance:
     >>> from icqf.datasets import load_demo
     >>> from icqf.analyses import invariance
     >>> demo = load_demo().select(["q00*", "q01*"])
-    >>> found = invariance(ICQF(2).fit(demo), demo, by="sex", n_permutations=19, n_resamples=10)
-    >>> found.sizes, found.factors.shape
+    >>> result = invariance(ICQF(2).fit(demo), demo, by="sex", n_permutations=19, n_resamples=10)
+    >>> result.sizes, result.factors.shape
     ({'female': 302, 'male': 298}, (2, 5))
     """
 
@@ -265,12 +250,12 @@ class Invariance:
 
     @property
     def verdict(self) -> str:
-        """The verdict on all factors together: that of the factor that differs most."""
+        """The verdict on the factor that differs most."""
         return max(self.factors["verdict"], key=VERDICTS.index)
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What was found, in words."""
+        """The results in words."""
         return (_about_factors(self), _about_items(self))
 
 
@@ -290,17 +275,15 @@ def invariance(
 ) -> Invariance:
     """Compare the factors of groups of participants: girls and boys, sites, languages, visits.
 
-    The model's settings are fitted to everybody and, from there on, to each group; factors are matched by
-    their loadings. Whether loadings differ by more than chance is tested by shuffling who belongs to which
-    group: a factor is *different* where the differences between its groups' loadings are larger than in all
-    but 5 % of the shuffled groups, for the largest of all factors, so that groups of one population are told
-    apart in 5 of 100 studies. Otherwise it is the *same* where Tucker's congruence is at least 0.95, and
-    *similar* below.
+    A model with the same settings is fitted to everybody and, starting from there, to each group; factors are
+    matched by their loadings. Differences are tested by permutation of the groups, corrected for the number
+    of factors: a factor is *different* if p < 0.05. Otherwise it is the *same* if Tucker's congruence is at
+    least 0.95, and *similar* if lower.
 
     Parameters
     ----------
     model : fitted ICQF
-        Its number of factors, β and other settings are used, and its factors' names and order.
+        Its settings and its factors' names and order are used.
     X, confounds, sample_weight
         The answers, of all groups.
     by : str or array (n,)
@@ -313,9 +296,9 @@ def invariance(
     n_jobs : int, optional
         Processes; the result does not depend on it.
     checkpoint : path, optional
-        Journal of finished work, from which an interrupted run is continued.
+        Journal from which an interrupted run continues.
     callback : callable, optional
-        Told about the progress.
+        Called with the progress.
     random_state : int, RandomState or None
 
     Returns
@@ -328,8 +311,8 @@ def invariance(
     >>> from icqf.datasets import load_demo
     >>> from icqf.analyses import invariance
     >>> demo = load_demo().select(["q00*", "q01*"])
-    >>> found = invariance(ICQF(2).fit(demo), demo, by="sex", n_permutations=19, n_resamples=10)
-    >>> found.verdict in ("same", "similar", "different")
+    >>> result = invariance(ICQF(2).fit(demo), demo, by="sex", n_permutations=19, n_resamples=10)
+    >>> result.verdict in ("same", "similar", "different")
     True
     """
     check_is_fitted(model)
@@ -366,7 +349,7 @@ def invariance(
 
 
 def _labels(X: Any, by: Any, model: ICQF) -> tuple[Array, str]:
-    """The group of each row as a text, None where it is missing; and what the groups are."""
+    """The group of each row as a text, or None, and the name of the grouping."""
     n = X.n_participants if isinstance(X, Questionnaire) else len(X)
     if not isinstance(by, str):
         values, what = pd.Series(np.asarray(by, dtype=object)), str(getattr(by, "name", None) or "group")
@@ -380,8 +363,7 @@ def _labels(X: Any, by: Any, model: ICQF) -> tuple[Array, str]:
         if by in {str(name) for name in model.item_range_.index}:
             raise parameter_error(
                 "by",
-                f" names {by!r}, which is an item of the model; name a column that says who belongs to which "
-                "group.",
+                f" names {by!r}, which is an item of the model; name a column of groups.",
             )
         table = X.confounds if isinstance(X, Questionnaire) else None
         known = [] if table is None else list(table.columns)
@@ -407,7 +389,7 @@ def _text(value: Any) -> str | None:
 
 
 def _groups(labels: Array, what: str) -> tuple[list[str], Array]:
-    """Names of the groups, in order, and the group (n,) of each participant; refused where they are none."""
+    """Names of the groups, sorted, and the group (n,) of each participant; refused if not comparable."""
     names = sorted(set(labels))
     if len(names) < 2:
         everybody = f"everybody has {names[0]!r}" if names else "nobody has a value"
@@ -419,7 +401,7 @@ def _groups(labels: Array, what: str) -> tuple[list[str], Array]:
     if len(names) > MOST_GROUPS:
         raise InputError(
             f"{what!r} has {len(names)} different values ({listed(names, most=3)}), which are too many "
-            f"groups to compare; the most are {MOST_GROUPS}.",
+            f"groups to compare; at most {MOST_GROUPS} are allowed.",
             code="many-groups",
             remedy="Divide them into a few groups first, such as bands of age.",
         )
@@ -429,7 +411,7 @@ def _groups(labels: Array, what: str) -> tuple[list[str], Array]:
     if sizes[smallest] < FEWEST:
         raise InputError(
             f"The group {names[smallest]!r} of {what!r} has {counted(int(sizes[smallest]), 'participant')}"
-            f"; a group needs at least {FEWEST} to be fitted by itself.",
+            f"; a group needs at least {FEWEST} to be fitted separately.",
             code="small-group",
             remedy="Pool it with another group, or leave these participants out.",
         )
@@ -454,7 +436,7 @@ def _with_known_group(X: Any, confounds: Any, sample_weight: Any, known: Array) 
 
 
 def _common_fit(model: ICQF, X: Any, confounds: Any, sample_weight: Any) -> tuple[ICQF, StatedProblem]:
-    """The model's settings fitted to all groups, factors in the model's order; and what it was fitted to."""
+    """A fit to all groups with the model's settings and order of factors, and its stated problem."""
     fresh = clone(model).set_params(callback=None)
     stated = fresh.state(X, confounds=confounds, sample_weight=sample_weight)
     common = fresh.keep(stated, fresh.solve(stated))
@@ -466,10 +448,7 @@ def _common_fit(model: ICQF, X: Any, confounds: Any, sample_weight: Any) -> tupl
 
 
 def _residuals(problem: Problem, fit: Factors, stated: StatedProblem, by: str) -> Array:
-    """What the fit leaves of the answers (n, m), in the items' own units.
-
-    Where the groups are a confound of the model, its part is not taken away: it is their difference.
-    """
+    """Residuals (n, m) in the items' own units; a confound that defines the groups is not subtracted."""
     k, loadings = len(fit.scores), fit.loadings.copy()
     for column, places in zip(stated.encoder.columns, stated.encoder.partitions, strict=True):
         if column.name == by:
@@ -482,7 +461,7 @@ def _residuals(problem: Problem, fit: Factors, stated: StatedProblem, by: str) -
 
 
 def _result(fitted: Contrasts, common: ICQF, names: list[str], what: str) -> Invariance:
-    """The tables and verdicts of what was worked out."""
+    """The tables and verdicts."""
     k = len(common.components_)
     worst, congruent = _lowest_agreement(fitted.loadings[:, :k] * common.item_scale_)
     p = fitted.p_factors()
@@ -574,12 +553,12 @@ def _about_factors(result: Invariance) -> str:
     verdicts = ", ".join(f"{n} {word}" for word, n in counts if n)
     text = f"{counted(len(result.factors), 'factor')} compared between {groups}: {verdicts}."
     for name, row in result.factors[result.factors["verdict"] == DIFFERENT].iterrows():
-        small = " (a difference beyond chance, but a small one)" if row["congruence"] >= ALIKE else ""
+        small = " (a small difference, but beyond chance)" if row["congruence"] >= ALIKE else ""
         p = shown_p(row["p"], ALPHA, equals="= ")
         text += f" {name} differs: p {p}, congruence {row['congruence']:.2f}{small}."
     lost = [str(name) for name, value in result.factors["found"].items() if value < FOUND]
     if lost:
-        text += f" Fitted on its own, a group does not find {', '.join(lost)} (correlation below {FOUND:g})."
+        text += f" A group fitted on its own does not find {', '.join(lost)} (correlation below {FOUND:g})."
     return text
 
 

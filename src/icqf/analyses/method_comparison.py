@@ -23,7 +23,7 @@ from icqf.resampling.matching import agreement, match_factors
 def over_splits(
     table: pd.DataFrame, by: list[str], measures: Sequence[str], medians: Sequence[str]
 ) -> pd.DataFrame:
-    """Return means and standard deviations of measures over splits, and medians of counts."""
+    """Means and standard deviations of measures over splits, and medians of counts."""
     grouped = table.groupby(by, sort=False)
     columns = {}
     for name in table.columns:
@@ -36,7 +36,7 @@ def over_splits(
 
 
 def bands(table: pd.DataFrame, value: str, *, level: float = 0.95) -> pd.DataFrame:
-    """Return the mean of a value for each method and size, with the t interval of that mean (from 3 on).
+    """The mean of a value for each method and size, with its t interval (from 3 values on).
 
     Examples
     --------
@@ -54,8 +54,6 @@ def bands(table: pd.DataFrame, value: str, *, level: float = 0.95) -> pd.DataFra
     return pd.DataFrame(rows)
 
 
-# Is one method better than the others? Paired signed-rank tests over splits, with a false discovery rate.
-
 ALPHA = 0.01
 
 
@@ -69,8 +67,8 @@ def compare_methods(
 ) -> pd.DataFrame:
     """Test one method against each other one, split by split.
 
-    Both one-sided Wilcoxon signed-rank tests are done, that the method is better and that it is worse, and
-    each family of p-values is adjusted to control the false discovery rate (Benjamini and Hochberg).
+    One-sided Wilcoxon signed-rank tests in both directions; the p-values of each direction are adjusted for
+    the false discovery rate (Benjamini and Hochberg).
 
     Parameters
     ----------
@@ -89,13 +87,12 @@ def compare_methods(
     -------
     DataFrame
         Columns of `by`, ``against``, ``n_splits``, ``difference`` (mean), ``p_better``, ``p_worse``,
-        ``q_better``, ``q_worse`` (adjusted) and ``verdict`` (better, worse, no difference, or too few splits:
-        with fewer than 7, not even a difference in every split is below an `alpha` of 0.01).
+        ``q_better``, ``q_worse`` (adjusted) and ``verdict`` (better, worse, no difference, too few splits).
 
     Notes
     -----
-    Splits of one study share most of their participants, so the tests are not independent: they say whether a
-    difference is systematic in this sample, not that it would hold in another.
+    Splits of one study share most of their participants: the tests show whether a difference is systematic in
+    this sample, not whether it would hold in another.
 
     Examples
     --------
@@ -133,30 +130,27 @@ def compare_methods(
 
 
 def _one_sided(gain: np.ndarray) -> float:
-    """The p-value that gains are not above 0."""
+    """p-value of the hypothesis that gains are not above 0."""
     if not len(gain) or not np.any(gain):
         return 1.0
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of few splits with ties, which the number of splits tells already
+        warnings.simplefilter("ignore")  # few splits with ties
         return float(stats.wilcoxon(gain, alternative="greater").pvalue)
 
-
-# Do smaller samples give the same factors as the whole development set?
 
 MEASURES = ("pearson", "pearson_optimal", "congruence")
 
 
 @dataclass(frozen=True, eq=False)
 class Stability:
-    """What `stability` found.
+    """Agreement of factors from parts of a study with those of the whole; see `stability`.
 
     Attributes
     ----------
     table : DataFrame
-        One row per split, size and method: ``n_training``, ``k_full`` and ``k`` (factors found in the
-        development set and in the part), ``beta``, ``pearson`` and ``pearson_sd`` (greedy pairs),
-        ``pearson_optimal``, ``congruence``; with true loadings also ``truth`` (greedy Pearson correlation
-        with them).
+        One row per split, size and method: ``n_training``, ``k_full`` and ``k`` (factors in the development
+        set and in the part), ``beta``, ``pearson`` and ``pearson_sd`` (greedy pairs), ``pearson_optimal``,
+        ``congruence``, and ``truth`` (greedy Pearson correlation with true loadings, if given).
     failures : tuple of str
         Fits that were not possible, and why.
 
@@ -179,7 +173,7 @@ class Stability:
         return over_splits(self.table, ["size", "method"], measures, ["n_training", "k_full", "k"])
 
     def tests(self, method: str = "ICQF", *, measure: str = "pearson") -> pd.DataFrame:
-        """Is a method's agreement better than the others'? See `compare_methods`."""
+        """Tests of a method's agreement against the others'; see `compare_methods`."""
         return compare_methods(self.table, measure, method=method)
 
 
@@ -198,15 +192,15 @@ def stability(
 ) -> Stability:
     """Compare the loadings from parts of a study with those from its whole development set.
 
-    In each split a fifth of the participants is put aside; the others are the development set. Each method
-    is fitted to it and to parts of it, choosing its number of factors every time, and factors are matched.
+    In each split a fifth of the participants is held out; the others are the development set. Each method is
+    fitted to it and to parts of it, choosing its number of factors each time, and factors are matched.
 
     Parameters
     ----------
     questionnaire : Questionnaire
         The study.
     labels : DataFrame (n, labels), optional
-        Kept in proportion in all parts, beside the confounds.
+        Labels to balance over all parts, in addition to the confounds.
     methods : sequence
         Names ("icqf", "l1-nmf", "fa-promax") or `Method` objects, such as ``ICQFMethod((8,), (0.1,))``.
     sizes : sequence of float
@@ -220,10 +214,10 @@ def stability(
     n_jobs : int, optional
         Processes.
     checkpoint : path, optional
-        A journal of finished fits, for going on after an interruption; `diagnostic_auc` and `replication`
-        of the same study and splits use it too.
+        Journal from which an interrupted run continues; shared with `diagnostic_auc` and `replication` of the
+        same study and splits.
     callback : callable, optional
-        Told how far the work is.
+        Called with the progress.
 
     Returns
     -------
@@ -260,12 +254,9 @@ def stability(
     return Stability(pd.DataFrame(rows), failures(parts))
 
 
-# Do two studies give the same factors?
-
-
 @dataclass(frozen=True, eq=False)
 class Replication:
-    """What `replication` found.
+    """Agreement of the factors of two studies; see `replication`.
 
     Attributes
     ----------
@@ -293,7 +284,7 @@ class Replication:
         return over_splits(self.table, ["method"], (*MEASURES, "pearson_sd"), ["k_a", "k_b"])
 
     def tests(self, method: str = "ICQF", *, measure: str = "pearson") -> pd.DataFrame:
-        """Is a method's agreement better than the others'? See `compare_methods`."""
+        """Tests of a method's agreement against the others'; see `compare_methods`."""
         return compare_methods(self.table.assign(size=FULL), measure, method=method)
 
 
@@ -319,7 +310,7 @@ def replication(
     a, b : Questionnaire
         The studies.
     labels : pair of DataFrame
-        Labels of their participants, kept in proportion in all parts.
+        Labels of their participants, balanced over all parts.
     methods, n_splits, random_state, n_jobs, callback
         As for `stability`.
     checkpoints : pair of paths
@@ -357,12 +348,9 @@ def replication(
     return Replication(pd.DataFrame(rows), failures([*sides[0], *sides[1]]))
 
 
-# How much of what clinicians say do the scores keep?
-
-
 @dataclass(frozen=True, eq=False)
 class DiagnosticAUC:
-    """What `diagnostic_auc` found.
+    """Prediction of diagnoses from scores; see `diagnostic_auc`.
 
     Attributes
     ----------
@@ -405,7 +393,7 @@ class DiagnosticAUC:
         )
 
     def tests(self, method: str = "ICQF", *, each_label: bool = False) -> pd.DataFrame:
-        """Is a method's area larger than the others'? See `compare_methods`."""
+        """Tests of a method's area against the others'; see `compare_methods`."""
         if each_label:
             return compare_methods(self.table, "auc", method=method, by=("size", "label"))
         return compare_methods(self.over_labels(), "auc", method=method)
@@ -423,19 +411,17 @@ def diagnostic_auc(
     checkpoint: Any = None,
     callback: Callback | None = None,
 ) -> DiagnosticAUC:
-    """Measure how well the scores of each method predict diagnoses in participants kept apart from all fits.
+    """Measure how well the scores of each method predict diagnoses in held-out participants.
 
-    In each split a fifth of the participants is held out, and a fifth of the others is for validation, with
-    confounds and labels in proportion. A method is fitted to parts of the rest alone; validation and held-out
-    participants are scored with what it learned. For each label a logistic regression with an ℓ2 penalty and
-    balanced classes is trained on the training scores, its penalty chosen in the validation participants, and
-    judged in the held-out participants, who are the same for every method and size.
+    In each split a fifth of the participants is held out, and a fifth of the others is for validation,
+    balanced for confounds and labels. A method is fitted to parts of the rest, and scores the others. For
+    each label a logistic regression with an ℓ2 penalty and balanced classes is trained on the training
+    scores, with the penalty chosen in the validation participants, and evaluated in the held-out ones.
 
     Parameters
     ----------
     questionnaire : Questionnaire
-        The study. Every item's answer range must be declared: an observed one would depend on held-out
-        participants.
+        The study. Every item's answer range must be declared.
     labels : DataFrame (n, labels)
         1, 0, or missing, indexed by participant.
     methods : sequence

@@ -1,4 +1,4 @@
-"""Methods under one interface, and how their scores do on held-out participants."""
+"""Methods under one interface, and the predictive value of their scores in held-out participants."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ STRENGTHS = tuple(10.0**power for power in range(-4, 5))
 
 
 def held_out_auc(scores: Sequence[Array], labels: Sequence[Array]) -> float:
-    """Area under the ROC curve in the held-out participants; NaN if they or the training ones are alike.
+    """Area under the ROC curve in the held-out participants; NaN without both classes.
 
-    The scores are standardised by the training participants' mean and spread; a missing score counts as that
-    mean. The strength of the ℓ2 penalty is the one with the largest area in the validation participants.
+    Scores are standardised by the training participants, missing ones set to the mean, and the ℓ2 penalty is
+    chosen in the validation participants.
     """
-    from sklearn.metrics import roc_auc_score  # slow to import, and plots import this package
+    from sklearn.metrics import roc_auc_score  # slow to import
 
     center, spread = np.nanmean(scores[0], axis=0), np.nanstd(scores[0], axis=0)
     parts = []
@@ -66,8 +66,6 @@ def _both(label: Array) -> bool:
     return len(np.unique(label)) == 2
 
 
-# Ways to turn answers into a few numbers per participant, each choosing its own number of factors.
-
 FACTORS = tuple(range(2, 17))
 
 
@@ -82,11 +80,11 @@ class Fitted:
     n_components : int
         Number of scores per participant.
     beta : float or None
-        The penalty, where there is one.
+        The penalty, if there is one.
     loadings : DataFrame (n_items, k) or None
         The factors' loadings, for methods that have factors.
     model : estimator or None
-        The fitted estimator, where there is one.
+        The fitted estimator, if there is one.
 
     Examples
     --------
@@ -108,14 +106,14 @@ class Fitted:
     def factors(self) -> pd.DataFrame:
         """The loadings; an error for a method without factors."""
         if self.loadings is None:
-            raise InputError("This method has no factors, so there are no loadings to look at.")
+            raise InputError("This method has no factors, so it has no loadings.")
         return self.loadings
 
 
 class Method(ABC):
-    """A way to summarise answers: has a `name`, and `fit` learns from training participants alone.
+    """A way to summarise answers, with a `name` and a `fit` to training participants.
 
-    A subclass is a frozen dataclass: its ``repr`` tells one setting from another in the journal.
+    A subclass is a frozen dataclass: its ``repr`` identifies its settings in the journal.
 
     Examples
     --------
@@ -147,8 +145,8 @@ class ICQFMethod(Method):
     Parameters
     ----------
     n_components, betas : sequence
-        Candidates; one of each leaves nothing to choose, and the model is fitted at once. For `n_components`
-        also "auto": those around the number that parallel analysis suggests, as for `icqf.ICQFCV`.
+        Candidates; with one of each, the model is fitted without a search. `n_components` may be "auto", as
+        for `icqf.ICQFCV`.
     n_splits : int
         Folds of the cross-validation.
     bounded : bool
@@ -179,7 +177,7 @@ class ICQFMethod(Method):
 
     def fit(self, training: Questionnaire, *, random_state: int) -> Fitted:
         """Choose by cross-validation within the training participants, and fit to all of them."""
-        # These fits serve a comparison and are not shared, and in a part of a study a category may be small.
+        # These fits are not shared, and a category may be small in a part of a study.
         options = {"smallest_category": 1, **dict(self.parameters), "random_state": random_state}
         model = ICQF() if self.bounded else L1NMF()
         model.set_params(**{name: value for name, value in options.items() if name in model.get_params()})
@@ -217,7 +215,7 @@ class FactorAnalysisMethod(Method):
     Parameters
     ----------
     n_components : int, optional
-        A number of factors instead of parallel analysis's.
+        Number of factors; by default that of parallel analysis.
     n_iter : int
         Random data sets of parallel analysis.
     name : str
@@ -296,7 +294,7 @@ class SubscaleMethod(Method):
 
 @dataclass(frozen=True)
 class ItemsMethod(Method):
-    """The answers themselves: how much there is to know without any summary.
+    """The answers themselves, without any summary.
 
     Examples
     --------
@@ -323,7 +321,7 @@ METHODS: dict[str, Method] = {
 
 
 def resolve(methods: Sequence[str | Method]) -> tuple[Method, ...]:
-    """Return methods by name, or as given; their names must differ."""
+    """Methods by name, or as given; their names must differ."""
     chosen = []
     for method in methods:
         if isinstance(method, str):
@@ -336,7 +334,7 @@ def resolve(methods: Sequence[str | Method]) -> tuple[Method, ...]:
         chosen.append(method)
     names = [method.name for method in chosen]
     if not names:
-        raise InputError("No method is named; give at least one.")
+        raise InputError("No method is given; give at least one.")
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise InputError(f"Two methods have the name {twice[0]!r}; give each a name of its own.")
@@ -344,10 +342,7 @@ def resolve(methods: Sequence[str | Method]) -> tuple[Method, ...]:
 
 
 def trained(method: Method, training: Questionnaire, *, random_state: int) -> Fitted | str:
-    """Fit, or return why that is not possible with these participants; warnings are left to direct fits.
-
-    Only `InputError` says so; any other error is a defect, and is raised.
-    """
+    """The fitted method, or the message of an InputError; warnings are ignored."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -355,8 +350,6 @@ def trained(method: Method, training: Questionnaire, *, random_state: int) -> Fi
         except InputError as error:
             return str(error)
 
-
-# Fit methods to training sets of several sizes, over many splits of a study; on disk as they finish.
 
 Callback = Callable[[Progress], object]
 FEWEST_CASES = 10
@@ -419,7 +412,7 @@ def fit_parts(
 
 
 def failures(parts: Sequence[Part]) -> tuple[str, ...]:
-    """Say which fits were not possible, and why."""
+    """The fits that were not possible, and why."""
     return tuple(
         f"{part.method}, size {part.size:g}, split {part.split + 1}: {part.failed}"
         for part in parts
@@ -434,10 +427,7 @@ def fit_part(
     rows: tuple[Array, Array, Array],
     seed: int,
 ) -> dict[str, Any]:
-    """Fit a method to the training rows alone; score the validation and held-out rows with what it learned.
-
-    `rows` are the positions of the training, validation and held-out participants.
-    """
+    """Fit a method to the training rows, and score all; `rows`: training, validation, held-out."""
     fitted = trained(method, study.take(rows[0]), random_state=seed)
     if isinstance(fitted, str):
         return {"failed": fitted}
@@ -456,7 +446,7 @@ def fit_part(
 
 
 def answered(questionnaire: Questionnaire) -> Questionnaire:
-    """Return the questionnaire without those who answered nothing."""
+    """The questionnaire without participants who answered nothing."""
     some = questionnaire.answers.notna().any(axis=1).to_numpy()
     return questionnaire if some.all() else questionnaire.take(np.flatnonzero(some))
 
@@ -475,7 +465,7 @@ def _refuse_unknown_confounds(study: Questionnaire) -> None:
 
 
 def checked_labels(labels: pd.DataFrame, study: Questionnaire) -> pd.DataFrame:
-    """Return the labels of the study's participants as 1, 0 or NaN."""
+    """The labels of the study's participants as 1, 0 or NaN."""
     if isinstance(labels, pd.Series):
         labels = labels.to_frame()
     known = study.answers.index.intersection(labels.index)

@@ -1,4 +1,4 @@
-"""One model from the models of several sites, whose participants never leave them."""
+"""One model from the models of several sites, without sharing participants' data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from icqf.models.summary import is_loaded
 from icqf.resampling.matching import aligned, correlations
 from icqf.resampling.replication import FOUND
 
-# What decides how answers become scores, and what a user calls it.
+# Settings that affect scores, in words.
 _SETTINGS = {
     "beta": "a penalty beta of",
     "penalty": "the penalty",
@@ -34,12 +34,12 @@ _SETTINGS = {
     "reconstruction_max": "a highest reconstructed answer of",
 }
 Array = NDArray[Any]
-TRIMMED = 0.15  # share of the sites' weight that is left out at either end of every loading
-COUNTERPART = 0.5  # correlation of loadings below which two factors are not taken for the same one
+TRIMMED = 0.15  # share of the sites' weight trimmed at either end of every loading
+COUNTERPART = 0.5  # lowest correlation of loadings of the same factor
 
 
 def compatible(models: Mapping[str, ICQF]) -> list[ICQF]:
-    """The models with their items in the first one's order; refused where they are of different kinds."""
+    """The models with their items in the first one's order; refused if they cannot be pooled."""
     first, *others = models
     for name in others:
         difference = _difference(models[first], models[name])
@@ -66,7 +66,7 @@ def compatible(models: Mapping[str, ICQF]) -> list[ICQF]:
 
 
 def _difference(a: ICQF, b: ICQF) -> tuple[str, str] | None:
-    """What `b` and `a` have that does not go together, in words; None where they can be pooled."""
+    """The first difference between `b` and `a`, in words; None if they can be pooled."""
     ours, theirs = list(a.item_range_.index), list(b.item_range_.index)
     if {*ours} != {*theirs}:
         more = [name for name in theirs if name not in {*ours}]
@@ -130,21 +130,19 @@ class Pooled:
     Attributes
     ----------
     model : ICQF
-        Scores participants of any site, as every fitted model does. What its summary says about explained
-        variance is the variance within sites.
+        The pooled model; its explained variance is that within sites.
     sites : DataFrame
         One row per site: `participants`, and `mean_r`, the mean over factors of `r` in `agreement`.
     agreement : DataFrame
-        One row per factor and site: `own_factor` (what the factor is called in the site's model), `r`
-        (correlation of the site's loadings with the pooled loadings of the other sites), `found` (whether r
-        is at least 0.8) and `averaged` (whether the site's loadings count in those of the pooled factor).
+        One row per factor and site: `own_factor` (its name in the site's model), `r` (correlation of the
+        site's loadings with the pooled loadings of the other sites), `found` (whether r is at least 0.8) and
+        `averaged` (whether the site counts in the pooled factor).
     factors : DataFrame
-        One row per factor: `r_mean`, `r_lowest`, `lowest_site`, and `difference`: how far the loadings of a
-        site typically lie from the pooled ones, as a share of the item's range (root mean square over the
-        items that load on the factor, and over sites by participants). 0.05 is a fifth of a point on a
-        scale from 0 to 4.
+        One row per factor: `r_mean`, `r_lowest`, `lowest_site`, and `difference`, the typical distance of a
+        site's loadings from the pooled ones, as a share of the item's range (root mean square over the items
+        that load on the factor, and over sites by participants).
     notes : tuple of str
-        Which sites stand apart, which factors were found at some sites only, and what else to know.
+        Outlying sites, factors found at some sites only, and other notes.
 
     Examples
     --------
@@ -167,18 +165,16 @@ class Pooled:
 def pool(models: Mapping[str, ICQF]) -> Pooled:
     """Pool the models that several sites fitted to their own participants.
 
-    Factors are matched across sites, and loadings averaged, weighted by participants and by how well a
-    site's factor agrees with the other sites' (n r²). Of every loading, 15 % of the weight is left out at
-    the highest and at the lowest values, and a site whose counterpart of a factor correlates
-    less than 0.5 with the other sites' does not count in that factor. The loadings of confounds are averaged
-    as functions of the confound: a continuous one keeps the widest range of any site, and a site's straight
-    line is continued to its ends.
+    Factors are matched across sites, and loadings averaged, weighted by participants and agreement with the
+    other sites (n r²). The highest and lowest 15 % of the weight of every loading are trimmed, and a site
+    whose factor correlates less than 0.5 with the other sites' does not count in that factor. Loadings of
+    confounds are averaged over the widest range of any site, to which each site's line is extrapolated.
 
     Parameters
     ----------
     models : mapping of str to ICQF
-        Fitted models by the name of the site. All must have the same items, ranges, directions, number of
-        factors, confounds with the same categories, and the settings that decide about scores.
+        Fitted models by the name of the site, with the same items, ranges, directions, number of factors,
+        confounds and settings.
 
     Returns
     -------
@@ -192,13 +188,13 @@ def pool(models: Mapping[str, ICQF]) -> Pooled:
     >>> from icqf.analyses import pool
     >>> demo = load_demo().select(["q00*", "q01*"]).with_confounds(None)
     >>> halves = [demo.take(np.arange(half, 600, 2)) for half in (0, 1)]
-    >>> found = pool({"North": ICQF(2).fit(halves[0]), "South": ICQF(2).fit(halves[1])})
-    >>> found.model.n_participants_, found.model.transform(demo).shape
+    >>> pooled = pool({"North": ICQF(2).fit(halves[0]), "South": ICQF(2).fit(halves[1])})
+    >>> pooled.model.n_participants_, pooled.model.transform(demo).shape
     (600, (600, 2))
     """
     if len(models) < 2:
         raise InputError("There is one model; give those of two sites or more.", code="one-site")
-    # By what they hold rather than by the order in which they were named: the same result, to the bit.
+    # The result does not depend on the order of the sites.
     ordered = sorted(
         zip(models, compatible(models), strict=True),
         key=lambda entry: (-entry[1].n_participants_, entry[1].components_.tobytes()),
@@ -215,7 +211,7 @@ def pool(models: Mapping[str, ICQF]) -> Pooled:
     orders = [order[ranked] for order in orders]
     loadings = np.stack([each[order] for each, order in zip(own, orders, strict=True)])  # (sites, k, m)
     r, averaged = _agreement(loadings * scale, weights)
-    # A factor that is hard to find comes out mixed with others at some sites; these agree less.
+    # Sites at which a factor is mixed with others agree less and count less.
     counts = averaged * weights[:, None] * np.maximum(r, 0) ** 2
     counts = np.where(counts.any(axis=0), counts, averaged * weights[:, None])
     pooled = _trimmed_mean(loadings, counts)
@@ -229,11 +225,7 @@ def pool(models: Mapping[str, ICQF]) -> Pooled:
 
 
 def _site_orders(loadings: Sequence[Array], weights: Array) -> list[Array]:
-    """Which factor of each site goes with each pooled one, such that sites and their mean agree best.
-
-    From each site in turn as the first reference: every site is aligned with the mean of all, until nothing
-    changes; the end with the largest agreement is kept.
-    """
+    """The order of each site's factors that agrees best with the mean of all sites, from several starts."""
     best: list[Array] = []
     highest = -np.inf
     for reference in loadings:
@@ -254,10 +246,9 @@ def _site_orders(loadings: Sequence[Array], weights: Array) -> list[Array]:
 
 
 def _agreement(loadings: Array, weights: Array) -> tuple[Array, Array]:
-    """Correlation of each site's factor with the others' mean, and whether it counts as its counterpart.
+    """Correlation of each site's factors with the others' mean, and whether the site counts: (sites, k).
 
-    Both are (sites, k). The site that agrees least is left out while it is below `COUNTERPART`, and the
-    others are compared anew; where no two agree, the largest site is left.
+    The site that agrees least is dropped while it is below `COUNTERPART`; if no two agree, the largest stays.
     """
     n_sites, k, _ = loadings.shape
     r, averaged = np.zeros((n_sites, k)), np.ones((n_sites, k), dtype=bool)
@@ -280,7 +271,7 @@ def _agreement(loadings: Array, weights: Array) -> tuple[Array, Array]:
 
 
 def _trimmed_mean(values: Array, weights: Array) -> Array:
-    """Weighted mean (k, m) over sites of values (sites, k, m), without the ends of every loading's values."""
+    """Weighted trimmed mean (k, m) over sites of values (sites, k, m)."""
     order = np.argsort(values, axis=0, kind="stable")
     values = np.take_along_axis(values, order, axis=0)
     shares = np.take_along_axis(np.broadcast_to(weights[:, :, None], values.shape), order, axis=0)
@@ -292,7 +283,7 @@ def _trimmed_mean(values: Array, weights: Array) -> Array:
 
 
 def _with_others(own: Array, weights: Array, inside: Array) -> Array:
-    """Correlation of each site's loadings with the mean of the other sites that count, or of all others."""
+    """Correlation of each site's loadings with the mean of the other sites that count, or else of all."""
     r = np.zeros(len(own))
     for site in range(len(own)):
         others = inside & (np.arange(len(own)) != site)
@@ -307,7 +298,7 @@ def _with_others(own: Array, weights: Array, inside: Array) -> Array:
 
 
 def _common_encoder(models: Sequence[ICQF], weights: Array) -> ConfoundEncoder:
-    """The first site's confounds, with the widest ranges, and means and shares of all participants."""
+    """The confounds with the widest ranges, and means and shares over all participants."""
     first, share = models[0].confound_encoder_, weights / weights.sum()
     stored = first.to_dict()
     for column in stored["columns"]:
@@ -327,7 +318,7 @@ def _column(model: ICQF, name: str) -> Any:
 
 
 def _confound_loadings(models: Sequence[ICQF], encoder: ConfoundEncoder, weights: Array) -> Array:
-    """Mean loadings (c, m) of the sites for the common encoder, brought inside the items' ranges."""
+    """Mean loadings (c, m) of the sites for the common encoder, inside the items' ranges."""
     mean = np.average([_in_common_columns(model, encoder) for model in models], axis=0, weights=weights)
     first = models[0]
     span = np.ptp(first.item_range_.to_numpy(), axis=1)
@@ -349,7 +340,7 @@ def _confound_loadings(models: Sequence[ICQF], encoder: ConfoundEncoder, weights
 
 
 def _in_common_columns(model: ICQF, encoder: ConfoundEncoder) -> Array:
-    """A site's confound loadings (c, m) for the columns of the common encoder; some may be below 0."""
+    """A site's confound loadings (c, m) for the columns of the common encoder; may be negative."""
     own = model.confound_encoder_
     places = dict(zip((column.name for column in own.columns), own.partitions, strict=True))
     rows = []
@@ -421,7 +412,7 @@ def _pooled_model(
 
 
 def _confound_rows(model: ICQF, encoder: ConfoundEncoder) -> list[int]:
-    """Places of the common encoder's columns in the site's own design."""
+    """Positions of the common encoder's columns in the site's own design."""
     own = list(model.confound_encoder_.names)
     return [own.index(name) for name in encoder.names]
 
@@ -437,7 +428,7 @@ def _result(
     orders: Sequence[Array],
     fitted: Sequence[ICQF],
 ) -> Pooled:
-    """The pooled model with its tables and sentences, sites in the order in which they were named."""
+    """The pooled model with its tables and notes, sites in the order given."""
     factors = list(model.get_feature_names_out())
     replicated = r >= FOUND
     rows = [
@@ -489,10 +480,10 @@ def _result(
 def _sentences(
     sites: list[str], factors: list[str], replicated: Array, averaged: Array, r: Array
 ) -> list[str]:
-    """Which factors were found at some sites only, and which site stands apart."""
+    """Notes on factors found at some sites only, and on an outlying site."""
     if not replicated.any():
         return [
-            f"The sites agree on no factor: no site's loadings correlate {FOUND:g} with those of the others. "
+            f"The sites do not agree on any factor: no site's loadings correlate {FOUND:g} with the others'. "
             "Do not score participants with this model."
         ]
     sentences = []
@@ -510,8 +501,8 @@ def _sentences(
             )
         elif not at:
             sentences.append(
-                f"{factor} was found clearly at no site: no site's loadings correlate {FOUND:g} with those "
-                "of the others."
+                f"{factor} was not clearly found at any site: no site's loadings correlate {FOUND:g} with "
+                "the others'."
             )
         elif absent:
             left = [name for name in absent if not averaged[sites.index(name), f]]
@@ -522,7 +513,7 @@ def _sentences(
     missed = int((~replicated[lowest]).sum())
     if len(sites) > 2 and missed and missed > np.delete((~replicated).sum(axis=1), lowest).max():
         sentences.append(
-            f"{sites[lowest]} stands apart: {missed} of its {len(factors)} factors correlate less than "
-            f"{FOUND:g} with those of the other sites (mean r {means[lowest]:.2f})."
+            f"{sites[lowest]} differs from the others: {missed} of its {len(factors)} factors correlate less "
+            f"than {FOUND:g} with those of the other sites (mean r {means[lowest]:.2f})."
         )
     return sentences

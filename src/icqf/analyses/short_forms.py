@@ -42,10 +42,10 @@ _BY_ITEM = (
 
 
 def reduced_model(model: FittedModel, items: Iterable[str]) -> ICQF:
-    """Return a model that scores a questionnaire of some of the items as if the others were missing.
+    """Return a model that scores some of the items as if the others were missing.
 
-    Loadings stay as they were fitted; nothing is fitted anew. What the model says of its fit (objective,
-    certificate, starts, chances of replication) is said of the whole questionnaire.
+    Loadings stay as fitted; fit statistics (objective, certificate, starts, replication) are those of the
+    full model.
 
     Parameters
     ----------
@@ -92,8 +92,8 @@ def _reduced(stored: StoredModel, chosen: list[str]) -> StoredModel:
     parameters = dict(stored.header["parameters"])
     if isinstance(parameters["item_weight"], list):
         parameters["item_weight"] = [parameters["item_weight"][item] for item in at]
-    # Items are counted in units of the widest range that is left. Where that changes, all errors change by
-    # one factor, and the penalty has to follow for the scores to be the same.
+    # The scale is relative to the widest range. If that changes, all errors change by one factor, and so must
+    # the penalty for the scores to stay the same.
     scale = _scale(parameters["item_weight"], arrays["item_scale"], np.ptp(arrays["item_range"], axis=1))
     parameters["beta"] = float(parameters["beta"] * (scale[0] / arrays["item_scale"][0]) ** 2)
     arrays["item_scale"] = scale
@@ -104,7 +104,7 @@ def _reduced(stored: StoredModel, chosen: list[str]) -> StoredModel:
 
 
 def _scale(item_weight: Any, before: Array, span: Array) -> Array:
-    """What answers to the items that are left are multiplied by: as before, but for one factor."""
+    """The scale of the remaining items, as before up to a common factor."""
     if isinstance(item_weight, str) and item_weight == "variance":
         return before * (span.max() / (before * span).max())
     scale = scale_of(item_weight, span)
@@ -112,11 +112,11 @@ def _scale(item_weight: Any, before: Array, span: Array) -> Array:
 
 
 Array = NDArray[Any]
-_GAIN = 1e-6  # an exchange that gains less is none
+_GAIN = 1e-6  # smallest gain of an exchange
 _MOST_ROUNDS = 10
-FEWEST = 30  # participants; a correlation of ten held out ones would say nothing
+FEWEST = 30  # participants; fewer held-out ones would tell little
 PARTS = 3  # of the participants, one of which is held out
-SIMULATED = 1500  # participants among whom items are searched
+SIMULATED = 1500  # simulated participants of a search
 _SWEEPS = 4
 COVERED = 0.9
 _KNOTS = 21
@@ -124,7 +124,7 @@ _NEIGHBOURS = 40  # held-out participants behind an interval, at least
 
 
 class Form(Protocol):
-    """Some items, and the scores that participants get when they are asked only these.
+    """Some items, and the scores of participants from these alone.
 
     Examples
     --------
@@ -145,7 +145,7 @@ class Form(Protocol):
 
 
 class Recovery(Protocol):
-    """What a search of short forms needs to know of a model and of participants who answered everything.
+    """What a search of short forms needs: the items, the scores to recover, and an empty form.
 
     Examples
     --------
@@ -163,16 +163,15 @@ class Recovery(Protocol):
         """Scores (k, n) of the full form."""
 
     def nothing(self) -> Any:
-        """The form (`Form`) that asks nothing."""
+        """The empty form (`Form`)."""
 
 
 @dataclass(frozen=True)
 class FormPath:
-    """The best form found of each length."""
+    """The best form of each length."""
 
-    forms: tuple[tuple[int, ...], ...]  # places of the items of each form, in the order in which they came in
-    # mean correlation of each form's scores with those of the full form, among those who chose it
-    accuracy: tuple[float, ...]
+    forms: tuple[tuple[int, ...], ...]  # positions of the items of each form, in order of selection
+    accuracy: tuple[float, ...]  # mean correlation of each form's scores with those of the full form
 
 
 def search_forms(
@@ -186,35 +185,34 @@ def search_forms(
     begin: Sequence[int] = (),
     callback: Callable[[Progress], object] | None = None,
 ) -> FormPath:
-    """Search the items whose answers recover the scores of the full form.
+    """Search for the items that best recover the scores of the full form.
 
-    Items come in one by one, each time the one that raises the mean correlation with the full form's scores
-    most (for each minute it takes). After every addition the item that is missed least gives way to a better
-    one, as long as there is one; at the last length every item may.
+    Forward selection by the gain in mean correlation with the full form's scores (per minute). After every
+    addition the least useful item is exchanged for a better one, if any; at the last length any item may be.
 
     Parameters
     ----------
     recovery : Recovery
-        What is to be recovered, and how forms are scored.
+        The scores to recover, and how forms are scored.
     max_items : int
         Most items; the kept ones count.
     keep : sequence of int
-        Places of items that every form has.
+        Positions of items that every form has.
     drop : collection of int
-        Places of items that no form has.
+        Positions of items that no form has.
     minutes : array (m,), optional
-        What each item takes; None: all the same. Without `max_minutes`, no item gives way to a slower one.
+        Time of each item; None: all the same. Without `max_minutes`, no item is exchanged for a slower one.
     max_minutes : float
         Most minutes of a form.
     begin : sequence of int
-        Items in an order whose beginnings are forms to do no worse than, such as that of their loadings.
+        Items in an order, such as by loading; each form is at least as good as the same number of these.
     callback : callable, optional
-        Told about the progress.
+        Called with the progress.
 
     Returns
     -------
     FormPath
-        From the kept items (or one item) on, one more item each time.
+        One form of each length, from the kept items (or one item) on.
 
     Examples
     --------
@@ -277,7 +275,7 @@ class _Search:
         self.candidates = [item for item in range(m) if item not in drop]
         self.minutes = np.ones(m) if minutes is None else np.asarray(minutes, dtype=float)
         self.max_minutes = max_minutes if minutes is not None else np.inf
-        # A score that everybody has alike is recovered by whatever is asked.
+        # Constant scores are recovered by any form.
         self.some = np.ptp(recovery.wanted, axis=1) > 0
 
     def accuracy(self, form: Any) -> float:
@@ -285,7 +283,7 @@ class _Search:
         return float(r[self.some].mean()) if self.some.any() else 1.0
 
     def of(self, items: Sequence[int], before: _Candidate | None = None) -> _Candidate:
-        """The form of these items, from one on that they begin with."""
+        """The form of these items, extending `before` if they begin with it."""
         known = before is not None and tuple(items[: len(before.items)]) == before.items
         form, begun = (before.form, len(before.items)) if before and known else (self.recovery.nothing(), 0)
         for item in items[begun:]:
@@ -293,13 +291,13 @@ class _Search:
         return _Candidate(tuple(items), form, self.accuracy(form))
 
     def allowed(self, items: Sequence[int], instead: Sequence[int]) -> bool:
-        """Whether these items may be asked instead of others."""
+        """Whether these items may replace others."""
         limit = self.minutes[list(instead)].sum() if np.isinf(self.max_minutes) else self.max_minutes
         within = self.minutes[list(items)].sum() <= limit + _GAIN
         return bool(within) and {*items} <= {*self.candidates} and self.keep <= {*items}
 
     def longer(self, chosen: _Candidate) -> _Candidate | None:
-        """One more item: the one that gains most for each minute it takes; None where none has room."""
+        """The form with the item that gains most per minute; None if no item fits."""
         room = self.max_minutes - self.minutes[list(chosen.items)].sum()
         best, most = None, -np.inf
         for item, form, accuracy in self._with_one_more(chosen.form, chosen.items, room):
@@ -309,7 +307,7 @@ class _Search:
         return best
 
     def improved(self, chosen: _Candidate) -> _Candidate:
-        """The form after its item that is missed least has given way to a better one, until there is none."""
+        """The form after exchanging its least useful item for a better one, as long as there is one."""
         for _ in range(_MOST_ROUNDS):
             loose = [item for item in chosen.items if item not in self.keep]
             if len(chosen.items) < 2 or not loose:
@@ -322,7 +320,7 @@ class _Search:
         return chosen
 
     def exchanged(self, chosen: _Candidate) -> _Candidate:
-        """The form after each of its items has given way to a better one, until none does."""
+        """The form after exchanging any of its items for better ones, as long as there are any."""
         for _ in range(_MOST_ROUNDS):
             before = chosen
             for item in [item for item in chosen.items if item not in self.keep]:
@@ -332,9 +330,9 @@ class _Search:
         return chosen
 
     def _replaced(self, chosen: _Candidate, item: int) -> _Candidate | None:
-        """The form with the best item in the place of one of its own; None where that is the best."""
+        """The form with a better item in place of one of its own; None if there is none."""
         room = self.max_minutes - self.minutes[[other for other in chosen.items if other != item]].sum()
-        room = room if np.isfinite(room) else self.minutes[item]  # no slower one without a limit on all
+        room = room if np.isfinite(room) else self.minutes[item]  # without a limit, no slower item
         best = None
         most = chosen.accuracy + _GAIN
         for other, form, accuracy in self._with_one_more(chosen.form.minus(item), chosen.items, room):
@@ -357,21 +355,21 @@ def _tell(callback: Callable[[Progress], object] | None, done: int, total: int) 
 
 @dataclass(frozen=True, eq=False)
 class ModelRecovery:
-    """How well forms of a model's items recover its scores of some participants."""
+    """How well forms of a model's items recover the scores of participants."""
 
     model: FittedModel
-    problem: Problem  # the participants who answered anything
-    answered: Array  # (n,), who of the table that is
+    problem: Problem  # of the participants with answers
+    answered: Array  # (n,), which participants of the table these are
     wanted: Array  # (k, n), their scores from all items
 
     @classmethod
     def of(cls, model: FittedModel, X: Any, *, confounds: Any = None) -> ModelRecovery:
-        """Of the participants of a table."""
+        """For the participants of a table."""
         stated = state(model, NewAnswers(model, X, confounds))
         problem, answered = stated.problem, stated.kept
         if not answered.any():
             raise InputError(
-                "Nobody answered any of the model's items, so no form of them can be tried.",
+                "No participant answered any of the model's items, so no short form can be tried.",
                 code="no-answers",
                 remedy="Give the answers of participants, and check the missing codes.",
             )
@@ -389,7 +387,7 @@ class ModelRecovery:
 
     @property
     def strata(self) -> Array | None:
-        """Participants that are alike in their confounds (n,), or None."""
+        """Strata of the confounds (n,), or None."""
         return strata_of(self.problem)
 
     @property
@@ -402,38 +400,31 @@ class ModelRecovery:
         return reduced_model(self.model, [self.items[item] for item in form])
 
     def take(self, rows: Array) -> ModelRecovery:
-        """Of some of these participants."""
+        """For some of these participants."""
         return ModelRecovery(self.model, self.problem.of_rows(rows), self.answered, self.wanted[:, rows])
 
     def accuracies(self, form: Sequence[int]) -> Array:
-        """Correlation (k,) of a form's scores with the full form's; NaN where all have one score there."""
+        """Correlation (k,) of a form's scores with the full form's; NaN if these are constant."""
         answered = (self.problem.answers[:, list(form)] >= 0).any(axis=1)  # the others have no score
         short, wanted = self.exact(form)[:, answered], self.wanted[:, answered]
         return np.where(np.ptp(wanted, axis=1) > 0, correlation_by_row(short, wanted), np.nan)
 
     def exact(self, form: Sequence[int]) -> Array:
-        """Scores (k, n) of those who are asked only these items, within all bounds."""
+        """Scores (k, n) from these items alone, within all bounds."""
         short = self.reduced(form)
         problem = self.problem.of_items(np.sort(form)).with_beta(float(short.beta))
         problem = replace(problem, observations=replace(problem.observations, dtype=short.dtype_))
         return short.solve_scores(problem.scaled(short.item_scale_))
 
     def simulated(self, rng: np.random.Generator, n: int = SIMULATED) -> SimulatedRecovery:
-        """Of participants simulated from the model: the scores of one, and what it leaves of others' answers.
-
-        Which item of a factor is best is decided by small differences, which among the participants are
-        mostly chance: forms that were searched among them did worse in others (docs/short-forms.md).
-        """
+        """For participants simulated from the model, in whom searches overfit less (docs/short-forms.md)."""
         problem = drawn_from(self.model, self.problem, self.wanted, rng, n, gaps=False)
         return SimulatedRecovery(self.model, problem, self.model.solve_scores(problem))
 
 
 @dataclass(frozen=True, eq=False)
 class SimulatedRecovery:
-    """The same of simulated participants, who answered everything; see `icqf.analyses.Recovery`.
-
-    The bound on reconstructed answers is left out here, which hardly changes a score and is quick.
-    """
+    """The same for simulated participants, without the bound on reconstructed answers."""
 
     model: FittedModel
     problem: Problem
@@ -445,7 +436,7 @@ class SimulatedRecovery:
         return tuple(str(name) for name in self.model.item_range_.index)
 
     def nothing(self) -> ItemForm:
-        """The form that asks nothing."""
+        """The empty form."""
         return ItemForm(self, np.zeros((len(self.wanted),) * 2), *np.zeros((2, *self.wanted.shape)))
 
     @cached_property
@@ -455,14 +446,14 @@ class SimulatedRecovery:
 
     @cached_property
     def residuals(self) -> Array:
-        """What confounds leave of each answer (m, n)."""
+        """Answers minus the part of the confounds (m, n)."""
         offset = self.problem.scaled_loadings(self.model.confound_components_)
         return np.concatenate([(block.X - block.C.T @ offset).T for block in self.problem.blocks()], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class ItemForm:
-    """A form of a model's items, which grows and shrinks by one item at little cost."""
+    """A form of a model's items that is updated by one item at little cost."""
 
     recovery: SimulatedRecovery
     gram: Array  # (k, k)
@@ -487,12 +478,12 @@ class ItemForm:
 
 
 def divided(recovery: Any, groups: Any, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Places of those who choose the items, and of those who are held out."""
+    """Positions of the participants used to choose the items, and of the held-out ones."""
     n = recovery.n
     if n < FEWEST:
         raise InputError(
-            f"{counted(n, 'participant')} answered anything, but at least {FEWEST} are needed: two thirds "
-            "choose the items, and the others say how well the form does."
+            f"{counted(n, 'participant')} answered anything, but at least {FEWEST} are needed: two thirds to "
+            "choose the items, and the others to evaluate the form."
         )
     strata = recovery.strata
     if groups is None:
@@ -513,7 +504,7 @@ def divided(recovery: Any, groups: Any, rng: np.random.Generator) -> tuple[Array
 def top_loading(
     shares: Array, length: int, keep: Sequence[int] = (), drop: Iterable[int] = ()
 ) -> tuple[int, ...]:
-    """The items that are picked without a search: each factor's largest loadings, the factors in turn."""
+    """The items with each factor's largest loadings, the factors in turn."""
     ranked = [iter(order.tolist()) for order in np.argsort(-shares, axis=1, kind="stable")]
     chosen, out = list(keep), {*drop, *keep}
     while len(chosen) < length:
@@ -526,14 +517,14 @@ def top_loading(
 
 
 def reduced_battery(model: MetaICQF, items: Mapping[str, Iterable[str]]) -> MetaICQF:
-    """Return a model of a battery that asks only some items of some of its instruments.
+    """Return a model of some items of some instruments of a battery.
 
     Parameters
     ----------
     model : fitted MetaICQF
         The model of the whole battery.
     items : mapping of str to iterable of str
-        Names or globs of the items to keep, by instrument; an instrument that is not there is not asked.
+        Names or globs of the items to keep, by instrument; other instruments are left out.
 
     Examples
     --------
@@ -570,20 +561,17 @@ def reduced_battery(model: MetaICQF, items: Mapping[str, Iterable[str]]) -> Meta
 
 @dataclass(frozen=True, eq=False)
 class MetaRecovery:
-    """How well forms across a battery's instruments recover the scores of its meta-factors.
-
-    The counterpart of `icqf.analyses.short_forms.ModelRecovery` for a model in two stages.
-    """
+    """How well forms across a battery's instruments recover the scores of its meta-factors."""
 
     model: MetaICQF
     battery: Battery
-    ids: pd.Index  # the participants (n,) who answered anything, in order
-    answered: Array  # who of the battery that is
+    ids: pd.Index  # the participants (n,) with answers, in order
+    answered: Array  # which participants of the battery these are
     wanted: Array  # (K, n)
 
     @classmethod
     def of(cls, model: MetaICQF, X: Any, *, confounds: Any = None) -> MetaRecovery:
-        """Of the participants of a battery."""
+        """For the participants of a battery."""
         battery = model.as_battery(X, confounds)
         given = dict(zip(battery.instruments, battery.answered.to_numpy().sum(axis=0).tolist(), strict=True))
         for name in model.instruments_:
@@ -620,7 +608,7 @@ class MetaRecovery:
 
     @property
     def strata(self) -> None:
-        """Participants are not divided by their confounds."""
+        """No strata."""
         return None
 
     @property
@@ -630,7 +618,7 @@ class MetaRecovery:
         return self.model.item_loadings_.to_numpy().T / np.concatenate(spans)
 
     def take(self, rows: Array) -> MetaRecovery:
-        """Of some of these participants."""
+        """For some of these participants."""
         ids = self.ids[rows]
         parts = {
             name: each.take(np.flatnonzero(each.answers.index.isin(ids)))
@@ -648,7 +636,7 @@ class MetaRecovery:
         return reduced_battery(self.model, kept)
 
     def exact(self, form: Sequence[int]) -> Array:
-        """Scores (K, n) of those who are asked only these items; NaN for who was given none of them."""
+        """Scores (K, n) from these items alone; NaN for participants without any of them."""
         short = self.reduced(form)
         parts = {
             name: self.battery.instruments[name].select([str(item) for item in each.item_range_.index])
@@ -662,7 +650,7 @@ class MetaRecovery:
             return short.transform(Battery(parts)).reindex(self.ids).to_numpy().T
 
     def accuracies(self, form: Sequence[int]) -> Array:
-        """Correlation (K,) of a form's scores with the full battery's; NaN where all have one score there."""
+        """Correlation (K,) of a form's scores with the full battery's; NaN if these are constant."""
         short = self.exact(form)
         answered = ~np.isnan(short).any(axis=0)
         short, wanted = short[:, answered], self.wanted[:, answered]
@@ -671,20 +659,16 @@ class MetaRecovery:
         return np.where(np.ptp(wanted, axis=1) > 0, correlation_by_row(short, wanted), np.nan)
 
     def simulated(self, rng: np.random.Generator, n: int = SIMULATED) -> SimulatedBatteryRecovery:
-        """Of simulated participants who were given every instrument.
-
-        Each has the factors' scores of a participant, or what the meta-factors expect where an instrument was
-        not given, and answers items as others do of whom about the same is expected.
-        """
+        """For simulated participants with every instrument, drawn from the real ones and the meta-factors."""
         ids, confounds = self.ids, self.battery.confounds
-        beside = None if confounds is None else confounds.reindex(ids)
+        own = None if confounds is None else confounds.reindex(ids)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             scores = self.model.factor_scores(self.battery).reindex(ids).to_numpy()
-            expected = np.asarray(self.model.meta_.inverse_transform(self.wanted.T, confounds=beside))
+            expected = np.asarray(self.model.meta_.inverse_transform(self.wanted.T, confounds=own))
         scores = np.where(np.isnan(scores), np.clip(expected, 0, 1), scores)
         drawn = rng.integers(0, self.n, n)
-        chosen = None if beside is None else beside.iloc[drawn].reset_index(drop=True)
+        chosen = None if own is None else own.iloc[drawn].reset_index(drop=True)
         parts = {
             name: self._simulated_part(name, scores[drawn][:, self.model.columns(name)], chosen, rng)
             for name in self.model.instruments_
@@ -715,7 +699,7 @@ class MetaRecovery:
 
 @dataclass(frozen=True, eq=False)
 class SimulatedBatteryRecovery:
-    """The same of simulated participants; see `icqf.analyses.Recovery`."""
+    """The same for simulated participants."""
 
     model: MetaICQF
     parts: dict[str, SimulatedRecovery]
@@ -730,7 +714,7 @@ class SimulatedBatteryRecovery:
 
     @cached_property
     def local(self) -> list[tuple[str, int]]:
-        """Instrument of each item, and its place there."""
+        """Instrument of each item, and its position there."""
         return [(name, self.parts[name].items.index(item)) for name, item in self.places]
 
     @cached_property
@@ -740,12 +724,12 @@ class SimulatedBatteryRecovery:
 
     @cached_property
     def offset(self) -> Array:
-        """What confounds and intercept add to the factors' scores (factors, n), in the same units."""
+        """The part of confounds and intercept in the factors' scores (factors, n), in the same units."""
         loadings = self.problem.scaled_loadings(self.model.meta_.confound_components_)
         return loadings.T @ self.problem.design
 
     def nothing(self) -> BatteryForm:
-        """The form that asks nothing."""
+        """The empty form."""
         return BatteryForm(self, {}, {}, np.zeros(self.wanted.shape))
 
 
@@ -791,26 +775,26 @@ class BatteryForm:
 
 @dataclass(frozen=True, eq=False)
 class ShortForm:
-    """A short form of a questionnaire, and how well it does.
+    """A short form of a questionnaire, with its accuracy.
 
     Parameters
     ----------
     items : tuple of str
-        The items to ask, in the questionnaire's order.
+        The items, in the questionnaire's order.
     model : ICQF or MetaICQF
-        Scores the short form: a model of these items alone.
+        The model of these items, which scores the short form.
     curve : DataFrame
         One row per length: ``n_items``, ``minutes``, ``added`` and ``dropped`` (items, in words),
         ``accuracy`` (mean correlation of the scores with those of the full form, in held-out participants),
-        ``worst`` (that of the factor with the lowest), ``top_loading`` (the mean for as many items with the
+        ``worst`` (the lowest of any factor), ``top_loading`` (the mean for the same number of items with the
         largest loadings), and the correlation of each factor.
     bands : DataFrame
-        ``factor, score, low, high``: where the score of the full form lies, relative to a score of the short
-        one, in nine of ten held-out participants.
+        ``factor, score, low, high``: 90 % interval of the full form's score relative to the short form's,
+        in held-out participants.
     n_items : int
         Items of the full form.
     n_chosen_by, n_held_out : int
-        Participants whom items were chosen by, and those whom they were judged by.
+        Numbers of participants used to choose the items, and to evaluate them.
 
     Examples
     --------
@@ -838,19 +822,19 @@ class ShortForm:
 
     @property
     def worst(self) -> tuple[str, float]:
-        """The factor that is recovered least, and its correlation."""
+        """The factor with the lowest correlation, and that correlation."""
         last = self.curve[list(self.model.get_feature_names_out())].iloc[-1]
         return str(last.idxmin()), float(last.min())
 
     @property
     def minutes(self) -> float | None:
-        """How long the form takes; None where it is not known."""
+        """Time of the form, or None."""
         last = self.curve["minutes"].iloc[-1]
         return None if np.isnan(last) else float(last)
 
     @property
     def sentence(self) -> str:
-        """What the form does, in words."""
+        """The accuracy in words."""
         m, last = self.n_items, self.curve.iloc[-1]
         name, least = self.worst
         time = "" if self.minutes is None else f", about {counted(round(self.minutes), 'minute')}"
@@ -877,40 +861,37 @@ def shortform(
     random_state: Any = 0,
     callback: Callable[[Progress], object] | None = None,
 ) -> ShortForm:
-    """Choose the items whose answers recover the scores of the full form, and judge them by others.
+    """Choose the items that best recover the scores of the full form, and evaluate them in others.
 
-    Participants are simulated from the model with two thirds of the real ones (their scores, and what the
-    model leaves of their answers). One after the other comes in the item that raises the mean correlation
-    with the full form's scores most, and items give way to better ones. Where as many items with the largest
-    loadings do better among the two thirds themselves, these are taken. The other third, which had no part in
-    any of this, says how well the forms do. A form is scored exactly, its other items being missing.
+    Items are chosen in participants simulated from the model and two thirds of the real ones, by forward
+    selection with exchanges (`search_forms`). If the same number of items with the largest loadings do better
+    in the two thirds, these are used. The other third evaluates the forms, with all other items missing.
 
     Parameters
     ----------
     model : fitted ICQF or MetaICQF
-        The model of the full form. Of a battery, the scores to recover are those of its meta-factors, and
-        items are chosen across its instruments; they are called ``instrument: item``.
+        The model of the full form. For a battery, the scores to recover are those of its meta-factors, and
+        items are named ``instrument: item``.
     X : table, array (n, m) or Questionnaire; Battery or mapping of instruments
         Answers to all items.
     confounds : table, optional
         Of the same participants, where the model has confounds.
     groups : array (n,), optional
-        Families or sites, which are held out whole. None: those of the questionnaire, if X is one.
+        Families or sites, which are held out together. None: those of the questionnaire, if X is one.
     max_items : int, optional
         Length of the form. None: 20, or half of the items where these are fewer than 40.
     accuracy : float, optional
-        Mean correlation from which a shorter form is long enough, among those who choose the items.
+        Mean correlation at which the search stops, in the participants used to choose the items.
     keep, drop : str or iterable of str
         Names or globs of items that must be asked, and of items that must not.
     minutes : number or mapping, optional
-        What an item takes, or what each one does; items are then chosen by what they gain for each minute,
-        and without `max_minutes` none gives way to a slower one.
+        Time per item, or of each item; items are then chosen by their gain per minute.
     max_minutes : float, optional
         Most minutes of the form.
     random_state : int, RandomState or None
-        Who is held out.
+        Seed of the division into two thirds and one third.
     callback : callable, optional
-        Told about the progress.
+        Called with the progress.
 
     Returns
     -------
@@ -956,7 +937,7 @@ def shortform(
         callback=callback,
     )
     if not path.forms:
-        raise parameter_error("max_minutes", f" is {budget:g}, and no item is that short; give more.")
+        raise parameter_error("max_minutes", f" is {budget:g}, but every item takes longer; give more.")
     forms = _up_to_accuracy(
         _better_forms(choosing, path.forms, ranked, item_minutes, budget), choosing, accuracy
     )
@@ -981,7 +962,7 @@ def _better_forms(
     minutes: Array | None,
     budget: float | None,
 ) -> list[tuple[int, ...]]:
-    """Each form, or as many items with the largest loadings where they do better among those who choose."""
+    """Each form, or the same number of items with the largest loadings if they are more accurate."""
     chosen = []
     for form in forms:
         other = ranked[: len(form)]
@@ -995,7 +976,7 @@ def _better_forms(
 def _up_to_accuracy(
     forms: list[tuple[int, ...]], choosing: Any, accuracy: float | None
 ) -> list[tuple[int, ...]]:
-    """The forms up to the first that is accurate enough among those who choose; all where none is."""
+    """The forms up to the first that is accurate enough; all if none is."""
     if accuracy is None:
         return forms
     best = 0.0
@@ -1022,7 +1003,7 @@ class _FormLimits:
 def _form_limits(
     names: list[str], keep: str | Iterable[str], drop: str | Iterable[str], max_items: int | None
 ) -> _FormLimits:
-    """The places of items that must and must not be asked, once nothing speaks against them."""
+    """Positions of the items to keep and to drop, and the length of the form, checked."""
     if max_items is not None:
         check_parameter("max_items", max_items)
     kept, dropped = (
@@ -1059,7 +1040,7 @@ def _form_limits(
 def _minutes(
     names: list[str], minutes: float | Mapping[str, float] | None, max_minutes: float | None
 ) -> tuple[Array | None, float | None]:
-    """Minutes (m,) that each item takes, and the most that a form may take."""
+    """Minutes (m,) of each item, and the most that a form may take."""
     if minutes is None:
         if max_minutes is not None:
             raise parameter_error("max_minutes", " needs minutes: give the time that an item takes.")
@@ -1092,7 +1073,7 @@ def _curve(
     ranked: tuple[int, ...],
     minutes: Array | None,
 ) -> pd.DataFrame:
-    """How well the form of each length recovers the scores of the full form in held-out participants."""
+    """Accuracy of the form of each length in held-out participants."""
     names, factors = held_out.items, list(held_out.model.get_feature_names_out())
     rows, before = [], frozenset[int]()
     for form in forms:
@@ -1114,9 +1095,9 @@ def _curve(
 
 
 def _bands(short: Array, full: Array, factors: list[str]) -> pd.DataFrame:
-    """Where the full form's score lies relative to the short form's, in nine of ten participants like it."""
+    """90 % intervals of the full form's score relative to the short form's, among participants near it."""
     tails = [(1 - COVERED) / 2, (1 + COVERED) / 2]
-    answered = ~np.isnan(short).any(axis=0)  # in a battery, others were given none of the form's instruments
+    answered = ~np.isnan(short).any(axis=0)
     short, full = short[:, answered], full[:, answered]
     n = short.shape[1]
     near = min(n, max(_NEIGHBOURS, n // 6))
@@ -1125,6 +1106,6 @@ def _bands(short: Array, full: Array, factors: list[str]) -> pd.DataFrame:
         for knot in np.linspace(0.0, max(1.0, float(scores.max())), _KNOTS):
             close = np.argsort(np.abs(scores - knot), kind="stable")[:near]
             low, high = np.quantile(wanted[close] - scores[close], tails)
-            # The score itself is always inside: a band beside it would read as an error.
+            # The score itself is always inside.
             rows.append((name, float(knot), min(float(low), 0.0), max(float(high), 0.0)))
     return pd.DataFrame(rows, columns=["factor", "score", "low", "high"])

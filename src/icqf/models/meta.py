@@ -37,17 +37,17 @@ from icqf.resampling.folds import folds_of
 from icqf.resampling.hidden import HeldOut, HiddenError
 
 Array = NDArray[Any]
-META = "meta"  # how the second stage is called where instruments have names
+META = "meta"  # name of the second stage
 Stage = ICQF | ICQFCV
 
 
 def factor_name(instrument: str, factor: str) -> str:
-    """How a factor of an instrument is called as an item of the second stage."""
+    """Name of an instrument's factor as an item of the second stage."""
     return f"{instrument}: {factor}"
 
 
 def scores_questionnaire(battery: Battery, scores: pd.DataFrame) -> Questionnaire:
-    """The joined scores as a questionnaire whose items have the range 0 to 1."""
+    """The joined scores as a questionnaire with the range 0 to 1."""
     items = tuple(
         Item(str(name), wording=str(name), min=0.0, max=1.0, subscale=str(name).rpartition(": ")[0])
         for name in scores.columns
@@ -63,7 +63,7 @@ def scores_table(name: str, model: ICQF, scores: Array, index: pd.Index) -> pd.D
 
 
 def _as_questionnaire(name: str, model: ICQF, table: Any) -> Questionnaire:
-    """A table of new participants as a questionnaire with the ranges of the fit; answers as they stand."""
+    """A table of new participants as a questionnaire with the ranges of the fit."""
     frame = as_pandas(table)
     if not isinstance(frame, pd.DataFrame):
         raise InputError(f"Instrument {name!r} must be a questionnaire or a table indexed by participant id.")
@@ -71,9 +71,8 @@ def _as_questionnaire(name: str, model: ICQF, table: Any) -> Questionnaire:
     absent = [item for item in wanted if item not in frame.columns]
     if absent:
         raise InputError(
-            f"Instrument {name!r} lacks {len(absent)} of its {len(wanted)} items: {listed(absent)}. A "
-            f"question that "
-            "was not asked is a column of missing answers."
+            f"Instrument {name!r} lacks {len(absent)} of its {len(wanted)} items: {listed(absent)}. Give an "
+            "item that was not asked as a column of missing answers."
         )
     ranges = model.item_range_.to_numpy().tolist()
     items = tuple(Item(item, min=low, max=high) for item, (low, high) in zip(wanted, ranges, strict=True))
@@ -84,7 +83,7 @@ def _as_questionnaire(name: str, model: ICQF, table: Any) -> Questionnaire:
 
 
 def _check_joined(model: MetaICQF) -> None:
-    """Refuse a second stage that is not one of these instruments' factors."""
+    """Refuse a second stage that does not belong to the instruments."""
     factors = [
         factor_name(name, factor)
         for name, each in model.instruments_.items()
@@ -101,25 +100,24 @@ def _check_joined(model: MetaICQF) -> None:
 class MetaICQF(TransformerMixin, BaseEstimator):
     """Factors across the instruments of a battery, in two stages.
 
-    The first stage factorizes each instrument by itself. The second factorizes the joined scores, which lie
-    between 0 and 1 like answers with that range: [W⁽¹⁾ … W⁽ᴾ⁾] ≈ [U, C]Vᵀ, with 0 ≤ U ≤ 1 and 0 ≤ V ≤ 1. A
-    meta-factor is a pattern of factors, and through these a pattern of items. A participant who was not given
-    an instrument has missing scores there and takes part all the same.
+    The first stage factorizes each instrument separately. The second factorizes the joined scores, which lie
+    between 0 and 1: [W⁽¹⁾ … W⁽ᴾ⁾] ≈ [U, C]Vᵀ, with 0 ≤ U ≤ 1 and 0 ≤ V ≤ 1. A meta-factor is a pattern of
+    factors, and through these a pattern of items. Scores of an instrument that was not given are missing.
 
     Parameters
     ----------
     estimator : ICQF, ICQFCV, mapping of str to these, or None
-        The first stage: one for all instruments, or one for each by its name. An `ICQF` states the number of
+        The first stage: one for all instruments, or one for each by name. An `ICQF` sets the number of
         factors; an `ICQFCV` chooses it. None is ``ICQFCV()``.
     meta_estimator : ICQF, ICQFCV or None
-        The second stage. None is ``ICQFCV(ICQF(item_weight="variance"))``: a factor that few participants
-        have counts as much as one that many have.
+        The second stage. None is ``ICQFCV(ICQF(item_weight="variance"))``, so that rare factors count as much
+        as common ones.
     checkpoint : path, optional
-        The journal of all searches: a fit that was interrupted continues from there.
+        Journal of all searches, from which an interrupted fit continues.
     callback : callable, optional
-        Told of the progress of each search (`Progress`, whose `stage` names the instrument).
+        Called with the `Progress` of each search; its `stage` is the instrument.
     random_state : int
-        Seed of the searches that are made here, where no estimator is given.
+        Seed of the default searches.
 
     Attributes
     ----------
@@ -128,12 +126,11 @@ class MetaICQF(TransformerMixin, BaseEstimator):
     meta_ : ICQF
         The fitted model of the second: its items are the factors of the instruments.
     searches_ : dict of str to ICQFCV
-        The searches of the first stage, by instrument, where there were any; that of the second is "meta".
+        The searches by instrument, if any; that of the second stage is "meta".
     loadings_ : DataFrame (factors, K)
         What each meta-factor adds to each factor's score; rows are (instrument, factor).
     item_loadings_ : DataFrame (items, K)
-        Loadings composed down to items, QV: what a meta-factor adds to each answer through the factors, in
-        the item's own units; rows are (instrument, item).
+        Loadings composed down to items, QV, in the items' own units; rows are (instrument, item).
     n_participants_ : int
         Participants who answered anything.
 
@@ -179,11 +176,11 @@ class MetaICQF(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : mapping of str to Questionnaire or table, list of these, or Battery
-            The instruments, joined by participant id. Questionnaires bring ranges, confounds, groups and
-            weights, and their reverse-keyed items are reversed.
+            The instruments, joined by participant id. Ranges, confounds, groups, weights and reverse-keyed
+            items of questionnaires are used.
         y : ignored
         confounds : table, optional
-            By participant id, for both stages; instead of those of the questionnaires.
+            By participant id, for both stages; replaces those of the questionnaires.
         """
         self.fit_transform(X, confounds=confounds)
         return self
@@ -213,8 +210,7 @@ class MetaICQF(TransformerMixin, BaseEstimator):
                 if name not in given:
                     raise InputError(
                         f"estimator has none for the instrument {name!r}; it has {listed(given)}. Give one "
-                        f"for "
-                        "each instrument, or a single one for all."
+                        "for each instrument, or a single one for all."
                     )
             strange = [str(name) for name in given if name not in battery.instruments]
             if strange:
@@ -248,8 +244,7 @@ class MetaICQF(TransformerMixin, BaseEstimator):
         if inner.score_max != 1:
             raise InputError(
                 f"{which} has score_max={inner.score_max}; scores must lie between 0 and 1 (score_max=1), "
-                f"because "
-                "the second stage takes them for answers with that range."
+                "the range of the second stage."
             )
         if isinstance(stage, ICQFCV):
             if self.callback is not None:
@@ -260,7 +255,7 @@ class MetaICQF(TransformerMixin, BaseEstimator):
 
     def _fit_stage(self, name: str, stage: Stage, questionnaire: Questionnaire) -> tuple[ICQF, Array]:
         with warnings.catch_warnings():
-            if name != META:  # who answered nothing of an instrument is missing there
+            if name != META:  # participants without an instrument are missing there
                 warnings.simplefilter("ignore", EmptyRowsWarning)
             try:
                 scores = np.asarray(stage.fit_transform(questionnaire))
@@ -281,25 +276,18 @@ class MetaICQF(TransformerMixin, BaseEstimator):
         return tags
 
     def factor_scores(self, X: Any, *, confounds: Any = None) -> pd.DataFrame:
-        """Scores of the instruments' factors (n, factors); missing where a participant lacks the instrument.
-
-        Parameters
-        ----------
-        X, confounds
-            As for `transform`.
-        """
+        """Scores of the instruments' factors (n, factors), missing without the instrument."""
         return self._factor_scores(self.as_battery(X, confounds))
 
     def transform(self, X: Any, *, confounds: Any = None) -> pd.DataFrame:
-        """Scores of the meta-factors (n, K) by participant id, from whichever instruments there are.
+        """Scores of the meta-factors (n, K) by participant id, from all or some of the instruments.
 
         Parameters
         ----------
         X : mapping of str to Questionnaire or table, or Battery
-            Any of the instruments, by the names that they had in the fit. Tables are indexed by participant
-            id.
+            Any of the instruments, by name. Tables are indexed by participant id.
         confounds : table, optional
-            By participant id, where the model has confounds and the questionnaires do not bring them.
+            By participant id, if the model has confounds and the questionnaires do not.
         """
         battery = self.as_battery(X, confounds)
         questionnaire = scores_questionnaire(battery, self._factor_scores(battery))
@@ -307,15 +295,7 @@ class MetaICQF(TransformerMixin, BaseEstimator):
         return pd.DataFrame(scores, index=battery.ids, columns=self.get_feature_names_out())
 
     def inverse_transform(self, X: Any, *, confounds: Any = None) -> dict[str, pd.DataFrame]:
-        """Reconstructed answers of each instrument, from scores of the meta-factors.
-
-        Parameters
-        ----------
-        X : DataFrame (n, K)
-            Scores by participant id, as `transform` gives them.
-        confounds : table, optional
-            By participant id, where the model has confounds.
-        """
+        """Reconstructed answers of each instrument, from scores of the meta-factors (n, K)."""
         check_is_fitted(self)
         scores = as_pandas(X)
         if not isinstance(scores, pd.DataFrame):
@@ -331,10 +311,7 @@ class MetaICQF(TransformerMixin, BaseEstimator):
         return answers_by_instrument
 
     def score(self, X: Any, y: Any = None, *, confounds: Any = None) -> float:
-        """Minus the mean squared error of the answers reconstructed from the meta-factors.
-
-        Over the observed answers of all instruments, each as a share of its item's range.
-        """
+        """Minus the mean squared error of answers reconstructed from meta-factors, relative to the ranges."""
         battery = self.as_battery(X, confounds)
         scores = self.transform(battery).fillna(0.0)
         total, count = 0.0, 0
@@ -347,7 +324,9 @@ class MetaICQF(TransformerMixin, BaseEstimator):
                 total += float(np.nansum(off**2))
                 count += int(np.isfinite(off).sum())
         if not count:
-            raise InputError("Nobody in this battery answered anything, so there is nothing to score.")
+            raise InputError(
+                "No participant in this battery answered anything, so there is nothing to score."
+            )
         return -total / count
 
     @property
@@ -372,15 +351,7 @@ class MetaICQF(TransformerMixin, BaseEstimator):
         return pd.concat(tables)
 
     def top_items(self, n_top: int = 3) -> pd.DataFrame:
-        """The strongest items of each instrument's factors: what the factors are.
-
-        Returns
-        -------
-        DataFrame
-            ``instrument``, ``factor``, ``item``, ``label`` (its wording, or name), ``loading`` and ``share``
-            (the loading as a share of the item's range), the strongest first; items without a loading are
-            left out.
-        """
+        """The strongest items of each instrument's factors, with their loadings as shares of the range."""
         check_is_fitted(self)
         rows = []
         for name, model in self.instruments_.items():
@@ -411,13 +382,13 @@ class MetaICQF(TransformerMixin, BaseEstimator):
         return pd.MultiIndex.from_tuples(pairs, names=["instrument", "factor"])
 
     def columns(self, name: str) -> slice:
-        """Where the factors of an instrument stand among all."""
+        """Positions of an instrument's factors among all factors."""
         widths = {each: len(model.components_) for each, model in self.instruments_.items()}
         first = sum(list(widths.values())[: list(widths).index(name)])
         return slice(first, first + widths[name])
 
     def as_battery(self, X: Any, confounds: Any) -> Battery:
-        """The instruments of participants to be scored, as the model knows them."""
+        """The instruments of participants to be scored, with the ranges of the fit."""
         check_is_fitted(self)
         if isinstance(X, (Mapping, Battery)):
             given: dict[str, Any] = dict(X.instruments if isinstance(X, Battery) else X)
@@ -468,14 +439,14 @@ class MetaICQF(TransformerMixin, BaseEstimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a model that `save` wrote; a file that is damaged or made up is refused."""
+        """Read a model that `save` wrote; a damaged or forged file is refused."""
         stored = read_battery_model(path)
         with damage_refused(path):
             return cls.rebuilt(*stored)
 
     @classmethod
     def rebuilt(cls, instruments: Mapping[str, StoredModel], meta: StoredModel) -> Self:
-        """The model that a file describes; errors of all kinds for what makes no sense."""
+        """The model from its description; any error means that the description is not valid."""
         model = cls()
         model.instruments_ = {name: rebuild(ICQF, stored) for name, stored in instruments.items()}
         model.meta_ = rebuild(ICQF, meta)
@@ -503,14 +474,14 @@ ALL = "all instruments"
 
 @dataclass(frozen=True, eq=False)
 class HierarchyComparison:
-    """How well hidden answers are predicted by two stages and by one flat factorization of all items.
+    """Prediction of hidden answers by two stages and by one flat factorization of all items.
 
     Attributes
     ----------
     table : DataFrame
         One row per instrument (and for all together) and method: `error`, the root mean squared error as a
-        share of the item's range; `predicted`, by how much the squared error is smaller than that of the
-        items' means, as a share (below 0 the means predict better); and `n_hidden` answers.
+        share of the item's range; `predicted`, the reduction in squared error relative to the items' means
+        (negative if the means predict better); and `n_hidden` answers.
     hide : {"answers", "instruments"}
         What was hidden.
     flat : ICQF
@@ -524,8 +495,8 @@ class HierarchyComparison:
     >>> from icqf.models import MetaICQF, compare_hierarchy
     >>> battery = make_battery(n=120, n_items=(6, 6), n_factors=2, n_meta=2, random_state=0).battery
     >>> model = MetaICQF(ICQF(2), meta_estimator=ICQF(2)).fit(battery)
-    >>> found = compare_hierarchy(model, battery, flat=ICQF(2), n_splits=3)
-    >>> sorted(found.overall)
+    >>> comparison = compare_hierarchy(model, battery, flat=ICQF(2), n_splits=3)
+    >>> sorted(comparison.overall)
     ['each instrument alone', 'item means', 'one flat', 'two stages']
     """
 
@@ -552,10 +523,7 @@ class HierarchyComparison:
 
     @property
     def verdict(self) -> str:
-        """In one sentence, whether the hierarchy pays.
-
-        Two shares that differ by less than a hundredth count as alike.
-        """
+        """In one sentence, whether the second level is worthwhile; a difference below 0.01 does not count."""
         two, flat = self.overall[TWO_STAGES], self.overall[FLAT]
         what = "hidden answers" if self.hide == "answers" else "an instrument that was not given"
         if abs(two - flat) < 0.01:
@@ -563,7 +531,7 @@ class HierarchyComparison:
         else:
             word = "better" if two > flat else "worse"
             comparison = f"{word} than one flat factorization ({two:.1%} against {flat:.1%})"
-        # A share below 0 is a larger error than that of the items' means.
+
         tail = ", but both do worse than the items' means" if max(two, flat) < 0 else ""
         return f"Two stages predict {what} {comparison}{tail}."
 
@@ -583,9 +551,8 @@ def compare_hierarchy(
 ) -> HierarchyComparison:
     """Hide answers, fit both stages and one flat factorization to the rest, and predict what was hidden.
 
-    Each fold is fitted afresh, and nothing of a hidden answer reaches a fit. The numbers of factors and the
-    penalties are those of the models, which were chosen with all answers, for the flat model as for the two
-    stages. Ranges that are not declared are those of the whole table.
+    Each fold is fitted from scratch, without its hidden answers. The numbers of factors and the penalties are
+    those of the models, chosen with all answers. Ranges that are not declared are those of the whole table.
 
     Parameters
     ----------
@@ -593,11 +560,9 @@ def compare_hierarchy(
     X, confounds
         The data that it was fitted to.
     flat : ICQF, ICQFCV or None
-        The flat factorization of all items: one that is fitted already, one to fit, or a search. None
-        searches.
+        The flat factorization of all items: a fitted one, one to fit, or a search (the default).
     hide : {"answers", "instruments"}
-        Blocks of answers, as in the choice of the number of factors; or whole instruments of participants
-        who have others, which tells how well an instrument that was not given is made up for.
+        Blocks of answers, as in cross-validation; or whole instruments of participants who have others.
     n_splits : int
         Number of folds.
     n_jobs : int, optional
@@ -605,7 +570,7 @@ def compare_hierarchy(
     checkpoint : path, optional
         Journal of the folds, from which an interrupted comparison continues.
     callback : callable, optional
-        Told how many folds are done.
+        Called with the progress.
     random_state : int
         Seed of the folds.
 
@@ -616,8 +581,8 @@ def compare_hierarchy(
     >>> from icqf.models import MetaICQF, compare_hierarchy
     >>> battery = make_battery(n=120, n_items=(6, 6, 6), n_factors=2, n_meta=2, random_state=0).battery
     >>> model = MetaICQF(ICQF(2), meta_estimator=ICQF(2)).fit(battery)
-    >>> found = compare_hierarchy(model, battery, flat=ICQF(2), hide="instruments", n_splits=3)
-    >>> found.overall["two stages"] > found.overall["item means"]
+    >>> comparison = compare_hierarchy(model, battery, flat=ICQF(2), hide="instruments", n_splits=3)
+    >>> comparison.overall["two stages"] > comparison.overall["item means"]
     True
     """
     check_is_fitted(model)
@@ -642,7 +607,7 @@ def compare_hierarchy(
 def _fitted(flat: ICQF | ICQFCV | None, battery: Battery, seed: int) -> ICQF:
     if isinstance(flat, ICQF) and hasattr(flat, "components_"):
         if len(flat.item_range_) != sum(each.n_items for each in battery.instruments.values()):
-            raise InputError("flat was fitted to other items than those of the battery.")
+            raise InputError("flat was not fitted to the items of the battery; give one that was.")
         return flat
     search: Any = ICQFCV(random_state=seed) if flat is None else clone(flat)
     fitted = search.fit(battery.flat())
@@ -651,7 +616,7 @@ def _fitted(flat: ICQF | ICQFCV | None, battery: Battery, seed: int) -> ICQF:
 
 @dataclass(frozen=True, eq=False)
 class FoldPlan:
-    """What all folds share: the stated problems, who is in which, and the settings of the fits."""
+    """What all folds share: the stated problems and the settings of the fits."""
 
     battery: Battery
     stated: dict[str, StatedProblem]  # of each instrument
@@ -659,14 +624,14 @@ class FoldPlan:
     models: dict[str, ICQF]  # of each instrument
     meta: ICQF  # of the instruments' scores, and of all items
     flat_model: ICQF
-    rows: dict[str, Array]  # where each instrument's participants stand among those of the flat problem
-    columns: dict[str, slice]  # where each instrument's items stand among all
+    rows: dict[str, Array]  # positions of each instrument's participants in the flat problem
+    columns: dict[str, slice]  # positions of each instrument's items among all
 
     @classmethod
     def of(cls, model: MetaICQF, battery: Battery, flat_model: ICQF) -> FoldPlan:
         """State all problems."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the fits have said what there is to say
+            warnings.simplefilter("ignore", UserWarning)  # the fits have already warned
             flat = flat_model.state(battery.flat())
             stated = {name: model.instruments_[name].state(q) for name, q in battery.instruments.items()}
         place = np.cumsum(flat.kept) - 1
@@ -689,7 +654,7 @@ class FoldPlan:
             return [folds.mask(fold) for fold in range(n_splits)]
         units = np.arange(self.flat.problem.n) if together is None else together
         names = list(self.columns)
-        # In each unit (a participant or a family) the instruments are dealt to folds that follow each other.
+        # Within each unit (a participant or a family) the instruments go to consecutive folds.
         ranks = rng.permuted(np.tile(np.arange(len(names)), (units.max() + 1, 1)), axis=1)
         fold_of = (ranks + rng.integers(0, n_splits, len(ranks))[:, None]) % n_splits
         answered = self.battery.answered.to_numpy()[self.flat.kept]
@@ -708,9 +673,9 @@ class FoldPlan:
 class FoldFit:
     """The fits of a fold: by instrument, its own scores, those from the meta-factors, and loadings."""
 
-    held: dict[str, HeldOut]  # what the fits of each instrument saw
-    alone: dict[str, Factors]  # scores of the first stage, and of the second, with the loadings of the first
-    two_stages: dict[str, Factors]
+    held: dict[str, HeldOut]
+    alone: dict[str, Factors]  # scores and loadings of the first stage
+    two_stages: dict[str, Factors]  # scores expected from the second stage, loadings of the first
     flat_held: HeldOut
     flat: Factors
 
@@ -744,7 +709,7 @@ def fit_fold(plan: FoldPlan, mask: Array) -> FoldFit:
 
 
 def _factors(problem: Problem, model: ICQF, k: int) -> Factors:
-    """Scores inside their bounds and loadings of one fit, as fits of a search are made."""
+    """Scores inside their bounds and loadings of one fit, with the settings of a search."""
     init = model.init if isinstance(model.init, str) else "nndsvd"
     start = Starts(problem).make(init, k, np.random.default_rng(0))
     (fit,) = run(problem, start, tol=tolerances.SEARCH, max_iter=tolerances.MAX_ITER, exact=False)
@@ -752,7 +717,7 @@ def _factors(problem: Problem, model: ICQF, k: int) -> Factors:
 
 
 def _expected(plan: FoldPlan, scores: Array) -> Array:
-    """The factors' scores (n, factors) that the meta-factors of these scores give."""
+    """The factors' scores (n, factors) expected from the meta-factors of these scores."""
     meta, battery = plan.meta, plan.battery
     ids = battery.ids[plan.flat.kept]
     table = pd.DataFrame(scores, index=ids, columns=list(meta.item_range_.index)).reindex(battery.ids)
@@ -769,7 +734,7 @@ def _expected(plan: FoldPlan, scores: Array) -> Array:
 
 
 def _fold_errors(plan: FoldPlan, mask: Array, hide: Hide) -> dict[str, Any]:
-    """Squared errors of each method by item, as shares of its range, and the weights of the answers."""
+    """Squared errors of each method by item, relative to its range, and the weights of the answers."""
     fit = fit_fold(plan, mask)
     result: dict[str, Any] = {
         FLAT: _relative(fit.flat_held.error(fit.flat), plan.flat.problem),

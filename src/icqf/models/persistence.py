@@ -1,4 +1,4 @@
-"""A fitted model as a plain description, and back: what a model file holds."""
+"""A fitted model as a plain description, and back."""
 
 from __future__ import annotations
 
@@ -26,16 +26,15 @@ if TYPE_CHECKING:
 
     Model = TypeVar("Model", bound=FittedModel)
 
-_NOT_STORED = ("callback", "random_state", "item_range")  # the ranges that were used are stored as an array
+_NOT_STORED = ("callback", "random_state", "item_range")  # ranges are stored as an array
 _MOST = {"items": 100_000, "starts": 10_000, "factor_names": 10_000, "trace": 100}
 _STATISTICS = ("sse", "sst", "explained")
-# Digits of what a file says about the fit. A sum over participants with all its digits tells who they are:
-# with few items, the answers of all of them can be worked out from such sums.
+# Digits of statistics in a file: with few items, answers could be recovered from sums with all digits.
 _DIGITS, OBJECTIVE_DIGITS = 3, 6
 
 
 def description(model: FittedModel, names: list[str]) -> StoredModel:
-    """The description of a fitted model whose parameters have these names; see `ICQF.describe`."""
+    """The description of a fitted model with these parameters; see `ICQF.describe`."""
     header = {
         "parameters": {name: _plain(name, getattr(model, name)) for name in names if name not in _NOT_STORED},
         "items": list(model.item_range_.index),
@@ -68,14 +67,14 @@ def description(model: FittedModel, names: list[str]) -> StoredModel:
 
 
 def significant(values: Any, digits: int = _DIGITS) -> np.ndarray:
-    """Numbers with so many significant digits."""
+    """Numbers rounded to significant digits."""
     values = np.asarray(values, dtype=float)
     plain = [float(f"{each:.{digits - 1}e}") for each in values.ravel()]
     return np.array(plain, dtype=float).reshape(values.shape)
 
 
 class DescribedModel(Protocol):
-    """A fitted model whose items and confounds a codebook describes."""
+    """A fitted model with item ranges and confounds."""
 
     @property
     def item_range_(self) -> pd.DataFrame: ...
@@ -85,7 +84,7 @@ class DescribedModel(Protocol):
 
 
 def described(model: DescribedModel, codebook: StoredCodebook) -> StoredCodebook:
-    """The codebook of the model's items and confounds: ranges are those of the model, the rest as it says."""
+    """The codebook of the model's items and confounds, with the model's ranges."""
     known = {item.name: _in_plain_numbers(item) for item in codebook.items}
     about = {item.name: _confound_entry(_in_plain_numbers(item)) for item in codebook.confounds}
     confounds = tuple(
@@ -99,7 +98,7 @@ def described(model: DescribedModel, codebook: StoredCodebook) -> StoredCodebook
 
 
 def _confound_entry(item: Item) -> Item:
-    """What an entry says of a confound's values."""
+    """The entry of a confound: name, wording, missing codes and labels."""
     return Item(item.name, wording=item.wording, missing_codes=item.missing_codes, labels=item.labels)
 
 
@@ -129,11 +128,7 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def rebuild(kind: type[Model], stored: StoredModel) -> Model:
-    """The fitted model that `description` described, as one of this class.
-
-    Raises errors of all kinds for a description that makes no sense: whatever the model itself would not say
-    in just these words, numbers that are no loadings or ranges, and a codebook of other items.
-    """
+    """The fitted model of this class from its description; any error means that this is not valid."""
     header, arrays = stored.header, stored.arrays
     for name, most in _MOST.items():
         if len(header[name]) > most:
@@ -176,7 +171,7 @@ def rebuild(kind: type[Model], stored: StoredModel) -> Model:
 
 
 def _starts(names: list[str], numbers: np.ndarray, factors: list[str]) -> pd.DataFrame:
-    """The table of starts, refused where it cannot be one."""
+    """The table of starts, refused if it is not valid."""
     starts = tuple(
         StartResult(str(name), float(objective), int(n_iter), bool(converged), tuple(factors.tolist()))
         for name, (objective, n_iter, converged, *_), factors in zip(
@@ -193,13 +188,13 @@ def _starts(names: list[str], numbers: np.ndarray, factors: list[str]) -> pd.Dat
 
 
 def _replication(model: FittedModel) -> np.ndarray:
-    """How far each factor replicates (k, 5); no row where that was not estimated."""
+    """Replication statistics of each factor (k, 5); no rows if not estimated."""
     table = model.replication_
     return np.empty((0, len(MEASURED))) if table is None else table[list(MEASURED)].to_numpy()
 
 
 def _replication_table(numbers: np.ndarray, names: np.ndarray) -> pd.DataFrame | None:
-    """The table of replication, refused where it cannot be one."""
+    """The table of replication, refused if it is not valid."""
     if not len(numbers):
         return None
     correlations, shares = numbers[:, :3], numbers[:, 3:]
@@ -209,7 +204,7 @@ def _replication_table(numbers: np.ndarray, names: np.ndarray) -> pd.DataFrame |
 
 
 def _check_model(model: FittedModel, stored: StoredModel) -> None:
-    """Refuse what the model itself would not say in just these words, and numbers that cannot be."""
+    """Refuse a description that the model would not give, and impossible numbers."""
     check_description(model.describe(), stored)
     names, fit, certificate = model.item_range_.index, model.fit_statistics_, vars(model.certificate_)
     span = np.ptp(model.item_range_.to_numpy(), axis=1)
@@ -248,7 +243,7 @@ def _check_model(model: FittedModel, stored: StoredModel) -> None:
 
 
 def check_description(again: StoredModel, stored: StoredModel) -> None:
-    """Refuse a description that is not, field by field, the one that the model made from it gives again."""
+    """Refuse a description that differs in any field from that of the model built from it."""
     if {*again.arrays} != {*stored.arrays}:
         raise ValueError("its arrays are not those of a model")
     ours, theirs = (
@@ -261,14 +256,14 @@ def check_description(again: StoredModel, stored: StoredModel) -> None:
 
 
 def _names_valid(model: FittedModel) -> bool:
-    """Whether the factors' names are such as could be given."""
+    """Whether the factors' names are valid."""
     k, names = len(model.components_), model.factor_names_
     return len(names) == k and checked_names(default_names(k), names, taken=model.confound_names_) == names
 
 
 def _scale_valid(item_weight: Any, scale: np.ndarray, span: np.ndarray) -> bool:
-    """Whether the items' scale is the one that their weights and ranges make."""
-    if isinstance(item_weight, str) and item_weight == "variance":  # learned from answers that are not here
+    """Whether the items' scale follows from their weights and ranges."""
+    if isinstance(item_weight, str) and item_weight == "variance":  # learned from the answers
         widest = span.max() if (scale > 0).all() else np.nan
         return bool(np.isfinite(scale).all() and np.isclose((scale * span).max(), widest, rtol=1e-9))
     expected = scale_of(item_weight, span)
@@ -295,7 +290,7 @@ def _check_confounds(columns: list[dict[str, Any]]) -> None:
 
 
 def _own_parameters(kind: type[FittedModel], parameters: dict[str, Any]) -> dict[str, Any]:
-    """Those that the class lets one set; the others must be what they always are in it."""
+    """The parameters that can be set; the others must have the value fixed by the class."""
     settable = kind().get_params(deep=False)
     for name in [name for name in parameters if name not in settable and hasattr(kind, name)]:
         value, fixed = parameters.pop(name), getattr(kind, name)

@@ -1,4 +1,4 @@
-"""Answers that are not all in memory: in parts of a file, or on the workers of a cluster."""
+"""Answers that are not in memory: in parts of a file, or on the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -61,10 +61,7 @@ _TYPES = (np.dtype(np.int8), np.dtype(np.int16), np.dtype(np.float32))
 
 @dataclass(frozen=True)
 class StoredAnswers:
-    """A table (n, m) of numbers in a file, counted from 0: whole ones with -1 missing, or floats with NaN.
-
-    A slice of it is read from the file when it is asked for, as floats with NaN, and let go.
-    """
+    """A table (n, m) in a file, counted from 0: integers with -1 missing, or floats with NaN."""
 
     path: str
     shape: tuple[int, int]
@@ -75,7 +72,7 @@ class StoredAnswers:
         return self.shape[0]
 
     def read(self, rows: slice) -> Array:
-        """Some rows as they are stored."""
+        """Some rows as stored."""
         n, m = rows.stop - rows.start, self.shape[1]
         at = self.offset + rows.start * m * np.dtype(self.dtype).itemsize
         return np.fromfile(self.path, dtype=self.dtype, count=n * m, offset=at).reshape(n, m)
@@ -92,7 +89,7 @@ class StoredAnswers:
         return replace(self, shape=shape, offset=self.offset + rows.start * width)
 
     def take(self, rows: Array) -> Array:
-        """Some rows, by their places in ascending order, as they are stored."""
+        """Some rows, by ascending positions, as stored."""
         width = self.shape[1] * np.dtype(self.dtype).itemsize
         taken = np.empty((len(rows), self.shape[1]), dtype=self.dtype)
         with open(self.path, "rb") as file:
@@ -104,10 +101,7 @@ class StoredAnswers:
 
 @dataclass(frozen=True)
 class StoredObservations(Observations):
-    """Answers that stay in a file, of which only the blocks that are worked on are in memory.
-
-    Scores of a fit to them stay with the blocks, too.
-    """
+    """Answers in a file, of which only the present block is in memory; scores stay with the blocks."""
 
     answers: StoredAnswers  # type: ignore[assignment]
 
@@ -116,7 +110,7 @@ class StoredObservations(Observations):
         return False
 
     def take(self, rows: Array) -> Observations:
-        """Those of some participants (in order), which are read into memory."""
+        """Those of some participants (in order), read into memory."""
         return Observations(
             self.answers.take(rows),
             np.ascontiguousarray(self.design[:, rows]),
@@ -142,12 +136,7 @@ class StoredObservations(Observations):
 
 
 class InParts(Source):
-    """Answers that are read in parts and kept in a file.
-
-    They are checked part by part and kept in a file of the temporary folder, in the smallest type that holds
-    them, until nobody needs them any longer. An array of that kind that is in a file already is used where it
-    is.
-    """
+    """Answers that are read and checked in parts and stored in a temporary file, in the smallest type."""
 
     size = math.inf
     rows: dict[int, object]
@@ -158,7 +147,7 @@ class InParts(Source):
         self._restart()
 
     def _restart(self) -> None:
-        """Go through the parts from the first one on."""
+        """Begin again with the first part."""
         self._n = 0
         self.rows = {}
         self._answered: list[Array] = []
@@ -179,7 +168,7 @@ class InParts(Source):
         return declared, self._extremes() if declared is None else answers, None
 
     def _extremes(self) -> Array:
-        """The lowest and the highest answer of all, for every item (2, m)."""
+        """The lowest and highest answer over all items, for every item (2, m)."""
         low, high = np.inf, -np.inf
         for part in self._source.parts():
             answers, _, _ = named_answers(self._model, numeric_table(part.answers))
@@ -191,7 +180,7 @@ class InParts(Source):
         self._ranges = ranges
         self._refuse_code(self._source.missing)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # of an item that nobody of a part answered
+            warnings.simplefilter("ignore", RuntimeWarning)  # an item without answers in a part
             self._answers = self._stored()
         answered = np.concatenate(self._answered)
         if self._confounds and self.confounds is None:
@@ -227,10 +216,10 @@ class InParts(Source):
                 stored = _write(self._parts(dtype), dtype)
             if stored is not None:
                 return stored
-        raise InputError("The answers cannot be kept as numbers.")
+        raise InputError("The answers cannot be stored as numbers.")
 
     def _in_place(self, dtype: np.dtype[Any]) -> StoredAnswers | None:
-        """The array in its own file, where it is already as it would be written."""
+        """The array in its own file, if its format is that of a stored one."""
         array = self._source.stored
         if array is None or array.dtype != dtype or not array.flags.c_contiguous:
             return None
@@ -242,7 +231,7 @@ class InParts(Source):
         return StoredAnswers(str(array.filename), array.shape, array.dtype, int(array.offset))
 
     def _parts(self, dtype: np.dtype[Any]) -> Iterator[Array | None]:
-        """The answers of each part that take part, as they are written; None where the type is too narrow."""
+        """The answers of each part, encoded; None if the type is too narrow."""
         for part in self._source.parts():
             X, confounds, weights, known = unpacked(part.answers, part.confounds)
             if confounds is not None:
@@ -271,7 +260,7 @@ class InParts(Source):
             yield _encoded(work if kept.all() else work[kept], dtype)
 
     def _all_confounds(self) -> pd.DataFrame:
-        """The confounds of all parts, with rows called as they are in messages about answers."""
+        """The confounds of all parts, with the row names of messages."""
         if len({*self._sources}) > 1:  # rows are counted within each file
             return pd.concat(
                 [
@@ -282,26 +271,26 @@ class InParts(Source):
         return pd.concat(self._confounds)
 
     def _refuse_code(self, code: int | None) -> None:
-        """Refuse a range that holds the number which stands for a missing answer."""
+        """Refuse a range that includes the code of a missing answer."""
         for item, (low, high) in zip(self.items, self._ranges, strict=True):
             if code is not None and low <= code <= high:
                 raise InputError(
-                    f"Item {item!r} may be answered with {code}, which stands for a missing answer in an "
-                    "array of whole numbers that is mapped from a file.",
+                    f"The range of item {item!r} includes {code}, which means a missing answer in a "
+                    "memory-mapped array of integers.",
                     code="missing-in-range",
                     remedy="Count the answers from 0, or give them as floats with NaN.",
                 )
 
     def _positive(self, rows: int) -> Array:
-        """Which participants of the part that comes next have a weight above 0."""
+        """Which participants of the next part have a weight above 0."""
         if self.sample_weight is not None:
             given = np.asarray(self.sample_weight, dtype=float)[self._n : self._n + rows] > 0
-            return given if len(given) == rows else np.ones(rows, dtype=bool)  # the number is refused later
+            return given if len(given) == rows else np.ones(rows, dtype=bool)  # refused later
         return self._weights[-1] > 0 if self._weights else np.ones(rows, dtype=bool)
 
 
 def _encoded(work: Array, dtype: np.dtype[Any]) -> Array | None:
-    """Answers counted from 0 as they are written; None where the type does not hold them."""
+    """Answers counted from 0 in this type; None if it cannot represent them."""
     if dtype.kind == "f":
         return work.astype(dtype)
     if work.dtype.kind != "f":
@@ -311,9 +300,8 @@ def _encoded(work: Array, dtype: np.dtype[Any]) -> Array | None:
 
 
 def _write(parts: Iterable[Array | None], dtype: Any) -> StoredAnswers | None:
-    """These rows in a file of the temporary folder; None where one part cannot be written."""
+    """These rows in a private temporary file; None if a part cannot be encoded."""
     _remove_leftovers()
-    # Nobody else may read it.
     handle, path = tempfile.mkstemp(prefix=f"{_own_prefix()}{os.getpid()}-", suffix=_SUFFIX)
     rows, m, fits = 0, 0, True
     try:
@@ -336,20 +324,20 @@ def _write(parts: Iterable[Array | None], dtype: Any) -> StoredAnswers | None:
 
 
 def _row_names(answers: Any, first: int) -> Any:
-    """How to call the rows of a part: by their labels, or by their places in the whole table."""
+    """Names of the rows of a part: their labels, or their positions in the whole table."""
     if isinstance(answers, pd.DataFrame) and not answers.index.equals(pd.RangeIndex(len(answers))):
         return list(answers.index)
     return range(first, first + len(answers))
 
 
 def _write_part(file: IO[bytes], codes: Array, path: str) -> None:
-    """Write some answers; a disk that is full is said to be."""
+    """Write some answers; a full disk is an InputError."""
     try:
         file.write(np.ascontiguousarray(codes).data)
     except OSError as error:
         folder = os.path.dirname(path)
         raise InputError(
-            f"The answers could not be kept in the temporary folder {folder} "
+            f"The answers could not be stored in the temporary folder {folder} "
             f"({error.strerror or error}; {shutil.disk_usage(folder).free / 1e9:.1f} GB are free).",
             code="no-room",
             remedy="Set TMPDIR to a folder with more room.",
@@ -361,7 +349,7 @@ def _own_prefix() -> str:
 
 
 def _remove_leftovers() -> None:
-    """Remove what processes of this machine left behind that were killed and could not tidy up."""
+    """Remove files of processes on this machine that were killed."""
     for path in Path(tempfile.gettempdir()).glob(f"{glob.escape(_own_prefix())}*{_SUFFIX}"):
         pid = path.name.removeprefix(_own_prefix()).split("-")[0]
         if pid.isdigit() and not _is_running(int(pid)):
@@ -370,7 +358,7 @@ def _remove_leftovers() -> None:
 
 
 def _is_running(pid: int) -> bool:
-    if os.name != "posix":  # where asking would end it
+    if os.name != "posix":  # elsewhere, os.kill would end it
         return True
     try:
         os.kill(pid, 0)
@@ -387,7 +375,7 @@ def _remove(path: str) -> None:
 
 
 def cluster_of(engine: Any) -> Dask | None:
-    """The cluster on which a dask array is fitted; None for other engines."""
+    """The cluster of a Dask engine; None for other engines."""
     engine = engine_of(engine)
     return engine if isinstance(engine, Dask) else None
 
@@ -397,7 +385,7 @@ def cluster_of(engine: Any) -> Dask | None:
 
 @dataclass(frozen=True)
 class PartSummary:
-    """What a part of a table is like: its lowest and highest answers (m,), and who answered anything (n,)."""
+    """Lowest and highest answers of a part (m,), and which participants have answers (n,)."""
 
     lowest: Array
     highest: Array
@@ -406,7 +394,7 @@ class PartSummary:
 
 @dataclass(frozen=True)
 class PartTotals(Adding):
-    """What the participants of a part who take part add up to."""
+    """Sums over the participants of a part."""
 
     answered: Array  # (m,), how many answered each item
     sums: Array  # (3, m), see `Observations.item_sums`
@@ -414,10 +402,7 @@ class PartTotals(Adding):
 
 
 class OnCluster(Source):
-    """A dask array, whose parts are checked and kept by the workers of a cluster.
-
-    Confounds and weights, which are in this process, are sent to them.
-    """
+    """A dask array, whose parts are checked and held by the workers of a cluster."""
 
     def __init__(self, X: Any, cluster: Dask, confounds: Any, sample_weight: Any) -> None:
         self._cluster, self._client = cluster, cluster.client
@@ -432,7 +417,7 @@ class OnCluster(Source):
 
         summaries = [dask.delayed(part_summary)(part) for part in self._parts]
         self._summaries: list[PartSummary] = self._client.gather(self._client.compute(summaries))
-        if model.item_range is None:  # whose answer is infinite is said before ranges are found
+        if model.item_range is None:  # refuse infinite answers before ranges are found
             self.check(np.tile(np.finfo(float).max * np.array([-1.0, 1.0]), (len(self.items), 1)))
         return model.item_range, self.extremes, None
 
@@ -460,7 +445,7 @@ class OnCluster(Source):
         import dask
 
         small = is_small(len(kept), len(self.items), learned.dtype)
-        own = None if self.confounds is None else design  # otherwise, workers know it
+        own = None if self.confounds is None else design  # workers make an intercept themselves
         parts = [
             dask.delayed(observed_part)(part, learned, _rows_of(own, rows), _rows_of(weights, rows), small)
             for part, rows in zip(self._parts, self._spans, strict=True)
@@ -477,7 +462,7 @@ class OnCluster(Source):
         )
 
     def observed(self) -> Observations:
-        """What is known here of the observations that the workers have."""
+        """The observations held by the workers."""
         totals: PartTotals = self._total(totals_of)
         return RemoteTable(
             np.empty((0, len(self.items))),
@@ -492,7 +477,7 @@ class OnCluster(Source):
         )
 
     def _total(self, work: Callable[..., Any], **settings: Any) -> Any:
-        """The sum of what `work` finds in the parts."""
+        """The sum of the results of `work` over the parts."""
         return total(self._client.gather(self._client.map(work, self._observed, pure=False, **settings)))
 
 
@@ -505,9 +490,9 @@ def parts_of(X: Any) -> tuple[list[Any], list[slice], int]:
         )
     if np.isnan(X.shape).any():
         raise InputError(
-            "The dask array does not know how many rows its parts have.",
+            "The dask array has parts with unknown numbers of rows.",
             code="unknown-rows",
-            remedy="Let it count them first: X.compute_chunk_sizes().",
+            remedy="Count them first: X.compute_chunk_sizes().",
         )
     most = min(MOST_CHUNKS, max(1, X.shape[0]))
     rows = X.chunks[0] if X.numblocks[0] <= most else -(-X.shape[0] // most)
@@ -520,7 +505,7 @@ def part_summary(part: Array) -> PartSummary:
     """The lowest and highest answers of a part."""
     answers = _numbers(part)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of an item that nobody of the part answered
+        warnings.simplefilter("ignore", RuntimeWarning)  # an item without answers in the part
         lowest, highest = (
             np.asarray(end.reduce(answers, axis=0), float) if len(answers) else np.full(part.shape[1], np.nan)
             for end in (np.fmin, np.fmax)
@@ -531,7 +516,7 @@ def part_summary(part: Array) -> PartSummary:
 def observed_part(
     part: Array, learned: Learned, design: Array | None, weights: Array | None, keeps_floats: bool
 ) -> Observations:
-    """The observations of the participants of a part who take part, in the smallest type that holds them."""
+    """The observations of a part, in the smallest type."""
     answers = _numbers(part)
     kept = observed_rows(answers)
     if weights is not None:
@@ -543,18 +528,18 @@ def observed_part(
 
 
 def compact(work: Array) -> Array:
-    """Answers counted from 0 as bytes, with -1 for a missing one, where that says the same."""
+    """Answers counted from 0 as bytes, with -1 for missing, if that is exact."""
     if work.dtype.itemsize == 1:
         return work
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # numbers that are no bytes are seen below
+        warnings.simplefilter("ignore", RuntimeWarning)  # numbers that do not fit are checked below
         small = np.where(work >= 0, work, -1).astype(np.int8)
     same = small == np.where(work >= 0, work, -1)
     return small if same.all() else work
 
 
 def totals_of(observations: Observations) -> PartTotals:
-    """What the observations of a part add up to."""
+    """Sums over the observations of a part."""
     return PartTotals(observations.answer_counts(), observations.item_sums(), observations.size)
 
 
@@ -568,7 +553,7 @@ def _rows_of(table: Any, rows: slice) -> Any:
 
 
 def range_error(part: Array, ranges: Array, items: list[str], first: int) -> InputError | None:
-    """What is to be said of an answer of a part that is outside its range: the worker knows whose it is."""
+    """The error of an answer outside its range, with its row, which the worker knows."""
     answers = _numbers(part)
     try:
         check_ranges(answers, ranges, items, range(first, first + len(answers)))
@@ -581,21 +566,18 @@ def range_error(part: Array, ranges: Array, items: list[str], first: int) -> Inp
 
 
 def lazy_scores(model: FittedModel, X: Any, confounds: Any) -> Any:
-    """Scores (n, k) of a dask array as another one, which is worked out where its parts are.
-
-    Those who answered nothing get NaN.
-    """
+    """Scores (n, k) of a dask array as another one, computed where its parts are; NaN without answers."""
     import dask
     import dask.array as da
 
     parts, spans, m = parts_of(X)
     k, n = len(model.components_), spans[-1].stop
     confounds = as_pandas(confounds)
-    seen_items(model, np.zeros((1, m)))  # what is wrong with the table is said here, rather than by a worker
+    seen_items(model, np.zeros((1, m)))  # report errors here rather than on a worker
     if confounds is not None or model.confound_encoder_.columns:
         model.confound_encoder_.transform(confounds, n_rows=n)
     plain = copy.copy(model)
-    plain.__dict__.update(engine="local", callback=None)  # what only this process can use
+    plain.__dict__.update(engine="local", callback=None)  # not usable on a worker
     scorer, score = dask.delayed(plain), dask.delayed(part_scores)
     blocks = [
         da.from_delayed(
@@ -614,6 +596,6 @@ def part_scores(model: FittedModel, part: Array, confounds: Any) -> Array:
         return np.empty((0, len(model.components_)))
     keep_memory()
     with warnings.catch_warnings(), one_blas_thread():
-        warnings.simplefilter("ignore")  # a worker has nobody to tell
+        warnings.simplefilter("ignore")  # nobody sees warnings of a worker
         scores: Array = np.asarray(model.transform(np.asarray(part), confounds=confounds))
     return scores

@@ -1,4 +1,4 @@
-"""From a source of answers to a stated problem: what a fit solves, and what it learned on the way there."""
+"""From a source of answers to a stated problem: what a fit solves, and what it learned about the table."""
 
 from __future__ import annotations
 
@@ -55,36 +55,30 @@ SMALL_TABLE = 5000  # answers; up to here double precision costs no time
 class StatedProblem:
     """The problem of a fit, with the names, ranges and confounds of its table."""
 
-    # the answers of the participants who take part, counted from each item's lowest one, in the units
-    # that items are counted in
-    problem: Problem
-    # (n,), which participants of the table take part: those who answered anything and have a weight
-    # above 0
-    kept: Array
-    answered: Array  # (n,), which participants answered anything
+    problem: Problem  # of the participants kept, with answers counted from each item's lowest
+    kept: Array  # (n,), participants with answers and a weight above 0
+    answered: Array  # (n,), participants with answers
     items: tuple[str, ...]
     named: bool  # whether the items' names are the table's own
     ranges: Array  # (m, 2), lowest and highest answer of each item
     encoder: ConfoundEncoder
-    # the answers that take part, in their own units, when their range was not declared
-    given: Array | None = None
-    # the items of a questionnaire, and the name of its ids
+    given: Array | None = None  # the answers in their own units, if their range was not declared
     codebook: StoredCodebook = field(default_factory=StoredCodebook)
 
 
 @dataclass(frozen=True)
 class Learned:
-    """What a fit learns about a table before it solves anything, and what scoring others takes from it."""
+    """What a fit learns about a table before solving, also used for scoring new participants."""
 
     ranges: Array  # (m, 2)
     encoder: ConfoundEncoder
     dtype: np.dtype[Any]
-    scale: Array | None = None  # of the columns; None while it is still to be found
+    scale: Array | None = None  # of the columns; None if not yet learned
 
 
 @dataclass(frozen=True)
 class CellCounts(Adding):
-    """How many answers some participants gave, and how many of each category gave them."""
+    """Numbers of answers, in total and by category."""
 
     by_category: Array  # (2, categories, m), see `icqf.data.disclosure.answer_counts`
     given: int
@@ -92,45 +86,40 @@ class CellCounts(Adding):
 
 
 class Source(ABC):
-    """Where the answers of a fit are, and what is different about answers that are there.
-
-    `state` asks for it in the order of the methods. A table in memory is a source with one part.
-    """
+    """A source of answers; `state` calls its methods in their order."""
 
     items: list[str]
-    # (n,), how participants are called in messages, by their places; it may know those alone who
-    # answered nothing
-    rows: Sequence[Any] | Mapping[int, object]
+    rows: Sequence[Any] | Mapping[int, object]  # names of participants in messages, at least of empty rows
     size: float  # answers, missing ones included
-    observations: Observations  # of the participants who take part, after `observe`
+    observations: Observations  # of the participants kept, after `observe`
     named: bool = False  # whether the items' names are the table's own
-    repeats: int = 1  # how often the items come in the columns of the problem
-    confounds: Any = None  # as they were given, or as the answers bring them
+    repeats: int = 1  # how often each item is a column of the problem
+    confounds: Any = None
     sample_weight: Any = None
     codebook: StoredCodebook = StoredCodebook()
-    given: Array | None = None  # their answers in their own units, where ranges are not declared
-    learned: Learned | None = None  # by an earlier fit, whose model scores these answers
+    given: Array | None = None  # the answers in their own units, if ranges are not declared
+    learned: Learned | None = None  # by an earlier fit, for scoring
 
     @abstractmethod
     def inspect(self, model: FittedModel) -> tuple[Any, Array, Any]:
-        """Learn the items' names; the declared ranges, answers that ranges are found in, and their rows."""
+        """Learn the items' names; returns declared ranges, answers to find ranges in, and row labels."""
 
     @abstractmethod
     def check(self, ranges: Array) -> Array:
-        """Refuse answers outside these ranges; which participants (n,) answered anything."""
+        """Refuse answers outside these ranges; returns which participants (n,) have answers."""
 
     @abstractmethod
     def observe(self, learned: Learned, design: Array, weights: Array | None, kept: Array) -> None:
-        """Make the observations of those who are kept (n,), with this design (n, c) and these weights."""
+        """Make the observations of the participants kept (n,), with this design (n, c) and these weights."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What the columns of the problem are called."""
+        """Names of the columns of the problem."""
         return tuple(self.items)
 
     @property
     def extremes(self) -> Array:
-        """Answers among which are the lowest and the highest of each item."""
+        """Answers that include the lowest and the highest of each item."""
         return self.observations.answers
 
     def count(self, categories: list[int]) -> CellCounts:
@@ -138,29 +127,26 @@ class Source(ABC):
         return cell_counts(self.observations, categories)
 
     def refuse_few(self, counts: CellCounts, few: Array, *, limit: int, weighted: bool) -> None:
-        """Refuse items of which nothing may be in a model; `few` (categories, m) are the cells of a few."""
+        """Refuse items with too few answers; `few` (categories, m) are the cells with too few."""
         gone = few[-1] | (counts.by_category[0, -1] == 0)
         refuse_few_answers(gone[None], self.items, limit=limit, weighted=weighted)
 
     def leave_out(self, categories: list[int], few: Array) -> None:
-        """Leave out the answers in cells of a few."""
+        """Leave out the answers in cells with too few."""
         self.observations = without_cells(self.observations, categories, few)
 
     def drop_emptied(self, number: int) -> Array | None:
-        """Take so many from the observations who have no answers left; which ones they are."""
+        """Drop the participants without answers, `number` of them; returns which ones they are."""
         refuse_emptied(number)
         return None
 
     def observed(self) -> Observations:
-        """The observations as they are now."""
+        """The present observations."""
         return self.observations
 
 
 def state(model: FittedModel, source: Source) -> StatedProblem:
-    """The problem that the settings of `model` make of these answers; see `ICQF.state`.
-
-    A source that brings what an earlier fit learned is stated with that: so others are scored.
-    """
+    """The problem of these answers with the settings of `model`; see `ICQF.state`."""
     declared, answers, labels = source.inspect(model)
     known = source.learned
     ranges = item_ranges(declared, source.items, answers, labels) if known is None else known.ranges
@@ -203,7 +189,7 @@ def state(model: FittedModel, source: Source) -> StatedProblem:
 
 
 def _learned(model: FittedModel, source: Source, ranges: Array, weights: Array) -> Learned:
-    """What a fit learns from answers of these ranges, given by participants with these weights (n,)."""
+    """What a fit learns from answers with these ranges and weights (n,)."""
     encoder = ConfoundEncoder(
         ranges=model.confound_ranges,
         intercept=model.intercept,
@@ -215,10 +201,9 @@ def _learned(model: FittedModel, source: Source, ranges: Array, weights: Array) 
 
 
 def _without_few_answers(source: Source, encoder: ConfoundEncoder, *, n: int, weighted: bool) -> Array | None:
-    """Leave out answers that so few of a category gave that the model would tell them.
+    """Leave out answers in cells so small that the model would disclose them, until there are none.
 
-    An answer that is left out may leave a few in another cell, so this goes on until there are none. Returns
-    which of the n participants have no answers left; None where all have some.
+    Returns which of the n participants have no answers left, or None.
     """
     limit = encoder.smallest_category
     if limit < 2 or n < limit:
@@ -242,7 +227,7 @@ def _without_few_answers(source: Source, encoder: ConfoundEncoder, *, n: int, we
 
 
 def cell_counts(observations: Observations, categories: list[int]) -> CellCounts:
-    """The answers of these participants, counted by the categories in these columns of the design."""
+    """Answers counted by the categories in these columns of the design."""
     by_category, given, empty = np.zeros((2, len(categories) + 1, observations.m)), 0, 0
     for block in observations.blocks():
         seen = block.observed()
@@ -253,7 +238,7 @@ def cell_counts(observations: Observations, categories: list[int]) -> CellCounts
 
 
 def without_cells(observations: Observations, categories: list[int], few: Array) -> Observations:
-    """The observations without the answers in cells of a few."""
+    """The observations without the answers in cells with too few."""
     answers = observations.answers
     inside = in_few_cells(members_of(observations.design, categories), few)
     out = observations.laid_out(inside, np.arange(observations.m))
@@ -262,7 +247,7 @@ def without_cells(observations: Observations, categories: list[int], few: Array)
 
 
 def members_of(design: Array, categories: list[int]) -> Array:
-    """How much of each category participants are (n, categories), everybody being the last one."""
+    """Membership of participants in each category (n, categories); the last one is everybody."""
     return np.vstack([design[categories], np.ones((1, design.shape[1]))]).T
 
 
@@ -304,7 +289,7 @@ class Memory(Source):
 
 
 class NewAnswers(Memory):
-    """A table in memory that a fitted model scores: items, ranges and confounds are those of the model."""
+    """A table in memory to be scored by a fitted model, with its items, ranges and confounds."""
 
     def __init__(self, model: FittedModel, X: Any, confounds: Any) -> None:
         self._X, self.confounds, _, self._known = unpacked(X, confounds)
@@ -322,19 +307,19 @@ class NewAnswers(Memory):
 def observations_of(
     answers: Array, learned: Learned, design: Array, weights: Array | None, kept: Array
 ) -> Observations:
-    """The observations of the participants who are kept (n,), of answers in their own units."""
+    """The observations of the participants kept (n,), from answers in their own units."""
     work = working_matrix(answers, learned.ranges, learned.dtype)
     if not kept.all():
         work, design = work[kept], design[kept]
         weights = None if weights is None else weights[kept]
-    # The design is in double precision: the bounds on R hold exactly.
+    # The design is in double precision, so that the bounds on R hold exactly.
     return Observations(work, np.ascontiguousarray(design.T), weights, dtype=learned.dtype)
 
 
 def problem_of(
     model: FittedModel, observations: Observations, ranges: Array, encoder: ConfoundEncoder
 ) -> Problem:
-    """The problem that the settings of `model` make of these observations."""
+    """The problem of these observations with the settings of `model`."""
     span = ranges[:, 1] - ranges[:, 0]
     loading = span if model.loading_max == "item_range" else model.loading_max
     return Problem(
