@@ -175,7 +175,7 @@ def test_what_cannot_be_compared_is_refused(battery, model, flat):
         compare_hierarchy(model, battery, flat=flat, hide="items")
     with pytest.raises(InputError, match="instruments differ"):
         compare_hierarchy(model, {"A": battery.instruments["A"]}, flat=flat)
-    with pytest.raises(InputError, match="other items"):
+    with pytest.raises(InputError, match="not fitted to the items"):
         compare_hierarchy(model, battery, flat=ICQF(1).fit(battery.instruments["A"]))
     with pytest.raises(InputError, match="n_splits"):
         compare_hierarchy(model, battery, flat=flat, n_splits=1)

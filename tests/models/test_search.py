@@ -199,7 +199,7 @@ def test_a_fold_that_leaves_one_answer_says_what_to_do():
     search_of_two = search_for([1], betas=[0.1], n_splits=2, random_state=0)
     with (
         pytest.warns(UserWarning, match="same answer from everybody"),
-        pytest.raises(InputError, match="all alike, so their range cannot be told; declare item_range"),
+        pytest.raises(InputError, match="all equal, so their range cannot be determined; declare item_range"),
     ):
         search_of_two.fit(answers)
 

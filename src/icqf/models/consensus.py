@@ -1,4 +1,4 @@
-"""What resamples do for a fitted model: whether its factors are found again, and one averaged solution."""
+"""Resamples of a fitted model: replication of its factors, and an averaged solution."""
 
 from __future__ import annotations
 
@@ -55,10 +55,9 @@ def agreement_of(
 ) -> list[Agreement]:
     """Agreement of the factors of each (beta, loadings) with those of fits to halves and resamples.
 
-    Unlike `bootstrap`, which follows one solution as the sample moves, everything is fitted afresh, from
-    two starts of its own, of which the better objective counts: what is found again here was found without
-    knowing of the model. Resamples share their sample's errors; halves share none. As in the search, the
-    bound on reconstructed answers is left to clipping.
+    Unlike in `bootstrap`, everything is fitted from scratch, from two starts, without knowledge of the model.
+    Resamples share their sample's errors; halves share none. As in the search, the bound on reconstructed
+    answers is left to clipping.
     """
     draws = [drawn_counts(problem.n, groups, rng) for _ in range(n_resamples)]
     for _ in range(n_halves):
@@ -103,7 +102,7 @@ def _counterpart(loadings: Array, found: Array) -> Array:
 
 
 def fresh_agreement(problem: Problem, loadings: Array, beta: float) -> Array:
-    """Correlation (k,) of each factor with its counterpart where a problem is fitted afresh."""
+    """Correlation (k,) of each factor with its counterpart when a problem is fitted from scratch."""
     (found,) = best_fits(problem, [(len(loadings), beta)])
     return np.diag(correlations(loadings, _counterpart(loadings, found)))
 
@@ -301,7 +300,7 @@ def averaged_loadings(
 
 
 def _resampled(problem: Problem, draws: Sequence[Array], reference: Array, beta: float) -> list[Array]:
-    """Loadings (k + c, m) of some resamples, each started afresh, its factors in the reference's order."""
+    """Loadings (k + c, m) of some resamples, fitted from scratch, with factors in the reference's order."""
     k, found = len(reference), []
     for counts in draws:
         (loadings,) = best_fits(problem.drawn(counts), [(k, beta)])

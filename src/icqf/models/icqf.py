@@ -41,7 +41,7 @@ class ICQF(FittedModel):
 
     Describes answers (participants × items) by a few factors: scores W between 0 and 1 (how much of
     a factor a participant has) and loadings Q on the questionnaire's own answer scale (what the factor
-    looks like as answers), beside known confounds C. With X the answers counted from each item's
+    looks like as answers), together with confounds C. With X the answers counted from each item's
     lowest one, b_j the width of item j's range and R = [W, C]Qᵀ, it minimises
 
         ½ Σ_i ω_i Σ_j (X_ij − R_ij)²  +  β Σ_i ω_i ‖W_i‖₁  +  βγ ‖Q‖₁,     γ = (Σω / m) max b,
@@ -59,7 +59,7 @@ class ICQF(FittedModel):
         The declared answer range: one pair for all items, a table or mapping with a pair for each
         item's name, or an array (m, 2). None takes the lowest and highest answer found, and says so.
     item_weight : {"range", "variance"}, array (m,) or None
-        How items of different ranges count beside each other. With "range", a difference as wide as the
+        How items with different ranges are weighted. With "range", a difference as wide as the
         range counts alike for every item: answers and loadings are multiplied by s_j = max(b) / b_j inside
         the problem, and loadings are reported in each item's own units. "variance" divides by the standard
         deviation of the item's answers instead (by no less than a tenth of the range), an array multiplies
@@ -68,13 +68,13 @@ class ICQF(FittedModel):
     confound_ranges : mapping, optional
         Known (lowest, highest) of continuous confounds, such as ``{"age": (5, 21)}``.
     intercept : bool
-        Whether a column of ones stands beside the confounds, also when there are none.
+        Whether the model has an intercept.
     n_init : int or "auto"
         Number of starts; the fit with the lowest objective is kept. The first is `init`, then comes
         the other one of "nndsvd" and "rotated", then random ones. "auto" is four, and eight where these do
         not all find the same factors (`starts_`); one where `init` is arrays. Where the answers are read in
-        parts, "auto" tries the starts with 20 000 participants, drawn at random, and goes on with all
-        participants from the best fit to these.
+        parts, "auto" tries the starts with 20 000 participants, drawn at random, and continues with all
+        participants from the best of these fits.
     penalty : {"l1", "l2", "l21"}
         ‖·‖₁, ½‖·‖², or the sum of the rows' Euclidean norms.
     score_max : float or None
@@ -104,7 +104,7 @@ class ICQF(FittedModel):
     missing_confounds : {"error", "mean"}
         What to do with a participant whose confound is missing.
     smallest_category : int
-        Fewest members of a category of a confound; one with fewer is refused, because the model would tell
+        Fewest members of a category of a confound; a smaller one is refused, because the model would disclose
         their answers. Answers to an item that fewer of a category gave are left out of the fit, with a
         warning. 1 switches this off; see `icqf.data.confounds.ConfoundEncoder`.
     dtype : {"auto", "float32", "float64"}
@@ -265,11 +265,10 @@ class ICQF(FittedModel):
         return scores_of_fit(warned_if_empty(self.keep(stated, found)), stated, found, X, confounds)
 
     def state(self, X: Any, *, confounds: Any = None, sample_weight: Any = None) -> StatedProblem:
-        """State the problem of a fit: check parameters and data, learn names, ranges and confounds.
+        """Check parameters and data and state the problem; the model does not change.
 
-        The model itself does not change. Participants who answered nothing are left out, with a warning
-        that names them, and so are those with a weight of 0. A problem that is stated already is taken as it
-        is, with this model's β.
+        Participants without answers are left out, with a warning, and so are those with a weight of 0. A
+        stated problem is returned with this model's β.
         """
         check_parameters(self)
         if isinstance(X, StatedProblem):
@@ -277,10 +276,7 @@ class ICQF(FittedModel):
         return state(self, self._source(X, confounds, sample_weight))
 
     def solve(self, stated: StatedProblem) -> Factorization:
-        """The best factorization of a stated problem, with this model's number of factors, β and starts.
-
-        One stated problem serves for any number of factors and β.
-        """
+        """The best factorization of a stated problem, with this model's number of factors, β and starts."""
         problem = stated.problem.with_beta(float(self.beta))
         k = self._number_of_factors(problem)
         init = self.init
@@ -338,13 +334,9 @@ class ICQF(FittedModel):
         return self
 
     def describe(self) -> StoredModel:
-        """The fitted model as plain words and numbers: what a model file holds.
-
-        Parameters that are objects of the running program (callback, a generator, arrays as a start) are
-        left out, and no participant's data are in it.
-        """
+        """The fitted model as plain values, as in a model file, without participants' data."""
         check_is_fitted(self)
-        settings = set(ICQF().get_params(deep=False)) - {"engine"}  # where it ran is no part of the model
+        settings = set(ICQF().get_params(deep=False)) - {"engine"}  # not a property of the model
         from icqf.models.persistence import description
 
         return description(self, sorted(settings))

@@ -97,7 +97,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         For "one_se" and "stable": the share of the lowest error that counts as close, such as 0.01,
         instead of one standard error.
     stability : bool
-        Whether to work out `stability_` also when the rule does not need it.
+        Whether to compute `stability_` even if the rule does not need it.
     n_halves : int
         How often the sample is halved for that, and for "replicable".
     thorough : bool
@@ -111,7 +111,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
     n_jobs : int, optional
         Processes to spread the fits over (joblib). The results do not depend on it.
     checkpoint : path, optional
-        A journal of finished fits. When the run is broken off, the same call goes on from there.
+        Journal of finished fits, from which the same call continues after an interruption.
     callback : callable, optional
         Called with a `Progress` (done, total, best) as fits finish.
     random_state : int, RandomState or None
@@ -148,7 +148,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         How well the choice predicted hidden answers, by fold of the first repeat and item. None where
         participants or items are fewer than folds, or where the fits were judged on a GPU.
     parallel_ : FactorCount or None
-        What parallel analysis says, where it suggested the numbers to try.
+        Parallel analysis, if it suggested the numbers to try.
 
     Examples
     --------

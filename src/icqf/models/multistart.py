@@ -1,4 +1,4 @@
-"""A fit from several starts: the best is kept, and how far the others agree with it is told."""
+"""A fit from several starts: the best is kept, with the agreement of the others."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _best(
     rng: np.random.Generator,
     best: Factorization | None = None,
 ) -> tuple[Factorization, list[tuple[StartResult, Array]]]:
-    """The best of the fits from these starts and `best`, and what is told of each start (not its scores)."""
+    """The best of the fits from these starts and `best`, and the result of each start (not its scores)."""
     seen = []
     together = max(1, _SCORES_AT_A_TIME // (problem.n * k))
     for at in range(0, len(inits), together):
@@ -86,10 +86,7 @@ def _best(
 
 
 def _from_a_sample(model: ICQF, problem: Problem, k: int, rng: np.random.Generator) -> Factorization:
-    """The fit of answers in a file that goes on from the best fit to some participants, drawn at random.
-
-    What is told of the starts is what became of them there.
-    """
+    """The fit of answers in a file, starting from the best fit to a random sample of participants."""
     sample = fit_from_starts(model, in_memory(problem, rng), k, model.init)
     (found,) = run(
         problem,

@@ -88,7 +88,7 @@ class Growth:
         return max(halves, key=lambda half: float(weights @ half[0] ** 2) * float(half[1] @ half[1]))
 
     def _residuals(self, factors: Factors) -> list[Array]:
-        """What the factors leave of the observed answers, block by block."""
+        """Residuals of the observed answers, block by block."""
         A, Q = self.problem.with_confounds(factors.scores), factors.loadings
         return [block.masked(block.X - A[:, block.rows].T @ Q) for block in self.problem.blocks()]
 
@@ -356,7 +356,7 @@ class SearchJournal:
         self._journal.append({**common, "result": asdict(trial)} for trial in trials)
 
 
-COST = 0.3  # a factor must be this likely to be found again to be worth having
+COST = 0.3  # smallest replication probability of a worthwhile factor
 Callback = Callable[[Progress], object]
 RANDOM_SETS = 20  # of parallel analysis
 _REACH = 4  # numbers of factors tried beyond that of parallel analysis
@@ -613,7 +613,7 @@ def blocks_of(trials: Iterable[Trial]) -> dict[Any, Array] | None:
 
 
 def _parts_left(plan: Plan, task: Task, known: Mapping[Any, Trial], ends: Mapping[Place, End]) -> list[Task]:
-    """What is left to do of a task: numbers of factors that begin anew, and those that continue."""
+    """The unfinished part of a task: numbers of factors that begin, and those that continue."""
     left = [
         k
         for k in task.ks
@@ -642,7 +642,7 @@ def as_table(trials: Sequence[Trial]) -> pd.DataFrame:
 
 
 def parallel_count(problem: Problem, random_state: Any) -> FactorCount:
-    """What parallel analysis says of the answers, without items that everybody answered alike."""
+    """Parallel analysis of the answers, without items that do not vary."""
     answers = np.where(problem.answers >= 0, problem.answers.astype(float), np.nan)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of an item that nobody answered
@@ -651,7 +651,7 @@ def parallel_count(problem: Problem, random_state: Any) -> FactorCount:
 
 
 def suggested_count(problem: Problem, seed: int) -> FactorCount | None:
-    """What parallel analysis says of where to begin; None, with a warning, where it is not possible."""
+    """Parallel analysis as a starting point; None, with a warning, if it is not possible."""
     try:
         return parallel_count(problem, seed)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""From cross-validated errors to a choice, and how sure it is."""
+"""From cross-validated errors to a choice, and how certain it is."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SelectionRule:
     # close to the lowest, and what else the rule looks at (of each candidate; None where it looks at
     # nothing); returns a number of factors
     number: Callable[[np.ndarray, np.ndarray, float, np.ndarray | None], int]
-    # the table ("stability" or "replicable") and its column that the rule needs beside the errors
+    # the table ("stability" or "replicable") and its column that the rule needs in addition to the errors
     looks_at: tuple[str, str] | None = None
 
 

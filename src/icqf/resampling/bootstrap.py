@@ -44,7 +44,7 @@ class Resamples:
         return np.maximum(estimate - half, 0.0), high if top is None else np.minimum(high, top)
 
     def factors(self, tops: Sequence[Sequence[int]], span: Array) -> pd.DataFrame:
-        """How far each factor is found again."""
+        """Agreement of each factor over the resamples, and how many of its top items stay."""
         ranked = np.argsort(-self.loadings / span, axis=2, kind="stable")
         kept = [
             float(np.isin(ranked[:, r, : len(top)], top).sum(axis=1).mean()) for r, top in enumerate(tops)
@@ -70,11 +70,9 @@ def bootstrap(
     engine: str | Engine = "local",
     rng: np.random.Generator,
 ) -> Resamples:
-    """Fit resampled participants, each time from the fitted model on.
+    """Fit resampled participants, starting each time from the fitted model.
 
-    A resample is a set of weights: who is drawn twice counts twice, who is not drawn is left out. Every fit
-    starts from the model's scores, loadings and multipliers of bounds, so that a few iterations are enough.
-    It tells how the solution moves with the sample, not whether another start would find another one.
+    This shows how the solution varies with the sample, not whether another start would find another one.
     """
     loadings = problem.scaled_loadings(loadings)
     engine = engine_of(engine).for_many(problem)
@@ -100,7 +98,7 @@ def settled(problem: Problem, start: Factors) -> Factors:
 def refits(
     problem: Problem, start: Factors, draws: Sequence[Array], engine: str | Engine = "local"
 ) -> list[Array]:
-    """Loadings (K, m) of each resample, from the fitted model on."""
+    """Loadings (K, m) of each resample, starting from the fitted model."""
     together = engine_of(engine).batches
     found = run(
         (problem.counted(counts) if together else problem.drawn(counts) for counts in draws),

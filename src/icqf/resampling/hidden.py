@@ -156,7 +156,7 @@ def _in_visible_range(problem: Problem, given: Array) -> tuple[Problem, float]:
     low, high = (visible.min(), visible.max()) if visible.size else (0, 0)
     if not low < high:
         raise InputError(
-            "The answers that a fold leaves are all alike, so their range cannot be told; declare "
+            "The visible answers of a fold are all equal, so their range cannot be determined; declare "
             "item_range=(lowest, highest)."
         )
     if np.issubdtype(problem.answers.dtype, np.integer):
@@ -179,7 +179,7 @@ def _in_visible_range(problem: Problem, given: Array) -> tuple[Problem, float]:
 
 @dataclass(frozen=True, eq=False)
 class HiddenFit:
-    """How well hidden answers are predicted, beside the item's mean of the answers that were seen."""
+    """Prediction of hidden answers by the model and by the items' means of the visible answers."""
 
     # (n_splits, m), squared error of the model's predictions and of the mean's, over the hidden answers
     # of each fold
@@ -226,11 +226,7 @@ def predict_hidden(
     engine: str | Engine = "local",
     rng: np.random.Generator,
 ) -> HiddenFit:
-    """Hide each fold's answers in turn, fit the rest afresh, and predict what was hidden.
-
-    The folds are made as they are when the number of factors is chosen; nothing of a hidden answer, nor of
-    the fitted model, reaches the fits.
-    """
+    """Hide each fold's answers in turn, fit the rest from scratch, and predict the hidden answers."""
     folds = folds_of(problem, groups=groups, n_splits=n_splits, rng=rng)
     seeds = [int(seed) for seed in rng.integers(0, 2**31, n_splits)]
     engine = engine_of(engine).for_many(problem.without_reconstruction_bound())

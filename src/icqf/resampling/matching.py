@@ -1,4 +1,4 @@
-"""Pair the factors of two sets of loadings and say how well the pairs agree."""
+"""Match the factors of two sets of loadings."""
 
 from __future__ import annotations
 
@@ -27,10 +27,7 @@ def correlations(a: Array, b: Array, *, centred: bool = True) -> Array:
 
 
 def paired(similarity: Array, *, greedy: bool = False) -> tuple[Array, Array]:
-    """Rows and columns of a similarity matrix that go together: min(rows, columns) pairs.
-
-    The pairs with the largest sum; or greedily, the largest entry first, its row and column put aside.
-    """
+    """Matched rows and columns of a similarity matrix: the pairs with the largest sum, or greedily."""
     if not greedy:
         rows, columns = linear_sum_assignment(similarity, maximize=True)
         return rows, columns
@@ -58,7 +55,7 @@ def _directions(loadings: Array, centred: bool) -> Array:
     values = values / np.where(largest > 0, largest, 1)
     if centred:
         values = values - values.mean(axis=1, keepdims=True)
-        # What centring leaves of equal loadings is rounding, not a direction.
+        # Equal loadings leave only rounding errors, not a direction.
         values = np.where(np.abs(values).max(axis=1, keepdims=True) > 1e-12, values, 0)
     length = np.linalg.norm(values, axis=1, keepdims=True)
     return values / np.where(length > 0, length, 1)
@@ -141,15 +138,13 @@ def match_factors(
 ) -> Match:
     """Pair the factors of two fits by the similarity of their loadings.
 
-    Greedy matching takes the most similar pair, puts both factors aside, and goes on until one side is used
-    up, which gives min(k, k') pairs. Optimal matching forms as many pairs with the largest total similarity.
-    Signs are not changed: a factor does not match its mirror image.
+    Greedy matching takes the most similar pair, removes both factors, and continues until no factor of one
+    fit is left. Optimal matching maximises the total similarity. Both form min(k, k') pairs and keep signs.
 
     Parameters
     ----------
     a, b : DataFrame or array of shape (n_items, n_factors), or a fitted model with ``loadings_``
-        Tables are compared on the items they share, by name. Arrays, and an array beside a table, must have
-        the same items in the same order.
+        Tables are compared on shared items, by name. Arrays must have the same items in the same order.
     method : {"greedy", "optimal"}
         How pairs are formed.
     similarity : {"pearson", "congruence"}
@@ -231,7 +226,7 @@ def _refuse(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def _loadings(source: Any, side: str) -> pd.DataFrame:
-    """Return loadings as a checked table; of an array, the items and factors are numbered."""
+    """Loadings as a checked table."""
     values = _source_table(source)
     if not isinstance(values, pd.DataFrame):
         values = np.asarray(values)
@@ -266,7 +261,7 @@ def _named(source: Any) -> bool:
 
 
 def _source_table(source: Any) -> Any:
-    """Loadings, or those of a model: in the units in which it counts its items, if it says so."""
+    """Loadings, or those of a model, in the units of its fit."""
     return getattr(source, "weighted_loadings_", getattr(source, "loadings_", source))
 
 

@@ -97,7 +97,7 @@ def _eigenvalues(found: Values) -> list[Block]:
         "scree",
         lambda ax: scree(data, kept=found.parallel, ax=ax),
         "Eigenvalues compared with those of unrelated answers",
-        "Parallel analysis: a factor stands out while its eigenvalue is above that of unrelated answers.",
+        "Parallel analysis: factors are kept while their eigenvalue is above that of unrelated answers.",
     )
     return [curve, Details("Table behind this figure", [table], title="Parallel analysis")]
 
