@@ -184,13 +184,14 @@ def _factors(model: ICQF, items: dict[str, Item], top: int) -> list[str]:
 
 def _replication(model: ICQF, name: str) -> str:
     """How likely another study finds the factor, where that was estimated."""
-    from icqf.resampling.replication import replication_in_words
+    from icqf.resampling.replication import ONE_ITEM, replication_in_words
 
     if model.replication_ is None:
         return ""
     mine = {str(key): row for key, row in model.replication_.iterrows()}[name]
     said = replication_in_words(float(mine["probability"]), float(mine["largest"]))
-    return f"; {'fragile: ' if mine['fragile'] else ''}{said}"
+    fragile = mine["fragile"] and mine["largest"] <= ONE_ITEM
+    return f"; {'fragile: ' if fragile else ''}{said}"
 
 
 def _scale(strong: list[str], items: dict[str, Item]) -> str:

@@ -42,8 +42,8 @@ _REPLICATION_WORDS = (
     "fitted with as many factors) finds the factor: has one whose loadings correlate at least 0.8 with "
     "it. It is predicted from the agreement of fits to halves of the participants, stepped up to the "
     "whole sample, by a model learned from other studies. A study that chooses its own number of factors "
-    "finds somewhat fewer. Factors with a probability below one half are marked as fragile; a factor that"
-    " one item carries (four fifths of its squared loadings) is that item, and has the probability 0."
+    "finds somewhat fewer. Factors with a probability below one half are marked as fragile; a factor "
+    "that one item carries (four fifths of its squared loadings) is that item, and has the probability 0."
 )
 
 
