@@ -10,12 +10,12 @@ import pytest
 
 from icqf.datasets import load_demo
 from icqf.workflow.evaluation import Design
-from icqf_experiments.averaged import compare_averages, consensus_page
 from icqf_experiments.chance_curve import ChanceCurve, curves_of_others, learned, pairs_of
-from icqf_experiments.collect_parts import Effort, FittedPart, collect, found_again
-from icqf_experiments.grounds import DEVELOPMENT, JUDGES, Ground, grounds_named
-from icqf_experiments.judged import CANDIDATES, judge
+from icqf_experiments.consensus import compare_averages, consensus_page
+from icqf_experiments.fit_parts import Effort, FittedPart, collect, found_again
+from icqf_experiments.rules import CANDIDATES, judge
 from icqf_experiments.selection import overall, selection_page
+from icqf_experiments.split_studies import DEVELOPMENT, JUDGES, Ground, grounds_named
 
 PATTERN = np.kron(np.eye(3), np.ones((1, 4)))  # three factors of four items each
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from icqf.resampling.replication import FOUND, fisher_z, stepped_up
-from icqf_experiments.collect_parts import FittedPart, found_again
-from icqf_experiments.grounds import study_of
+from icqf_experiments.fit_parts import FittedPart, found_again
+from icqf_experiments.split_studies import study_of
 
 Array = NDArray[Any]
 

@@ -297,8 +297,8 @@ def questionnaires_command(ctx: click.Context, **options: Any) -> None:
 
 def _on_parts(ctx: click.Context, options: dict[str, Any], write: Command) -> None:
     """Fit all parts, or take them from the journal, and write a page about them."""
-    from icqf_experiments.collect_parts import collect
-    from icqf_experiments.grounds import grounds_named
+    from icqf_experiments.fit_parts import collect
+    from icqf_experiments.split_studies import grounds_named
 
     grounds = grounds_named(options["grounds"])
 
@@ -356,7 +356,7 @@ def consensus_command(ctx: click.Context, **options: Any) -> None:
 
     Uses the same fits as selection. Needs R with its package psychTools, for most of the studies.
     """
-    from icqf_experiments.averaged import consensus_page
+    from icqf_experiments.consensus import consensus_page
 
     _on_parts(ctx, options, consensus_page)
 

@@ -9,9 +9,9 @@ import pandas as pd
 
 from icqf.report.blocks import Block, Grid, Section
 from icqf.workflow.evaluation import Design, linked, results_page
-from icqf_experiments.collect_parts import FittedPart
-from icqf_experiments.grounds import DEVELOPMENT, Ground, study_of
-from icqf_experiments.judged import judge
+from icqf_experiments.fit_parts import FittedPart
+from icqf_experiments.rules import judge
+from icqf_experiments.split_studies import DEVELOPMENT, Ground, study_of
 
 BASE = "min (lowest error)"
 GAIN, KEPT = 0.08, 0.85  # what a rule must gain over `min`, and how many of its factors it may not lose

@@ -28,7 +28,7 @@ from icqf.report.blocks import Grid, Section
 from icqf.resampling.hidden import predict_hidden
 from icqf.resampling.replication import FOUND
 from icqf.workflow.evaluation import Design, linked, prose, results_page
-from icqf_experiments.collect_parts import found_again
+from icqf_experiments.fit_parts import found_again
 
 Array = NDArray[Any]
 FACTORS = (2, 3, 4, 5, 6, 8)

@@ -24,7 +24,7 @@ from icqf.workflow.evaluation import Design
 from icqf_experiments.calibration.frame import SIMULATED, Statement, run_cases
 from icqf_experiments.calibration.populations import FORMS, PUBLIC, behind, public_study
 from icqf_experiments.calibration.populations import Population as Drawn
-from icqf_experiments.collect_parts import found_again
+from icqf_experiments.fit_parts import found_again
 
 Array = NDArray[Any]
 PILOTS = (200, 400)

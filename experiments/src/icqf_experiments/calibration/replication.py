@@ -34,7 +34,7 @@ from icqf_experiments.calibration.populations import (
     behind,
     pairs_of_parts,
 )
-from icqf_experiments.collect_parts import found_again
+from icqf_experiments.fit_parts import found_again
 
 Array = NDArray[Any]
 SIZES = (150, 300, 600, 1200)

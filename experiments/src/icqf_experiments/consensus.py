@@ -20,8 +20,8 @@ from icqf.report.blocks import Grid, Section
 from icqf.resampling.folds import drawn_counts
 from icqf.resampling.replication import FOUND
 from icqf.workflow.evaluation import Design, results_page, span_words
-from icqf_experiments.collect_parts import FittedPart, found_again
-from icqf_experiments.grounds import Ground
+from icqf_experiments.fit_parts import FittedPart, found_again
+from icqf_experiments.split_studies import Ground
 
 Array = NDArray[Any]
 FIXED = 5

@@ -21,7 +21,7 @@ from icqf.models.consensus import agreement_of
 from icqf.models.icqf import ICQF
 from icqf.models.selection_rules import best_by_k, best_row
 from icqf.resampling.matching import correlations, paired
-from icqf_experiments.grounds import Ground
+from icqf_experiments.split_studies import Ground
 
 Array = NDArray[Any]
 

@@ -12,8 +12,8 @@ import pandas as pd
 from icqf.models.selection_rules import best_row, choose
 from icqf.resampling.replication import FOUND
 from icqf_experiments.chance_curve import ChanceCurve, curves_of_others
-from icqf_experiments.collect_parts import FittedPart, found_again
-from icqf_experiments.grounds import study_of
+from icqf_experiments.fit_parts import FittedPart, found_again
+from icqf_experiments.split_studies import study_of
 
 # From a part, and the curve of chances that other studies taught, to a number of factors.
 Rule = Callable[[FittedPart, ChanceCurve], int | None]
