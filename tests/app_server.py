@@ -32,7 +32,7 @@ class Server:
             stderr=self.log,
             env=os.environ | {"PYTHONUNBUFFERED": "1"},
         )
-        while "End it with" not in self.said:
+        while "Stop it with" not in self.said:
             assert self.process.poll() is None, self.said
             time.sleep(0.02)
         self.url = re.search(r"http://\S+", self.said)[0]

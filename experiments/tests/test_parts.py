@@ -10,12 +10,12 @@ import pytest
 
 from icqf.datasets import load_demo
 from icqf.workflow.evaluation import Design
-from icqf_experiments.chance_curve import ChanceCurve, curves_of_others, learned, pairs_of
+from icqf_experiments.chance_curve import ChanceCurve, curves_of_others, fit_curve, pairs_of
 from icqf_experiments.consensus import compare_averages, consensus_page
 from icqf_experiments.fit_parts import Effort, FittedPart, collect, found_again
-from icqf_experiments.rules import CANDIDATES, judge
+from icqf_experiments.rules import CANDIDATES, evaluate_rules
 from icqf_experiments.selection import overall, selection_page
-from icqf_experiments.split_studies import DEVELOPMENT, JUDGES, Ground, grounds_named
+from icqf_experiments.split_studies import DEVELOPMENT, JUDGES, SplitStudy, studies_named
 
 PATTERN = np.kron(np.eye(3), np.ones((1, 4)))  # three factors of four items each
 
@@ -45,27 +45,27 @@ def test_a_factor_is_found_again_by_its_counterpart():
 
 def test_rules_are_judged_by_what_the_other_part_finds():
     other = np.vstack([PATTERN[:2], np.random.default_rng(0).uniform(size=(1, 12))])
-    table = judge([part("a", 0, STEADY), part("a", 1, STEADY, loadings=other)], {"a": 2})
+    table = evaluate_rules([part("a", 0, STEADY), part("a", 1, STEADY, loadings=other)], {"a": 2})
     low = table.set_index("rule").loc["min (lowest error)"]
     assert (low["found"], low["k"], low["off"]) == (2, 3, 1) and low["share"] == pytest.approx(2 / 3)
     assert set(table["rule"]) == {*CANDIDATES, "Parallel analysis"} and len(table) == len(CANDIDATES) + 1
 
 
 def test_a_shaky_factor_is_left_out_by_the_rule_that_expects_to_find_factors_again():
-    table = judge([part("a", 0, SHAKY), part("a", 1, SHAKY)], {})
+    table = evaluate_rules([part("a", 0, SHAKY), part("a", 1, SHAKY)], {})
     k = table.set_index("rule")["k"]
     assert k["min (lowest error)"] == 3 and k["expected found again − 0.7 per factor"] == 2
     assert k["every factor's agreement ≥ 0.8"] == 2
 
 
 def test_no_rule_that_looks_at_resamples_goes_beyond_the_lowest_error():
-    table = judge([part("a", 0, STEADY, best=2), part("a", 1, STEADY, best=2)], {})
+    table = evaluate_rules([part("a", 0, STEADY, best=2), part("a", 1, STEADY, best=2)], {})
     k = table.set_index("rule")["k"]
     assert k[[name for name in CANDIDATES if "agreement" in name or "expected" in name]].max() == 2
 
 
 def test_means_are_compared_with_the_lowest_error_on_the_same_studies():
-    table = judge([part(g, i, SHAKY) for g in "ab" for i in (0, 1)], {})
+    table = evaluate_rules([part(g, i, SHAKY) for g in "ab" for i in (0, 1)], {})
     means = overall(table).set_index("rule")
     assert means.loc["min (lowest error)", ["share_gain", "found_ratio"]].tolist() == [0, 1]
     assert means.loc["every factor's agreement ≥ 0.8", "found_ratio"] == pytest.approx(2 / 3)
@@ -75,7 +75,7 @@ def test_the_curve_is_learned_back():
     rng, curve = np.random.default_rng(0), ChanceCurve(-3.0, 3.0)
     halves = rng.uniform(0, 0.97, 6000)
     pairs = pd.DataFrame({"halves": halves, "found": (rng.random(6000) < curve(halves)).astype(float)})
-    found = learned(pairs)
+    found = fit_curve(pairs)
     assert (found.intercept, found.slope) == (pytest.approx(-3, abs=0.3), pytest.approx(3, abs=0.3))
 
 
@@ -95,11 +95,11 @@ def test_pairs_compare_parts_of_one_study_both_ways():
 
 def test_studies_that_judge_are_none_of_those_on_which_rules_were_sought():
     assert not set(DEVELOPMENT) & set(JUDGES)
-    names = [ground.name for ground in grounds_named()]
+    names = [ground.name for ground in studies_named()]
     assert len(names) == len(set(names)) and all(any(n.startswith(j) for n in names) for j in JUDGES)
 
 
-DEMO = Ground("demo", lambda: load_demo().select(["q00*"]), size=60, n_parts=2)
+DEMO = SplitStudy("demo", lambda: load_demo().select(["q00*"]), size=60, n_parts=2)
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +128,7 @@ def test_a_journal_gives_parts_only_to_the_same_answers_and_settings(tmp_path):
 
     def made(number, **changes):
         mine = demo.take(np.arange(60) + 60 * number)
-        ground = Ground(f"made-{number}", lambda: mine, size=60, n_parts=1, n_major=1)
+        ground = SplitStudy(f"made-{number}", lambda: mine, size=60, n_parts=1, n_major=1)
         (part,) = collect([ground], effort=replace(effort, **changes), checkpoint=journal)
         return part, len(journal.read_bytes().splitlines())
 
@@ -164,7 +164,7 @@ def test_averages_are_compared_on_the_same_parts_and_kept(collected, tmp_path):
 
 def test_the_page_about_parts_names_the_command_and_links_to_tables_that_exist(tmp_path):
     parts = [part(g, i, SHAKY) for g in ("bfi", "msq", "hbn-200") for i in (0, 1)]
-    grounds = grounds_named(["bfi", "msq"])
+    grounds = studies_named(["bfi", "msq"])
     page = selection_page(grounds, parts, Design(tmp_path, command="icqf reproduce selection"))
     text = page.read_text(encoding="utf-8")
     assert "Made by `icqf reproduce selection` with icqf" in text
@@ -183,5 +183,5 @@ def test_where_the_other_rules_cannot_be_run_the_part_is_fitted_all_the_same():
         answers.iloc[1::2, 1] = np.nan
         return replace(study, answers=answers)
 
-    (part,) = collect([Ground("gaps", load, size=200, n_parts=1)])
+    (part,) = collect([SplitStudy("gaps", load, size=200, n_parts=1)])
     assert part.counts == {} and len(part.loadings) > 1

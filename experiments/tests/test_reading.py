@@ -5,7 +5,7 @@ import pytest
 
 from icqf.workflow.evaluation import Design
 from icqf_experiments.novice import novice_files
-from icqf_experiments.reading import fitted, read_as_a_newcomer, reading_page
+from icqf_experiments.reading import fit_reading, read_as_a_newcomer, reading_page
 
 FILES = {file.name: file for file in novice_files()}
 
@@ -27,13 +27,13 @@ def test_what_a_file_asks_for_is_said():
 @pytest.mark.long
 def test_reversing_finds_the_big_five():
     reading = read_as_a_newcomer(FILES["bfi"])
-    with_assistant = fitted(reading.keyed, FILES["bfi"])
+    with_assistant = fit_reading(reading.keyed, FILES["bfi"])
     assert with_assistant.clean == 5 <= with_assistant.k
-    assert (fitted(reading.study, FILES["bfi"]).clean or 0) < 5
+    assert (fit_reading(reading.study, FILES["bfi"]).clean or 0) < 5
 
 
 @pytest.mark.long
 def test_the_page_shows_every_file(tmp_path):
     page = reading_page([FILES["phq9"]], Design(tmp_path, command="icqf reproduce reading --file phq9"))
-    assert "9 of 9" in page.read_text() and "Read at once." in page.read_text()
+    assert "9 of 9" in page.read_text() and "Read without help." in page.read_text()
     assert pd.read_csv(tmp_path / "reading.csv")["items taken"].tolist() == ["9 of 9"]

@@ -46,7 +46,7 @@ def test_diagnosis_compares_five_methods_and_says_so_in_words(out):
         assert f"| {method} |" in text
     assert "icqf reproduce diagnosis --quick" in text
     assert "splits are too few to test" in text  # one split proves nothing
-    assert "a try, not a result" in text
+    assert "a trial, not a result" in text
     table = pd.read_csv(out / "diagnosis-hbn.csv")
     assert table["auc"].between(0, 1).all()
     assert set(table["size"]) == {0.8, 0.2}

@@ -52,7 +52,7 @@ def test_an_address_that_others_reach_is_refused(host, tmp_path):
 def test_with_the_flag_it_warns_and_every_start_has_its_own_token(server, tmp_path):
     found = Server(tmp_path, "--host", "0.0.0.0", "--allow-other-machines")
     try:
-        assert "Warning: other machines can reach this app." in found.said
+        assert "Warning: other computers can reach this app." in found.said
         assert len(server.token) >= 32 and found.token != server.token
         assert found.cookie.partition("=")[2] != server.cookie.partition("=")[2]
         assert found.get("/history").status == 200

@@ -190,9 +190,9 @@ def test_numbers_of_factors_that_an_instrument_cannot_have_are_left_out(run, stu
 @pytest.mark.parametrize(
     ("prepare", "said"),
     [
-        (lambda study: [path.unlink() for path in study.iterdir()], "holds no table of answers"),
-        (lambda study: (study / "A.tsv").write_text("id\tq\n1\t2\n"), "several files are called 'A'"),
-        (lambda study: (study / "summary.csv").write_text("id,q\n1,2\n"), "cannot be called 'summary'"),
+        (lambda study: [path.unlink() for path in study.iterdir()], "contains no table of answers"),
+        (lambda study: (study / "A.tsv").write_text("id\tq\n1\t2\n"), "several files are named 'A'"),
+        (lambda study: (study / "summary.csv").write_text("id,q\n1,2\n"), "cannot be named 'summary'"),
     ],
 )
 def test_a_folder_that_will_not_do(run, study, tmp_path, prepare, said):
@@ -250,7 +250,7 @@ def test_a_search_that_was_interrupted_is_continued(run, study, tmp_path, monkey
 
     monkeypatch.setattr(batch, "write_results", interrupted)
     stopped = run("batch", study, *words, "--out", out)
-    assert stopped.exit_code == 130 and f"kept in {journal}; continue with:" in stopped.stderr
+    assert stopped.exit_code == 130 and f"saved in {journal}; continue with:" in stopped.stderr
     assert run("batch", study, *words, "--out", out).exit_code == 2
     monkeypatch.setattr(batch, "write_results", real)
     fitted, run_task = [], running.run_task
@@ -304,7 +304,7 @@ def test_items_that_run_against_the_others_are_named_and_progress_is_in_words(ru
 def test_an_instrument_named_like_a_file_of_the_results(run, study, tmp_path, name):
     (study / "C.csv").rename(study / f"{name}.csv")
     done = run("batch", study, *FEW, "--out", tmp_path / "results")
-    assert done.exit_code == 2 and f"An instrument cannot be called {name!r}" in done.stderr
+    assert done.exit_code == 2 and f"An instrument cannot be named {name!r}" in done.stderr
     assert not (tmp_path / "results").exists()
 
 

@@ -56,12 +56,12 @@ def test_a_folder_that_takes_nothing(run, usual, no_fit, words):
     """/proc takes no file, whoever asks."""
     command, *more = words
     said = refused(run(command, *usual, *more, "--out", "/proc/out"))
-    assert said.startswith("/proc/out") and "nothing can be written into '/proc'" in said
+    assert said.startswith("/proc/out") and "the folder '/proc' is not writable" in said
 
 
 def test_existing_results(run, usual, results, tmp_path, no_fit):
     shutil.copytree(results, tmp_path / "out")
-    assert "already holds results" in refused(run("fit", *usual, "--out", tmp_path / "out"))
+    assert "already contains results" in refused(run("fit", *usual, "--out", tmp_path / "out"))
 
 
 def test_input_errors_come_first(run, files, results, tmp_path, no_fit):
@@ -88,8 +88,8 @@ def test_input_errors_come_first(run, files, results, tmp_path, no_fit):
         (("--bootstrap", "1"), "--bootstrap must be at least 2 resamples, or 0 for none, not 1."),
         (
             ("--names", "Worry", "Temper", "Sleep"),
-            "--names holds 3 names, and the number of factors is 2. Give --n-components 3, or leave the "
-            "names out until the number is known.",
+            "--names has 3 names, but the number of factors is 2. Set --n-components 3, or omit the names "
+            "until the number is known.",
         ),
     ],
 )
@@ -113,7 +113,7 @@ def test_a_share_that_leaves_nobody(run, usual, tmp_path):
 def test_a_path_with_nul(run, usual, tmp_path):
     for words in (("check", "answers\0.csv"), ("fit", *usual, "--out", tmp_path / "x\0y")):
         result = run(*words)
-        assert result.exit_code == 2 and "A path cannot hold the character NUL." in result.stderr
+        assert result.exit_code == 2 and "A path cannot contain the character NUL." in result.stderr
 
 
 def test_pipes_and_links_to_nothing(run, usual, tmp_path):
@@ -127,7 +127,7 @@ def test_pipes_and_links_to_nothing(run, usual, tmp_path):
         assert refused(run("fit", usual[0], "--codebook", tmp_path / name)) == said
         assert refused(run("score", tmp_path / name, usual[0])).startswith(str(tmp_path / name))
     said = refused(run("fit", *usual, "--out", tmp_path / "link"))
-    assert link.format("") in said and said.endswith("Remove the link, or choose another place.")
+    assert link.format("") in said and said.endswith("Remove the link, or choose another path.")
     words = ("select", *usual[:-2], "--beta", "0", "0.1", "--out", tmp_path / "link.csv")
     assert link.format(".csv") in refused(run(*words))
     assert not (tmp_path / "nowhere").exists()

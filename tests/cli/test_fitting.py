@@ -205,7 +205,7 @@ def test_results_that_a_crash_set_aside_come_back(run, usual, results, tmp_path,
     shutil.copytree(results, tmp_path / ".out.0123abcd.partial" / "old")
     (tmp_path / ".out.0123abcd.partial" / "new").mkdir()
     result = run("fit", *usual, "--out", out)
-    assert result.exit_code == 2 and "already holds results" in result.stderr
+    assert result.exit_code == 2 and "already contains results" in result.stderr
     assert sorted(path.name for path in out.iterdir()) == NAMES
     assert run("fit", *usual, "--out", out, "--force", "--format", "xlsx").exit_code == 0
     assert (out / "scores.xlsx").exists() and not (out / "scores.csv").exists()
@@ -312,7 +312,7 @@ def test_consensus_averages_and_says_so(run, usual, results, tmp_path):
     assert average.n_averaged_ == 20 and not np.allclose(average.components_, plain.components_)
     report = (tmp_path / "average" / "report.md").read_text()
     assert "averages over 20 fits" in report and "averages over fits to 20 bootstrap resamples" in report
-    assert "converged after" not in report and "had not settled" not in said.stdout
+    assert "converged after" not in report and "had not converged" not in said.stdout
     assert tomllib.loads((tmp_path / "average" / "config.toml").read_text())["consensus"] is True
     scores = pd.read_csv(tmp_path / "average" / "scores.csv")[["factor1", "factor2"]]
     assert scores.min(axis=None) >= 0 and scores.max(axis=None) <= 1
@@ -342,4 +342,4 @@ def test_progress_is_kept_in_a_file(run, files, tmp_path):
     said = {"what": "Writing the report, tables and figures", "text": "", "done": 0, "total": 0}
     assert last == known | said
     wrong = run("fit", *asked, "--out", tmp_path / "again", "--progress", tmp_path / "no" / "p.json")
-    assert wrong.exit_code == 2 and "there is no folder" in wrong.stderr
+    assert wrong.exit_code == 2 and "does not exist" in wrong.stderr

@@ -77,7 +77,7 @@ def test_interrupted_and_resumed(run, study, tmp_path, monkeypatch, left_behind,
         result = run(command, *study, *SEARCH, "--out", out)
     assert result.exit_code == 130
     assert result.stdout == ""
-    assert f"12 of 24 fits are kept in {journal}" in result.stderr
+    assert f"12 of 24 fits are saved in {journal}" in result.stderr
     last = result.stderr.splitlines()[-1]
     assert last.startswith(f"  icqf {command} ") and last.endswith(" --resume")
     assert left_behind() == [journal.name]
@@ -214,7 +214,7 @@ def test_ctrl_c_shows_nothing_of_the_workers(study, tmp_path):
     os.killpg(program.pid, signal.SIGINT)
     _, said = program.communicate(timeout=120)
     assert program.returncode == 130
-    assert "Traceback" not in said and "Error" not in said and "fits are kept in cv.csv.journal" in said
+    assert "Traceback" not in said and "Error" not in said and "fits are saved in cv.csv.journal" in said
 
 
 def test_plain_lines_tell_the_time_left(capsys, monkeypatch):

@@ -79,9 +79,7 @@ def test_the_model_scores_visits_as_the_fit_did_and_any_subset(run, fitted, visi
         == pd.read_csv(tmp_path / "last.csv")["participant"].nunique()
     )
     refused = run("score", out / "model.icqf", visits, "--visit", "age=2")
-    assert (
-        refused.exit_code == 2 and "--visit has no meaning for a model of repeated visits" in refused.stderr
-    )
+    assert refused.exit_code == 2 and "--visit does not apply to a model of repeated visits" in refused.stderr
     shown = run("show", out / "model.icqf")
     assert shown.exit_code == 2 and "Use it with icqf score." in shown.stderr
 
@@ -120,7 +118,7 @@ def test_a_stopped_run_continues_where_it_stopped(run, visits, tmp_path, monkeyp
     result = run(*words, "--out", tmp_path / "part")
     monkeypatch.undo()
     assert result.exit_code == 130 and "--resume" in result.stderr and (tmp_path / "part.journal").exists()
-    assert "Stopped. 13 fits are kept in" in result.stderr
+    assert "Stopped. 13 fits are saved in" in result.stderr
     refused = run(*words, "--out", tmp_path / "part")
     assert refused.exit_code == 2 and "Add --resume" in refused.stderr
     again = run(*words, "--out", tmp_path / "part", "--resume")

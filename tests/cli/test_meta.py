@@ -194,7 +194,7 @@ def named_meta(folder):
         (twice, "A.csv"),
         (two_items, "'A' has 2 items"),
         (one_left, "Analyse a single questionnaire with icqf fit"),
-        (named_meta, "cannot be called 'meta'"),
+        (named_meta, "cannot be named 'meta'"),
         (lambda folder: (folder / "B.csv").write_text("nonsense"), "B.csv"),
     ],
 )

@@ -74,7 +74,7 @@ def test_three_hospitals_get_one_model_that_scores(hospitals, run, monkeypatch):
     assert (hospitals / "pooled.md").read_text(encoding="utf-8").startswith("# One model from several sites")
 
     again = run("pool", "a.icqf", "b.icqf", "c.icqf")
-    assert again.exit_code == 2 and "already there" in again.stderr and "--force" in again.stderr
+    assert again.exit_code == 2 and "already exists" in again.stderr and "--force" in again.stderr
     before = (hospitals / "pooled.icqf").read_bytes()
     forced = run("pool", "c.icqf", "a.icqf", "b.icqf", "--force", "--quiet")
     assert (
@@ -124,9 +124,9 @@ def test_one_model_the_same_model_and_other_places_are_refused(hospitals, run, t
     for words, said in (
         ((a, "--out", tmp_path / "x.icqf"), "give the model files of two sites or more"),
         ((a, a, "--out", tmp_path / "x.icqf"), "this is the same model as"),
-        ((a, b, "--out", tmp_path / "x.csv"), "name a model file, such as x.icqf"),
-        ((a, b, "--out", a, "--force"), "one of the files that are read"),
-        ((), "No model files are named."),
+        ((a, b, "--out", tmp_path / "x.csv"), "choose a model file, such as x.icqf"),
+        ((a, b, "--out", a, "--force"), "this is an input file"),
+        ((), "No model files are given."),
     ):
         done = run("pool", *words)
         assert done.exit_code == 2 and said in done.stderr, done.stderr

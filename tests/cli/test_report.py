@@ -29,14 +29,14 @@ def named(tmp_path_factory):
 
 def test_names_are_told_and_shown(run, named):
     result = run("report", named, "--names", "Acting out", "Holding in")
-    assert result.exit_code == 0 and "The factors are called: Acting out, Holding in." in result.stdout
+    assert result.exit_code == 0 and "Names of the factors: Acting out, Holding in." in result.stdout
     assert "Holding in: " in run("show", named / "model.icqf").stdout
     answers, _ = demo_paths()
     assert run("score", named / "model.icqf", answers).stdout.startswith("child_id,Acting out,Holding in\n")
     assert run("report", named, "--names", "factor2=Quiet", "-q").stdout == ""
     assert "Quiet" in (named / "report.md").read_text(encoding="utf-8")
     commas = run("report", named, "--names", "Temper, rudeness", "Worry")
-    assert "The factors are called: Temper, rudeness, Worry." in commas.stdout
+    assert "Names of the factors: Temper, rudeness, Worry." in commas.stdout
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_another_order_is_refused_with_the_way_out(run, named):
 
 def test_a_folder_without_results(run, tmp_path):
     result = run("report", tmp_path)
-    assert result.exit_code == 2 and "holds no results of icqf fit" in result.stderr
+    assert result.exit_code == 2 and "contains no results of icqf fit" in result.stderr
     assert run("report", tmp_path / "none").exit_code == 2
 
 
@@ -83,12 +83,12 @@ def test_plot_writes_one_figure(run, fitted, tmp_path):
     [
         (["heatmp"], "'heatmp' is not a figure"),
         (["splits"], "is not among these results"),
-        (["scores", "--out", "x.doc"], "give the name one of these endings"),
+        (["scores", "--out", "x.doc"], "use one of these endings"),
         (["scores", "--columns", "3"], "--columns"),
         (["scores", "--items", "8"], "--items is for the figure top-items"),
         (["heatmap", "--factor", "factor1"], "--factor is for the figure top-items"),
         (["top-items", "--factor", "Nobody", "--out", "x.pdf"], "There is no factor 'Nobody'"),
-        (["scores", "--out", "no/such/x.pdf"], "there is no folder"),
+        (["scores", "--out", "no/such/x.pdf"], "does not exist"),
     ],
 )
 def test_plots_that_cannot_be(run, fitted, tmp_path, monkeypatch, words, said):
@@ -115,7 +115,7 @@ def test_the_whole_report_in_another_format(run, fitted, tmp_path):
     assert result.exit_code == 0 and f"The whole report is in {file}." in result.stdout
     assert file.read_bytes().startswith(b"PK")
     again = run("report", fitted, "--save-as", file)
-    assert again.exit_code == 2 and "already there" in again.stderr
+    assert again.exit_code == 2 and "already exists" in again.stderr
     begins = {"tex": b"% ", "txt": b"Factors behind", "md": b"# Factors", "json": b"{", "html": b"<!DOCTYPE"}
     for ending, start in begins.items():
         save_report(report_in(fitted), tmp_path / f"whole.{ending}")

@@ -36,7 +36,7 @@ def test_select_shows_and_writes_every_rule(run, study, tmp_path, ending):
     out = tmp_path / f"cv.{ending}"
     result = run("select", *study, *SEARCH, "--all-rules", "--out", out)
     assert result.exit_code == 0, result.stderr
-    shown = result.stdout.split("What the rules for the number of factors say:")[1]
+    shown = result.stdout.split("Number of factors by rule:")[1]
     for name in NAMES:
         assert name in shown
     assert "rules keep" in " ".join(shown.split())
@@ -62,7 +62,7 @@ def test_an_earlier_table_of_rules_is_not_replaced(run, study, tmp_path):
     (tmp_path / "cv-rules.json").write_text("mine")
     words = (*study, *SEARCH, "--all-rules", "--out", tmp_path / "cv.csv")
     result = run("select", *words)
-    assert result.exit_code == 2 and "cv-rules.json: the file is already there" in result.stderr
+    assert result.exit_code == 2 and "cv-rules.json: the file already exists" in result.stderr
     assert not (tmp_path / "cv.csv").exists()
     assert run("select", *words, "--force").exit_code == 0
 
@@ -71,7 +71,7 @@ def test_fit_puts_them_into_files_and_report(run, usual, tmp_path):
     out = tmp_path / "results"
     result = run("fit", *usual, "--bootstrap", "0", "--all-rules", "--out", out)
     assert result.exit_code == 0, result.stderr
-    assert "What the rules for the number of factors say:" in result.stdout
+    assert "Number of factors by rule:" in result.stdout
     report = json.loads((out / "report.json").read_text(encoding="utf-8"))
     rows = report["count"]["rules"]
     assert [row["rule"] for row in rows] == NAMES[1:]  # nothing was cross-validated

@@ -172,7 +172,7 @@ def test_a_file_that_is_read_is_never_replaced(run, model, files, tmp_path):
         ("select", answers, "--codebook", items, "--n-components", "1", "2", "--out", items, "--force"),
     ):
         result = run(*words)
-        assert result.exit_code == 2 and "this is one of the files that are read" in result.stderr, words
+        assert result.exit_code == 2 and "this is an input file" in result.stderr, words
     words = ("fit", answers, "--codebook", items, "--progress", items, "--out", tmp_path / "results")
     result = run(*words)
     assert result.exit_code == 2 and "it is not the progress of an earlier run" in result.stderr

@@ -174,7 +174,7 @@ def test_a_battery(run, tmp_path):
     assert scored.exit_code == 0, scored.stderr
     assert scored.stdout.startswith("id,meta1,meta2")
     refused = run(*words, "--force", "--groups", "family")
-    assert refused.exit_code == 2 and "--groups is not for batteries" in refused.stderr
+    assert refused.exit_code == 2 and "--groups does not apply to batteries" in refused.stderr
     (study / "B.csv").unlink()
     refused = run(*words, "--force")
     assert refused.exit_code == 2

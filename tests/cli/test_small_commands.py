@@ -85,7 +85,7 @@ def test_compare_notices_an_item_reversed_in_one_study_only(run, results, usual,
     words[2] = tmp_path / "unreversed.csv"
     run("fit", *words, "--out", tmp_path / "two")
     result = run("compare", results / "model.icqf", tmp_path / "two" / "model.icqf")
-    assert result.exit_code == 0 and "Note: Reversed in one study and not in the other: q03" in result.stderr
+    assert result.exit_code == 0 and "Note: Reversed in only one of the studies: q03" in result.stderr
 
 
 def test_compare_refuses_what_shares_no_items(run, results, usual, tmp_path):
@@ -139,7 +139,7 @@ def test_demo(run, tmp_path, monkeypatch):
     assert len(pd.read_csv(out / "results" / "scores.csv")) == 600
     report = (out / "results" / "report.html").resolve()
     assert result.stdout.endswith(f"\nOpen the report in a browser: {report}\n") and report.is_file()
-    assert f"No browser could be opened; open {report} yourself." in result.stderr
+    assert f"The browser could not be opened; open {report} yourself." in result.stderr
     again, asked_for = demo_with_browser(out)
     assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
     assert asked_for == report.as_uri()

@@ -58,11 +58,11 @@ def test_confounds_of_new_participants_may_be_in_a_table_of_their_own(study, tmp
     joined = score_file(tmp_path / "model.icqf", study.answers, participants=study.participants).scores
     pd.testing.assert_frame_equal(joined, whole)
     read = read_for_model(
-        tmp_path / "model.icqf", study.answers, participants=study.participants, beside=["sex"]
+        tmp_path / "model.icqf", study.answers, participants=study.participants, extra=["sex"]
     )
-    assert list(read.questionnaire.confounds) == ["age"] and list(read.beside) == ["sex"]
+    assert list(read.questionnaire.confounds) == ["age"] and list(read.extra) == ["sex"]
     assert study.participants in read.files
-    with pytest.raises(InputError, match=r"^reverse is given by the model; leave it out\.$"):
+    with pytest.raises(InputError, match=r"^reverse is defined by the model; leave it out\.$"):
         score_file(tmp_path / "model.icqf", study.answers, reverse=["q01"])
 
 

@@ -106,7 +106,7 @@ def test_the_results_say_what_is_of_everybody(frame, tmp_path):
     assert list(scores.index) == list(frame["record_id"])
     shown = fit.scores.index
     np.testing.assert_allclose(scores.loc[shown].to_numpy(), fit.scores.to_numpy(), atol=1e-6)
-    assert "drawn at random" in (tmp_path / "results" / "report.html").read_text()
+    assert "a random sample of" in (tmp_path / "results" / "report.html").read_text()
 
 
 def test_a_folder_of_parquet_files_is_one_table_from_the_check_to_the_account(frame, tmp_path):
@@ -134,7 +134,7 @@ def test_an_id_that_stands_twice_far_apart_is_found(frame, tmp_path):
 
 def test_what_cannot_be_done_in_parts_is_said_at_once(frame, tmp_path):
     path = written(frame.assign(wave=1), tmp_path)
-    with pytest.raises(InputError, match=r"visit cannot be used .* in parts \(cohort.parquet\); leave"):
+    with pytest.raises(InputError, match=r"visit cannot be used .* in parts \(cohort.parquet\); remove"):
         read_study(options(path, visit={"wave": 1}))
 
 

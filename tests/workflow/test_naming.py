@@ -105,9 +105,9 @@ def swap_keys(text):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (swap_keys, "they are those of factor1.*change nothing but the column name"),
-        (lambda text: text.replace("factor2", "factor1"), "'factor1' stands there twice"),
-        (lambda text: text.replace("factor2", "factor7"), "'factor7' is no factor of this model"),
+        (swap_keys, "those of factor1.*change only the column name"),
+        (lambda text: text.replace("factor2", "factor1"), "'factor1' occurs twice"),
+        (lambda text: text.replace("factor2", "factor7"), "'factor7' is not a factor of this model"),
         (lambda text: "\n".join(text.splitlines()[:2]) + "\n", "the row of 'factor2' is missing"),
         (lambda text: text.replace(",name,", ",called,"), "there is no column 'name'"),
         (
@@ -137,7 +137,7 @@ def test_names_in_another_order_are_refused(fit, tmp_path):
 def test_what_is_no_folder_of_results(tmp_path):
     with pytest.raises(InputError, match="there is no such folder"):
         rewrite_results(tmp_path / "none")
-    with pytest.raises(InputError, match="holds no results"):
+    with pytest.raises(InputError, match="contains no results"):
         rewrite_results(tmp_path)
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="this is a file"):

@@ -205,7 +205,7 @@ def test_a_damaged_file_leaves_no_scores(scored, tmp_path):
 def test_a_table_without_participants_is_refused(scored, tmp_path):
     frame = table().apply(_numbers)
     frame[:0].to_parquet(tmp_path / "new.parquet", index=False)
-    said = "there is no row of answers in the table. Give a table with one row per participant."
+    said = "the table has no rows of answers. Give a table with one row per participant."
     assert scored(tmp_path / "new.parquet", 16) == f"new.parquet: {said}"
     blank = ",".join([""] * frame.shape[1])
     (tmp_path / "new.csv").write_text("\n".join([",".join(frame.columns), blank, blank, ""]))

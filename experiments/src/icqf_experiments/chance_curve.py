@@ -35,7 +35,7 @@ CALIBRATED = ChanceCurve(-3.2, 3.2)  # about what `icqf reproduce calibration` l
 
 
 def pairs_of(parts: Sequence[FittedPart]) -> pd.DataFrame:
-    """Every factor of every part beside every other part of its study, fitted with as many factors.
+    """Compare every factor of every part with every other part of its study, fitted with as many factors.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def pairs_of(parts: Sequence[FittedPart]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def learned(pairs: pd.DataFrame) -> ChanceCurve:
+def fit_curve(pairs: pd.DataFrame) -> ChanceCurve:
     """Learn the curve; every comparison counts alike."""
     x, found = fisher_z(stepped_up(pairs["halves"])), pairs["found"].to_numpy()
 
@@ -74,4 +74,4 @@ def curves_of_others(parts: Sequence[FittedPart]) -> dict[str, ChanceCurve]:
     studies = list(dict.fromkeys(study_of(part.ground) for part in parts))
     if len(studies) == 1:
         return {studies[0]: CALIBRATED}
-    return {study: learned(pairs[pairs["study"] != study]) for study in studies}
+    return {study: fit_curve(pairs[pairs["study"] != study]) for study in studies}

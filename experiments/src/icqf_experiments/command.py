@@ -50,8 +50,9 @@ def command() -> None:
     """Repeat an experiment of the paper; results are tables, figures and a page of text.
 
     table1 uses synthetic questionnaires. The others use studies: hbn and abcd are simulated unless you give
-    the files of the real ones, which need an application; help, phq9, bfi and msq are public and come with
-    other packages. Finished fits are kept in the folder of the results, where an interrupted run continues.
+    the files of the real ones, which are available on application; help, phq9, bfi and msq are public and
+    come with other packages. Finished fits are stored in the results folder, so that an interrupted run
+    continues.
     """
 
 
@@ -83,7 +84,7 @@ def _run(
     what: str = "Experiment",
     unit: str = "fits",
 ) -> None:
-    """Run an experiment, which writes a page, and print that."""
+    """Run an experiment, and print the page that it writes."""
     from icqf.workflow.evaluation import Design
 
     with job(ctx, options["out"], what=what, unit=unit, journal=False, folder=True) as meter:
@@ -127,7 +128,7 @@ def _known(names: Sequence[str], choices: Any, what: str) -> None:
     ),
     click.option("--factors", default=10, type=click.IntRange(2), help="True number of factors."),
     click.option("--missing", default=0.0, type=click.FloatRange(0, 0.9), help="Share of missing answers."),
-    click.option("--confounds", is_flag=True, help="Let age and sex move some items."),
+    click.option("--confounds", is_flag=True, help="Let age and sex influence some items."),
     click.option("--thorough", is_flag=True, help="Cross-validate fits from two starts."),
     click.option("--scheme", "schemes", multiple=True, help='Only these rows, such as "ICQF (BCV)".'),
     JOBS,
@@ -137,12 +138,12 @@ Example:
   icqf reproduce table1 --datasets 30 --noise 0.1 0.3 --jobs 2 --out table1""",
 )
 def table1_command(ctx: click.Context, **options: Any) -> None:
-    """Which scheme finds the number of factors: all eleven rows, beside the paper's numbers."""
+    """Which scheme finds the number of factors: all eleven rows, with the paper's numbers."""
     from icqf_experiments import table1
     from icqf_experiments.figures import table1_page
 
     _known(options["schemes"], table1.PAPER, "scheme")
-    made = table1.Table1Design(
+    table_design = table1.Table1Design(
         datasets=options["datasets"],
         noise=tuple(options["noise"]),
         k=options["factors"],
@@ -155,8 +156,8 @@ def table1_command(ctx: click.Context, **options: Any) -> None:
     def work(design: Design) -> Path:
         design.out.mkdir(parents=True, exist_ok=True)
         journal = design.out / "table1.journal"
-        found = table1.table1(made, n_jobs=design.n_jobs, checkpoint=journal, callback=design.callback)
-        return table1_page(found, made, design)
+        how: dict[str, Any] = {"n_jobs": design.n_jobs, "checkpoint": journal, "callback": design.callback}
+        return table1_page(table1.table1(table_design, **how), table_design, design)
 
     _run(ctx, options, work)
 
@@ -189,7 +190,7 @@ def _study_options(default: Sequence[str]) -> list[Command]:
             help="Only these methods.  [default: those of the experiment]",
         ),
         QUICK,
-        click.option("--splits", default=30, type=click.IntRange(1), help="How often a study is divided."),
+        click.option("--splits", default=30, type=click.IntRange(1), help="Number of random splits."),
         SEED,
         JOBS,
     ]
@@ -203,9 +204,9 @@ def _on_studies(
     from icqf_experiments.studies import load_study
 
     files = {"hbn": options["hbn"], "abcd": options["abcd"]}
-    for name, given in files.items():
-        if given and name not in options["studies"]:
-            raise click.UsageError(f"--{name} names files, but --study does not name {name}.", ctx)
+    for name, paths in files.items():
+        if paths and name not in options["studies"]:
+            raise click.UsageError(f"--{name} gives files, but --study does not include {name}.", ctx)
     most = QUICK_PARTICIPANTS if options["quick"] else None
     studies = [load_study(name, files=files.get(name, ()), most=most) for name in options["studies"]]
     _run(ctx, options, partial(work, studies))
@@ -249,7 +250,7 @@ def replication_command(ctx: click.Context, **options: Any) -> None:
     from icqf_experiments.replication import replication_experiment
 
     if len(options["studies"]) != 2:
-        raise click.UsageError("Name two studies to compare.", ctx)
+        raise click.UsageError("Give two studies to compare.", ctx)
     _on_studies(ctx, options, replication_experiment)
 
 
@@ -261,14 +262,14 @@ def replication_command(ctx: click.Context, **options: Any) -> None:
         cls=ManyOption,
         metavar="FILE",
         type=FILE,
-        help="Exports of HBN; what they lack is simulated.",
+        help="Exports of HBN; questionnaires not in them are simulated.",
     ),
     QUICK,
     SEED,
     JOBS,
 )
 def questionnaires_command(ctx: click.Context, **options: Any) -> None:
-    """Search and fit the 21 questionnaires of the paper's appendix, beside the paper's k and β.
+    """Search and fit the 21 questionnaires of the paper's appendix, and compare with the paper's k and β.
 
     Without files of the Healthy Brain Network all are simulated with the paper's numbers of items and
     factors.
@@ -278,11 +279,11 @@ def questionnaires_command(ctx: click.Context, **options: Any) -> None:
     from icqf_experiments.questionnaires import questionnaires
 
     def work(design: Design) -> Path:
-        def fit_all(asked: dict[str, Any], out: Path) -> tuple[pd.DataFrame, dict[str, Exception]]:
+        def fit_all(values: dict[str, Any], out: Path) -> tuple[pd.DataFrame, dict[str, Exception]]:
             title = "of the paper's appendix"
             journal = out.with_name(f"{out.name}.journal")
             done = run_batch(
-                StudyOptions.of(asked), out, checkpoint=journal, callback=design.callback, title=title
+                StudyOptions.of(values), out, checkpoint=journal, callback=design.callback, title=title
             )
             journal.unlink(missing_ok=True)
             return done.table, done.failures
@@ -296,11 +297,11 @@ def questionnaires_command(ctx: click.Context, **options: Any) -> None:
 
 
 def _on_parts(ctx: click.Context, options: dict[str, Any], write: Command) -> None:
-    """Fit all parts, or take them from the journal, and write a page about them."""
+    """Fit all parts that are not in the journal, and write a page about them."""
     from icqf_experiments.fit_parts import collect
-    from icqf_experiments.split_studies import grounds_named
+    from icqf_experiments.split_studies import studies_named
 
-    grounds = grounds_named(options["grounds"])
+    grounds = studies_named(options["grounds"])
 
     def work(design: Design) -> Path:
         design.out.mkdir(parents=True, exist_ok=True)
@@ -352,7 +353,7 @@ def calibration_command(ctx: click.Context, **options: Any) -> None:
 
 @_experiment("consensus", "When averaging over resamples helps.", GROUND, JOBS)
 def consensus_command(ctx: click.Context, **options: Any) -> None:
-    """When loadings averaged over resamples are found again more often than those of one fit.
+    """When loadings averaged over resamples replicate better than those of one fit.
 
     Uses the same fits as selection. Needs R with its package psychTools, for most of the studies.
     """

@@ -1,4 +1,4 @@
-"""When does averaging over resamples help? Plain and averaged loadings, compared between parts of studies."""
+"""When does averaging over resamples help? Plain and averaged loadings compared between parts of studies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from icqf.resampling.folds import drawn_counts
 from icqf.resampling.replication import FOUND
 from icqf.workflow.evaluation import Design, results_page, span_words
 from icqf_experiments.fit_parts import FittedPart, found_again
-from icqf_experiments.split_studies import Ground
+from icqf_experiments.split_studies import SplitStudy
 
 Array = NDArray[Any]
 FIXED = 5
@@ -29,35 +29,29 @@ SIZES = (0, 250, 400, 700, 1500, 10**9)  # participants in a part
 
 
 def compare_averages(
-    grounds: Sequence[Ground],
+    grounds: Sequence[SplitStudy],
     parts: Sequence[FittedPart],
     *,
     checkpoint: Path | None = None,
     n_jobs: int | None = None,
     callback: Callable[[Progress], object] | None = None,
 ) -> pd.DataFrame:
-    """Average the fits of every part, at the number of factors that predicts best and at five.
+    """Average the fits of every part, with the number of factors that predicts best and with five.
 
-    Returns
-    -------
-    DataFrame
-        One row per ground and choice of k: ``n``, ``m``, ``k``, and for plain and averaged loadings the mean
-        correlation of factors with their counterparts in other parts, and the share found again.
+    Returns one row per split study and choice of k, with the mean correlation of factors with their
+    counterparts in other parts, and the share found again, for plain and averaged loadings.
     """
     jobs: dict[str, tuple[Any, ...]] = {}
     for ground in grounds:
         mine = [part for part in parts if part.ground == ground.name]
         for answers, part in zip(ground.parts(), mine, strict=True):
-            jobs[f"{ground.name}/{part.number}"] = (
-                answers,
-                [_plain(part, k) for k in _numbers(part)],
-                N_RESAMPLES,
-            )
-    found = run_all(jobs, _averages, n_jobs=n_jobs, checkpoint=checkpoint, callback=callback, mixed=True)
+            fits = [_plain(part, k) for k in _numbers(part)]
+            jobs[f"{ground.name}/{part.number}"] = (answers, fits, N_RESAMPLES)
+    results = run_all(jobs, _averages, n_jobs=n_jobs, checkpoint=checkpoint, callback=callback, mixed=True)
     rows = []
     for ground in grounds:
         mine = [part for part in parts if part.ground == ground.name]
-        averages = [found[f"{ground.name}/{part.number}"]["loadings"] for part in mine]
+        averages = [results[f"{ground.name}/{part.number}"]["loadings"] for part in mine]
         for at, how in enumerate(("min", f"k = {FIXED}")):
             plain = [_plain(part, _numbers(part)[at])[1] for part in mine]
             mean = [np.array(each[at]) for each in averages]
@@ -75,8 +69,8 @@ def compare_averages(
     return pd.DataFrame(rows)
 
 
-def consensus_page(grounds: Sequence[Ground], parts: Sequence[FittedPart], design: Design) -> Path:
-    """Average the fits of all parts; writes the table and the page ``consensus.md``."""
+def consensus_page(grounds: Sequence[SplitStudy], parts: Sequence[FittedPart], design: Design) -> Path:
+    """Average the fits of all parts, and write the table and the page ``consensus.md``."""
     journal = design.out / "averages.journal"
     table = compare_averages(
         grounds, parts, checkpoint=journal, n_jobs=design.n_jobs, callback=design.callback
@@ -129,7 +123,7 @@ def _numbers(part: FittedPart) -> tuple[int, int]:
 
 
 def _plain(part: FittedPart, k: int) -> tuple[float, Array]:
-    """The penalty and the loadings of a part's fit with k factors."""
+    """Return the penalty and the loadings of a part's fit with k factors."""
     best = best_by_k(part.errors)
     return float(best.loc[best["n_components"] == k, "beta"].iloc[0]), part.loadings[k - 1]
 
@@ -152,7 +146,8 @@ def _between(loadings: Sequence[Array], name: str) -> dict[str, float]:
 
 
 def _setting() -> str:
-    return f"""Every study is cut into independent parts. In each part the model is fitted as usual, and its
-    loadings are averaged over {N_RESAMPLES} fits to resampled participants (`icqf fit --consensus`). A factor
-    of one part is compared with its counterpart in another by the correlation of loadings; it is found again
-    from {FOUND} on. The number of factors is the one that predicts best in each part, or five."""
+    return f"""Every study is split into independent parts. In each part, the model is fitted as usual, and
+    its loadings are averaged over {N_RESAMPLES} fits to resampled participants (`icqf fit --consensus`). A
+    factor of one part is compared with its counterpart in another by the correlation of loadings; it counts
+    as found again from {FOUND} on. The number of factors is the one that predicts best in each part, or
+    five."""

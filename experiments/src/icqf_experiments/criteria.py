@@ -27,9 +27,9 @@ Array = NDArray[Any]
 def bic(
     model: ICQF, X: Any, ks: Sequence[int], *, confounds: Any = None, n_jobs: int | None = None
 ) -> FactorCount:
-    """BIC₁ of the paper: log of the squared error plus a price for each factor.
+    """BIC₁ of the paper: log of the squared error plus a cost for each factor.
 
-    BIC₁(k) = log ‖M − R‖² + k (m + n)/N · log(N/(m + n)), over the N observed answers (N = nm when
+    BIC₁(k) = log ‖M − R‖² + k (m + n)/N · log(N/(m + n)), over the N observed answers (N = nm if
     nothing is missing).
 
     Parameters
@@ -129,7 +129,7 @@ def _from_consensus(
 ) -> FactorCount:
     problem, ks = _prepared(model, X, confounds, ks)
     if ks[0] < 2:
-        raise InputError("Participants cannot be told apart by one factor; try numbers of factors from 2 on.")
+        raise InputError("One factor does not separate participants; try numbers of factors from 2 on.")
     curve = consensus_curve(
         problem, ks, n_starts=n_starts, n_jobs=n_jobs, random_state=random_state, max_iter=model.max_iter
     )
@@ -160,17 +160,17 @@ def _prepared(model: ICQF, X: Any, confounds: Any, ks: Sequence[int]) -> tuple[P
     numbers = sorted({int(k) for k in ks})
     if not numbers or numbers[0] < 1 or numbers[-1] > min(problem.n, problem.m):
         raise InputError(
-            f"The numbers of factors must lie between 1 and {min(problem.n, problem.m)}, not be {numbers}."
+            f"The numbers of factors are {numbers}; they must be between 1 and {min(problem.n, problem.m)}."
         )
     return problem, numbers
 
 
 def _squared_error(problem: Problem, k: int, max_iter: int) -> float:
     start = Starts(problem).make("nndsvd", k)
-    (found,) = run(problem, start, tol=tolerances.RESAMPLE, max_iter=max_iter, exact=False)
-    A, total = problem.with_confounds(found.factors.scores), 0.0
+    (fit,) = run(problem, start, tol=tolerances.RESAMPLE, max_iter=max_iter, exact=False)
+    A, total = problem.with_confounds(fit.factors.scores), 0.0
     for block in problem.blocks():
-        D = block.masked(block.X - A[:, block.rows].T @ found.factors.loadings)
+        D = block.masked(block.X - A[:, block.rows].T @ fit.factors.loadings)
         total += float(np.vdot(D, D))
     return total
 

@@ -1,7 +1,7 @@
-"""The Child Behavior Checklist as two studies hand it out: HBN (LORIS or COINS) and ABCD (NDA).
+"""Read the Child Behavior Checklist from exports of two studies: HBN (LORIS or COINS) and ABCD (NDA).
 
-Both readers give the items the same names (``cbcl_01`` to ``cbcl_112``, with ``cbcl_56a`` to ``cbcl_56h``)
-and the diagnoses the same eleven labels, so that models of the two studies can be compared.
+Both readers use the same names of items (``cbcl_01`` to ``cbcl_112``, with ``cbcl_56a`` to ``cbcl_56h``) and
+the same eleven labels of diagnoses, so that models of the two studies can be compared.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SYNDROMES = {
 SYNDROME_OF = {f"cbcl_{item}": name for name, items in SYNDROMES.items() for item in items.split()}
 ANSWERS = ((0.0, "not true"), (1.0, "somewhat or sometimes true"), (2.0, "very or often true"))
 
-# A diagnosis belongs to a label when its text holds one of these.
+# A diagnosis belongs to a label if its text contains one of these.
 HBN_DIAGNOSES = {
     "depression": ("depressive disorder", "dysthymi"),
     "generalized_anxiety": ("generalized anxiety",),
@@ -80,15 +80,15 @@ def read_hbn(*paths: str | os.PathLike[str]) -> Study:
     Parameters
     ----------
     *paths : path
-        One file that holds everything, or several, in any order: the checklist (columns ``CBCL,CBCL_01`` in
+        One or several files, in any order: the checklist (columns ``CBCL,CBCL_01`` in
         LORIS, ``CBCL_01`` in COINS), age and sex (``Basic_Demos,Age``), and optionally the clinicians'
         consensus (``Diagnosis_ClinicianConsensus,DX_01`` to ``DX_10``). A second header row is left out.
 
     Returns
     -------
     Study
-        The checklist, with age in years and sex as confounds; the labels are the diagnoses, or None when no
-        file holds any.
+        The checklist, with age in years and sex as confounds; the labels are the diagnoses, or None if no
+        file contains any.
 
     Notes
     -----
@@ -153,13 +153,13 @@ def read_abcd(*paths: str | os.PathLike[str], event: str = BASELINE) -> Study:
     Returns
     -------
     Study
-        The checklist, with age in years and sex as confounds; the labels are the diagnoses, or None when no
-        file holds any.
+        The checklist, with age in years and sex as confounds; the labels are the diagnoses, or None if no
+        file contains any.
 
     Notes
     -----
-    555, 777, 888 and 999 are missing answers in the checklist. In the interview 888 says that a question was
-    skipped because the screening was negative, and is read as 0. A label is 1 when any of its diagnoses,
+    555, 777, 888 and 999 are missing answers in the checklist. In the interview, 888 means that a question
+    was skipped because the screening was negative, and is read as 0. A label is 1 if any of its diagnoses,
     present or past, is 1.
 
     Examples
@@ -202,12 +202,12 @@ def read_abcd(*paths: str | os.PathLike[str], event: str = BASELINE) -> Study:
 
 
 def hbn_id(columns: pd.Index) -> str | None:
-    """The column of ids in an export of HBN."""
+    """Return the column of ids in an export of HBN."""
     return next((name for name in ("Identifiers", "EID") if name in columns), None)
 
 
 def _hbn_name(column: str) -> str | None:
-    """Return our name of an HBN column, or None when it is not needed."""
+    """Return our name of an HBN column, or None if it is not needed."""
     plain = column.rpartition(",")[2]
     if re.fullmatch(r"(CBCL,)?CBCL_\d+[A-H]?", column, flags=re.I):
         return _item_name(plain[5:])
@@ -281,11 +281,11 @@ def _at_event(table: Table, event: str) -> Table:
 
 
 def _joined(tables: list[Table], study: str) -> Table:
-    """Add to the checklist what the other files say of its participants."""
+    """Join the columns of the other files to the checklist, by participant."""
     main = next((t for t in tables if any(name in SYNDROME_OF for name in t.frame.columns)), None)
     if main is None:
-        found = f" in {listed(table.source for table in tables)}" if tables else ""
-        raise InputError(f"No column of the checklist was found{found}; give the file of the {study} CBCL.")
+        where = f" in {listed(table.source for table in tables)}" if tables else ""
+        raise InputError(f"No column of the checklist was found{where}; give the file of the {study} CBCL.")
     frame, rows = main.frame, main.rows
     answered = frame[[name for name in frame.columns if name in SYNDROME_OF]].notna().any(axis=1).to_numpy()
     notes = [note for table in tables for note in table.notes]
@@ -298,14 +298,14 @@ def _joined(tables: list[Table], study: str) -> Table:
         new = [name for name in table.frame.columns if name not in frame.columns]
         if table is main or not new:
             continue
-        beside = table.frame[["participant", *new]].drop_duplicates()
-        twice = beside["participant"][beside["participant"].duplicated()]
+        others = table.frame[["participant", *new]].drop_duplicates()
+        twice = others["participant"][others["participant"].duplicated()]
         if len(twice):
             raise InputError(
                 f"{table.source}: the participant {twice.iloc[0]!r} occurs in several rows that differ. Keep "
                 "one row per participant."
             )
-        frame = frame.merge(beside, how="left", on="participant", validate="m:1")
+        frame = frame.merge(others, how="left", on="participant", validate="m:1")
     return Table(frame, main.source, rows, id="participant", notes=tuple(notes))
 
 
@@ -314,14 +314,14 @@ def _numbers(column: pd.Series) -> pd.Series:
 
 
 def _converted(table: Table, name: str, convert: Callable[[pd.Series], pd.Series]) -> Table:
-    """Convert a confound; a value that is not understood becomes missing, with a note."""
+    """Convert a confound; unknown values become missing, with a note."""
     if name not in table.frame:
         return table
     before = table.frame[name]
     after = convert(before)
     lost = before[before.notna() & after.isna()]
     if len(lost) and after.isna().all():
-        raise InputError(f"No value of {name} is understood: it holds {listed(lost.unique())}.")
+        raise InputError(f"No value of {name} is recognised: it contains {listed(lost.unique())}.")
     notes = (
         (*table.notes, f"{name}: {listed(lost.unique())} was read as missing.") if len(lost) else table.notes
     )

@@ -55,7 +55,7 @@ def table1_page(results: pd.DataFrame, made: Table1Design, design: Design) -> Pa
 
 
 def table1_figure(table: pd.DataFrame) -> Figure:
-    """Error in k of every scheme against the noise, with the paper's numbers as crosses."""
+    """Draw the error in k of every scheme against the noise, with the paper's numbers as crosses."""
     from matplotlib.figure import Figure
 
     from icqf.plotting.style import guides, hide_frame, palette
@@ -85,7 +85,7 @@ def table1_figure(table: pd.DataFrame) -> Figure:
 
 
 def recovery_figure(*, noise: float = 0.3, random_state: int = 0) -> Figure:
-    """The paper's synthetic data and truth above, and what ICQF makes of them below."""
+    """Draw the paper's synthetic data and truth above, and the fit of ICQF below."""
     from matplotlib.figure import Figure
 
     from icqf.plotting import triptych
@@ -114,9 +114,9 @@ def recovery_figure(*, noise: float = 0.3, random_state: int = 0) -> Figure:
 
 
 def score_errors(ks: Any, *, noise: float = 0.0, random_state: int = 0) -> pd.DataFrame:
-    """‖W* − W‖² / ‖W*‖² of the matched scores for each number of factors, with Proposition 2's bound.
+    """Return ‖W* − W‖² / ‖W*‖² of the matched scores by number of factors, with Proposition 2's bound.
 
-    Factors that have no partner are held against zero, as in the paper's proof.
+    Unmatched factors are compared with zero, as in the paper's proof.
     """
     data = make_synthetic(noise=noise, random_state=random_state)
     data = replace(
@@ -146,7 +146,7 @@ def _matched_error(truth: Array, found: Array) -> float:
 
 
 def proposition2_figure(table: pd.DataFrame, *, k_true: int = 10) -> Figure:
-    """Error of the scores against the number of factors, with the bound of Proposition 2."""
+    """Draw the error of the scores against the number of factors, with the bound of Proposition 2."""
     from matplotlib.figure import Figure
 
     from icqf.plotting.style import guides, hide_frame, palette

@@ -1,4 +1,4 @@
-"""Fit every part of every study with every number of factors: what all rules are judged on, kept once."""
+"""Fit every part of every study with every number of factors, for the evaluation of all rules."""
 
 from __future__ import annotations
 
@@ -21,32 +21,20 @@ from icqf.models.consensus import agreement_of
 from icqf.models.icqf import ICQF
 from icqf.models.selection_rules import best_by_k, best_row
 from icqf.resampling.matching import correlations, paired
-from icqf_experiments.split_studies import Ground
+from icqf_experiments.split_studies import SplitStudy
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is fitted of each part.
+    """How much is fitted of each part."""
 
-    Parameters
-    ----------
-    most_factors : int
-        The largest number of factors that is tried.
-    beyond : int
-        Numbers of factors above the one that predicts best that are resampled.
-    fixed : int
-        The largest number that is always fitted.
-    n_starts, n_resamples : int
-        Starts of a final fit, and resamples, and divisions into halves, of its participants.
-    """
-
-    most_factors: int = 14
-    beyond: int = 2
-    fixed: int = 7
-    n_starts: int = 4
-    n_resamples: int = 10
+    most_factors: int = 14  # the largest number of factors tried
+    beyond: int = 2  # numbers of factors above the best-predicting one that are resampled
+    fixed: int = 7  # the largest number that is always fitted
+    n_starts: int = 4  # starts of a final fit
+    n_resamples: int = 10  # resamples, and divisions into halves, of its participants
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +44,7 @@ class FittedPart:
     Attributes
     ----------
     ground : str
-        The study and the size of its parts.
+        The name of the split study.
     number, n, m : int
         Which part it is, its participants and items.
     errors : DataFrame
@@ -64,12 +52,13 @@ class FittedPart:
     stability : DataFrame
         Agreement between halves, as `ICQFCV.stability_`.
     loadings : list of array (k, m)
-        Of the final fit (the best of four starts) with each number of factors, at that number's best β, as
-        the problem counts them; up to the largest number that any rule takes.
+        Of the final fit (the best of four starts) with each number of factors, at that number's best β, in
+        the problem's units; up to the largest number that any rule chooses.
     agreement, halves : list of array (B, k)
-        Of each factor with resamples, and between halves, up to two factors more than predict best.
+        Of each factor with resamples, and between halves, up to two factors beyond the best-predicting
+        number.
     counts : dict
-        The number of factors by each of the field's other rules; None where one cannot be run.
+        The number of factors by each rule of factor analysis; None if it cannot be run.
     """
 
     ground: str
@@ -85,26 +74,26 @@ class FittedPart:
 
 
 def collect(
-    grounds: Iterable[Ground],
+    grounds: Iterable[SplitStudy],
     *,
     effort: Effort | None = None,
     checkpoint: Path | None = None,
     n_jobs: int | None = None,
     callback: Callable[[Progress], object] | None = None,
 ) -> list[FittedPart]:
-    """Fit all parts; what an earlier run finished is taken from the journal."""
+    """Fit all parts, except those finished in the journal."""
     effort = effort or Effort()
     jobs: dict[str, tuple[Any, ...]] = {}
     for ground in grounds:
         for number, part in enumerate(ground.parts()):
-            # On simulated cohorts the field's other rules have a page of their own, docs/results/rules.md.
+            # On simulated cohorts, the rules of factor analysis are compared in docs/results/rules.md.
             jobs[f"{ground.name}/{number}"] = (part, ground.n_major is None, effort)
-    found = run_all(jobs, _fitted, n_jobs=n_jobs, checkpoint=checkpoint, callback=callback, mixed=True)
-    return [_part(name, result) for name, result in found.items()]
+    results = run_all(jobs, _fit, n_jobs=n_jobs, checkpoint=checkpoint, callback=callback, mixed=True)
+    return [_part(name, result) for name, result in results.items()]
 
 
 def found_again(a: Array, b: Array) -> Array:
-    """Correlation of each factor of a (k, m) with its counterpart in b (k', m); 0 for one without."""
+    """Return the correlation of each factor in a (k, m) with its counterpart in b (k', m); 0 without one."""
     similarity = correlations(a, b)
     rows, columns = paired(similarity)
     values = np.zeros(len(a))
@@ -112,13 +101,13 @@ def found_again(a: Array, b: Array) -> Array:
     return values
 
 
-def _fitted(part: Questionnaire, other_rules: bool, effort: Effort) -> dict[str, Any]:
+def _fit(part: Questionnaire, other_rules: bool, effort: Effort) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return _of(part, _counts(part) if other_rules else {}, effort)
+        return _fit_all_numbers(part, _counts(part) if other_rules else {}, effort)
 
 
-def _of(part: Questionnaire, counts: dict[str, int | None], effort: Effort) -> dict[str, Any]:
+def _fit_all_numbers(part: Questionnaire, counts: dict[str, int | None], effort: Effort) -> dict[str, Any]:
     most = min(effort.most_factors, part.n_items // 3 + 1)
     ks = range(1, most + 1)
     search = ICQFCV(ICQF(), n_components=ks, n_repeats=1, stability=True, random_state=0).fit(part)
@@ -146,9 +135,9 @@ def _of(part: Questionnaire, counts: dict[str, int | None], effort: Effort) -> d
 
 
 def _counts(part: Questionnaire) -> dict[str, int | None]:
-    """The number of factors by each of the field's other rules; empty where they cannot be run.
+    """Return the number of factors by each rule of factor analysis; empty if they cannot be run.
 
-    They begin with correlations, and not all pairs of items were answered together in every study.
+    They need correlations, and in some studies not all pairs of items were answered together.
     """
     try:
         table = every_rule(part.keyed_answers(), random_state=0).table

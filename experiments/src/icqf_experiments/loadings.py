@@ -44,7 +44,7 @@ COHORT_SIZE = 1335
 
 
 def loadings(studies: Sequence[Study], design: Design) -> Path:
-    """Run the experiment on each study; writes tables, figures and the page ``loadings.md``."""
+    """Run the experiment on each study, and write tables, figures and the page ``loadings.md``."""
     design.out.mkdir(parents=True, exist_ok=True)
     parts = [_section(study, _fits(study, design), design) for study in studies]
     simulated = [study.name for study in studies if study.truth is not None]
@@ -57,13 +57,12 @@ def loadings(studies: Sequence[Study], design: Design) -> Path:
 
 def _setting(design: Design) -> str:
     return f"""Each method is fitted to all participants of a study: k and β by blockwise cross-validation
-    (ICQF, ℓ1-NMF; {candidates(design)}), k by parallel analysis (FA-promax). Items stand in the same order
-    in all panels, and the factors of the two other methods in the order of the ICQF factors that they
-    match."""
+    (ICQF, ℓ1-NMF; {candidates(design)}), k by parallel analysis (FA-promax). Items are in the same order in
+    all panels, and the factors of the two other methods in the order of the ICQF factors that they match."""
 
 
 def _fits(study: Study, design: Design) -> dict[str, Fitted | str]:
-    """Each method's fit. What was chosen is kept in the journal; the fit at that choice is made anew."""
+    """Return each method's fit; choices are stored in the journal, and the final fit is repeated."""
     questionnaire, seed = study.questionnaire, design.random_state
     everyone = (np.arange(questionnaire.n_participants), np.array([], int), np.array([], int))
     methods = {method.name: method for method in design.methods(FACTORIZATIONS)}
@@ -127,7 +126,7 @@ def _section(study: Study, fits: Mapping[str, Fitted | str], design: Design) -> 
 
 
 def recovery(names: Sequence[str], design: Design) -> pd.DataFrame:
-    """Correlation with the true loadings in several simulated studies of 1 335 participants, by fit."""
+    """Return the correlation with the true loadings in simulated studies of 1 335 participants, by fit."""
     number, size = (1, QUICK_PARTICIPANTS) if design.quick else (COHORTS, COHORT_SIZE)
     methods = design.methods(FACTORIZATIONS)
     jobs = {
@@ -190,7 +189,7 @@ def _recovery_section(table: pd.DataFrame, design: Design) -> Section:
 
 
 def _in_one_order(fits: Mapping[str, Fitted]) -> dict[str, Fitted]:
-    """Factors of the later methods in the order of the first one's that they match, extra ones last."""
+    """Order the factors of the later methods like the matching ones of the first, extra ones last."""
     ordered: dict[str, Fitted] = {}
     for name, fit in fits.items():
         table = fit.factors
@@ -218,9 +217,9 @@ def _heatmaps(study: Study, usable: Mapping[str, Fitted]) -> Figure:
     )
     axes = np.atleast_1d(figure.subplots(len(lines), 1, height_ratios=lines))
     for ax, (name, fit) in zip(axes, usable.items(), strict=True):
-        beside = {"confounds": fit.model.confound_loadings_} if name == "ICQF" else {}
+        more = {"confounds": fit.model.confound_loadings_} if name == "ICQF" else {}
         loading_heatmap(
-            fit.factors, **beside, ranges=_ranges(name, fit), items=items, form="wide", order=names, ax=ax
+            fit.factors, **more, ranges=_ranges(name, fit), items=items, form="wide", order=names, ax=ax
         )
         ax.set_title(f"{name}, k = {fit.n_components}", loc="left", fontweight="bold", pad=18)
     return figure
@@ -231,7 +230,7 @@ def _lines(fit: Fitted) -> int:
 
 
 def _ranges(name: str, fit: Fitted) -> pd.DataFrame | None:
-    """Only ICQF's loadings are bounded by the answer ranges, and shown as shares of them."""
+    """Return the answer ranges for ICQF, whose loadings are shown as shares of them, and None otherwise."""
     return fit.model.item_range_ if name == "ICQF" else None
 
 

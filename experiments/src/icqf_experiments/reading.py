@@ -1,4 +1,4 @@
-"""Are public files read as a careful colleague would, when nobody says what their columns are?"""
+"""Are public files read correctly without any description of their columns?"""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from icqf.report.blocks import Bullets, Grid, Prose, Section, Span
 from icqf.workflow.evaluation import Design, linked, prose, results_page
 from icqf_experiments.novice import NoviceFile
 
-# What the program read before it knew two more rules, so that the last three files are not quite unseen.
-FIRST_READING = """At the first reading, HELP's column of the drug of choice was taken as an item, six
-    other columns of gss_spending and one of gss_abortion were too, and the column pid of the latter
-    passed for ids. Two rules were then added: columns with a scale of their own beside a questionnaire
-    are left out, and a column of few values holds no ids. Nothing was changed for ESS10NO, whose three
-    questions have fewer columns of their own kind than its other answers have."""
+# Two rules were added after the first reading, so the last three files are not quite unseen.
+FIRST_READING = """At the first reading, HELP's column of the drug of choice, six other columns of
+    gss_spending and one of gss_abortion were taken as items, and the column pid of the latter was taken as
+    ids. Two rules were then added: columns whose scale differs from that of the questionnaire are excluded,
+    and a column of few values does not contain ids. Nothing was changed for ESS10NO, whose three questions
+    are outnumbered by columns of another kind."""
 STRONGEST = 5
 MOST_MISSES = 8
 
 
 @dataclass(frozen=True, eq=False)
 class FileReading:
-    """What became of one file.
+    """The reading of one file.
 
     Attributes
     ----------
     file : NoviceFile
     study, keyed : Questionnaire
-        What was read, without and with the keying assistant.
+        The questionnaire, without and with automatic reversal.
     steps : tuple of str
-        What the program asked for on the way, and was given.
+        What was supplied because the program asked for it.
     columns : int
-        Columns of the file.
+        Number of columns of the file.
     """
 
     file: NoviceFile
@@ -57,17 +57,17 @@ class FileReading:
 
     @property
     def taken(self) -> tuple[str, ...]:
-        """The items taken."""
+        """The columns taken as items."""
         return tuple(item.name for item in self.study.items)
 
     @property
     def reversed_items(self) -> tuple[str, ...]:
-        """The items that the assistant reversed."""
+        """The items reversed automatically."""
         return tuple(item.name for item in self.keyed.items if item.reverse)
 
     @property
     def ranges(self) -> dict[tuple[float, float], int]:
-        """How many of the true items were given which range."""
+        """Number of true items by range."""
         table = self.study.ranges()
         there = table.loc[[name for name in self.file.items if name in table.index]]
         pairs = [(float(low), float(high)) for low, high in there.to_numpy()]
@@ -75,56 +75,56 @@ class FileReading:
 
 
 def read_as_a_newcomer(file: NoviceFile) -> FileReading:
-    """Read a file without codebook, doing what the program asks for where it asks."""
+    """Read a file without a codebook, following the program's messages."""
     table = file.table()
     with TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         path = Path(folder) / f"{file.name}.csv"
         table.to_csv(path, index=False)
-        asked: dict[str, Any] = {"path": path}
+        arguments: dict[str, Any] = {"path": path}
         steps: list[str] = []
         for _ in range(4):
             try:
-                study = read_questionnaire(**asked)
+                study = read_questionnaire(**arguments)
                 break
             except InputError as error:
-                asked, step = _answered(error, asked)
+                arguments, step = _follow(error, arguments)
                 steps.append(step)
         else:
             raise InputError(f"{file.name}: the messages did not lead to a fit.")
-        keyed = read_questionnaire(**asked, reverse=["auto"])
+        keyed = read_questionnaire(**arguments, reverse=["auto"])
     return FileReading(file, study, keyed, tuple(steps), table.shape[1])
 
 
-def _answered(error: InputError, asked: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Do what a message asks for."""
-    if error.code == "text-answers" and "codebook" not in asked:
-        path = asked["path"].with_name("items.csv")
-        write_codebook(suggest_codebook(read_table(asked["path"])).items, path)
-        return {**asked, "codebook": path}, "the codebook that `icqf codebook` proposes"
+def _follow(error: InputError, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Follow the remedy in a message."""
+    if error.code == "text-answers" and "codebook" not in arguments:
+        path = arguments["path"].with_name("items.csv")
+        write_codebook(suggest_codebook(read_table(arguments["path"])).items, path)
+        return {**arguments, "codebook": path}, "the codebook that `icqf codebook` proposes"
     if error.code == "duplicate-id":
-        # Rows that differ in nothing but the occasion are not what these files hold: number them.
-        frame = pd.read_csv(asked["path"], low_memory=False)
+        # These files do not contain repeated visits, so participants are numbered.
+        frame = pd.read_csv(arguments["path"], low_memory=False)
         name = re.search(r"in column '([^']+)'", str(error))
         if name is not None:
-            frame.drop(columns=name[1]).to_csv(asked["path"], index=False)
-            return asked, f"the column {name[1]} deleted, as its ids repeat"
+            frame.drop(columns=name[1]).to_csv(arguments["path"], index=False)
+            return arguments, f"the column {name[1]} deleted, as its ids repeat"
     if error.code == "suspicious-code" and "value" in error.fields:
-        codes = [*asked.get("missing_codes", []), error.fields["value"]]
-        return {**asked, "missing_codes": codes}, f"--missing-codes {error.fields['value']:g}"
+        codes = [*arguments.get("missing_codes", []), error.fields["value"]]
+        return {**arguments, "missing_codes": codes}, f"--missing-codes {error.fields['value']:g}"
     raise error
 
 
 @dataclass(frozen=True)
 class FittedReading:
-    """A fit of what was read: k by cross-validation, and how many factors are of one published scale."""
+    """A fit: k by cross-validation, and the number of factors with items of a single published scale."""
 
     k: int
     clean: int | None
 
 
-def fitted(study: Questionnaire, file: NoviceFile) -> FittedReading:
-    """Choose k, fit, and count the factors whose strongest items come from one published scale."""
+def fit_reading(study: Questionnaire, file: NoviceFile) -> FittedReading:
+    """Choose k, fit, and count the factors whose strongest items are of a single published scale."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         search = ICQFCV(ICQF(), random_state=0).fit(study)
@@ -144,12 +144,12 @@ def _clean(model: ICQF, file: NoviceFile) -> int | None:
 
 
 def reading_page(files: Sequence[NoviceFile], design: Design) -> Path:
-    """Read and fit every file; writes the table and the page ``reading.md``."""
+    """Read and fit every file, and write the table and the page ``reading.md``."""
     design.out.mkdir(parents=True, exist_ok=True)
     rows, details = [], []
     for file in files:
         reading = read_as_a_newcomer(file)
-        plain, keyed = fitted(reading.study, file), fitted(reading.keyed, file)
+        plain, keyed = fit_reading(reading.study, file), fit_reading(reading.keyed, file)
         rows.append(_row(reading, plain, keyed))
         details.append(_detail(reading))
     table = pd.DataFrame(rows)
@@ -185,7 +185,7 @@ def _row(reading: FileReading, plain: FittedReading, keyed: FittedReading) -> di
         "items taken": f"{len(right)} of {len(file.items)}" + (f", {wrong} others" if wrong else ""),
         "ranges": "right" if fits else listed(_range_words(reading.ranges), most=4),
         "reversed items found": key,
-        "factors, as it stands": _factors(plain),
+        "factors, unchanged": _factors(plain),
         "factors, --reverse auto": _factors(keyed),
     }
 
@@ -203,25 +203,24 @@ def _detail(reading: FileReading) -> Prose:
     missed = [name for name in file.items if name not in set(reading.taken)]
     others = [name for name in reading.taken if name not in set(file.items)]
     sentences = [
-        f"Given on request: {listed(reading.steps)}." if reading.steps else "Read at once.",
+        f"Supplied on request: {listed(reading.steps)}." if reading.steps else "Read without help.",
         f"Items missed: {listed(missed, most=MOST_MISSES)}." if missed else "",
-        f"Taken as items, though they are none: {listed(others, most=MOST_MISSES)}." if others else "",
+        f"Wrongly taken as items: {listed(others, most=MOST_MISSES)}." if others else "",
     ]
     if file.reversed_items is not None:
         wrongly = sorted(set(reading.reversed_items) - set(file.reversed_items))
-        unseen = sorted(set(file.reversed_items) - set(reading.reversed_items))
+        missed = sorted(set(file.reversed_items) - set(reading.reversed_items))
         sentences += [
             f"Reversed wrongly: {listed(wrongly, most=MOST_MISSES)}." if wrongly else "",
-            f"Reversed items not found: {listed(unseen, most=MOST_MISSES)}." if unseen else "",
+            f"Reversed items not found: {listed(missed, most=MOST_MISSES)}." if missed else "",
         ]
-    found = find_reversed(reading.study, resamples=0)
-    sentences += [ends.sentence for ends in found.ends]
+    sentences += [ends.sentence for ends in find_reversed(reading.study, resamples=0).ends]
     return Prose([Span(f"{file.title}.", "strong"), " " + " ".join(filter(None, sentences))])
 
 
 def _setting() -> str:
-    return """Each collection is written as the CSV file that a newcomer would have, with every column it
-    comes with, and read without a codebook; where the program asks for something, it is given. The number of
-    factors is chosen by cross-validation (lowest error), with the items as they stand and with --reverse
-    auto; a factor is of one scale when its five strongest items are. The last three collections were chosen
-    by their descriptions before their answers were looked at."""
+    return """Each data set is written as the CSV file that a newcomer would have, with all its columns, and
+    read without a codebook; if the program asks for something, it is supplied. The number of factors is
+    chosen by cross-validation (lowest error), with unchanged items and with --reverse auto; a factor is of
+    one scale if its five strongest items are. The last three data sets were chosen by their descriptions
+    before their answers were inspected."""

@@ -1,4 +1,4 @@
-"""Experiment 3 of the paper, second half: do two studies give the same factors?"""
+"""Experiment 3 of the paper, second part: do two studies give the same factors?"""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from icqf_experiments.published import REPLICATION
 
 
 def replication_experiment(studies: Sequence[Study], design: Design) -> Path:
-    """Run the experiment on two studies; writes tables and the page ``replication.md``."""
+    """Run the experiment on two studies, and write tables and the page ``replication.md``."""
     a, b = studies
     design.out.mkdir(parents=True, exist_ok=True)
     found = replication(
@@ -62,13 +62,8 @@ def replication_experiment(studies: Sequence[Study], design: Design) -> Path:
         for row in summary.to_dict("records")
     ]
     head = [
-        "method",
-        "factors (median)",
-        "greedy, Pearson (sd over splits)",
-        "sd over pairs",
-        "best assignment",
-        "congruence",
-        "paper (sd)",
+        *("method", "factors (median)", "greedy, Pearson (sd over splits)", "sd over pairs"),
+        *("best assignment", "congruence", "paper (sd)"),
     ]
     ax: Any = by_method(found.table, "pearson", label="mean correlation of loadings")
     ax.set_title(f"{a.title} ↔ {b.title}", loc="left")

@@ -1,4 +1,4 @@
-"""Rules that choose the number of factors, and how they are judged on independent parts of studies."""
+"""Rules that choose the number of factors, and their evaluation on independent parts of studies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from icqf_experiments.chance_curve import ChanceCurve, curves_of_others
 from icqf_experiments.fit_parts import FittedPart, found_again
 from icqf_experiments.split_studies import study_of
 
-# From a part, and the curve of chances that other studies taught, to a number of factors.
+# A number of factors from a part and the replication curve fitted to the other studies.
 Rule = Callable[[FittedPart, ChanceCurve], int | None]
 
 
@@ -32,7 +32,7 @@ def _stable(part: FittedPart, curve: ChanceCurve) -> int:
 
 
 def _up_to_min(part: FittedPart, curve: ChanceCurve) -> pd.DataFrame:
-    """What resamples and halves say about the numbers of factors up to the one that predicts best."""
+    """Return the agreement over resamples for each number of factors up to the one that predicts best."""
     rows = []
     for k in range(1, best_row(part.errors)[0] + 1):
         agreement, halves = (each[k - 1].mean(axis=0) for each in (part.agreement, part.halves))
@@ -56,7 +56,7 @@ def _average(least: float) -> Rule:
 
 
 def _expected(cost: float) -> Rule:
-    """The number with the most factors expected to be found again, each factor costing so much."""
+    """Return the rule that maximises the factors expected to be found again, minus a cost per factor."""
 
     def rule(part: FittedPart, curve: ChanceCurve) -> int:
         table = _up_to_min(part, curve)
@@ -71,7 +71,7 @@ def _always(k: int) -> Rule:
 
 
 def _other(name: str) -> Rule:
-    """One of the field's other rules; at least one factor, and at most as many as were fitted."""
+    """Return a rule of factor analysis, limited to between one factor and the most that were fitted."""
 
     def rule(part: FittedPart, curve: ChanceCurve) -> int | None:
         k = part.counts.get(name)
@@ -80,7 +80,7 @@ def _other(name: str) -> Rule:
     return rule
 
 
-# All that were tried. Their settings were written down before the studies that judge them were run.
+# All candidates. Their settings were fixed before the evaluation studies were run.
 CANDIDATES: Mapping[str, Rule] = {
     "min (lowest error)": _min,
     "one_se": _one_se,
@@ -95,20 +95,20 @@ CANDIDATES: Mapping[str, Rule] = {
 
 
 def rules_of(parts: Sequence[FittedPart]) -> dict[str, Rule]:
-    """Return all candidates, and the field's other rules that were run on these parts."""
+    """Return all candidates, and the rules of factor analysis that were run on these parts."""
     names = dict.fromkeys(name for part in parts for name in part.counts)
     return {**CANDIDATES, **{name: _other(name) for name in names}}
 
 
-def judge(parts: Sequence[FittedPart], major: Mapping[str, int | None]) -> pd.DataFrame:
-    """Judge every rule on every study, with chances by a curve that the other studies taught.
+def evaluate_rules(parts: Sequence[FittedPart], major: Mapping[str, int | None]) -> pd.DataFrame:
+    """Evaluate every rule on every study, with a replication curve fitted to the other studies.
 
     Returns
     -------
     DataFrame
         One row per study and rule: ``share`` (factors found again over the larger of the two numbers),
         ``found`` (how many), ``k`` (mean), ``k_spread`` (mean absolute difference between parts) and
-        ``off`` (mean distance to the number of major factors, where it is known).
+        ``off`` (mean distance to the number of major factors, if known).
     """
     rows: list[dict[str, Any]] = []
     curves = curves_of_others(parts)
@@ -135,6 +135,6 @@ def judge(parts: Sequence[FittedPart], major: Mapping[str, int | None]) -> pd.Da
 
 
 def _pair(a: FittedPart, b: FittedPart, k_a: Any, k_b: Any) -> tuple[float, int, int]:
-    """Share and number of factors found again, and the difference between the two numbers."""
+    """Return share and number of factors found again, and the difference between the two numbers."""
     found = int((found_again(a.loadings[k_a - 1], b.loadings[k_b - 1]) >= FOUND).sum())
     return found / max(k_a, k_b), found, abs(k_a - k_b)

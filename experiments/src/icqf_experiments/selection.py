@@ -10,27 +10,28 @@ import pandas as pd
 from icqf.report.blocks import Block, Grid, Section
 from icqf.workflow.evaluation import Design, linked, results_page
 from icqf_experiments.fit_parts import FittedPart
-from icqf_experiments.rules import judge
-from icqf_experiments.split_studies import DEVELOPMENT, Ground, study_of
+from icqf_experiments.rules import evaluate_rules
+from icqf_experiments.split_studies import DEVELOPMENT, SplitStudy, study_of
 
 BASE = "min (lowest error)"
-GAIN, KEPT = 0.08, 0.85  # what a rule must gain over `min`, and how many of its factors it may not lose
+GAIN, KEPT = 0.08, 0.85  # required gain over `min`, and share of its factors that must remain
 
 
-def selection_page(grounds: Sequence[Ground], parts: Sequence[FittedPart], design: Design) -> Path:
-    """Judge all rules and write the tables and the page ``selection.md``."""
-    table = judge(parts, {ground.name: ground.n_major for ground in grounds})
+def selection_page(grounds: Sequence[SplitStudy], parts: Sequence[FittedPart], design: Design) -> Path:
+    """Evaluate all rules, and write the tables and the page ``selection.md``."""
+    table = evaluate_rules(parts, {ground.name: ground.n_major for ground in grounds})
     table.to_csv(design.out / "selection.csv", index=False, float_format="%.6g")
     simulated = table["off"].notna()
-    sought = table["ground"].map(lambda name: study_of(name) in DEVELOPMENT)
+    development = table["ground"].map(lambda name: study_of(name) in DEVELOPMENT)
+    evaluation = table[~simulated & ~development]
     return results_page(
         design,
         "selection",
         "Which rule chooses a number of factors that a second study confirms?",
         _setting(),
         [
-            Section("Public studies that judge", [summary(table[~simulated & ~sought])]),
-            Section("Public studies on which rules were sought", [summary(table[~simulated & sought])]),
+            Section("Public studies for evaluation", [summary(evaluation)]),
+            Section("Public studies for development", [summary(table[~simulated & development])]),
             Section("Simulated studies with minor factors", [summary(table[simulated])]),
             Section(
                 "Every study",
@@ -40,12 +41,12 @@ def selection_page(grounds: Sequence[Ground], parts: Sequence[FittedPart], desig
                 ],
             ),
         ],
-        lead=[_verdict(overall(table[~simulated & ~sought])) if (~simulated & ~sought).any() else ""],
+        lead=[_verdict(overall(evaluation)) if len(evaluation) else ""],
     )
 
 
 def overall(table: pd.DataFrame) -> pd.DataFrame:
-    """Return each rule's means over studies, on the studies where it could be run, beside `min` there."""
+    """Return each rule's means over the studies where it could be run, compared with `min` there."""
     rows = []
     base = table[table["rule"] == BASE].set_index("ground")
     for rule, mine in table.groupby("rule", sort=False):
@@ -68,7 +69,7 @@ def overall(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def summary(table: pd.DataFrame) -> Block:
-    """The rules' means over studies, as a table."""
+    """Return the rules' means over studies as a table."""
     if table.empty:
         return "None were run."
     known = bool(table["off"].notna().any())
@@ -95,16 +96,16 @@ def summary(table: pd.DataFrame) -> Block:
 
 
 def _verdict(means: pd.DataFrame) -> str:
-    """Whether a rule is better than `min` by as much as was asked for beforehand."""
+    """Return whether a rule is better than `min` by the margin fixed in advance."""
     better = means[(means["share_gain"] >= GAIN) & (means["found_ratio"] >= KEPT)]["rule"].tolist()
     base = means.set_index("rule").loc[BASE]
-    wanted = (
-        f"A rule was to become the default if, on the public studies that judge, it raised the share of "
+    criterion = (
+        f"A rule was to become the default if, on the public studies for evaluation, it raised the share of "
         f"factors found again by {GAIN} over that of min and found at least {100 * KEPT:.0f} % as many."
     )
-    had = f"min has a share of {base['share']:.2f} and {base['found']:.1f} factors found again there."
-    found = f"These do: {', '.join(better)}." if better else "No rule does, so min remains the default."
-    return f"{wanted} {had} {found}"
+    baseline = f"min has a share of {base['share']:.2f} and {base['found']:.1f} factors found again there."
+    verdict = f"These do: {', '.join(better)}." if better else "No rule does, so min remains the default."
+    return f"{criterion} {baseline} {verdict}"
 
 
 def _study(ground: str, mine: pd.DataFrame) -> Section:
@@ -123,8 +124,8 @@ def _study(ground: str, mine: pd.DataFrame) -> Section:
 
 
 def _setting() -> str:
-    return """Every study is cut into independent parts; each part chooses its number of factors by each rule.
-    A factor is found again when its counterpart in another part has a correlation of loadings of at least
-    0.8; the share is over the larger of the two numbers. Rules and their settings were written down before
-    the studies that judge them were run; all are shown. Chances of being found again come, for each study,
-    from a curve that the other studies taught."""
+    return """Every study is split into independent parts; each rule chooses a number of factors in each part.
+    A factor is found again if its loadings correlate at least 0.8 with those of its counterpart in another
+    part; the share is of the larger of the two numbers. Rules and their settings were fixed before the
+    evaluation studies were run; all are shown. Replication probabilities come, for each study, from a curve
+    fitted to the other studies."""

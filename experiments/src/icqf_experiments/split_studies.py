@@ -1,7 +1,8 @@
-"""The ground on which ways to choose k are judged: public studies, and simulated ones with minor factors.
+"""Studies on which rules for the number of factors are evaluated: public ones, and simulated ones with minor
+factors.
 
-Every study is cut into independent parts. The list, the sizes of the parts, and which studies serve to find
-a rule (`DEVELOPMENT`) and which to judge it were settled before any rule was run on them.
+Every study is split into independent parts. The list, the sizes of the parts, and which studies are used to
+develop rules (`DEVELOPMENT`) and which to evaluate them were fixed before any rule was run on them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from icqf.errors import InputError, did_you_mean, listed
 
 MOST_PARTS = 4
 SMALL_PART = 350
-# Studies of the first kind may be looked at while a rule is sought; the others only judge it.
+# The first may be inspected while a rule is developed; the others are used only to evaluate it.
 DEVELOPMENT = ("bfi", "epi", "tai", "athenstaedt")
 JUDGES = ("spi", "msq", "sai", "phq9", "help", "adjectives", "geras", "ability")
 SIMULATED = {200: ("hbn", "abcd"), 500: ("hbn", "abcd"), 1335: ("hbn", "abcd"), 5000: ("abcd",)}
@@ -36,24 +37,24 @@ PUBLISHED = {
     ),
     "tai": ("pleasant", "rested", "calm", "happy", "secure", "content", "steady"),
 }
-LARGE = ("bfi", "epi", "tai", "spi", "msq", "sai", "phq9")  # these are cut into small parts as well
+LARGE = ("bfi", "epi", "tai", "spi", "msq", "sai", "phq9")  # also split into small parts
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
-    """A study that is cut into independent parts.
+class SplitStudy:
+    """A study to be split into independent parts.
 
     Parameters
     ----------
     name : str
     load : callable
-        Returns the questionnaire, whole.
+        Returns the whole questionnaire.
     size : int or None
         Participants in a part. None: quarters, or halves below 1 400 participants.
     n_parts : int
-        How many parts of that size.
+        Number of parts of that size.
     n_major : int or None
-        The number of major factors, where the study was simulated.
+        The number of major factors of a simulated study.
     """
 
     name: str
@@ -63,7 +64,7 @@ class Ground:
     n_major: int | None = None
 
     def parts(self) -> list[Questionnaire]:
-        """The independent parts: participants in random order, cut."""
+        """Return the independent parts, of participants in random order."""
         whole = self.load()
         n = whole.n_participants
         n_parts = 2 if self.size is None and n < MOST_PARTS * SMALL_PART else self.n_parts
@@ -72,26 +73,26 @@ class Ground:
         return [whole.take(np.sort(order[at * size : (at + 1) * size])) for at in range(n_parts)]
 
 
-def public_grounds(names: Iterable[str] = (*DEVELOPMENT, *JUDGES)) -> list[Ground]:
-    """Public studies, whole and, where they are large, in small parts too."""
+def public_studies(names: Iterable[str] = (*DEVELOPMENT, *JUDGES)) -> list[SplitStudy]:
+    """Return the public studies; large ones also in small parts."""
     grounds = []
     for name in names:
         load = partial(load_public, name)
-        grounds.append(Ground(name, load))
+        grounds.append(SplitStudy(name, load))
         if name in LARGE:
-            grounds.append(Ground(f"{name}-{SMALL_PART}", load, size=SMALL_PART))
+            grounds.append(SplitStudy(f"{name}-{SMALL_PART}", load, size=SMALL_PART))
     return grounds
 
 
-def grounds_named(names: Iterable[str] = ()) -> list[Ground]:
-    """Return the grounds of these studies, or all of them.
+def studies_named(names: Iterable[str] = ()) -> list[SplitStudy]:
+    """Return these studies, split in all ways, or all studies.
 
     Examples
     --------
-    >>> [ground.name for ground in grounds_named(["bfi"])]
+    >>> [study.name for study in studies_named(["bfi"])]
     ['bfi', 'bfi-350']
     """
-    every = [*public_grounds(), *simulated_grounds()]
+    every = [*public_studies(), *simulated_studies()]
     wanted = list(names)
     known = dict.fromkeys(study_of(ground.name) for ground in every)
     for name in wanted:
@@ -103,7 +104,7 @@ def grounds_named(names: Iterable[str] = ()) -> list[Ground]:
 
 
 def study_of(ground: str) -> str:
-    """Return the study behind a ground, whatever the size of its parts.
+    """Return the name of a split study without the size of its parts.
 
     Examples
     --------
@@ -113,10 +114,10 @@ def study_of(ground: str) -> str:
     return ground.rpartition("-")[0] or ground
 
 
-def simulated_grounds() -> list[Ground]:
-    """Cohorts with eight major factors, and many minor ones that add nothing, little or much."""
+def simulated_studies() -> list[SplitStudy]:
+    """Return cohorts with eight major factors, and many minor ones of no, fair or strong influence."""
     return [
-        Ground(
+        SplitStudy(
             f"simulated {name}, {error} minor factors-{n}",
             partial(_cohort, name, 2 * n, error),
             size=n,
@@ -151,7 +152,7 @@ def load_public(name: str) -> Questionnaire:
 
 
 def _psychtools(name: str) -> tuple[pd.DataFrame, float, float]:
-    """The items of a study in psychTools, and their lowest and highest answer."""
+    """Return the items of a study in psychTools, and their lowest and highest answer."""
     sources: dict[str, tuple[str, Callable[[pd.DataFrame], Any], float, float]] = {
         "epi": ("epi", lambda t: [f"V{i}" for i in range(1, 58)], 1, 2),
         "tai": ("tai", lambda t: t.columns.drop(["study", "time", "id"]), 1, 4),
@@ -171,10 +172,10 @@ def _psychtools(name: str) -> tuple[pd.DataFrame, float, float]:
 
 
 def keyed(study: Questionnaire, published: Iterable[str] | None = None) -> Questionnaire:
-    """Reverse what the published key does, or else what looks reversed, one of two opposite ends included."""
+    """Reverse items by the published key, or else those that look reversed, and one of two opposite ends."""
     if published is None:
-        found = find_reversed(study)
-        flipped = {*found.looks_reversed, *(name for ends in found.ends for name in ends.other)}
+        keying = find_reversed(study)
+        flipped = {*keying.looks_reversed, *(name for ends in keying.ends for name in ends.other)}
     else:
         flipped = {*published}
     items = tuple(replace(item, reverse=item.name in flipped) for item in study.items)
@@ -182,7 +183,7 @@ def keyed(study: Questionnaire, published: Iterable[str] | None = None) -> Quest
 
 
 def psychtools_table(name: str) -> pd.DataFrame:
-    """Return a data set of the R package psychTools, read by R once and kept in the user's cache folder."""
+    """Return a data set of the R package psychTools, read by R once and cached in the user's folder."""
     kept = Path.home() / ".cache" / "icqf" / "psychTools" / f"{name}.csv"
     if not kept.is_file():
         program = shutil.which("Rscript")

@@ -1,4 +1,4 @@
-"""The studies that the paper's experiments are repeated on: simulated, public, or one's own exports."""
+"""The studies of the paper's experiments: simulated, public, or real exports."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def load_study(name: str, *, files: Sequence[Path] = (), most: int | None = None
     files : sequence of Path
         Exports of the real HBN or ABCD study.
     most : int, optional
-        Take this many participants only, for a quick look.
+        Use only this many participants, for a quick run.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def load_study(name: str, *, files: Sequence[Path] = (), most: int | None = None
         raise InputError(
             f"There is no study {name!r}.{did_you_mean(name, STUDIES)} Choose from {listed(STUDIES, most=9)}."
         )
-    study = _real(name, files) if files else STUDIES[name]()
+    study = READERS[name](*files) if files else STUDIES[name]()
     questionnaire, notes = _complete(answered(study.questionnaire))
     if most is not None and most < questionnaire.n_participants:
         chosen = np.random.default_rng(0).permutation(questionnaire.n_participants)[:most]
@@ -67,7 +67,7 @@ def load_study(name: str, *, files: Sequence[Path] = (), most: int | None = None
 
 
 def _complete(questionnaire: Questionnaire) -> tuple[Questionnaire, tuple[str, ...]]:
-    """Leave out participants whose confounds are not known, and say so."""
+    """Leave out participants with missing confounds, with a note."""
     if questionnaire.confounds is None:
         return questionnaire, ()
     known = questionnaire.confounds.notna().all(axis=1).to_numpy()
@@ -76,10 +76,6 @@ def _complete(questionnaire: Questionnaire) -> tuple[Questionnaire, tuple[str, .
     names = " or ".join(map(str, questionnaire.confounds))
     note = f"{counted(int((~known).sum()), 'participant')} without {names} left out."
     return questionnaire.take(np.flatnonzero(known)), (note,)
-
-
-def _real(name: str, files: Sequence[Path]) -> Study:
-    return READERS[name](*files)
 
 
 def _simulated(name: str) -> Study:

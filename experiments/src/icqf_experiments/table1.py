@@ -39,9 +39,9 @@ PAPER = {
 
 @dataclass(frozen=True)
 class Table1Design:
-    """Which synthetic questionnaires are made, and which numbers of factors are tried.
+    """The synthetic questionnaires and candidate numbers of factors; the defaults are the paper's.
 
-    The defaults are the paper's. `rows` leaves out schemes, for a quicker look.
+    `rows` are the schemes to run.
     """
 
     datasets: int = 30
@@ -59,12 +59,12 @@ class Table1Design:
 
     @property
     def candidates(self) -> list[int]:
-        """The numbers of factors to try: `reach` to each side of the truth, from 2 on."""
+        """The candidate numbers of factors: up to `reach` from the truth, and at least 2."""
         return list(range(max(2, self.k - self.reach), self.k + self.reach + 1))
 
 
 def found_k(design: Table1Design, noise: float, seed: int) -> dict[str, int]:
-    """The number of factors that each scheme finds in one data set."""
+    """Return the number of factors that each scheme finds in one data set."""
     data = make_synthetic(
         design.n,
         design.m,
@@ -81,15 +81,15 @@ def found_k(design: Table1Design, noise: float, seed: int) -> dict[str, int]:
         "l1-NMF": L1NMF(beta=design.beta, item_range=(0, HIGHEST)),
     }
     for name, model in models.items():
-        given = data.confounds if name == "ICQF" else None
+        confounds = data.confounds if name == "ICQF" else None
         schemes = [row for row in design.rows if row.startswith(name)]
         if not schemes:
             continue
-        problem = model.state(data.answers, confounds=given).problem
+        problem = model.state(data.answers, confounds=confounds).problem
         if f"{name} (BCV)" in schemes:
             found[f"{name} (BCV)"] = _cross_validated(problem, ks, seed, design)
         if f"{name} (BIC1)" in schemes:
-            found[f"{name} (BIC1)"] = bic(model, data.answers, ks, confounds=given).n_components
+            found[f"{name} (BIC1)"] = bic(model, data.answers, ks, confounds=confounds).n_components
         if {f"{name} (CCC)", f"{name} (Dispersion)"} & set(schemes):
             curve = consensus_curve(problem, ks, n_starts=design.n_starts, random_state=seed)
             found[f"{name} (CCC)"] = int(ks[int(curve["cophenetic"].argmax())])
@@ -122,7 +122,7 @@ def table1(
     checkpoint: Any = None,
     callback: Callable[[Progress], object] | None = None,
 ) -> pd.DataFrame:
-    """Run the experiment; one row per data set and scheme: noise, seed, scheme, k."""
+    """Run the experiment, and return one row per data set and scheme: noise, seed, scheme, k."""
     jobs = {
         f"noise {noise:g}, data set {seed}": (design, noise, seed)
         for noise in design.noise
@@ -139,20 +139,16 @@ def table1(
 
 
 def errors(results: pd.DataFrame, design: Table1Design) -> pd.DataFrame:
-    """Mean and standard error of |found − true|, one row per scheme and noise.
+    """Return mean and standard error of |found − true| by scheme and noise.
 
-    The paper's numbers stand beside them where the data sets are the paper's.
+    The paper's numbers are included if the data sets are the paper's.
     """
     off = results.assign(off=(results["k"] - design.k).abs())
     grouped = off.groupby(["scheme", "noise"], sort=False)["off"]
     table = pd.DataFrame({"error": grouped.mean(), "standard_error": grouped.sem().fillna(0.0)}).reset_index()
     usual = Table1Design()
-    same = (design.n, design.m, design.k, design.missing, design.confounded) == (
-        usual.n,
-        usual.m,
-        usual.k,
-        usual.missing,
-        usual.confounded,
+    same = all(
+        getattr(design, name) == getattr(usual, name) for name in ("n", "m", "k", "missing", "confounded")
     )
     published = [_published(row.scheme, row.noise if same else None) for row in table.itertuples()]
     return table.assign(
@@ -169,7 +165,7 @@ def _published(scheme: Any, noise: Any) -> tuple[float, float]:
 
 
 def as_rows(table: pd.DataFrame) -> list[list[str]]:
-    """The table to read, one row per scheme: error (standard error), and the paper's in square brackets."""
+    """Return one row per scheme: error (standard error), and the paper's in square brackets."""
 
     def cell(row: Any) -> str:
         text = f"{row.error:.2f} ({row.standard_error:.2f})"

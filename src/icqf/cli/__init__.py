@@ -1,4 +1,4 @@
-"""The command line: each command parses, makes one call to the library, and writes what comes back."""
+"""The command line: each command parses its options, calls the library once, and writes the result."""
 
 from icqf.cli.program import main
 

@@ -1,4 +1,4 @@
-"""What commands that compute share: their options, what was read, progress, the journal, how to continue."""
+"""Shared by commands that compute: common options, what was read, progress, the journal, resuming."""
 
 from __future__ import annotations
 
@@ -30,25 +30,22 @@ def job_options(
     quiet_help: str = "Print nothing but errors.",
     without: Collection[str] = (),
 ) -> Callable[[Command], Command]:
-    """Add what commands that compute have in common; those named in `without` have no meaning for one."""
-    place = None if out is None else Path(out)
-    chosen = [
-        click.option("--out", type=FILE, default=place, help=out_help),
+    """Add the common options of commands that compute, except those named in `without`."""
+    options = [
+        click.option("--out", type=FILE, default=None if out is None else Path(out), help=out_help),
         click.option("--force", is_flag=True, help="Replace earlier results."),
         click.option("--resume", is_flag=True, help="Continue an interrupted run."),
-        click.option("--dry-run", is_flag=True, help="Show what would be analysed, and stop there."),
-        click.option(
-            "--progress", type=FILE, help="File to keep the progress in, as JSON; new, or of an earlier run."
-        ),
+        click.option("--dry-run", is_flag=True, help="Show what would be analysed, and stop."),
+        click.option("--progress", type=FILE, help="JSON file to write the progress to."),
         click.option("--quiet", "-q", is_flag=True, help=quiet_help),
     ]
 
     def decorate(command: Command) -> Command:
         own = len(getattr(command, "__click_params__", ()))
-        for add in reversed(chosen):
-            command = add(command)
-        every: list[click.Parameter] = command.__click_params__  # type: ignore[attr-defined]
-        every[own:] = [parameter for parameter in every[own:] if parameter.name not in without]
+        for option in reversed(options):
+            command = option(command)
+        params: list[click.Parameter] = command.__click_params__  # type: ignore[attr-defined]
+        params[own:] = [param for param in params[own:] if param.name not in without]
         return command
 
     return decorate
@@ -62,7 +59,7 @@ def say(notes: Iterable[str | Warning], *, quiet: bool = False) -> None:
 
 
 def announce(study: Study, *, quiet: bool = False) -> None:
-    """Say what will be analysed, what was done to it, and what should have been fixed before."""
+    """Print what will be analysed, notes on it, and problems that should be fixed first."""
     if quiet:
         return
     from icqf.data.check import check, further_notes
@@ -71,7 +68,7 @@ def announce(study: Study, *, quiet: bool = False) -> None:
     _warn(study, err=True)
     echo(str(study.overview), err=True)
     say(further_notes(questionnaire.notes))
-    plain = questionnaire.with_confounds(None)  # a fit refuses confounds that it cannot use
+    plain = questionnaire.with_confounds(None)  # a fit refuses unusable confounds itself
     for finding in check(plain, keying=study.keying):
         if finding.severity == "error":
             echo(f"Warning: {worded(finding)}", err=True)
@@ -80,14 +77,14 @@ def announce(study: Study, *, quiet: bool = False) -> None:
 
 
 def _warn(study: Study, *, err: bool) -> None:
-    """Say first what may spoil the whole study."""
+    """Print what may spoil the whole study."""
     warning = study.directions.warning
     for each in (*study.doubts, *(() if warning is None else (warning,))):
         echo(f"Warning: {worded(each)}", err=err)
 
 
 def only_show(study: Study) -> None:
-    """Write what would be analysed to standard output: the end of a dry run."""
+    """Print what would be analysed, and end a dry run."""
     from icqf.data.check import further_notes
 
     _warn(study, err=False)
@@ -100,14 +97,14 @@ def only_show(study: Study) -> None:
 
 
 def show_notes(notes: Iterable[str | Warning]) -> None:
-    """Write what would be analysed to standard output, where notes say all of it: the end of a dry run."""
+    """Print notes on what would be analysed, and end a dry run."""
     for note in notes:
         echo(worded(note))
     end_dry_run()
 
 
 def end_dry_run() -> None:
-    """Say that nothing was done."""
+    """Print that nothing was done."""
     echo("Nothing was fitted and nothing was written (--dry-run).", err=True)
 
 
@@ -121,31 +118,31 @@ def job(
     journal: bool = True,
     folder: bool = False,
 ) -> Iterator[Meter]:
-    """Run the work inside; an interrupt says how to continue, and success removes the journal.
+    """Run the work inside; an interrupt prints how to continue, and success removes the journal.
 
-    The journal is NAME.journal beside `out`: one that is there is refused without --resume. `folder` says
-    that finished work is kept in the folder `out` as well, and stays there.
+    The journal is NAME.journal next to `out`; an existing one is refused without --resume. With `folder`,
+    finished work is also stored in the folder `out`.
     """
-    given = ctx.params
-    place = _journal_beside(out, resume=given.get("resume", False)) if journal else None
-    progress = given.get("progress")
+    params = ctx.params
+    place = _journal_of(out, resume=params.get("resume", False)) if journal else None
+    progress = params.get("progress")
     if progress is not None:
         refuse_progress(progress, out, place)
-    meter = Meter(quiet=given["quiet"], what=what, unit=unit, file=progress, journal=place)
-    began_here = place is not None and not place.exists()
+    meter = Meter(quiet=params["quiet"], what=what, unit=unit, file=progress, journal=place)
+    new = place is not None and not place.exists()
     try:
         try:
             with meter:
                 yield meter
         except BaseException:
-            if place is not None and began_here and not _kept(place):
+            if place is not None and new and not _finished_fits(place):
                 place.unlink(missing_ok=True)
             raise
     except KeyboardInterrupt:
         if place is not None and place.exists():
-            echo(_continued(ctx, meter, place, _kept(place)), err=True)
+            echo(_how_to_continue(ctx, meter, place, _finished_fits(place)), err=True)
         elif folder and out.is_dir():
-            echo(_continued(ctx, meter, out, meter.done), err=True)
+            echo(_how_to_continue(ctx, meter, out, meter.done), err=True)
         else:
             echo(stopped(progress), err=True)
         ctx.exit(INTERRUPTED)
@@ -153,17 +150,17 @@ def job(
         place.unlink(missing_ok=True)
 
 
-def _continued(ctx: click.Context, meter: Meter, place: Path, kept: int) -> str:
-    """Say what is kept, also of stages before the one that was counted last, and how to continue."""
-    share = f"{kept} of {meter.total}" if kept <= meter.total else str(kept)
-    done = f"{share} {meter.unit} are kept" if meter.total and not meter.mixed else "What is finished is kept"
+def _how_to_continue(ctx: click.Context, meter: Meter, place: Path, finished: int) -> str:
+    """Return how much work is saved, and the command to continue."""
+    share = f"{finished} of {meter.total}" if finished <= meter.total else str(finished)
+    done = f"{share} {meter.unit} are saved" if meter.total and not meter.mixed else "Finished work is saved"
     words = [word for word in ctx.meta.get(RAW, []) if word != "--resume"]
     command = shlex.join(["icqf", *_names(ctx), *words, "--resume"])
     return f"Stopped. {done} in {place}; continue with:\n  {command}"
 
 
-def _journal_beside(out: Path, *, resume: bool) -> Path:
-    """The place of the journal beside `out`; one that is there is refused unless it is to be resumed."""
+def _journal_of(out: Path, *, resume: bool) -> Path:
+    """Return the journal next to `out`; an existing one is refused unless resumed."""
     journal = out.parent / f"{out.resolve().name}.journal"
     if journal.exists() and not resume:
         raise InputError(
@@ -173,13 +170,13 @@ def _journal_beside(out: Path, *, resume: bool) -> Path:
     return journal
 
 
-def _kept(journal: Path) -> int:
-    """Finished fits in a journal, whose first line is its header."""
+def _finished_fits(journal: Path) -> int:
+    """Count the fits in a journal, whose first line is a header."""
     return max(journal.read_bytes().count(b"\n") - 1, 0) if journal.exists() else 0
 
 
 def _names(ctx: click.Context) -> list[str]:
-    """The names of a command and of the groups that it belongs to."""
+    """Return the names of a command and of its groups."""
     names: list[str] = []
     at: click.Context | None = ctx
     while at is not None and at.parent is not None:
@@ -189,6 +186,6 @@ def _names(ctx: click.Context) -> list[str]:
 
 
 def typed(ctx: click.Context) -> str:
-    """Return the command as it was typed, with the names of files instead of their places."""
+    """Return the command as it was typed, with file names instead of paths."""
     words = [re.sub(r"(?:[^=/\\]*[/\\])+(?=[^/\\])", "", word) for word in ctx.meta.get(RAW, [])]
     return shlex.join(["icqf", *_names(ctx), *words])

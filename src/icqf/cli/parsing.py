@@ -1,4 +1,4 @@
-"""Options of the command line: made from the records in `icqf.workflow.options`, and read back into one."""
+"""Command-line options: made from the records in `icqf.workflow.options`, and parsed into them."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class NamesOption(ManyOption):
 
 
 class ManyCommand(click.Command):
-    """A command that understands `ManyOption`, and remembers its arguments as they were typed."""
+    """A command that supports `ManyOption`, and stores its arguments as typed."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Repeat the option's name before each of its values, which is what click understands."""
+        """Repeat the option's name before each of its values, as click requires."""
         ctx.meta[RAW] = list(args)
         names = {name for option in self.params if isinstance(option, ManyOption) for name in option.opts}
         whole = {name for option in self.params if isinstance(option, NamesOption) for name in option.opts}
@@ -52,7 +52,7 @@ class ManyCommand(click.Command):
 
 
 def _not_given(ctx: click.Context, message: str) -> click.UsageError:
-    """Say that a file is not named, and which option may have taken it."""
+    """Return an error for a missing file, naming the option that may have taken it."""
     many = [option for option in ctx.command.params if isinstance(option, ManyOption)]
     names = {name for option in many for name in option.opts}
     used = ""
@@ -66,11 +66,11 @@ def _not_given(ctx: click.Context, message: str) -> click.UsageError:
 
 
 class _File(click.Path):
-    """A path; one that no file can have is refused with a sentence."""
+    """A path; impossible paths are refused."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if "\0" in str(value):
-            self.fail("A path cannot hold the character NUL.", param, ctx)
+            self.fail("A path cannot contain the character NUL.", param, ctx)
         return super().convert(value, param, ctx)
 
 
@@ -78,7 +78,7 @@ FILE = _File(path_type=Path)
 
 
 class _Choice(click.Choice):
-    """One of a few values, as the help shows them; the record of options refuses any other."""
+    """One of a few values shown in the help; the record of options checks them."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return value
@@ -110,10 +110,10 @@ _config = click.option(
 def settings(
     kind: type[Settings], *groups: str, without: Collection[str] = ()
 ) -> Callable[[Command], Command]:
-    """Add the options of a record to a command, and a TOML file that holds them.
+    """Add the options of a record to a command, and a TOML file with options.
 
-    Of the many options of a study those in `groups` are added ("columns", "candidates", "model", …), then
-    those that the record declares itself; those named in `without` have no meaning for the command.
+    Of the options of a study, those in `groups` are added ("columns", "candidates", "model", …), then those
+    that the record itself declares, except those named in `without`.
     """
     declared, usual = options_in(kind), options_in(StudyOptions)
     names = [name for group in groups for name in _GROUPS[group]]
@@ -134,7 +134,7 @@ def settings(
 
 
 def option_of(name: str, kind: type[Settings] = StudyOptions) -> Callable[[Command], Command]:
-    """Return an option of the command line as a record of options declares it."""
+    """Return a command-line option as declared by a record of options."""
     declared, default = options_in(kind)[name], getattr(kind, name, None)
     limits, typed = _limits(name, declared), "--" + name.replace("_", "-")
     usual = f"  [default: {declared.usual}]" if declared.usual else "  [required]" * bool(declared.missing)
@@ -165,7 +165,7 @@ def _limits(name: str, declared: Option) -> Any:
 
 
 def options_of(ctx: click.Context, kind: type[Kind]) -> Kind:
-    """Return the options of a command: what was typed, then the TOML file, then the defaults."""
+    """Return the options of a command: typed, else from the TOML file, else defaults."""
     values: dict[str, Any] = {}
     config = ctx.params.get("config")
     if config is not None:
@@ -195,7 +195,7 @@ def is_typed(ctx: click.Context, name: str) -> bool:
 
 
 def refuse_typed(ctx: click.Context, names: Iterable[str], why: str) -> None:
-    """Refuse options that were typed but have no effect here; the sentence goes on with `why`."""
+    """Refuse typed options that have no effect here; `why` completes the sentence."""
     for name in names:
         if is_typed(ctx, name):
             raise click.UsageError(f"--{name.replace('_', '-')} {why}", ctx)
@@ -204,11 +204,11 @@ def refuse_typed(ctx: click.Context, names: Iterable[str], why: str) -> None:
 def repeated(args: Iterable[str], names: set[str], whole: Iterable[str] = ()) -> list[str]:
     """Return the arguments with ``--name a b`` as ``--name=a --name=b``.
 
-    Values of the options in `whole` are not divided at commas.
+    Values of the options in `whole` are not split at commas.
     """
     plain: list[str] = []
     current = None
-    found = True
+    found = True  # whether the current option has a value
     words = list(args)
     for position, word in enumerate(words):
         if word == "--":
@@ -232,7 +232,7 @@ def repeated(args: Iterable[str], names: set[str], whole: Iterable[str] = ()) ->
 
 
 def _require_value(option: str | None, found: bool) -> None:
-    """Refuse an option without a value here: click would take the next option as its value."""
+    """Refuse an option without a value: click would take the next option as its value."""
     if option is not None and not found:
         raise click.BadOptionUsage(option, f"Option '{option}' requires an argument.")
 

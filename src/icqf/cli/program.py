@@ -1,8 +1,8 @@
-"""The program ``icqf``: finds its commands, and makes one message and an exit code of whatever goes wrong.
+"""The program ``icqf``: finds its commands, and turns errors into a message and an exit code.
 
-A new command is a file ``icqf/cli/commands/<name>.py`` with a click command called ``command``, and its name
-in `OWN`; an installed package adds one through an entry point of the group ``icqf.commands``. Commands import
-what is heavy inside their functions, so that ``icqf --help`` starts at once.
+A new command is a module ``icqf/cli/commands/<name>.py`` with a click command called ``command``, and its
+name in `OWN`; other packages add commands through the entry point group ``icqf.commands``. Commands import
+heavy modules inside functions, so that ``icqf --help`` starts at once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ COMMANDS = Registry(
     "a click command",
     "click:Command",
 )
-# Commands of our own packages that are not part of this one, and what to install.
+# Commands of our other packages, and how to install them.
 ELSEWHERE = {"reproduce": ("icqf-experiments", "pip install ./experiments")}
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -52,7 +52,7 @@ class Program(click.Group):
     """A group whose commands are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the commands in the order in which a newcomer meets them, then those of other packages."""
+        """Return the commands in the order of a first analysis, then those of other packages."""
         names = list(OWN)
         for name in COMMANDS.added():
             try:
@@ -85,7 +85,7 @@ class Program(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; bad input ends it with code 2, an interrupt with 130."""
+        """Run a command; bad input gives exit code 2, an interrupt 130."""
         forget_written()
         try:
             _ignore_local_settings()
@@ -104,15 +104,12 @@ class Program(click.Group):
             raise
         except OSError as error:
             place = f"{error.filename}: " if error.filename else ""
-            fault = "there is no room left on the disk" if error.errno in FULL else error.strerror or error
+            fault = "the disk is full" if error.errno in FULL else error.strerror or error
             raise Refusal(escaped(f"{place}{fault}.")) from error
 
 
 def _ignore_local_settings() -> None:
-    """Keep matplotlib from reading a ``matplotlibrc`` in the working folder, which may have come with data.
-
-    It looks there before anywhere else, when it is first imported.
-    """
+    """Prevent matplotlib from reading a ``matplotlibrc`` in the working folder when first imported."""
     if os.path.lexists("matplotlibrc"):
         with chdir(os.path.dirname(__file__)):
             importlib.import_module("matplotlib")
@@ -126,13 +123,13 @@ def _warnings_as_messages() -> Iterator[None]:
         context = click.get_current_context(silent=True)
         quiet = context is not None and context.params.get("quiet", False)
         if concerns_users(category) and not quiet:
-            said = worded(message)
-            if _NO_GLYPH.match(said):  # one for each character and figure, in the words of the library
+            text = worded(message)
+            if _NO_GLYPH.match(text):  # raised for each character and figure
                 if boxes:
                     return
-                boxes.append(said)
-                said = "The font of the figures lacks characters of some names; they are drawn as boxes."
-            echo(f"Note: {said}", err=True)
+                boxes.append(text)
+                text = "The font of the figures lacks characters of some names; they are drawn as boxes."
+            echo(f"Note: {text}", err=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("default", UserWarning)
@@ -144,7 +141,7 @@ def _warnings_as_messages() -> Iterator[None]:
     cls=Program,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
-Begin with:
+Start with:
   icqf demo
   icqf check answers.csv
   icqf fit answers.csv --codebook items.csv --confounds age sex --out results""",
@@ -153,8 +150,8 @@ Begin with:
 def cli() -> None:
     """Interpretable factors from questionnaires.
 
-    Takes a study's own files (CSV, Excel, SPSS, Stata, SAS, Parquet, REDCap, BIDS), with missing answers, and
-    gives back tables keyed by participant and item. Your data never leave your computer.
+    Reads a study's files (CSV, Excel, SPSS, Stata, SAS, Parquet, REDCap, BIDS), with missing answers, and
+    writes tables keyed by participant and item. Your data never leave your computer.
 
     Exit codes: 0 done, 1 something must be fixed (check), 2 bad input or usage, 130 interrupted.
     """
@@ -162,20 +159,20 @@ def cli() -> None:
 
 def main() -> None:
     """Run the program."""
-    # Processes that it starts import nothing from the folder they work in, which may be somebody else's.
+    # Child processes import nothing from their working folder, which may be somebody else's.
     os.environ["PYTHONSAFEPATH"] = "1"
-    names = ("SIGTERM", "SIGHUP", "SIGINT")  # of batch systems, of terminals that are closed, and Ctrl-C
-    asked = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    heard = [number for number in asked if signal.getsignal(number) is not signal.SIG_IGN]
-    for number in heard:
+    names = ("SIGTERM", "SIGHUP", "SIGINT")  # batch systems, closed terminals, and Ctrl-C
+    signals = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    handled = [number for number in signals if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in handled:
         signal.signal(number, _interrupted)
     try:
         cli()
     finally:
-        for number in heard:  # all is done: the end of Python is no work that could be interrupted
+        for number in handled:  # Python's own shutdown needs no handling
             signal.signal(number, signal.SIG_DFL)
 
 
 def _interrupted(*_: Any) -> None:
-    """End as after Ctrl-C: what is unfinished is removed, what is finished is kept."""
+    """End as after Ctrl-C: unfinished files are removed, finished work is kept."""
     raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""Text and progress on a terminal; what a file contains cannot control the terminal."""
+"""Text and progress on a terminal; control characters from files are escaped."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ import click
 from icqf.errors import InputError, listed
 from icqf.io.atomic import write_bytes, written
 
-# Control characters but for tab and line feed, and those that set the direction of writing or break lines:
-# an item's name could clear the screen, set the window's title, or show other words than it holds.
-_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+# Control characters except tab and line feed, and those that change the writing direction or break lines: an
+# item's name could clear the screen, set the window's title, or display other words.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def escaped(text: object) -> str:
-    """Return a text in which characters that steer a terminal are written out."""
-    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
+    """Return a text with characters that control a terminal escaped."""
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), str(text))
 
 
 def echo(text: object, *, err: bool = False) -> None:
-    """Print a text for reading."""
+    """Print a text for people."""
     click.echo(escaped(text), err=err)
 
 
 def write_data(text: str) -> None:
-    """Print a file's content: as it is into a pipe or a file, and escaped on a terminal."""
+    """Print a file's content: unchanged to a pipe or a file, escaped on a terminal."""
     sys.stdout.write(escaped(text) if sys.stdout.isatty() else text)
 
 
 def stopped(progress: Path | None = None) -> str:
-    """Say that the work was stopped, and what it had written by then, besides the file of its progress."""
+    """Return that the work was stopped, and which files it had written, other than its progress."""
     places = [str(path) for path in written() if path != progress]
     if places:
         return f"Stopped. Already written: {listed(places)}."
@@ -52,10 +52,10 @@ _LONGEST = 2**16
 
 
 class Meter:
-    """Shows on standard error what the library's callbacks tell: `what` is being done, counted in `unit`.
+    """Shows the progress of `what`, counted in `unit`, on standard error.
 
-    `file` holds the latest progress as JSON for other programs (done and total are 0 where nothing is
-    counted), and `journal` is where the work that is shown is kept.
+    `file` receives the latest progress as JSON for other programs (done and total are 0 if nothing is
+    counted); `journal` is the journal of the work shown.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class Meter:
         journal: Path | None = None,
     ) -> None:
         self.quiet, self.what, self.unit, self.file, self.journal = quiet, what, unit, file, journal
-        self.mixed = False  # whether work of several kinds was counted
+        self.mixed = False  # whether several kinds of work were counted
         self.done, self.total = 0, 0
         self.drawn = not quiet and sys.stderr.isatty()
         self._stage = self._doing = ""
-        self._found = 0  # fits that an earlier run had done
+        self._resumed = 0  # fits done in an earlier run
         self._began = self._last = time.monotonic()
 
     def __enter__(self) -> Meter:
@@ -85,15 +85,15 @@ class Meter:
         if self.drawn:
             self._draw("")
 
-    def turn_to(self, what: str, unit: str) -> None:
-        """Show other work from here on."""
+    def switch_to(self, what: str, unit: str) -> None:
+        """Show another kind of work from now on."""
         self.what, self.unit, self.total, self.mixed = what, unit, 0, True
         self._began = time.monotonic()
 
     def __call__(self, progress: Any) -> None:
-        """Take a progress report of a search (done, total) or a fit (iteration)."""
+        """Show the progress of a search (done, total) or a fit (iteration)."""
         if hasattr(progress, "done"):
-            if (progress.stage, progress.what) != (self._stage, self._doing):  # another piece of work begins
+            if (progress.stage, progress.what) != (self._stage, self._doing):  # a new stage
                 self._stage, self._doing, self.total = progress.stage, progress.what, 0
                 self.mixed |= bool(progress.stage)
                 self._began = time.monotonic()
@@ -104,23 +104,23 @@ class Meter:
                 self._draw(f"Fitting: iteration {progress.iteration}")
 
     def _search(self, done: int, total: int, best: str) -> None:
-        if not total:  # nothing to count: it is said what is being done
+        if not total:  # nothing to count: show the stage
             self._write(self._doing, "")
             if self.drawn:
                 self._draw(f"{self._doing} …")
             return
         if not self.total:
-            self._found = done
+            self._resumed = done
         self.done, self.total = done, total
         drawn = self.drawn or self.file is not None
         if not (self._due(SECONDS_BETWEEN_DRAWINGS if drawn else SECONDS_BETWEEN_LINES) or done == total):
             return
         spent = time.monotonic() - self._began
-        left = spent / max(done - self._found, 1) * (total - done)
-        when = f", about {duration(left)} left" if done > self._found else ""  # nothing to judge by before
+        left = spent / max(done - self._resumed, 1) * (total - done)
+        when = f", about {duration(left)} left" if done > self._resumed else ""
         when = when if done < total else f", {duration(spent)}"
-        said = f"; best{'' if done == total else ' so far'}: {best}" if best else ""
-        text = f"{done} of {total} {self.unit}{when}{said}"
+        leader = f"; best{'' if done == total else ' so far'}: {best}" if best else ""
+        text = f"{done} of {total} {self.unit}{when}{leader}"
         what = self._doing or self.what
         self._write(what, text, done, total)
         if self.quiet:
@@ -134,7 +134,7 @@ class Meter:
             click.echo(f"{what}: {text}", err=True)
 
     def _write(self, what: str, text: str, done: int = 0, total: int = 0) -> None:
-        """Put the progress into the file, which is whole whenever it is read."""
+        """Write the progress file atomically."""
         if self.file is not None:
             content = {**_MARK, "what": what, "text": text, "done": done, "total": total}
             write_bytes(self.file, json.dumps(content).encode())
@@ -147,24 +147,24 @@ class Meter:
         return True
 
     def _draw(self, text: str) -> None:
-        """Write a line over the one that was drawn before."""
+        """Replace the line drawn before."""
         width = shutil.get_terminal_size().columns - 1
         click.echo(f"\r\x1b[K{text[:width]}", err=True, nl=False, color=True)
 
 
 def refuse_progress(path: Path, out: Path, journal: Path | None) -> None:
-    """Refuse a place for the progress that is neither new nor an earlier progress file, or that is needed."""
+    """Refuse a progress file that would replace another file, or that is inside the results."""
     from icqf.workflow.results_folder import refuse_file
 
     refuse_file(path, force=True)
     place = path.parent.resolve() / path.name
     others = [each.parent.resolve() / each.name for each in (out, journal) if each is not None]
     if place in others or place.is_relative_to(out.resolve()):
-        raise InputError(f"{path}: the results are written there. Choose another place for the progress.")
+        raise InputError(f"{path}: the results are written there. Choose another file for the progress.")
     if (path.exists() or path.is_symlink()) and not _is_progress(path):
         raise InputError(
-            f"{path}: this file is there, and it is not the progress of an earlier run. Choose another place "
-            "for the progress."
+            f"{path}: this file exists and is not the progress of an earlier run. Choose another file for "
+            "the progress."
         )
 
 
@@ -172,14 +172,14 @@ def _is_progress(path: Path) -> bool:
     try:
         if path.is_symlink() or not path.is_file() or path.stat().st_size > _LONGEST:
             return False
-        found = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and _MARK.items() <= found.items()
+    return isinstance(content, dict) and _MARK.items() <= content.items()
 
 
 def duration(seconds: float) -> str:
-    """Write a length of time as it is said: 4 s, 1 min 15 s, 2 h 1 min."""
+    """Return a duration in words: 4 s, 1 min 15 s, 2 h 1 min."""
     whole = max(round(seconds), 0)
     if whole < 60:
         return f"{whole} s"

@@ -1,4 +1,4 @@
-"""A fitted model in the terminal, and messages in the words of the command line."""
+"""Fitted models as text for the terminal, and messages with options as typed."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ LEAST_META = 0.1
 
 
 def model_text(model: ICQF, items: Iterable[Item], *, top: int, hidden: HiddenFit | None = None) -> str:
-    """Return a few lines about the model and a block for each factor with its strongest items.
+    """Return a summary of the model, and each factor with its strongest items.
 
-    Where hidden answers are predicted no better than by the items' means, no factors are announced.
+    If hidden answers are predicted no better than by the items' means, no factors are announced.
     """
     from icqf.models.multistart import doubtful_factors
     from icqf.resampling.replication import LIKE_THIS
@@ -58,17 +58,17 @@ def model_text(model: ICQF, items: Iterable[Item], *, top: int, hidden: HiddenFi
     if model.n_averaged_:
         head.append(f"Its loadings are averages over {model.n_averaged_} fits.")
     elif not model.converged_:
-        head.append(f"It had not settled after {model.n_iter_} iterations; interpret it with care.")
+        head.append(f"It had not converged after {model.n_iter_} iterations; interpret with care.")
     factors = _factors(model, {item.name: item for item in items}, top)
     about = [] if model.replication_ is None else ["", f"Studies like this one: {LIKE_THIS}."]
     return "\n".join([*head, "", *factors, *about])
 
 
 def no_structure(hidden: HiddenFit | None, *, model: ICQF | None = None, n_set: int | None = None) -> str:
-    """Say that hidden answers are predicted no better than by the items' means, or that no factor of the
-    model is likely to be found by another study; nothing where neither is so.
+    """Return a warning if hidden answers are predicted no better than by the items' means, or if no factor
+    of the model is likely to be found by another study; else nothing.
 
-    `n_set` is the number of factors if the user set it: with fewer, there may be a structure after all.
+    `n_set` is the number of factors if the user set it: fewer factors may show a structure.
     """
     from icqf.resampling.replication import NOT_REPLICABLE, no_factor_replicates
 
@@ -86,7 +86,7 @@ def no_structure(hidden: HiddenFit | None, *, model: ICQF | None = None, n_set: 
 
 
 def meta_text(model: MetaICQF, *, top: int) -> str:
-    """Return a few lines about a battery's model and a block for each meta-factor: factors, then items."""
+    """Return a summary of a battery's model, and each meta-factor with its factors and items."""
     table, items = model.loadings_, model.item_loadings_
     about = {
         (name, item.name): item.wording + (" (reversed)" if item.reverse else "")
@@ -101,8 +101,8 @@ def meta_text(model: MetaICQF, *, top: int) -> str:
     width = shutil.get_terminal_size((100, 24)).columns
     if (table < LEAST_META).to_numpy().all():
         return (
-            "No meta-factor was found: the factors of the instruments do not go together. Each instrument's "
-            "own factors are unaffected."
+            "No meta-factor was found: the instruments' factors are not related. Each instrument's own "
+            "factors are unaffected."
         )
     lines = [
         f"{counted(table.shape[1], 'meta-factor')} behind {counted(len(table), 'factor')} of "
@@ -116,8 +116,8 @@ def meta_text(model: MetaICQF, *, top: int) -> str:
             for key, v in zip(strong.index, strong, strict=True)
             if v >= LEAST_META
         ]
-        said = f"{name}: {', '.join(parts)}" if parts else f"No factor loads on {name}."
-        lines += ["", *textwrap.wrap(said, width)]
+        title = f"{name}: {', '.join(parts)}" if parts else f"No factor loads on {name}."
+        lines += ["", *textwrap.wrap(title, width)]
         shares = (items[name] / [spans[key] for key in items.index]).clip(upper=1)
         for key in shares.sort_values(ascending=False, kind="stable").index[:top]:
             if shares[key] > LEAST_LOADING:
@@ -127,32 +127,32 @@ def meta_text(model: MetaICQF, *, top: int) -> str:
 
 
 def choice_text(search: Any, rule: str) -> str:
-    """Return what cross-validation chose, and how sure it is."""
+    """Return the choice of cross-validation, and its certainty."""
     factors, tried = counted(int(search.n_components_), "factor"), search.errors_["beta"]
-    said = f"Chosen by cross-validation ({rule}): "
+    text = f"Chosen by cross-validation ({rule}): "
     if search.errors_["n_components"].nunique() > 1:
-        said += (
+        text += (
             f"{factors}, beta {search.beta_:g}. Another sample of this size would choose: "
             f"{search.sample_choice_}. Other folds of these answers: {search.choice_}."
         )
         for other in search.level_:
-            said += f" {other} and {search.n_components_} factors predict hidden answers equally well."
+            text += f" {other} and {search.n_components_} factors predict hidden answers equally well."
     else:
-        said += f"beta {search.beta_:g}, for the {factors} that you set."
+        text += f"beta {search.beta_:g}, for the {factors} that you set."
     if tried.nunique() > 1 and search.beta_ == tried.max():
-        said += f" Beta is the strongest of those tried; try more than {tried.max():g} before relying on it."
-    return said
+        text += f" Beta is the largest value tried; try more than {tried.max():g} before relying on it."
+    return text
 
 
 def rules_text(rules: RuleTable) -> str:
-    """Return what every rule says, one line each, and why they differ where they do."""
+    """Return the result of every rule, one line each, and why they differ."""
     width = max(60, shutil.get_terminal_size((100, 24)).columns)
     rows = rules.to_dict()["rules"]
     longest = max(len(row["rule"]) for row in rows)
-    lines = ["What the rules for the number of factors say:"]
+    lines = ["Number of factors by rule:"]
     for row in rows:
-        kept = "–" if row["n_components"] is None else row["n_components"]
-        head = f"  {row['rule']:<{longest}}  {kept!s:>3}  "
+        number = "–" if row["n_components"] is None else row["n_components"]
+        head = f"  {row['rule']:<{longest}}  {number!s:>3}  "
         lines += textwrap.wrap(row["reason"], width, initial_indent=head, subsequent_indent=" " * len(head))
     return "\n".join([*lines, *textwrap.wrap(" ".join(rules.explanation), width)])
 
@@ -172,8 +172,8 @@ def _factors(model: ICQF, items: dict[str, Item], top: int) -> list[str]:
             f"variance{_replication(model, str(name))}"
         )
         for item in strong:
-            known = items.get(item)
-            words = "" if known is None else known.wording + (" (reversed)" if known.reverse else "")
+            entry = items.get(item)
+            words = "" if entry is None else entry.wording + (" (reversed)" if entry.reverse else "")
             line = f"  {float(loadings[name][item]):5.2f} of {spans[item]:g}  {item:<{longest}}  {words}"
             lines.append(line.rstrip() if len(line) <= width else line[: width - 1] + "…")
         if not strong:
@@ -183,7 +183,7 @@ def _factors(model: ICQF, items: dict[str, Item], top: int) -> list[str]:
 
 
 def _replication(model: ICQF, name: str) -> str:
-    """How likely another study finds the factor, where that was estimated."""
+    """Return how likely another study finds the factor, if that was estimated."""
     from icqf.resampling.replication import ONE_ITEM, replication_in_words
 
     if model.replication_ is None:
@@ -202,18 +202,18 @@ def _scale(strong: list[str], items: dict[str, Item]) -> str:
     return f"; {n} of its {len(strong)} strongest belong to {scale!r}" if n > 1 else ""
 
 
-_OTHERWISE_CALLED = {"betas": "beta", "other_machines": "allow_other_machines"}
+_OPTION_NAMES = {"betas": "beta", "other_machines": "allow_other_machines"}
 _OF_ITEMS = ("items", "reverse")  # options that take patterns
 
 
-def worded(said: Any) -> str:
-    """Return what an error, a warning or a finding says, with options as they are typed."""
-    return sentence(said, typed_setting, typed=True)
+def worded(message: Any) -> str:
+    """Return the text of an error, a warning or a finding, with options as typed."""
+    return sentence(message, typed_setting, typed=True)
 
 
 def typed_setting(setting: Setting) -> str:
-    """Return a setting as it is typed."""
-    name, value = option(_OTHERWISE_CALLED.get(setting.name, setting.name)), setting.value
+    """Return a setting as typed on the command line."""
+    name, value = option(_OPTION_NAMES.get(setting.name, setting.name)), setting.value
     if not setting.assigned or value is True:
         return name
     if value is False:
@@ -227,15 +227,15 @@ def typed_setting(setting: Setting) -> str:
 
 
 def option(name: str) -> str:
-    """Return a parameter's name as it is typed."""
+    """Return a parameter's option."""
     return "--" + name.replace("_", "-")
 
 
 def typed_names(name: str, items: Sequence[str]) -> str:
-    """Return an option with names of items as a shell takes them.
+    """Return an option with names of items, quoted for the shell.
 
-    A comma would separate names and the word "auto" has a meaning of its own, so a pattern stands for these;
-    a name that begins like an option follows an equals sign.
+    Names with a comma, and the reserved name "auto", are replaced by patterns; a name that looks like an
+    option follows an equals sign.
     """
     words, dashed = [], []
     for item in items:

@@ -1,4 +1,4 @@
-"""Every instrument of a battery searched, fitted and reported on its own, and one table of all."""
+"""Fit and report every instrument of a battery separately, and write one summary table."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ _TITLES = {
     "explained": "Explained",
     "found_again": "Found again",
 }
-# What a file that cannot be used may raise; its reason is listed, and the others go on.
+# Errors that an unusable file may raise; they are listed, and the other instruments are fitted.
 _UNUSABLE = (ValueError, OSError, ArithmeticError, MemoryError)
 
 
 @dataclass(frozen=True, eq=False)
 class BatchResult:
-    """What became of each instrument.
+    """The results of all instruments.
 
     Attributes
     ----------
@@ -62,9 +62,9 @@ class BatchResult:
     kept : tuple of str
         Instruments that an earlier run had finished.
     files : tuple of str
-        What was written beside the instruments' own folders.
+        Files written in addition to the instruments' folders.
     directions : dict of str to Warning
-        Of the instruments fitted now, those with items that run against the others.
+        Warnings about items that run against the others, by instrument fitted now.
 
     Examples
     --------
@@ -90,26 +90,26 @@ def run_batch(
     callback: Callable[[Progress], object] | None = None,
     title: str = "",
 ) -> BatchResult:
-    """Search, fit and report each instrument of a battery, and write a table of all.
+    """Search, fit and report each instrument of a battery, and write a summary table.
 
-    An instrument that cannot be read or fitted is listed with its reason, and the others go on. What is
-    finished is kept: the same call goes on where an interrupted one ended, and fits only those whose files
-    have changed.
+    An instrument that cannot be read or fitted is listed with the reason, and the others are fitted. Finished
+    instruments are kept: the same call continues an interrupted run, and refits only those whose files have
+    changed.
 
     Parameters
     ----------
     options : StudyOptions
         `answers` is a folder with one file per instrument, or a wide table (see `find_instruments`).
     out : Path
-        Folder for the results; one folder per instrument in it.
+        Folder for the results, with one subfolder per instrument.
     force : bool
-        Whether to begin again, also where other settings were used before.
+        Whether to start again, also if other settings were used before.
     checkpoint : Path, optional
         The journal of all searches.
     callback : callable, optional
-        Told how far the search of each instrument is.
+        Called with the progress of each instrument's search.
     title : str
-        Title of the page; empty is that of the folder or file.
+        Title of the page; by default the name of the folder or file.
 
     Examples
     --------
@@ -122,33 +122,33 @@ def run_batch(
     ...     study.mkdir()
     ...     for name, each in made.battery.instruments.items():
     ...         each.answers.to_csv(study / f"{name}.csv")
-    ...     asked = {"answers": study, "n_components": 2, "beta": 0.1, "bootstrap": 0, "report": False}
-    ...     done = run_batch(StudyOptions.of(asked), pathlib.Path(folder, "results"))
+    ...     options = {"answers": study, "n_components": 2, "beta": 0.1, "bootstrap": 0, "report": False}
+    ...     done = run_batch(StudyOptions.of(options), pathlib.Path(folder, "results"))
     >>> done.table[["name", "items", "k"]].to_numpy().tolist()
     [['A', 6, 2], ['B', 6, 2]]
     """
     started, clock, instruments = datetime.now(UTC), time.perf_counter(), find_instruments(options)
-    read = dict.fromkeys(path for each in instruments for path in each.options.paths)
+    inputs = dict.fromkeys(path for each in instruments for path in each.options.paths)
 
     def provenance() -> dict[str, Any]:
         return run_provenance(options, started, time.perf_counter() - clock, ())
 
-    with shared_folder(out, "batch", provenance, inputs=read):
+    with shared_folder(out, "batch", provenance, inputs=inputs):
         if force:
             (out / JOURNAL).unlink(missing_ok=True)
         journal = WorkJournal.at(checkpoint) if options.searches else None
         return _run(options, instruments, out, journal, callback, title)
 
 
-def would_fit(options: StudyOptions) -> dict[str, Study | Exception]:
-    """Return each instrument as it would be fitted, or why it cannot be read."""
-    found: dict[str, Study | Exception] = {}
+def read_instruments(options: StudyOptions) -> dict[str, Study | Exception]:
+    """Return each instrument as it would be fitted, or the error if it cannot be read."""
+    studies: dict[str, Study | Exception] = {}
     for instrument in find_instruments(options):
         try:
-            found[instrument.name] = instrument.read()[1]
+            studies[instrument.name] = instrument.read()[1]
         except _UNUSABLE as error:
-            found[instrument.name] = error
-    return found
+            studies[instrument.name] = error
+    return studies
 
 
 def _run(
@@ -166,14 +166,14 @@ def _run(
     directions: dict[str, Warning] = {}
     kept = []
     for instrument in instruments:
-        key = _key(instrument)
+        key = fingerprint(instrument.name, instrument.options, *instrument.options.paths)
         place = out / folder_name(instrument.name)
         if key in known and (place / PROVENANCE).is_file():
             rows[instrument.name] = known[key]
             kept.append(instrument.name)
             continue
         try:
-            row, warning = _fitted(instrument, place, journal, callback)
+            row, warning = _fit(instrument, place, journal, callback)
         except _UNUSABLE as error:
             failures[instrument.name] = error
             continue
@@ -187,51 +187,42 @@ def _run(
 
 
 def _finished(out: Path, options: StudyOptions) -> Journal:
-    """The rows of the instruments that were fitted with these settings."""
+    """Open the journal of instruments fitted with these settings."""
+    shared = {name: value for name, value in vars(options).items() if name not in FILES}
     try:
-        return Journal(out / JOURNAL, _identity(options))
+        return Journal(out / JOURNAL, fingerprint(shared))
     except InputError:
         raise InputError(
-            f"{out}: the folder holds results of other settings or of another version of icqf.",
+            f"{out}: the folder contains results of other settings or of another version of icqf.",
             code="exists",
             remedy=Advice("Choose another one, or add {force=} to replace them.", force=True),
         ) from None
 
 
-def _identity(options: StudyOptions) -> str:
-    """A fingerprint of the settings that all instruments share; their files are another matter."""
-    return fingerprint({name: value for name, value in vars(options).items() if name not in FILES})
-
-
-def _key(instrument: InstrumentFile) -> str:
-    """A fingerprint of an instrument's name, settings and files."""
-    return fingerprint(instrument.name, instrument.options, *instrument.options.paths)
-
-
-def _fitted(
+def _fit(
     instrument: InstrumentFile,
     place: Path,
     journal: WorkJournal | None,
     callback: Callable[[Progress], object] | None,
 ) -> tuple[dict[str, Any], Warning | None]:
-    """Fit one instrument, write its folder, and return its row of the table and what its directions raise."""
+    """Fit one instrument, write its folder, and return its row and any warning about directions."""
     options, study = instrument.read()
 
-    def tell(progress: Any) -> None:
+    def report(progress: Any) -> None:
         if callback is not None and isinstance(progress, Progress):
             callback(replace(progress, stage=instrument.name))
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the instrument's own report says them
-        fit = fit_study(options, study=study, checkpoint=journal, callback=tell)
+        warnings.simplefilter("ignore", UserWarning)  # they are in the instrument's report
+        fit = fit_study(options, study=study, checkpoint=journal, callback=report)
         write_results(fit, place, tool="batch", force=True)
     return row_of(instrument.name, fit), study.directions.warning
 
 
 def row_of(name: str, fit: StudyFit) -> dict[str, Any]:
-    """The row of the table that describes a fit."""
+    """Return the row of the summary table for a fit."""
     summary, replication = fit.model.summary(), fit.model.replication_
-    again = None if replication is None else replication["probability"].to_numpy()
+    chances = None if replication is None else replication["probability"].to_numpy()
     return {
         "name": name,
         "items": len(summary.items),
@@ -241,8 +232,8 @@ def row_of(name: str, fit: StudyFit) -> dict[str, Any]:
         "k": len(fit.model.components_),
         "beta": float(fit.model.beta),
         "explained": round(summary.variance_explained, 6),
-        "found_again": None if again is None else int((again >= 0.5).sum()),
-        "expected_again": None if again is None else round(float(again.sum()), 3),
+        "found_again": None if chances is None else int((chances >= 0.5).sum()),
+        "expected_again": None if chances is None else round(float(chances.sum()), 3),
     }
 
 
@@ -264,73 +255,58 @@ def summary_page(
     linked: bool = True,
     more: tuple[Section, ...] = (),
 ) -> Document:
-    """The page of a battery: its table and figure, and what could not be fitted.
+    """Return the page of a battery: table, figure, failures, and sections in `more`.
 
-    Parameters
-    ----------
-    table, failures
-        As in `BatchResult`.
-    title : str
-    linked : bool
-        Whether each name leads to the instrument's report.
-    more : tuple of Section
-        Sections to add at the end.
+    With `linked`, each name links to the instrument's report.
     """
     sections = []
     if len(table):
         grid = Grid(
-            "Every instrument, searched and fitted by itself",
+            "Every instrument, searched and fitted separately",
             list(_TITLES.values()),
             [_cells(row) for row in table.to_dict("records")],
             [f"{folder_name(str(name))}/report.html" if linked else "" for name in table["name"]],
         )
         with default_settings():
             figure = battery_overview(table).figure
-        caption = (
-            "Factors of each instrument; in full colour those that a second study is expected to find again"
-        )
+        caption = "Factors of each instrument; those expected to replicate are in full colour"
         about = (
             "Explained is the share of the answers' variance that factors and confounds explain. A factor "
-            "counts as found again when its replication probability is one half or more: how likely another "
-            "study like this one, fitted with as many factors, finds it; – where there were too few "
+            "counts as found again if its replication probability is one half or more: how likely another "
+            "study like this one, fitted with as many factors, finds it; – if there were too few "
             "participants."
         )
         picture = Picture("factors", figure, caption)  # type: ignore[arg-type]
         sections.append(Section("The instruments", [grid, about, picture]))
     if failures:
         rows = [[name, _reason(error)] for name, error in failures.items()]
-        sections.append(
-            Section(
-                "Not fitted",
-                [Grid("Instruments that could not be fitted, and why", ["Instrument", "Reason"], rows)],
-            )
-        )
+        grid = Grid("Instruments that could not be fitted, and why", ["Instrument", "Reason"], rows)
+        sections.append(Section("Not fitted", [grid]))
     sections += more
-    total = int(table["k"].sum()) if len(table) else 0
+    items, factors = (int(table[name].sum()) for name in ("items", "k"))
     lead = [
-        f"{counted(len(table), 'instrument')} with "
-        f"{counted(int(table['items'].sum()) if len(table) else 0, 'item')}: "
-        f"{counted(total, 'factor')} in all."
+        f"{counted(len(table), 'instrument')} with {counted(items, 'item')}: {counted(factors, 'factor')} "
+        "in all."
     ]
     if failures:
-        lead.append(f"{counted(len(failures), 'instrument')} could not be fitted; the reasons stand below.")
+        lead.append(f"{counted(len(failures), 'instrument')} could not be fitted; see the reasons below.")
     return Document(f"Battery {title}", lead, sections, footer=made_by())
 
 
 def _reason(error: Exception) -> str:
-    """Why an instrument could not be fitted, without ids, and places of files, which tell who works where."""
-    said, fields = str((isinstance(error, OSError) and error.strerror) or error), getattr(error, "fields", {})
-    return said.replace(repr(fields["participant"]), "of a participant") if "participant" in fields else said
+    """Return why an instrument could not be fitted, without participant ids and paths."""
+    text, fields = str((isinstance(error, OSError) and error.strerror) or error), getattr(error, "fields", {})
+    return text.replace(repr(fields["participant"]), "of a participant") if "participant" in fields else text
 
 
 def _cells(row: dict[Any, Any]) -> list[str]:
     def shown(name: str, value: Any) -> str:
         if value is None or (isinstance(value, float) and np.isnan(value)):
             return "–"
-        if name in ("missing", "explained"):
-            return shown_share(float(value))
         if name == "subscales" and value == 0:
             return "–"
+        if name in ("missing", "explained"):
+            return shown_share(float(value))
         return f"{value:g}" if isinstance(value, float) else str(value)
 
     return [shown(name, row[name]) for name in _TITLES]

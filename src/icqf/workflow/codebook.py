@@ -22,7 +22,7 @@ def guess_codebook(
     visit: Visit = None,
     directions: bool = False,
 ) -> SuggestedCodebook:
-    """Guess a first codebook of a file, for its user to confirm."""
+    """Guess a codebook for a file, to be confirmed by the user."""
     table = study_table(answers, dictionary=dictionary, visit=visit).table
     guess = suggest_codebook(table)
     return suggest_directions(table, guess) if directions else guess
@@ -30,27 +30,27 @@ def guess_codebook(
 
 def suggest_directions(table: Table, guess: SuggestedCodebook) -> SuggestedCodebook:
     """Declare reversed the items of a guessed codebook that run against the others."""
-    faults: list[InputError] = []  # a fit names them; here they only keep single answers out
+    faults: list[InputError] = []  # reported by a fit; here they only exclude single answers
     read = StudyTable(table, StudyFiles(Path(table.source)), guess.items)
     keying = find_reversed(read.draft(faults.append))
-    said = {suspect.item: remark_on(suspect) for suspect in keying.suspects}
+    remarks = {suspect.item: remark_on(suspect) for suspect in keying.suspects}
     for ends in keying.ends:
-        said |= remarks_on_ends(ends)
-    found = keying.looks_reversed
+        remarks |= remarks_on_ends(ends)
+    names = keying.looks_reversed
     note = (
-        f"Declared reversed because they run against the others: {listed(found, most=len(found))}. Please "
+        f"Declared reversed because they run against the others: {listed(names, most=len(names))}. Please "
         "confirm."
-        if found
+        if names
         else "No item runs against the others."
         if keying.compared
-        else f"Directions of {len(guess.items)} items were not compared, as they are more than {MOST_ITEMS}."
+        else f"Directions were not compared: {len(guess.items)} items are more than {MOST_ITEMS}."
     )
     return SuggestedCodebook(
-        tuple(replace(item, reverse=item.reverse or item.name in set(found)) for item in guess.items),
+        tuple(replace(item, reverse=item.reverse or item.name in set(names)) for item in guess.items),
         {
-            item.name: " ".join(filter(None, [guess.remarks.get(item.name), said.get(item.name)]))
+            item.name: " ".join(filter(None, [guess.remarks.get(item.name), remarks.get(item.name)]))
             for item in guess.items
-            if item.name in guess.remarks or item.name in said
+            if item.name in guess.remarks or item.name in remarks
         },
         (*guess.notes, note, *(ends.sentence for ends in keying.ends)),
     )

@@ -1,4 +1,4 @@
-"""The factors of two models side by side."""
+"""Match the factors of two models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SIMILARITIES = ("pearson", "congruence")
 
 @dataclass(frozen=True, eq=False)
 class ModelPair:
-    """The matched factors of two models, and what to know before reading the pairs."""
+    """The matched factors of two models, with notes on the comparison."""
 
     match: Match
     notes: tuple[str, ...]
@@ -53,6 +53,6 @@ def compare_models(
     items_a, items_b = a.codebook_.items, b.codebook_.items
     match = match_factors(a, b, method=method, similarity=similarity)
     keyed_a, keyed_b = ({item.name for item in items if item.reverse} for items in (items_a, items_b))
-    shared = [name for name in a.loadings_.index if name in keyed_a ^ keyed_b and name in b.loadings_.index]
-    note = f"Reversed in one study and not in the other: {', '.join(map(str, shared))}."
-    return ModelPair(match, (note,) if shared else ())
+    differ = [name for name in a.loadings_.index if name in keyed_a ^ keyed_b and name in b.loadings_.index]
+    note = f"Reversed in only one of the studies: {', '.join(map(str, differ))}."
+    return ModelPair(match, (note,) if differ else ())

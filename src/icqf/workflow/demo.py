@@ -1,4 +1,4 @@
-"""The demo: a study's files in a folder, and the same analysis of them as of any others."""
+"""The demo: write a study's files into a folder, and analyse them like any others."""
 
 from __future__ import annotations
 
@@ -19,12 +19,8 @@ from icqf.workflow.read import read_study
 from icqf.workflow.results import write_results
 from icqf.workflow.results_folder import refuse_existing
 
-LOADERS: dict[str, Callable[[], Questionnaire]] = {
-    "help": load_help,
-    "bfi": load_bfi,
-    "phq9": load_phq9,
-}
-SEARCH: dict[str, Any] = {}  # the defaults: everything is chosen
+LOADERS: dict[str, Callable[[], Questionnaire]] = {"help": load_help, "bfi": load_bfi, "phq9": load_phq9}
+SEARCH: dict[str, Any] = {}  # further options; by default everything is chosen by cross-validation
 
 
 def run_demo(
@@ -35,26 +31,10 @@ def run_demo(
     callback: Callback | None = None,
     begin: Callable[[Study], object] | None = None,
 ) -> tuple[StudyFit, list[str]]:
-    """Write the demo's files into `folder`, fit them, and write the results into its folder ``results``.
+    """Write the demo's files into `folder`, fit them, and write the results into ``folder/results``.
 
-    Parameters
-    ----------
-    data : {"children", "help", "bfi", "phq9"}
-        Which data.
-    folder : Path
-        Where; made if it is not there.
-    force : bool
-        Whether data files that were edited since an earlier demo are replaced.
-    callback : callable, optional
-        Told about the progress.
-    begin : callable, optional
-        Called with the study when its files have been read.
-
-    Returns
-    -------
-    fit : StudyFit
-    names : list of str
-        Names of the files of results.
+    `force` replaces data files edited since an earlier demo; `begin` is called with the study once its files
+    have been read. Returns the fit and the names of the result files.
     """
     results = folder / "results"
     if folder.is_dir():
@@ -69,7 +49,7 @@ def run_demo(
 
 
 def demo_values(data: str, answers: Path, codebook: Path) -> dict[str, Any]:
-    """Return the options of the demo's study, as plain values."""
+    """Return the options of the demo's study."""
     extra = {"groups": "family"} if data == "children" else {}
     return {"answers": answers, "codebook": codebook, "confounds": ["age", "sex"], **extra}
 
@@ -86,7 +66,7 @@ def write_demo_files(data: str, folder: Path, *, force: bool) -> tuple[Path, Pat
             f"{data}_codebook.csv": format_codebook(study.items),
         }
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: this is a file; name a folder.")
+        raise InputError(f"{folder}: this is a file; choose a folder.")
     for name, text in texts.items():
         path = folder / name
         if path.exists() and not force and path.read_bytes() != text.encode():

@@ -1,4 +1,4 @@
-"""Experiment 2 of the paper: how much diagnostic information the scores keep as samples get smaller."""
+"""Experiment 2 of the paper: how well scores predict diagnoses as samples get smaller."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from icqf.workflow.evaluation import (
 def diagnosis(
     studies: Sequence[Study], design: Design, *, published: Mapping[str, str] = MappingProxyType({})
 ) -> Path:
-    """Run the experiment on each study; writes tables, figures and the page ``diagnosis.md``.
+    """Run the experiment on each study, and write tables, figures and the page ``diagnosis.md``.
 
-    `published` is a sentence by study: the numbers of factors that a paper reports.
+    `published` has a sentence for each study with the numbers of factors that a paper reports.
     """
-    labels = {study.name: study.known_labels for study in studies}  # refused before anything is written
+    labels = {study.name: study.known_labels for study in studies}  # checked before anything is written
     return on_each_study(
         studies,
         design,
@@ -44,35 +44,35 @@ def diagnosis(
             labels[study.name],
             methods=design.methods(METHODS),
             sizes=design.sizes,
-            **design.running(study.name),
+            **design.run_parameters(study.name),
         ),
         partial(_section, sizes=design.sizes, published=published),
         name="diagnosis",
-        title="Diagnosis: what the scores keep as samples get smaller",
+        title="Diagnosis: how well scores predict as samples get smaller",
         setting=_setting(design),
         measure="the area",
     )
 
 
 def _setting(design: Design) -> str:
-    summed_up = design.names and "items" not in design.names
-    all_items = "" if summed_up else "“All items” is what the answers tell without any summary."
+    without_items = design.names and "items" not in design.names
+    all_items = "" if without_items else "“All items” uses the answers themselves."
     splits = "One split" if design.n_splits == 1 else f"{design.n_splits} splits"
-    chosen = how_chosen(design, joined=" and ") or "where there are any"
+    chosen = how_chosen(design, joined=" and ") or "if there are any"
     return f"""{splits} of each study into development and held-out participants (80/20, with confounds and
     labels in proportion); a fifth of the development set for validation; training sets of
     {", ".join(share(size) for size in design.sizes)} of the development set. Factors are learned from the
-    training participants alone, {chosen}; validation and held-out participants are scored with the loadings
-    fixed. For each label a logistic regression (ℓ2, balanced classes, standardised scores) is tuned on the
-    validation and judged on the held-out participants, the same ones for every method and size. {all_items}
-    {about_tests(design)}"""
+    training participants only, {chosen}; validation and held-out participants are scored with fixed
+    loadings. For each label, a logistic regression (ℓ2, balanced classes, standardised scores) is tuned on
+    the validation participants and evaluated on the held-out ones, the same for every method and size.
+    {all_items} {about_tests(design)}"""
 
 
 def _section(
-    study: Study, found: DiagnosticAUC, base: Path, *, sizes: Sequence[float], published: Mapping[str, str]
+    study: Study, result: DiagnosticAUC, base: Path, *, sizes: Sequence[float], published: Mapping[str, str]
 ) -> list[Block]:
-    summary, both = found.summary(), (max(sizes), min(sizes))
-    found.table.to_csv(f"{base}.csv", index=False, float_format="%.4g")
+    summary, both = result.summary(), (max(sizes), min(sizes))
+    result.table.to_csv(f"{base}.csv", index=False, float_format="%.4g")
     ax: Any = by_sample_size(summary, "auc", label="mean AUC")
     ax.set_xlabel("training set, as a share of the development set")
     ax.set_title(study.title, loc="left")
@@ -80,8 +80,10 @@ def _section(
     def area(row: Any) -> str:
         return f"{row['auc']:.3f} ({row['low']:.3f}–{row['high']:.3f})"
 
-    counts = chosen_counts(found.table[found.table["beta"].notna() | (found.table["method"] == "FA-promax")])
-    labels = counted(found.table["label"].nunique(), "label")
+    counts = chosen_counts(
+        result.table[result.table["beta"].notna() | (result.table["method"] == "FA-promax")]
+    )
+    labels = counted(result.table["label"].nunique(), "label")
     return [
         wide(
             f"Area under the ROC curve, mean over {labels}, with the 95 % interval of its mean over splits",
@@ -89,19 +91,21 @@ def _section(
             area,
         ),
         Picture(base.name, ax.figure, "AUC against the size of the training set"),
-        table_of_tests(tests_of(found)),
+        table_of_tests(tests_of(result)),
         published.get(study.name, ""),
         wide("Number of factors chosen, median and range over splits", counts, count_cell),
-        wide("Penalty β chosen", chosen_counts(found.table[found.table["beta"].notna()], "beta"), count_cell),
-        _by_label(found, both),
-        _label_words(found, base),
+        wide(
+            "Penalty β chosen", chosen_counts(result.table[result.table["beta"].notna()], "beta"), count_cell
+        ),
+        _by_label(result, both),
+        _label_words(result, base),
     ]
 
 
-def _label_words(found: DiagnosticAUC, base: Path) -> Block:
-    if tests_of(found).empty:
+def _label_words(result: DiagnosticAUC, base: Path) -> Block:
+    if tests_of(result).empty:
         return ""
-    tests = found.tests(each_label=True)
+    tests = result.tests(each_label=True)
     tests.to_csv(f"{base}-label-tests.csv", index=False, float_format="%.4g")
     lines = []
     for other, part in tests.groupby("against", sort=False):
@@ -109,17 +113,17 @@ def _label_words(found: DiagnosticAUC, base: Path) -> Block:
         lines.append(f"{other}: better in {better}, worse in {worse} of {len(part)}")
     return Prose(
         [
-            "Label by label and size by size, the false discovery rate being over all of these tests, ICQF "
-            f"is, against {'; '.join(lines)} (",
+            "For each label and size, with the false discovery rate over all of these tests, ICQF compared "
+            f"with {'; '.join(lines)} (",
             Span("tests", link=f"{base.name}-label-tests.csv"),
             ").",
         ]
     )
 
 
-def _by_label(found: DiagnosticAUC, sizes: Sequence[float]) -> Grid:
-    areas = found.by_label()
-    methods = list(dict.fromkeys(found.table["method"]))
+def _by_label(result: DiagnosticAUC, sizes: Sequence[float]) -> Grid:
+    areas = result.by_label()
+    methods = list(dict.fromkeys(result.table["method"]))
     columns = [(size, method) for size in sizes for method in methods if (size, method) in areas]
     lines = [[str(label), *(f"{areas.loc[label, at]:.2f}" for at in columns)] for label in areas.index]
     caption = f"Mean area for each label, trained on {share(sizes[0])} and on {share(sizes[1])}"

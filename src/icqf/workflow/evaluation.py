@@ -1,4 +1,4 @@
-"""Comparing methods on studies: what is run, and its page (won, level or lost)."""
+"""Compare methods on studies: the design of an experiment, and its page."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ QUICK_PARTICIPANTS = 400
 
 @dataclass(frozen=True)
 class Design:
-    """How an experiment is run. The defaults are the paper's.
+    """The design of an experiment; the defaults are the paper's.
 
-    `names` are the methods to run, all that suit the experiment where it is empty; `parameters` are further
-    ones of `icqf.ICQF`; the folder `out` also holds the journals of finished fits, which experiments share.
+    `names` are the methods to run, empty for all that suit the experiment; `parameters` are those of
+    `icqf.ICQF`; the folder `out` also contains the journals of fits, which experiments share.
     """
 
     out: Path
@@ -53,7 +53,7 @@ class Design:
     quick: bool = False
 
     def quickly(self) -> Design:
-        """The same with few splits, sizes and candidates: minutes, to see that it works."""
+        """Return a design with few splits, sizes and candidates, for a trial of minutes."""
         return replace(
             self,
             n_splits=min(3, self.n_splits),
@@ -65,7 +65,7 @@ class Design:
         )
 
     def methods(self, names: Collection[str]) -> tuple[Method, ...]:
-        """The methods of these names that are to run, with this design's candidates."""
+        """Return those of the named methods that are run, with this design's candidates."""
         icqf = ICQFMethod(
             self.n_components,
             self.betas,
@@ -74,15 +74,15 @@ class Design:
             rule=self.rule,
             parameters=self.parameters,
         )
-        made: dict[str, Method] = METHODS | {
+        methods: dict[str, Method] = METHODS | {
             "icqf": icqf,
             "l1-nmf": replace(icqf, bounded=False, name="l1-NMF"),
             "fa-promax": FactorAnalysisMethod(n_iter=5) if self.quick else METHODS["fa-promax"],
         }
-        return tuple(made[name] for name in names if name in (self.names or names))
+        return tuple(methods[name] for name in names if name in (self.names or names))
 
-    def running(self, study: str) -> dict[str, Any]:
-        """Arguments for the functions of `icqf.analyses`."""
+    def run_parameters(self, study: str) -> dict[str, Any]:
+        """Return the arguments for the functions of `icqf.analyses`."""
         return {
             "n_splits": self.n_splits,
             "random_state": self.random_state,
@@ -92,7 +92,7 @@ class Design:
         }
 
     def journal(self, study: str) -> Path:
-        """The journal of a study's fits."""
+        """Return the journal of a study's fits."""
         return self.out / f"fits-{study}{'-quick' if self.quick else ''}.journal"
 
 
@@ -102,12 +102,12 @@ Experiment = Callable[[Sequence[Study], Design], Path]
 def evaluate_study(
     experiment: Experiment, study: Study, options: StabilityOptions, *, tool: str, out: Path, **design: Any
 ) -> Path:
-    """Run an experiment, such as `stability_experiment`, on a study, and return the page that it writes.
+    """Run an experiment, such as `stability_experiment`, on a study, and return its page.
 
-    `tool` is the command whose results these are, `design` further fields of `Design`.
+    `tool` is the command; `design` has further fields of `Design`.
     """
     parameters = options.model_parameters
-    # Once, of everybody: in a part of the study a category may well have few members.
+    # Checked once, for all participants: in a part of the study, a category may have few members.
     limit, ranges = parameters.pop("smallest_category"), parameters["confound_ranges"]
     ConfoundEncoder(ranges=ranges, smallest_category=limit).fit(study.questionnaire.confounds)
     planned = Design(
@@ -135,11 +135,11 @@ def evaluate_study(
 
 
 Found = TypeVar("Found", bound=DiagnosticAUC | Stability)
-WORDS = {"better": "ICQF better", "worse": "ICQF worse"}  # of a verdict; others as they are
+WORDS = {"better": "ICQF better", "worse": "ICQF worse"}  # other verdicts are shown unchanged
 
 
 def share(size: float) -> str:
-    """A share as a percentage.
+    """Return a share as a percentage.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def share(size: float) -> str:
 
 
 def with_spread(mean: float, spread: float, digits: int = 2) -> str:
-    """A mean with its standard deviation over splits, where there were several.
+    """Return a mean with its standard deviation over splits, if there were several.
 
     Examples
     --------
@@ -161,12 +161,12 @@ def with_spread(mean: float, spread: float, digits: int = 2) -> str:
 
 
 def prose(text: str) -> str:
-    """A paragraph written over several lines of code, as one line."""
+    """Return a paragraph written over several lines of code as one line."""
     return " ".join(text.split())
 
 
 def linked(text: str, *files: str) -> Prose:
-    """A sentence that ends with links to files beside the page."""
+    """Return a sentence that ends with links to files in the folder of the page."""
     links: list[str | Span] = []
     for file in files:
         links += [", " if links else "", Span(file, link=file)]
@@ -178,10 +178,10 @@ def results_page(
 ) -> Path:
     """Write the page of an experiment as HTML and Markdown, and return the path of the Markdown.
 
-    `setting`, what was done, follows the command in the first paragraph, and `lead` comes after it; `parts`
-    are sections, or blocks of a section called "Results". Empty paragraphs are left out.
+    `setting` follows the command in the first paragraph, then `lead`; `parts` are sections, or blocks of a
+    section called "Results". Empty paragraphs are left out.
     """
-    quick = "This is the quick form, with few splits, candidates and participants: a try, not a result."
+    quick = "This is a quick run with few splits, candidates and participants: a trial, not a result."
     what = prose(f"{setting} {quick * design.quick}")
     first = Prose(["Made by ", Span(design.command, "code"), f" with icqf {__version__}. {what}"])
     blocks = list(parts)
@@ -193,12 +193,12 @@ def results_page(
 
 
 def present(*blocks: Block) -> list[Block]:
-    """The blocks without empty paragraphs."""
+    """Return the blocks without empty paragraphs."""
     return [block for block in blocks if block]
 
 
 def candidates(design: Design) -> str:
-    """What cross-validation chooses from.
+    """Return the candidates of cross-validation in words.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def candidates(design: Design) -> str:
 
 
 def how_chosen(design: Design, *, joined: str = ", ") -> str:
-    """How the methods that run choose their number of factors.
+    """Return how the methods choose their number of factors.
 
     Examples
     --------
@@ -231,19 +231,19 @@ def how_chosen(design: Design, *, joined: str = ", ") -> str:
 
 
 def about_tests(design: Design, what: str = "this sample") -> str:
-    """How methods are compared; nothing where one alone runs, or one split alone."""
+    """Return how methods are compared; empty for a single method or split."""
     if len(design.names) == 1 or design.n_splits == 1:
         return ""
     return (
         "Tests are one-sided Wilcoxon signed-rank tests over splits with a false discovery rate of 0.01; "
         f"splits of one study share participants, so a verdict is about {what}."
-        + " Fewer than 7 splits are too few for them, and a paper wants 30."
+        + " Fewer than 7 splits are too few for them; for a publication, use 30."
         * (design.n_splits < 7)
     )
 
 
 def in_each_split(design: Design) -> str:
-    """Words for a sentence to begin with.
+    """Return the beginning of a sentence about splits.
 
     Examples
     --------
@@ -254,20 +254,19 @@ def in_each_split(design: Design) -> str:
 
 
 def about_simulations(studies: Iterable[Study]) -> str:
-    """What to keep in mind about simulated studies, where there are any."""
+    """Return a caution about simulated studies, if there are any."""
     if all(study.truth is None for study in studies):
         return ""
     return prose(
-        """Keep in mind that the simulated studies were made from non-negative loadings, grouped by subscale,
-        and scores between 0 and 1: the kind of structure that ICQF looks for, and that subscale sums know
-        beforehand."""
+        """Note that the simulated studies have non-negative loadings, grouped by subscale, and scores between
+        0 and 1: the structure that ICQF assumes, and that subscale sums know in advance."""
     )
 
 
 def in_short(verdicts: Iterable[tuple[str, str]]) -> Section:
-    """What came out, one line per study."""
+    """Return a summary with one line per study."""
     lines = [Prose([Span(f"{title}.", "strong"), f" {text}"]) for title, text in verdicts]
-    return Section("In short", [Bullets(lines)])
+    return Section("Summary", [Bullets(lines)])
 
 
 def on_each_study(
@@ -281,9 +280,9 @@ def on_each_study(
     setting: str,
     measure: str,
 ) -> Path:
-    """Run an experiment on each study and write its page: what was done, the verdicts, one section per study.
+    """Run an experiment on each study and write its page: methods, verdicts, and one section per study.
 
-    `section` is told where the study's tables and figures belong, as a path without an ending.
+    `section` receives the path for the study's tables and figures, without an ending.
     """
     design.out.mkdir(parents=True, exist_ok=True)
     sections, verdicts = [], []
@@ -304,7 +303,7 @@ def on_each_study(
 
 
 def wide(caption: str, summary: pd.DataFrame, cell: Callable[[Any], str]) -> Grid:
-    """A table of methods by sizes; `cell` turns a row of the summary into text."""
+    """Return a table of methods by sizes; `cell` turns a row of the summary into text."""
     sizes = list(dict.fromkeys(summary["size"]))
     lines = []
     for name, mine in summary.set_index("size").groupby("method", sort=False):
@@ -314,14 +313,14 @@ def wide(caption: str, summary: pd.DataFrame, cell: Callable[[Any], str]) -> Gri
 
 
 def tests_of(found: DiagnosticAUC | Stability | Replication) -> pd.DataFrame:
-    """ICQF against the other methods; an empty table where it was not run."""
+    """Return the tests of ICQF against the other methods; empty if ICQF was not run."""
     if "ICQF" in set(found.table["method"]):
         return found.tests()
     return pd.DataFrame(columns=["size", "against", "difference", "q_better", "q_worse", "verdict"])
 
 
 def table_of_tests(tests: pd.DataFrame) -> Block:
-    """Differences with their adjusted p-values; nothing when there are none."""
+    """Return the table of differences with adjusted p-values; empty if there are none."""
     if tests.empty:
         return ""
     lines = [
@@ -340,7 +339,7 @@ def table_of_tests(tests: pd.DataFrame) -> Block:
 
 
 def verdict(tests: pd.DataFrame, what: str) -> str:
-    """In words, where ICQF is better, about the same, or worse, and by how much.
+    """Return in words where ICQF is better, the same or worse, and by how much.
 
     Examples
     --------
@@ -353,7 +352,7 @@ def verdict(tests: pd.DataFrame, what: str) -> str:
     sentences = []
     for word, phrase in (
         ("better", f"{what} is better with ICQF than with"),
-        ("no difference", "no difference can be told from"),
+        ("no difference", "no difference was found from"),
         ("too few splits", "the splits are too few to test ICQF against"),
         ("worse", f"{what} is worse with ICQF than with"),
     ):
@@ -374,21 +373,21 @@ def _place(other: str, part: pd.DataFrame, *, sized: bool) -> str:
 
 
 def chosen_counts(table: pd.DataFrame, column: str = "n_components") -> pd.DataFrame:
-    """Median, smallest and largest number of factors by method and size."""
+    """Return median, minimum and maximum of the chosen values by method and size."""
     one = table.drop_duplicates(["split", "size", "method"])
     counts = one.groupby(["method", "size"], sort=False)[column].agg(["median", "min", "max"])
     return counts.reset_index()
 
 
 def count_cell(row: Any) -> str:
-    """A median with its range."""
+    """Return a median with its range."""
     if row["min"] == row["max"]:
         return f"{row['median']:g}"
     return f"{row['median']:g} ({row['min']:g}–{row['max']:g})"
 
 
 def failures_words(failures: Sequence[str]) -> str:
-    """What could not be fitted, if anything."""
+    """Return what could not be fitted, if anything."""
     if not failures:
         return ""
     number = "One fit was" if len(failures) == 1 else f"{len(failures)} fits were"
@@ -404,7 +403,7 @@ def _and(places: list[str]) -> str:
 
 
 def span_words(span: Any) -> str:
-    """An interval of `pandas.cut` in words; what lies at or below 0, or beyond a billion, is no limit.
+    """Return an interval of `pandas.cut` in words; limits at or below 0 or above a billion are omitted.
 
     Examples
     --------

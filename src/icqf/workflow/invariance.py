@@ -1,4 +1,4 @@
-"""Compare groups of a study: from a model and a file of answers to tables, a figure and a page."""
+"""Compare groups of a study: a model and a file of answers give tables, a figure and a page."""
 
 from __future__ import annotations
 
@@ -31,19 +31,17 @@ def compare_groups(
     *,
     checkpoint: Path | None = None,
     callback: Callable[[Progress], object] | None = None,
-    **asked: Any,
+    **parameters: Any,
 ) -> Invariance:
-    """Compare the factors of the groups in a column that was read along."""
-    if read.beside is None:
-        raise InputError(f"The column {by!r} was not read along.")
-    labels = read.beside[by]
-    return invariance(
-        read.model, read.questionnaire, by=labels, checkpoint=checkpoint, callback=callback, **asked
-    )
+    """Compare the factors of the groups in a column of `read.extra`."""
+    if read.extra is None:
+        raise InputError(f"The column {by!r} was not read.")
+    how: dict[str, Any] = {"checkpoint": checkpoint, "callback": callback, **parameters}
+    return invariance(read.model, read.questionnaire, by=read.extra[by], **how)
 
 
 def write_groups(
-    found: Invariance,
+    result: Invariance,
     folder: str | os.PathLike[str],
     *,
     read: ModelledAnswers,
@@ -57,34 +55,34 @@ def write_groups(
 
     def write(place: Path) -> None:
         for name in ("factors", "items", "loadings"):
-            write_table(getattr(found, name), place / f"{name}.csv", decimals=DECIMALS)
-        write_document(place / "groups.html", groups_page(found, wordings, command))
+            write_table(getattr(result, name), place / f"{name}.csv", decimals=DECIMALS)
+        write_document(place / "groups.html", groups_page(result, wordings, command))
 
     provenance = tool_provenance(
         files=read.files,
         options=options,
         started=started or datetime.now(UTC),
         notes=read.notes,
-        result={"verdict": found.verdict, "groups": found.sizes, "sentences": list(found.sentences)},
+        result={"verdict": result.verdict, "groups": result.sizes, "sentences": list(result.sentences)},
     )
     return write_folder(Path(folder), "invariance", write, provenance, force=force, inputs=read.files)
 
 
-def groups_page(found: Invariance, wordings: Mapping[str, str], command: str = "") -> Document:
-    """The page of a comparison of groups."""
-    shown = dict(zip(found.factors.index, factor_names(found.factors.index, None), strict=True))
-    groups = ", ".join(f"{name} ({n})" for name, n in found.sizes.items())
+def groups_page(result: Invariance, wordings: Mapping[str, str], command: str = "") -> Document:
+    """Return the page of a comparison of groups."""
+    shown = dict(zip(result.factors.index, factor_names(result.factors.index, None), strict=True))
+    groups = ", ".join(f"{name} ({n})" for name, n in result.sizes.items())
     lead = [
-        f"Groups: {groups}. {found.n_permutations} permutations, {found.n_resamples} resamples.",
-        *found.sentences,
+        f"Groups: {groups}. {result.n_permutations} permutations, {result.n_resamples} resamples.",
+        *result.sentences,
     ]
-    sections = [_factors_section(found, shown), _items_section(found, shown, wordings)]
+    sections = [_factors_section(result, shown), _items_section(result, shown, wordings)]
     return Document(
-        f"Are the factors the same? Groups of {found.by}", lead, sections, footer=made_by(command)
+        f"Are the factors the same? Groups of {result.by}", lead, sections, footer=made_by(command)
     )
 
 
-def _factors_section(found: Invariance, shown: Mapping[Any, str]) -> Section:
+def _factors_section(result: Invariance, shown: Mapping[Any, str]) -> Section:
     rows = [
         [
             shown[name],
@@ -93,7 +91,7 @@ def _factors_section(found: Invariance, shown: Mapping[Any, str]) -> Section:
             f"{row['congruence']:.3f}",
             f"{row['found']:.2f}",
         ]
-        for name, row in found.factors.iterrows()
+        for name, row in result.factors.iterrows()
     ]
     legend = Bullets(
         [
@@ -104,11 +102,11 @@ def _factors_section(found: Invariance, shown: Mapping[Any, str]) -> Section:
             Prose([Span("same", "strong"), f": they do not, and their congruence is at least {ALIKE:g}."]),
             Prose([
                 Span("similar", "strong"), ": they do not, but their congruence is lower, so a difference "
-                "may have gone unseen.",
+                "may have been missed.",
             ]),
             Prose([
                 Span("found in every group", "strong"), ": the lowest correlation with the common factor "
-                "where a group is fitted on its own.",
+                "if each group is fitted separately.",
             ]),
         ]
     )  # fmt: skip
@@ -116,10 +114,10 @@ def _factors_section(found: Invariance, shown: Mapping[Any, str]) -> Section:
     return Section("Factors", [Grid("Each factor in the groups", head, rows), legend])
 
 
-def _items_section(found: Invariance, shown: Mapping[Any, str], wordings: Mapping[str, str]) -> Section:
-    parts: list[Block] = [Picture("groups", _figure(found, wordings), "The loadings that differ most")]
+def _items_section(result: Invariance, shown: Mapping[Any, str], wordings: Mapping[str, str]) -> Section:
+    parts: list[Block] = [Picture("groups", _figure(result, wordings), "The loadings that differ most")]
     for what, title in (("", "load differently"), ("level_", "are answered higher or lower at equal scores")):
-        part = found.items[found.items[f"{what}flagged"]].sort_values(f"{what}p")
+        part = result.items[result.items[f"{what}flagged"]].sort_values(f"{what}p")
         if part.empty:
             parts.append(f"No items {title} (false discovery rate of 5 %).")
             continue
@@ -141,11 +139,11 @@ def _items_section(found: Invariance, shown: Mapping[Any, str], wordings: Mappin
     return Section("Items", parts)
 
 
-def _figure(found: Invariance, wordings: Mapping[str, str]) -> Figure:
+def _figure(result: Invariance, wordings: Mapping[str, str]) -> Figure:
     with default_settings():
-        figure = Figure(figsize=(8.2, 1.4 + 0.36 * min(_SHOWN, len(found.items))), layout="constrained")
+        figure = Figure(figsize=(8.2, 1.4 + 0.36 * min(_SHOWN, len(result.items))), layout="constrained")
         group_loadings(
-            *(found.loadings, found.items),
-            most=_SHOWN, wordings=wordings, by=found.by, ax=figure.add_subplot(),
+            *(result.loadings, result.items),
+            most=_SHOWN, wordings=wordings, by=result.by, ax=figure.add_subplot(),
         )  # fmt: skip
     return figure

@@ -1,4 +1,4 @@
-"""Files that carry the names of factors: written by a fit, and again when factors are renamed."""
+"""Files with the names of factors: written by a fit, and rewritten when factors are renamed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DECIMALS = 6  # scores are solved for to about 1e-5
 
 
 def factors_table(model: ICQF) -> pd.DataFrame:
-    """What ``factors.csv`` holds: one row per factor, with a column for its name and what might stand there.
+    """Return the content of ``factors.csv``: one row per factor, with its name and a suggested name.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def factors_table(model: ICQF) -> pd.DataFrame:
     >>> factors_table(model.name_factors(["Worry"])).loc["factor1", ["name", "top_items"]].tolist()
     ['Worry', 'item1, item2']
     """
-    model = rebuild(ICQF, model.describe())  # with the digits of its file: the same table from either
+    model = rebuild(ICQF, model.describe())  # rounded as in its file, so that both give the same table
     table = model.summary().factors
     if model.replication_ is not None:
         table = table.drop(columns="probability").join(model.replication_)
@@ -60,15 +60,15 @@ def factors_table(model: ICQF) -> pd.DataFrame:
 
 
 def suggestions(model: ICQF) -> list[str]:
-    """What the items of each factor suggest to call it."""
+    """Return a suggested name for each factor, from its items."""
     spans = model.item_range_["max"] - model.item_range_["min"]
     return suggested_names(model.loadings_.div(spans, axis=0), model.codebook_.items)
 
 
 def write_named(place: Path, model: ICQF, report: Report | None, *, format: str, figures: bool) -> None:
-    """Write loadings, factors, the model and the report, under the names that the model's factors have.
+    """Write loadings, factors, the model and the report, with the model's names of factors.
 
-    With `figures`, those of the report and its tables are written as files of their own.
+    With `figures`, the report's figures and tables are also written as separate files.
     """
     loadings = model.loadings_.rename_axis("item")
     write_table(loadings, place / f"loadings.{format}", decimals=DECIMALS)
@@ -82,12 +82,12 @@ def write_named(place: Path, model: ICQF, report: Report | None, *, format: str,
         write_paper_tables(place, report)
 
 
-_NAMED = ("factor", "name", "top_items")
+_COLUMNS = ("factor", "name", "top_items")
 
 
 @dataclass(frozen=True, eq=False)
 class Rewritten:
-    """A folder of results that was written again."""
+    """A results folder that was rewritten."""
 
     folder: Path
     names: tuple[str, ...]
@@ -98,16 +98,16 @@ class Rewritten:
 def rewrite_results(
     folder: str | os.PathLike[str], *, names: Sequence[str] | Mapping[str, str] | None = None
 ) -> Rewritten:
-    """Write the tables, the model and the report of a folder of results again, with names for its factors.
+    """Rewrite the tables, the model and the report of a results folder, with names for its factors.
 
-    Nothing is fitted. The folder afterwards holds everything under the new names, or is as it was.
+    Nothing is refitted. If anything fails, the folder is unchanged.
 
     Parameters
     ----------
     folder : path
-        What `write_results` (or ``icqf fit``) wrote.
+        A folder written by `write_results` (or ``icqf fit``).
     names : sequence or mapping, optional
-        One name per factor in their order, or a few by the names they have. None takes them from the column
+        One name per factor in order, or a mapping from current to new names. None takes them from the column
         ``name`` of the folder's table of factors, which may have been edited.
 
     Returns
@@ -120,9 +120,9 @@ def rewrite_results(
     >>> from icqf.datasets import demo_paths
     >>> from icqf.workflow import StudyOptions, fit_study, rewrite_results, write_results
     >>> answers, codebook = demo_paths()
-    >>> asked = {"answers": answers, "codebook": codebook, "n_components": 2, "beta": 0.1, "report": False}
+    >>> options = {"answers": answers, "codebook": codebook, "n_components": 2, "beta": 0.1, "report": False}
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     files = write_results(fit_study(StudyOptions.of(asked)), f"{folder}/results")
+    ...     files = write_results(fit_study(StudyOptions.of(options)), f"{folder}/results")
     ...     rewrite_results(f"{folder}/results", names=["Acting out", "Holding in"]).names
     ('Acting out', 'Holding in')
     """
@@ -132,8 +132,7 @@ def rewrite_results(
     for name in files_in(folder):
         if (folder / name).is_symlink() or not (folder / name).is_file():
             raise InputError(
-                f"{folder / name}: this is a link, or not a file; results with such a "
-                "part are not written again.",
+                f"{folder / name}: this is a link or not a file, so the results cannot be rewritten.",
                 code="link",
                 remedy="Move it elsewhere.",
             )
@@ -145,7 +144,7 @@ def rewrite_results(
     else:
         given = checked_names(old, names, taken=model.confound_names_)
         table = factors_table(model)
-        known = [[own, said] for own, said in zip(old, suggestions(model), strict=True)]
+        known = [[own, suggested] for own, suggested in zip(old, suggestions(model), strict=True)]
         refuse_swapped(given, known, [str(items).split(", ") for items in table["top_items"]])
         model.name_factors(given)
     report, shown = report_in(folder), shown_names(model.factor_names_, suggestions(model))
@@ -168,15 +167,13 @@ def rewrite_results(
 
 
 def check_report_file(folder: Path, path: Path, *, force: bool = False) -> None:
-    """Refuse a file that the report of a folder cannot be written to, before anything is written."""
+    """Refuse a file that a folder's report cannot be written to."""
     provenance_in(folder)
     if path.suffix.lower() not in FORMATS:
-        raise InputError(
-            f"{path}: a report is written as {', '.join(FORMATS)}; give the name one of these endings."
-        )
+        raise InputError(f"{path}: a report is written as {', '.join(FORMATS)}; use one of these endings.")
     if not (folder / "report.json").is_file():
         raise InputError(
-            f"{folder}: the fit wrote no report, which {path.name} would be made from.",
+            f"{folder}: the fit wrote no report, so {path.name} cannot be written.",
             code="no-report",
             remedy=Advice("Fit again with {report=}.", report=True),
         )
@@ -184,65 +181,65 @@ def check_report_file(folder: Path, path: Path, *, force: bool = False) -> None:
 
 
 def save_report(report: Report, path: Path) -> None:
-    """Write the whole report in the format that the ending of `path` names."""
+    """Write the whole report in the format given by the ending of `path`."""
     content = FORMATS[path.suffix.lower()](document_of(report))
     write_bytes(path, content if isinstance(content, bytes) else content.encode())
 
 
 def provenance_in(folder: Path) -> dict[str, Any]:
-    """The account of the run whose results a folder holds; refused where it holds none."""
-    remedy = "Name the folder that icqf fit wrote its results to."
+    """Read ``provenance.json`` of a results folder; other folders are refused."""
+    remedy = "Give the folder that icqf fit wrote its results to."
     if not folder.exists():
         raise InputError(f"{folder}: there is no such folder.", code="no-results", remedy=remedy)
     if not folder.is_dir():
         raise InputError(f"{folder}: this is a file, not a folder.", code="no-results", remedy=remedy)
     try:
         provenance = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
-        right = provenance["program"] == "icqf" and isinstance(provenance["outputs"], list)
+        valid = provenance["program"] == "icqf" and isinstance(provenance["outputs"], list)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        right = False
-    if not right or not (folder / "model.icqf").is_file():
+        valid = False
+    if not valid or not (folder / "model.icqf").is_file():
         raise InputError(
-            f"{folder}: the folder holds no results of icqf fit ({PROVENANCE} and model.icqf).",
+            f"{folder}: the folder contains no results of icqf fit ({PROVENANCE} and model.icqf).",
             code="no-results",
             remedy=remedy,
         )
-    found: dict[str, Any] = provenance
-    return found
+    result: dict[str, Any] = provenance
+    return result
 
 
 def report_in(folder: Path) -> Report | None:
-    """The report that a folder keeps as JSON; None where the fit wrote none."""
+    """Read a folder's report from its JSON file; None if the fit wrote none."""
     path = folder / "report.json"
     if not path.is_file():
         return None
     try:
         return from_json(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
-        raise InputError(f"{path}: this is not text. Fit again to write it anew.") from None
+        raise InputError(f"{path}: this is not a text file. Fit again to replace it.") from None
     except InputError as error:
         raise error.at(str(path)) from None
 
 
 def _format_in(folder: Path) -> str:
-    found = [form for form in WRITABLE if (folder / f"scores.{form}").is_file()]
-    if not found:
+    format = next((form for form in WRITABLE if (folder / f"scores.{form}").is_file()), None)
+    if format is None:
         raise InputError(
-            f"{folder}: there is no table of scores in it.", code="no-results", remedy="Fit again."
+            f"{folder}: the folder contains no table of scores.", code="no-results", remedy="Fit again."
         )
-    return found[0]
+    return format
 
 
 def _names_in(path: Path, model: ICQF) -> list[str]:
-    """The names in an edited table of factors, refused where a row is not about the factor it names."""
+    """Return the names in an edited table of factors; rows that do not match their factor are refused."""
     if not path.is_file():
         raise InputError(
             f"{path}: there is no such file.",
             code="no-factors",
             remedy=Advice("Give the names with {names}, one for each factor."),
         )
-    table = read_table(path, text=_NAMED).frame
-    absent = [column for column in _NAMED if column not in table.columns]
+    table = read_table(path, text=_COLUMNS).frame
+    absent = [column for column in _COLUMNS if column not in table.columns]
     if absent:
         raise InputError(
             f"{path}: there is no column {absent[0]!r}; the table of factors has the columns factor, name "
@@ -251,24 +248,24 @@ def _names_in(path: Path, model: ICQF) -> list[str]:
     keys = default_names(len(model.factor_names_))
     tops = dict(zip(keys, factors_table(model)["top_items"], strict=True))
     names: dict[str, str] = {}
-    for key, name, top in table[list(_NAMED)].fillna("").astype(str).itertuples(index=False):
+    for key, name, top in table[list(_COLUMNS)].fillna("").astype(str).itertuples(index=False):
         key = key.strip()
         if key not in tops or key in names:
-            why = "stands there twice" if key in names else "is no factor of this model"
-            raise InputError(f"{path}: {key!r} {why}; leave the column factor as it was.")
+            why = "occurs twice" if key in names else "is not a factor of this model"
+            raise InputError(f"{path}: {key!r} {why}; do not change the column factor.")
         if _content(top) != _content(tops[key]):
             others = [other for other in keys if _content(tops[other]) == _content(top)]
-            whose = f" (they are those of {others[0]})" if others else ""
+            whose = f" (those of {others[0]})" if others else ""
             raise InputError(
-                f"{path}: the row of {key!r} is said to have the top items {listed(_content(top), most=3)}"
-                f"{whose}, but {key} of this model has {listed(_content(tops[key]), most=3)}.",
+                f"{path}: the row of {key!r} has the top items {listed(_content(top), most=3)}{whose}, but "
+                f"{key} of this model has {listed(_content(tops[key]), most=3)}.",
                 code="other-content",
-                remedy="A name belongs to a factor's content, so change nothing but the column name.",
+                remedy="A name belongs to a factor's content: change only the column name.",
             )
         names[key] = name.strip()
     lacking = [key for key in keys if key not in names]
     if lacking:
-        raise InputError(f"{path}: the row of {lacking[0]!r} is missing; leave one row for each factor.")
+        raise InputError(f"{path}: the row of {lacking[0]!r} is missing; keep one row for each factor.")
     return [names[key] or key for key in keys]
 
 
@@ -277,13 +274,13 @@ def _content(top: str) -> list[str]:
 
 
 def _rename_scores(path: Path, old: list[str], new: list[str], format: str) -> None:
-    """Give the columns of scores their new names; the scores stay as they were written."""
+    """Rename the columns of the scores, without changing the scores."""
     if old == new:
         return
     changed = InputError(
         f"{path.name}: its columns are not the factors of the model.",
         code="no-results",
-        remedy="Fit again, or put the file back as it was.",
+        remedy="Fit again, or restore the file.",
     )
     if format == "csv":
         head, line, rest = path.read_bytes().decode("utf-8").partition("\n")

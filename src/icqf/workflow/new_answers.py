@@ -1,4 +1,4 @@
-"""Answers read as a fitted model knows its items: from a whole table, batch by batch, or of a battery."""
+"""New answers to a fitted model's items: from a whole table, in batches, or from a battery."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from icqf.workflow.options import StudyOptions, as_options
 from icqf.workflow.read import find_instruments, require_ids
 
 DIRECTIONS_UNKNOWN = (
-    "The model file does not say which items are reversed and which values mean a missing answer, so the "
-    "answers are used as they are. Give a codebook if this is wrong."
+    "The model file does not say which items are reversed and which values are missing codes, so the "
+    "answers are used unchanged. Give a codebook if this is wrong."
 )
 _OF_THE_MODEL = ("confounds", "weights", "items", "subscales", "reverse")
 _CELL = 8  # bytes of a cell in memory
-_LETTERS = 2  # bytes of a cell in a file of text
+_LETTERS = 2  # bytes of a cell in a text file
 
 
 def load_model(path: str | os.PathLike[str]) -> ICQF | LongitudinalICQF | MetaICQF:
-    """Read a model file of any kind, once."""
+    """Read a model file of any kind."""
     stored = read_any_model(path)
     with damage_refused(path):
         if not isinstance(stored, StoredModel):
@@ -57,12 +57,12 @@ def load_model(path: str | os.PathLike[str]) -> ICQF | LongitudinalICQF | MetaIC
 
 @dataclass(frozen=True, eq=False)
 class ModelledAnswers:
-    """A model from a file, and new answers to its items: of one questionnaire or a battery."""
+    """A model, and new answers to its items: a questionnaire or a battery; `extra` are further columns."""
 
     model: Any
     questionnaire: Any
     notes: tuple[str, ...]
-    beside: pd.DataFrame | None
+    extra: pd.DataFrame | None
     files: tuple[Path, ...]
 
 
@@ -70,44 +70,44 @@ def read_for_model(
     model: str | os.PathLike[str],
     answers: StudyFiles | str | os.PathLike[str],
     *,
-    beside: Sequence[str] = (),
+    extra: Sequence[str] = (),
     **roles: Any,
 ) -> ModelledAnswers:
     """Read a model, and answers to its items with the ranges, directions and codes of the fit."""
     fitted, files = load_model(model), files_for_model(answers, roles)
     if isinstance(fitted, MetaICQF):
         if files.groups is not None:
-            raise parameter_error("groups", " is not for batteries: participants are held out one by one.")
+            raise parameter_error("groups", " does not apply to batteries: participants are held out singly.")
         battery, notes = battery_answers(fitted, files)
         return ModelledAnswers(fitted, battery, notes, None, (Path(model),))
     if isinstance(fitted, LongitudinalICQF):
-        ICQF.load(model)  # says what the file holds instead
+        ICQF.load(model)  # raises an error that names the kind of model
     reader = ModelReader(fitted, files, entries_of(files))
-    questionnaire = reader.whole(beside=beside)
+    questionnaire = reader.whole(extra=extra)
     found = questionnaire.confounds
-    if found is not None and beside:
+    if found is not None and extra:
         own = list(reader.categories)
         questionnaire = questionnaire.with_confounds(found[own] if own else None)
     return ModelledAnswers(
         fitted,
         questionnaire,
         reader.notes(questionnaire.notes),
-        None if not beside or found is None else found[list(beside)],
+        None if not extra or found is None else found[list(extra)],
         (Path(model), *files.paths),
     )
 
 
 def files_for_model(answers: StudyFiles | str | os.PathLike[str], roles: dict[str, Any]) -> StudyFiles:
-    """The files and roles of new answers; roles that the model gives are refused."""
+    """Return the files and roles of new answers; roles defined by the model are refused."""
     files = answers if isinstance(answers, StudyFiles) else StudyFiles(Path(answers), **roles)
     for name in _OF_THE_MODEL:
         if getattr(files, name):
-            raise parameter_error(name, " is given by the model; leave it out.")
+            raise parameter_error(name, " is defined by the model; leave it out.")
     return files
 
 
 def entries_of(files: StudyFiles) -> tuple[Item, ...]:
-    """The entries of the codebook, where one is named."""
+    """Return the entries of the codebook, if there is one."""
     return () if files.codebook is None else read_codebook(files.codebook)
 
 
@@ -115,7 +115,7 @@ def entries_of(files: StudyFiles) -> tuple[Item, ...]:
 class ModelReader:
     """Reads a table's answers to a model's items, with the ranges, directions and codes of the fit.
 
-    Entries of a codebook that are `given` come before those of the model.
+    Codebook entries in `given` take precedence over the model's.
     """
 
     model: ICQF | LongitudinalICQF
@@ -124,37 +124,37 @@ class ModelReader:
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
-        """The model's items: ranges from the model, the rest from the codebook given or stored."""
+        """The model's items: ranges from the model, the rest from the given or stored codebook."""
         names = (Item(str(name)) for name in self.model.item_range_.index)
         known = StoredCodebook((*names, *self.model.codebook_.items, *self.given))
         return described(self.model, known).items
 
     @cached_property
     def categories(self) -> dict[str, tuple[Any, ...] | None]:
-        """The model's confounds, each with its categories; None for a continuous one."""
+        """The model's confounds with their categories; None for a continuous one."""
         return {column.name: column.categories for column in self.model.confound_encoder_.columns}
 
-    def whole(self, table: Table | None = None, *, beside: Sequence[str] = ()) -> Questionnaire:
-        """All answers, of the file unless its table is at hand; columns `beside` are among the confounds."""
+    def whole(self, table: Table | None = None, *, extra: Sequence[str] = ()) -> Questionnaire:
+        """Return all answers, from the file or its table; `extra` columns are added to the confounds."""
         files = replace(self.files, codebook=None, confounds=tuple(self.categories))
-        texts = [self.model.codebook_.id, *(name for name in beside if name not in self.categories)]
-        read = read_files(files, table=table, text=texts, beside=beside)
-        return self.questionnaire(read.table, beside=beside)
+        texts = [self.model.codebook_.id, *(name for name in extra if name not in self.categories)]
+        read = read_files(files, table=table, text=texts, beside=extra)
+        return self.questionnaire(read.table, extra=extra)
 
-    def questionnaire(self, table: Table, *, beside: Sequence[str] = ()) -> Questionnaire:
-        """The answers of a table, which may be a part of the file."""
+    def questionnaire(self, table: Table, *, extra: Sequence[str] = ()) -> Questionnaire:
+        """Return the answers of a table, which may be a part of the file."""
         known, names = self.model.codebook_, [item.name for item in self.items]
         id = self.files.id or (known.id if known.id in table.frame.columns else table.id)
         self.require_columns(table)
-        for name in beside:
+        for name in extra:
             require_column(table, name, "a group")
             if name in names:
                 raise parameter_error(
                     "by",
-                    f" names {name!r}, which is an item of the model; name a column of groups, such as sex.",
+                    f" is {name!r}, which is an item of the model; choose a column of groups, such as sex.",
                 )
-        files = replace(self.files, id=id, confounds=tuple(dict.fromkeys([*self.categories, *beside])))
-        entries = (*self.items, *(entry for entry in self.given if entry.name in beside))
+        files = replace(self.files, id=id, confounds=tuple(dict.fromkeys([*self.categories, *extra])))
+        entries = (*self.items, *(entry for entry in self.given if entry.name in extra))
         read = StudyTable(self.in_categories(table), files, entries).questionnaire()
         return read.with_notes(_other_directions(known.items, self.given))
 
@@ -164,25 +164,25 @@ class ModelReader:
         require_model_columns(table, list(self.categories), "confound")
 
     def in_categories(self, table: Table) -> Table:
-        """The table with the confounds in the model's categories."""
+        """Return the table with the confounds in the model's categories."""
         entries = (*self.given, *table.items, *self.model.codebook_.confounds)
         return as_the_model_knows(table, self.categories, entries)
 
     def notes(self, notes: Iterable[str]) -> tuple[str, ...]:
-        """The notes on all answers that matter to somebody who has a model."""
+        """Return the notes that matter when answers are read for a model."""
         rest = [note for note in notes if not is_note(note, NOT_IN_CODEBOOK)]
         return tuple(rest if self.given or self.model.codebook_.items else [DIRECTIONS_UNKNOWN, *rest])
 
 
 def _other_directions(known: Iterable[Item], given: Iterable[Item]) -> list[str]:
-    """Say where a codebook reverses other items than the fit did."""
+    """Return a note if the codebook reverses other items than the fit did."""
     fitted = {item.name: item.reverse for item in known}
     other = [item.name for item in given if fitted.get(item.name, item.reverse) != item.reverse]
     if not other:
         return []
     return [
-        f"The codebook and the model disagree about the direction of {listed(other)}. The codebook is "
-        "followed; if that is wrong, correct its column 'direction', or leave the codebook out."
+        f"The codebook and the model disagree about the direction of {listed(other)}. The codebook is used; "
+        "if that is wrong, correct its column 'direction', or omit the codebook."
     ]
 
 
@@ -202,7 +202,7 @@ def require_model_columns(table: Table, names: Sequence[str], kind: str) -> None
 
 
 class FaultyBatch(Exception):
-    """What is wrong with a batch, of which `after` is the last row; the whole table may be told more."""
+    """An error in a batch whose last row is `after`; the whole table may give a better message."""
 
     def __init__(self, fault: InputError, after: int | None = None) -> None:
         super().__init__(str(fault))
@@ -214,9 +214,9 @@ class FaultyBatch(Exception):
 
 @dataclass(eq=False)
 class ModelledBatches:
-    """A table that is read batch by batch, each being checked and mapped to the items of a model.
+    """A table read in batches, each checked and mapped to the items of a model.
 
-    `notes` are those on the whole table, when all batches have been given out. Ids are compared over all.
+    `notes` are set when all batches have been read. Ids are compared across batches.
     """
 
     reader: ModelReader
@@ -224,7 +224,7 @@ class ModelledBatches:
     notes: tuple[str, ...] = field(default=(), init=False)
 
     def questionnaires(self) -> Iterator[Questionnaire]:
-        """Give out the batches, from the beginning; a fault in one is raised as a `FaultyBatch`."""
+        """Yield the batches; an error in one is raised as a `FaultyBatch`."""
         self._check_names()
         visit = self.reader.files.visit
         kept, visit_note = self._visit()
@@ -256,7 +256,7 @@ class ModelledBatches:
         self.notes = self.reader.notes(notes)
 
     def fits_in_memory(self) -> bool:
-        """Whether the file may be read whole to see what is wrong: one file, half as large as any read."""
+        """Whether the file is small enough to be read whole for a better error message."""
         path, stream = self.reader.files.answers, self.stream
         if not path.is_file():
             return False
@@ -275,7 +275,7 @@ class ModelledBatches:
             require_column(header, self.reader.files.id, "the id")
 
     def _columns(self) -> list[str] | None:
-        """The columns to read, in their order; all of a text, whose other columns cost nearly nothing."""
+        """Return the columns to read, in order; None for a text file, of which all are read."""
         names, reader = self.stream.names, self.reader
         if self.stream.n_rows is None:
             return None
@@ -285,7 +285,7 @@ class ModelledBatches:
         return [name for name in names if name in wanted]
 
     def _visit(self) -> tuple[np.ndarray | None, str]:
-        """Which rows are of the visit to keep, from its columns alone."""
+        """Return which rows belong to the visit to keep, from its columns only."""
         pairs = self.reader.files.visit
         if not pairs:
             return None, ""
@@ -301,15 +301,15 @@ class ModelledBatches:
             raise FaultyBatch(fault, after=batch.rows[-1] if len(batch) else 0) from fault
 
     def _same_flags(self, table: Table, flags: frozenset[str] | None) -> frozenset[str]:
-        """Refuse items that are true or false in some batches and something else in others."""
+        """Refuse items that are Boolean in some batches only."""
         kinds = dict(zip(table.frame.columns, table.frame.dtypes, strict=True))
         items = self.reader.items
         here = frozenset(item.name for item in items if pd.api.types.is_bool_dtype(kinds[item.name]))
         if flags is not None and here != flags:
             raise FaultyBatch(
                 InputError(
-                    f"{self.stream.source}: item {min(here ^ flags)!r} holds true and false in some rows, "
-                    "and something else in others.",
+                    f"{self.stream.source}: item {min(here ^ flags)!r} is true or false in some rows, and "
+                    "something else in others.",
                     code="mixed-flags",
                     remedy="Code its answers as numbers.",
                 )
@@ -317,7 +317,7 @@ class ModelledBatches:
         return here
 
     def _refuse_repeated(self, ids: list[np.ndarray], identity: str | None) -> None:
-        """Refuse an id that stands in two batches."""
+        """Refuse an id that occurs in two batches."""
         known = self.reader.model.codebook_.id
         name = self.reader.files.id or (known if known in self.stream.names else identity)
         fault = repeated_id(self.stream, ids, str(name))
@@ -326,10 +326,10 @@ class ModelledBatches:
 
 
 def in_batches(reader: ModelReader, *, batch_rows: int) -> ModelledBatches | Table | None:
-    """Open a file to be read batch by batch; the table where it had to be read whole, None where it must be.
+    """Open a file to be read in batches; returns its table if already read whole, None if it must be.
 
-    Described columns (a dictionary or sidecar), a table of participants and exports of survey programs need
-    the whole.
+    Files with a dictionary or sidecar, a table of participants, and exports of survey programs must be read
+    whole.
     """
     files = reader.files
     if files.dictionary is not None or files.participants is not None or sidecar_of(files.answers):
@@ -364,20 +364,19 @@ def battery_answers(model: MetaICQF, files: StudyFiles) -> tuple[Battery, tuple[
 
 
 def _in_folder(model: MetaICQF, files: StudyFiles, notes: list[str]) -> dict[str, StudyFiles]:
-    """The files of each of the model's instruments, with the table of participants."""
-    folder = files.answers
-    asked = as_options(files, {"confounds": ["any"]}, StudyOptions)  # so that participants are looked for
-    found = find_instruments(asked)
-    mine = [each for each in found if each.name in model.instruments_]
+    """Return the files of each of the model's instruments, with the table of participants."""
+    options = as_options(files, {"confounds": ["any"]}, StudyOptions)  # includes the table of participants
+    instruments = find_instruments(options)
+    mine = [each for each in instruments if each.name in model.instruments_]
     if not mine:
         raise InputError(
-            f"{folder}: no file is named after an instrument of the model "
-            f"({listed(model.instruments_, most=12)}); the "
-            f"folder has {listed(each.name for each in found)}."
+            f"{files.answers}: no file is named after an instrument of the model "
+            f"({listed(model.instruments_, most=12)}); the folder has "
+            f"{listed(each.name for each in instruments)}."
         )
-    others = [each.name for each in found if each.name not in model.instruments_]
+    others = [each.name for each in instruments if each.name not in model.instruments_]
     if others:
-        notes.append(f"Not used, as the model has no such instruments: {listed(others)}.")
+        notes.append(f"Not used, because the model has no such instruments: {listed(others)}.")
     return {
         each.name: replace(files, answers=each.options.answers, participants=each.options.participants)
         for each in mine
@@ -385,7 +384,7 @@ def _in_folder(model: MetaICQF, files: StudyFiles, notes: list[str]) -> dict[str
 
 
 def _in_table(model: MetaICQF, table: Table) -> list[str]:
-    """The instruments that a table holds any item of."""
+    """Return the instruments of which a table has any item."""
     columns = {str(name) for name in table.frame.columns}
     present = [
         name

@@ -1,4 +1,4 @@
-"""All that a run needs to know, as one object that a TOML file can hold."""
+"""The options of each command, as one record that can be stored in a TOML file."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ _ABOUT_JOBS = {"kind": Number(least=-1, whole=True), "label": "Processes"}
 class StudyOptions(StudyFiles):
     """The files of a study, the roles of their columns (`icqf.io.StudyFiles`), and how to factorize.
 
-    Candidates for the number of factors and the penalty that are empty are found by the program; nothing is
-    searched where one of each is given.
+    Without candidates for the number of factors or the penalty, the program finds them; with one of each,
+    nothing is searched.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class StudyOptions(StudyFiles):
 missing_codes, reverse, visit
         As in `icqf.io.StudyFiles`.
     **options
-        See ``icqf fit --help``; `StudyOptions.of` takes them as they stand in a TOML file.
+        See ``icqf fit --help``; `StudyOptions.of` accepts them as in a TOML file.
 
     Examples
     --------
@@ -115,12 +115,12 @@ missing_codes, reverse, visit
     )
     thorough: bool = option(
         False,
-        "Compare fits from two starts: for many factors or noisy answers; takes half as long again.",
+        "Compare fits from two starts, for many factors or noisy answers; takes 50 % longer.",
         label="Two starts",
     )
     item_weight: str = option(
         "range",
-        "How items of different ranges count: alike by range, by variance, or point for point.",
+        "Weights of items: equal after scaling by range or by variance, or none (raw points).",
         kind=OneOf(("range", "variance", "none")),  # TOML has no None
         label="Weight of items",
     )
@@ -139,12 +139,12 @@ missing_codes, reverse, visit
         label="Starts",
     )
     penalty: str = option("l1", "Kind of penalty.", label="Kind of penalty")
-    tol: float = option(1e-3, "Tolerance at which a fit counts as settled.", label="Tolerance")
+    tol: float = option(1e-3, "Tolerance at which a fit counts as converged.", label="Tolerance")
     max_iter: int = option(500, "Maximum number of iterations.", label="Iterations")
     seed: int = option(0, SEED, label="Seed")
     jobs: int = option(1, JOBS, **_ABOUT_JOBS)
     engine: str = option(
-        "local", "Where the iterations run: this machine's processors, a Dask cluster, or a GPU."
+        "local", "Where the iterations run: this computer's processors, a Dask cluster, or a GPU."
     )
     scheduler: str | None = option(
         None,
@@ -165,14 +165,14 @@ missing_codes, reverse, visit
     )
     all_rules: bool = option(
         False,
-        "Also show what seven rules of factor analysis say (seconds to minutes).",
+        "Also apply seven rules of factor analysis (seconds to minutes).",
         kind=Flag(),
         label="All rules",
     )
-    names: tuple[str, ...] = option((), "Names of the factors, in their order.", take=texts, whole=True)
+    names: tuple[str, ...] = option((), "Names of the factors, in order.", take=texts, whole=True)
     bootstrap: int = option(
         100,
-        "Resamples behind the report's intervals.",
+        "Number of resamples for the report's intervals.",
         kind=Number(least=0, whole=True),
         label="Resamples",
     )
@@ -190,7 +190,7 @@ missing_codes, reverse, visit
 
     @property
     def model_parameters(self) -> dict[str, Any]:
-        """The parameters of `icqf.ICQF`, other than k and β and those that the data give."""
+        """The parameters of `icqf.ICQF`, other than k and β and those derived from the data."""
         return {
             "confound_ranges": {name: (low, high) for name, low, high in self.confound_ranges} or None,
             "item_weight": None if self.item_weight == "none" else self.item_weight,
@@ -217,9 +217,9 @@ class LongitudinalOptions(StudyOptions):
     binning, within_bin, weigh_nonresponse
         As in `icqf.models.LongitudinalICQF`.
     smoothness : tuple of float
-        Candidates for the smoothness; empty tries the usual ones.
+        Candidates for the smoothness; empty for the default ones.
     permutations : int
-        Shuffles behind the test of change with age; 0 leaves it out.
+        Number of shuffles in the test of change with age; 0 omits the test.
 
     Examples
     --------
@@ -239,21 +239,21 @@ class LongitudinalOptions(StudyOptions):
         metavar="EDGE",
         usual="auto",
     )
-    binning: str = option("quantile", "Bins with as many visits each, or equally wide.")
-    within_bin: str = option("mean", "What becomes of several visits of one participant in one bin.")
+    binning: str = option("quantile", "Bins with equally many visits, or equally wide bins.")
+    within_bin: str = option("mean", "How several visits of a participant in one bin are combined.")
     smoothness: tuple[float, ...] = option(
         (),
-        "How strongly neighbouring bins are drawn together; several are compared.",
+        "Penalty on differences between neighbouring bins; several are compared.",
         take=lambda value: penalties(value, "smoothness"),
         metavar="NUMBER",
         usual="0 1 10 100 1000",
     )
     weigh_nonresponse: bool = option(
-        False, "Let participants with missing answers count as much as the others."
+        False, "Give participants with missing answers the same weight as others."
     )
     permutations: int = option(
         199,
-        "Shuffles behind the test of change with age; 0 leaves it out.",
+        "Number of shuffles in the test of change with age; 0 omits the test.",
         kind=Number(least=0, whole=True),
     )
     beta: tuple[float, ...] = option(
@@ -272,7 +272,7 @@ class MetaOptions(StudyOptions):
     """The options of ``icqf meta``: those of `StudyOptions`, for all instruments of a battery."""
 
     compare: bool = option(
-        True, "Predict hidden answers by two stages and by one flat factorization of all items.", kind=Flag()
+        True, "Compare with one flat factorization of all items, on hidden answers.", kind=Flag()
     )
 
 
@@ -316,7 +316,7 @@ class PlanOptions(StudyOptions):
 
 @dataclass(frozen=True)
 class StabilityOptions(StudyOptions):
-    """The options of ``icqf stability``: a study, and how it is divided again and again."""
+    """The options of ``icqf stability``: a study, and how it is repeatedly split."""
 
     labels: tuple[str, ...] = option(
         (),
@@ -332,15 +332,15 @@ class StabilityOptions(StudyOptions):
     )
     n_components: tuple[int, ...] = option(
         (),
-        "Numbers of factors to choose from, such as 2-16; one fixes it. By default those around the "
-        "number that parallel analysis suggests.",
+        "Candidate numbers of factors, such as 2-16, or one fixed number. By default, those around the "
+        "number suggested by parallel analysis.",
         take=counts,
         metavar="K",
         usual="auto",
     )
     beta: tuple[float, ...] = option(
         (),
-        "Penalties to choose from.",
+        "Candidate penalties.",
         take=penalties,
         metavar="NUMBER",
         usual=" ".join(f"{beta:g}" for beta in BETAS),
@@ -354,7 +354,7 @@ class StabilityOptions(StudyOptions):
     )
     splits: int = option(
         3,
-        "How often the study is divided: a few for a first look; a paper wants 30.",
+        "Number of random splits: a few for a first impression, 30 for a publication.",
         kind=Number(least=1, whole=True),
     )
 
@@ -365,10 +365,10 @@ class DiagnosisOptions(StabilityOptions):
 
     labels: tuple[str, ...] = option(
         MISSING,
-        "Columns of diagnoses, coded 1 and 0; empty where not known.",
+        "Columns of diagnoses, coded 1 and 0; empty if unknown.",
         take=texts,
         metavar="COLUMN",
-        missing="No column of diagnoses is named.",
+        missing="No column of diagnoses is given.",
     )
     methods: tuple[str, ...] = option(
         PREDICTORS, f"Methods to compare: {', '.join(PREDICTORS)}.", kind=OneOf(PREDICTORS), many=True
@@ -379,7 +379,7 @@ class DiagnosisOptions(StabilityOptions):
 class ModelledOptions(Settings):
     """A model file, a file of answers to its items, and how that file is read."""
 
-    model: Path = file(MISSING, "The model file.", argument=True, missing="No model file is named.")
+    model: Path = file(MISSING, "The model file.", argument=True, missing="No model file is given.")
     answers: Path = like(StudyFiles, "answers")
     codebook: Path | None = like(
         StudyFiles, "codebook", help="Directions, missing codes and labels, instead of the model file's."
@@ -430,16 +430,14 @@ class InvarianceOptions(ModelledOptions):
 
     by: str = option(
         MISSING,
-        "Column that says who belongs to which group.",
+        "Column of groups.",
         take=one_text,
         metavar="COLUMN",
-        missing="No column of groups is named.",
+        missing="No column of groups is given.",
     )
-    permutations: int = option(
-        199, "How often groups are shuffled for the test.", kind=PARAMETERS["n_permutations"]
-    )
+    permutations: int = option(199, "Number of shuffles in the test.", kind=PARAMETERS["n_permutations"])
     bootstrap: int = option(
-        100, "Resamples of each group behind the intervals.", kind=PARAMETERS["n_resamples"]
+        100, "Number of resamples of each group for the intervals.", kind=PARAMETERS["n_resamples"]
     )
     seed: int = option(0, SEED)
     jobs: int = option(1, JOBS, **_ABOUT_JOBS)
@@ -462,11 +460,11 @@ class ShortFormOptions(ModelledOptions):
     max_items: int | None = option(
         None, "Length of the form.", usual="20, or half of the items if fewer than 40"
     )
-    accuracy: float | None = option(None, "Mean correlation with the full form that is enough.")
+    accuracy: float | None = option(None, "Sufficient mean correlation with the full form.")
     keep: tuple[str, ...] = option(
-        (), "Items that must be asked, by name or pattern.", take=texts, metavar="ITEM"
+        (), "Items that must be included, by name or pattern.", take=texts, metavar="ITEM"
     )
-    drop: tuple[str, ...] = option((), "Items that must not be asked.", take=texts, metavar="ITEM")
+    drop: tuple[str, ...] = option((), "Items that must be excluded.", take=texts, metavar="ITEM")
     minutes: float | Path | None = option(
         None,
         "Minutes an item takes, or a table: item, minutes.",
@@ -474,12 +472,12 @@ class ShortFormOptions(ModelledOptions):
         metavar="NUMBER|FILE",
         file=True,
     )
-    max_minutes: float | None = option(None, "Most minutes of the form.")
+    max_minutes: float | None = option(None, "Maximum duration of the form in minutes.")
     groups: str | None = like(
-        StudyFiles, "groups", help="Column of families or sites, which are held out whole.", label=""
+        StudyFiles, "groups", help="Column of families or sites, which are held out together.", label=""
     )
     title: str = option("Questionnaire", "Heading of the page to fill in.", take=one_text)
-    seed: int = option(0, "Seed for who is held out.")
+    seed: int = option(0, "Seed for the choice of held-out participants.")
 
 
 @dataclass(frozen=True)
@@ -487,7 +485,7 @@ class PoolOptions(Settings):
     """The options of ``icqf pool``: the model files of the sites."""
 
     models: tuple[Path, ...] = file(
-        MISSING, "The model files.", argument=True, many=True, missing="No model files are named."
+        MISSING, "The model files.", argument=True, many=True, missing="No model files are given."
     )
 
 
@@ -497,7 +495,7 @@ Options = TypeVar("Options", bound=StudyOptions)
 def as_options(
     given: StudyFiles | str | os.PathLike[str], more: Mapping[str, Any], kind: type[Options]
 ) -> Options:
-    """The options, with more of them by name; or those of a table of answers, all by name."""
+    """Return options updated by name; or, for a table of answers, its options by name."""
     if isinstance(given, kind) and not more:
         return given
     known = given.to_dict() if isinstance(given, StudyFiles) else {"answers": Path(given)}
@@ -505,9 +503,9 @@ def as_options(
 
 
 def read_config(path: str | os.PathLike[str], kind: type[Settings] = StudyOptions) -> dict[str, Any]:
-    """Read the options in a TOML file, its relative paths counted from the folder the file is in.
+    """Read the options in a TOML file; relative paths are relative to the folder of the file.
 
-    `kind` is that of the command; its options are those that the file may hold.
+    `kind` is the record of the command, whose options the file may contain.
     """
     path = Path(path)
     if not path.is_file():
@@ -529,7 +527,7 @@ def read_config(path: str | os.PathLike[str], kind: type[Settings] = StudyOption
 
 
 def _place(config: Path, name: str, text: Any) -> Any:
-    """A path in a TOML file, counted from the folder that the file is in; a number stays one."""
+    """Return a path in a TOML file relative to the file's folder; a number is returned unchanged."""
     if not isinstance(text, str) or (name == "minutes" and not isinstance(number_in(text), str)):
         return text
     try:
@@ -538,7 +536,6 @@ def _place(config: Path, name: str, text: Any) -> Any:
         place = ""
     if not place or "\0" in place:
         raise InputError(
-            f"{config.name}: {name} is {short(text)!r}, which is not a path on this computer. Write the "
-            "path of the file."
+            f"{config.name}: {name} is {short(text)!r}, which is not a valid path. Give the path of the file."
         )
     return place

@@ -1,4 +1,4 @@
-"""Plan a sample: from a model, or the answers of a pilot study, to a curve, a figure and a sentence."""
+"""Plan a sample: a model, or the answers of a pilot study, give a curve, a figure and a sentence."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def pilot_of(
     checkpoint: Path | None = None,
     callback: Callable[[Any], object] | None = None,
 ) -> tuple[ICQF, Questionnaire]:
-    """Fit a pilot study as the options say, and return the model with the pilot's answers."""
+    """Fit a pilot study, and return the model with the pilot's answers."""
     own = replace(options, bootstrap=0, report=False)
     fit = fit_study(own, study=study, checkpoint=checkpoint if own.searches else None, callback=callback)
     return fit.model, study.questionnaire
 
 
 def write_plan(
-    found: SamplePlan,
+    plan: SamplePlan,
     folder: str | os.PathLike[str],
     *,
     files: tuple[Path, ...],
@@ -53,35 +53,35 @@ def write_plan(
     """Write a plan: the curve, what each factor needs, a figure and a page with a sentence for a grant."""
 
     def write(place: Path) -> None:
-        write_table(found.curve, place / "curve.csv", decimals=DECIMALS)
-        write_table(found.factors, place / "factors.csv", decimals=DECIMALS)
-        write_document(place / "plan.html", plan_page(found, command))
+        write_table(plan.curve, place / "curve.csv", decimals=DECIMALS)
+        write_table(plan.factors, place / "factors.csv", decimals=DECIMALS)
+        write_document(place / "plan.html", plan_page(plan, command))
 
     provenance = tool_provenance(
         files=files,
         options=options,
         started=started or datetime.now(UTC),
-        result={"sentence": found.sentence},
+        result={"sentence": plan.sentence},
     )
     return write_folder(Path(folder), "plan", write, provenance, force=force, inputs=files)
 
 
-def plan_page(found: SamplePlan, command: str = "") -> Document:
+def plan_page(plan: SamplePlan, command: str = "") -> Document:
     """The page of a plan."""
-    names = [name for name in found.factors.index if name not in OTHER_COLUMNS]
+    names = [name for name in plan.factors.index if name not in OTHER_COLUMNS]
     shown = dict(zip(names, factor_names(names, None), strict=True))
     shown |= {"mean": "80 or 90 % of the factors", "every": "all factors in one study"}
-    least, most = int(found.curve["n"].min()), int(found.curve["n"].max())
+    least, most = int(plan.curve["n"].min()), int(plan.curve["n"].max())
 
     def needed(value: float) -> str:
         if value != value:
             return f"more than {most}"
         return f"{least} or fewer" if value == least else str(int(value))
 
-    rows = [[shown[name], needed(row["n80"]), needed(row["n90"])] for name, row in found.factors.iterrows()]
+    rows = [[shown[name], needed(row["n80"]), needed(row["n90"])] for name, row in plan.factors.iterrows()]
     with default_settings():
         figure = Figure(figsize=(7.0, 4.4), layout="constrained")
-        found_again(found.curve, ax=figure.add_subplot())
+        found_again(plan.curve, ax=figure.add_subplot())
     parts: list[Block] = [
         Picture("plan", figure, "The chance that factors are found again"),
         Grid("Participants needed for a chance of 80 and 90 %", ["participants for", "80 %", "90 %"], rows),
@@ -90,7 +90,7 @@ def plan_page(found: SamplePlan, command: str = "") -> Document:
             ["participants", "from", "share of the factors", "all factors", *(shown[name] for name in names)],
             [
                 [str(row["n"]), row["source"], *(f"{row[name]:.2f}" for name in ("mean", "every", *names))]
-                for row in found.curve.to_dict("records")
+                for row in plan.curve.to_dict("records")
             ],
         ),
         f"A factor is found again when the loadings of its counterpart in a second study of the same size, "
@@ -98,7 +98,7 @@ def plan_page(found: SamplePlan, command: str = "") -> Document:
     ]
     return Document(
         "How many participants?",
-        [found.sentence, found.caution],
+        [plan.sentence, plan.caution],
         [Section("Participants needed", parts)],
         footer=made_by(command),
     )

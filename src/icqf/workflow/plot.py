@@ -1,4 +1,4 @@
-"""A figure of a folder of results, at the size and in the format that a journal asks for."""
+"""Draw one figure of a results folder, in the size and format that a journal requires."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ def plot_results(
     dpi: int = 300,
     force: bool = False,
 ) -> Path:
-    """Draw one figure of a folder of results into a file.
+    """Draw one figure of a results folder into a file.
 
     Parameters
     ----------
     folder : path
-        What `write_results` (or ``icqf fit``) wrote.
+        A folder written by `write_results` (or ``icqf fit``).
     figure : str
         Such as "heatmap" or "scores"; `icqf.report.figure_names` lists them.
     out : path
         The file; its ending (svg, pdf, png, eps or tif) is the format.
     columns : {1, 2}, optional
-        Width in columns of a journal, 85 or 178 mm; by default that which suits the figure.
+        Width in columns of a journal, 85 or 178 mm; by default, whichever suits the figure.
     items, factor
         As in `icqf.report.draw_figure`.
     dpi : int
         Dots per inch of a PNG or TIFF file.
     force : bool
-        Whether to replace a file that is there.
+        Whether to replace an existing file.
 
     Examples
     --------
@@ -60,9 +60,7 @@ def plot_results(
     report = _report_in(folder)
     format = out.suffix.lower().lstrip(".").replace("tiff", "tif")
     if format not in FORMATS:
-        raise InputError(
-            f"{out}: figures are written as {', '.join(FORMATS)}; give the name one of these endings."
-        )
+        raise InputError(f"{out}: figures are written as {', '.join(FORMATS)}; use one of these endings.")
     refuse_file(out, force=force)
     if not 50 <= dpi <= 2400:
         raise InputError(f"dpi is {dpi}; choose a number between 50 and 2400.")
@@ -72,7 +70,7 @@ def plot_results(
 
 
 def figures_of(folder: str | os.PathLike[str]) -> list[str]:
-    """The figures that a folder of results has the numbers for."""
+    """Return the figures available for a results folder."""
     return figure_names(_report_in(Path(folder)))
 
 
@@ -81,7 +79,7 @@ def _report_in(folder: Path) -> Report:
     report = report_in(folder)
     if report is None:
         raise InputError(
-            f"{folder}: the fit wrote no report, which figures are drawn from.",
+            f"{folder}: the fit wrote no report, so no figures can be drawn.",
             code="no-report",
             remedy=Advice("Fit again with {report=}.", report=True),
         )

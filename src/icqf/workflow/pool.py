@@ -1,4 +1,4 @@
-"""Pool the model files of several sites: one model, a table of how well the sites agree, and a page."""
+"""Pool the model files of several sites: one model, a table of agreement between sites, and a page."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _OTHER_KINDS = {
 
 
 def pool_models(paths: Sequence[str | os.PathLike[str]]) -> Pooled:
-    """Pool the model files that several sites have sent; see `icqf.analyses.pool`.
+    """Pool the model files of several sites; see `icqf.analyses.pool`.
 
     Parameters
     ----------
     paths : sequence of path
-        Model files of ``icqf fit``, one from each site. Sites are called by the names of their files, or of
-        the folders that these are in where the files are all called alike.
+        Model files of ``icqf fit``, one from each site. Sites are named after their files, or after their
+        folders if the files all have the same name.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def pool_models(paths: Sequence[str | os.PathLike[str]]) -> Pooled:
             code="one-site",
         )
     models = [_site_model(path) for path in files]
-    loadings = [model.components_.tobytes() for model in models]  # names of factors may have changed since
+    loadings = [model.components_.tobytes() for model in models]  # names of factors may differ
     for at, own in enumerate(loadings):
         if own in loadings[:at]:
             raise InputError(
@@ -83,7 +83,7 @@ def _site_model(path: Path) -> ICQF:
 
 
 def _site_names(files: Sequence[Path]) -> list[str]:
-    """What the sites are called: by their files, by their folders, or by both.
+    """Return the names of the sites: of their files, their folders, or their paths.
 
     Examples
     --------
@@ -101,21 +101,21 @@ def _site_names(files: Sequence[Path]) -> list[str]:
 
 
 def write_pooled(
-    found: Pooled, path: str | os.PathLike[str], *, force: bool = False, inputs: Sequence[Path] = ()
+    pooled: Pooled, path: str | os.PathLike[str], *, force: bool = False, inputs: Sequence[Path] = ()
 ) -> list[Path]:
-    """Write a pooled model, and beside it the table of agreement and the page."""
+    """Write a pooled model, and next to it the table of agreement and the page."""
     model = Path(path)
     refuse_pooled(model, force=force, inputs=inputs)
     table = model.with_suffix(".csv")
-    found.model.save(model)
-    write_table(found.agreement.set_index(["factor", "site"]), table, decimals=DECIMALS)
-    return [model, table, *write_document(model.with_suffix(".html"), pooled_page(found, model))]
+    pooled.model.save(model)
+    write_table(pooled.agreement.set_index(["factor", "site"]), table, decimals=DECIMALS)
+    return [model, table, *write_document(model.with_suffix(".html"), pooled_page(pooled, model))]
 
 
 def refuse_pooled(path: Path, *, force: bool, inputs: Sequence[Path] = ()) -> None:
-    """Refuse a place for a pooled model and for what is written beside it."""
+    """Refuse a path where a pooled model, its table or its page cannot be written."""
     if path.suffix.lower() != ".icqf":
-        raise InputError(f"{path}: name a model file, such as {path.stem or 'pooled'}.icqf.")
+        raise InputError(f"{path}: choose a model file, such as {path.stem or 'pooled'}.icqf.")
     for each in (path, *(path.with_suffix(end) for end in (".csv", ".html", ".md")), _picture(path)):
         refuse_file(each, force=force, inputs=inputs)
 
@@ -124,22 +124,22 @@ def _picture(path: Path) -> Path:
     return path.with_name(f"{path.stem}-agreement.png")
 
 
-def pooled_page(found: Pooled, path: Path) -> Document:
-    """The page of a pooled model."""
-    model, agreement = found.model, found.agreement
-    shown = dict(zip(found.factors.index, factor_names(found.factors.index, None), strict=True))
-    items = dict(zip(found.factors.index, model.summary().factors["top_items"], strict=True))
+def pooled_page(pooled: Pooled, path: Path) -> Document:
+    """Return the page of a pooled model."""
+    model, agreement = pooled.model, pooled.agreement
+    shown = dict(zip(pooled.factors.index, factor_names(pooled.factors.index, None), strict=True))
+    items = dict(zip(pooled.factors.index, model.summary().factors["top_items"], strict=True))
     wide = agreement.pivot(index="factor", columns="site", values="r")
-    wide = wide.loc[list(found.factors.index), list(found.sites.index)]
+    wide = wide.loc[list(pooled.factors.index), list(pooled.sites.index)]
     figure = Figure(figsize=(2.2 + 0.75 * wide.shape[1], 1.4 + 0.5 * len(wide)), layout="constrained")
     correlation_cells(
         figure.add_subplot(), wide.to_numpy(), [shown[name] for name in wide.index], list(wide.columns)
     )
     sites = [
-        [str(name), str(int(row.participants)), f"{row.mean_r:.2f}"] for name, row in found.sites.iterrows()
+        [str(name), str(int(row.participants)), f"{row.mean_r:.2f}"] for name, row in pooled.sites.iterrows()
     ]
     heads = {"r": "r", "r_mean": "mean r", "r_lowest": "lowest r", "lowest_site": "at"}
-    agreed = shown_factors(found)
+    agreed = shown_factors(pooled)
     factors = [
         [shown[name], str(items[name]),
          *(f"{value:.2f}" if isinstance(value, float) else str(value) for value in row.iloc[:-1]),
@@ -148,7 +148,7 @@ def pooled_page(found: Pooled, path: Path) -> Document:
     ]  # fmt: skip
     return Document(
         "One model from several sites",
-        [lead(found), *found.notes],
+        [lead(pooled), *pooled.notes],
         [
             Section(
                 "Sites",
@@ -171,22 +171,22 @@ def pooled_page(found: Pooled, path: Path) -> Document:
                     Picture(_picture(path).stem, figure, "Each site compared with the others"),
                 ],
             ),
-            Section("How it was made", _method(found)),
+            Section("Methods", _method(pooled)),
         ],
         footer=made_by("icqf pool"),
     )  # fmt: skip
 
 
-def lead(found: Pooled) -> str:
-    """What was pooled, and how well the sites agree, in two sentences."""
-    factors, model = found.factors, found.model
+def lead(pooled: Pooled) -> str:
+    """Return what was pooled and how well the sites agree, in two sentences."""
+    factors, model = pooled.factors, pooled.model
     worst = factors.iloc[int(factors["r_lowest"].argmin())]
     mean, lowest = f"{factors['r_mean'].mean():.2f}", f"{worst['r_lowest']:.2f} ({worst.name}"
     head = (
         f"{counted(len(factors), 'factor')} behind {counted(model.n_features_in_, 'item')}, pooled from "
-        f"{len(found.sites)} sites with {counted(model.n_participants_, 'participant')}."
+        f"{len(pooled.sites)} sites with {counted(model.n_participants_, 'participant')}."
     )
-    if len(found.sites) == 2:  # the correlation of two is that of either
+    if len(pooled.sites) == 2:  # one correlation for both
         return f"{head} The loadings of the two correlate {mean} on average; the lowest is {lowest})."
     return (
         f"{head} The loadings of a site correlate {mean} with those of the others on average; the lowest is "
@@ -194,22 +194,22 @@ def lead(found: Pooled) -> str:
     )
 
 
-def shown_factors(found: Pooled) -> pd.DataFrame:
-    """How well the sites agree on each factor, as it is shown; of two sites neither agrees less."""
-    table = found.factors.rename(columns={"difference": "typical_difference"})
-    if len(found.sites) == 2:
+def shown_factors(pooled: Pooled) -> pd.DataFrame:
+    """Return the table of agreement on each factor; for two sites, without the lowest."""
+    table = pooled.factors.rename(columns={"difference": "typical_difference"})
+    if len(pooled.sites) == 2:
         return table.drop(columns=["r_lowest", "lowest_site"]).rename(columns={"r_mean": "r"})
     return table
 
 
-def _method(found: Pooled) -> list[str]:
-    columns = found.model.confound_encoder_.columns
+def _method(pooled: Pooled) -> list[str]:
+    columns = pooled.model.confound_encoder_.columns
     ranges = ", ".join(
         f"{each.name} {each.low:g} to {each.high:g}" for each in columns if not each.categories
     )
-    left_out = int(np.sum(~found.agreement["averaged"]))
-    here = f" ({left_out} of {len(found.agreement)} here)." if left_out else "; here all were."
-    said = [
+    left_out = int(np.sum(~pooled.agreement["averaged"]))
+    here = f" ({left_out} of {len(pooled.agreement)} here)." if left_out else "; here all were averaged."
+    texts = [
         "Each site fitted its own participants; only their models were brought together. Factors were "
         "matched to the mean of all sites until no match changed. Loadings were averaged, weighted by the "
         "numbers of participants and by how well the site agrees with the others on the factor (r squared), "
@@ -218,8 +218,8 @@ def _method(found: Pooled) -> list[str]:
         "Explained variance is that within sites.",
     ]
     if ranges:
-        said.append(
-            f"Confounds keep the widest range of any site: {ranges}. Where a site has seen less of a range, "
-            "its straight line was continued to the ends."
+        texts.append(
+            f"Confounds have the widest range of any site: {ranges}. If a site has a narrower range, its "
+            "straight line was extrapolated."
         )
-    return said
+    return texts

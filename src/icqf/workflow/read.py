@@ -1,4 +1,4 @@
-"""Reading a study, or a battery of instruments, from files and options; a large file is read in parts."""
+"""Read a study, or a battery of instruments; large files are read in parts."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def study_from(
     table: Table | None = None,
     entries: tuple[Item, ...] | None = None,
 ) -> Study:
-    """Read a study's files; the table of answers and the entries of the codebook may be at hand."""
+    """Read a study's files, except for a table and codebook entries already read."""
     stream = stream_of(options) if table is None else None
     sample = None if stream is None else sample_of(stream, seed=options.seed)
     read = read_files(
@@ -70,16 +70,16 @@ def study_from(
     both = tuple(dict.fromkeys([*options.confounds, *labels]))
     questionnaire = replace(read, files=replace(read.files, confounds=both)).questionnaire()
     _refuse_unusable(questionnaire)
-    beside = questionnaire.confounds
-    own = beside[list(options.confounds)] if beside is not None and options.confounds else None
+    columns = questionnaire.confounds
+    own = columns[list(options.confounds)] if columns is not None and options.confounds else None
     study = study_of(read, questionnaire.with_confounds(own))
-    if labels and beside is not None:
-        study = replace(study, labels=beside[list(labels)], name="study-labelled")
+    if labels and columns is not None:
+        study = replace(study, labels=columns[list(labels)], name="study-labelled")
     return study if stream is None or sample is None else sampled_study(study, stream, options, sample.n_rows)
 
 
 def study_of(read: StudyTable, questionnaire: Questionnaire) -> Study:
-    """A questionnaire as a study that says where it comes from."""
+    """Return a questionnaire as a study with its files."""
     return Study(
         questionnaire, title=questionnaire.source, files=read.files.paths, n_rows=len(read.table.frame)
     )
@@ -87,7 +87,7 @@ def study_of(read: StudyTable, questionnaire: Questionnaire) -> Study:
 
 def _refuse_unusable(questionnaire: Questionnaire) -> None:
     if questionnaire.n_participants == 0:
-        raise InputError(f"{questionnaire.source}: no participant is left to fit; every row is empty.")
+        raise InputError(f"{questionnaire.source}: there is no participant to fit; every row is empty.")
     for item, low, high in questionnaire.ranges().itertuples():
         try:
             refuse_wide_range(str(item), low, high)
@@ -95,13 +95,13 @@ def _refuse_unusable(questionnaire: Questionnaire) -> None:
             raise error.at(questionnaire.source) from None
 
 
-LARGE = 50_000_000  # cells of a table from which on it is read in parts
-SAMPLE = 20_000  # participants to look at and to choose with
+LARGE = 50_000_000  # cells above which a table is read in parts
+SAMPLE = 20_000  # participants used for display and for cross-validation
 _CELL_BYTES = 2  # of a cell and its separator in delimited text
 
 
 def stream_of(options: StudyFiles) -> Stream | None:
-    """The file of answers as a stream, where it is large; None where it is read whole."""
+    """Open a large file of answers as a stream; None if it is to be read whole."""
     path = options.answers
     texts = [name for name in (options.id, options.groups) if name]
     if path.is_dir() or (path.is_file() and path.suffix.lower() in (*PARQUET, *ARROW)):
@@ -117,7 +117,7 @@ def stream_of(options: StudyFiles) -> Stream | None:
     for name in ("visit", "participants", "dictionary"):
         if getattr(options, name):
             remedies = {
-                "visit": "leave the rows of other visits out of it first",
+                "visit": "remove the rows of other visits first",
                 "participants": "join the two tables first",
                 "dictionary": "give a codebook instead",
             }
@@ -130,20 +130,20 @@ def stream_of(options: StudyFiles) -> Stream | None:
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
-    """Some participants of a stream, in the order of the file, and how many rows there are in all."""
+    """Some participants of a stream, in the order of the file, and the number of all rows."""
 
     table: Table
     n_rows: int
 
 
 def sample_of(stream: Stream, *, size: int | None = None, seed: int = 0) -> Sampled:
-    """Draw participants at random; whoever gave the lowest or the highest answer to an item is among them.
+    """Draw participants at random, and add those with the lowest or highest answer to an item.
 
-    So nothing is out of the range of the sample that is not out of the declared range.
+    Thus the sample's ranges are those of all participants.
     """
     rng, size = np.random.default_rng(seed), size or SAMPLE
     ends: dict[str, tuple[float, float]] = {}
-    drawn: list[tuple[Batch, np.ndarray, np.ndarray]] = []  # each with places of rows, and their lots
+    drawn: list[tuple[Batch, np.ndarray, np.ndarray]] = []  # with positions of rows, and their lots
     extreme: list[tuple[Batch, np.ndarray]] = []
     n_rows, limit = 0, np.inf
     for batch in stream.batches():
@@ -169,7 +169,7 @@ def _rows(batch: Batch, places: np.ndarray) -> Batch:
 
 
 def _extremes(batch: Batch, ends: dict[str, tuple[float, float]]) -> np.ndarray:
-    """Places of rows with a lower or higher number in some column than any row before."""
+    """Return the positions of rows with a lower or higher number in some column than all rows before."""
     found: set[int] = set()
     for name, column in batch.frame.items():
         if not pd.api.types.is_numeric_dtype(column.dtype):
@@ -187,7 +187,7 @@ def _extremes(batch: Batch, ends: dict[str, tuple[float, float]]) -> np.ndarray:
 
 
 def _joined(parts: list[Batch]) -> Table:
-    """One table of several batches' rows, each row once, in the order of the file."""
+    """Join the rows of several batches, each row once, in the order of the file."""
     first = parts[0].table()
     frame = pd.concat([part.frame for part in parts], ignore_index=True)
     places = np.concatenate([part.rows for part in parts])
@@ -198,7 +198,7 @@ def _joined(parts: list[Batch]) -> Table:
 
 
 def everyone_like(stream: Stream, sample: Questionnaire, options: StudyFiles) -> AnswersInParts:
-    """All participants of a stream, with items, ranges and directions as they were found in a sample."""
+    """Return all participants of a stream, with the items, ranges and directions of a sample."""
     known = sample.with_observed_ranges()
     items = [item.name for item in known.items]
     others = [name for name in (options.id or sample.answers.index.name, options.weights) if name]
@@ -222,14 +222,14 @@ def everyone_like(stream: Stream, sample: Questionnaire, options: StudyFiles) ->
 
 
 def sampled_study(study: Study, stream: Stream, options: StudyFiles, n_rows: int) -> Study:
-    """The study of a sample, with all participants as its source."""
+    """Return the study of a sample, with all participants as its source."""
     sample = study.questionnaire
     note = f"The table of {counted(n_rows, 'row')} was read in parts."
     if n_rows > SAMPLE:
         note += (
-            " Factors and scores are of all of them; what is shown of participants, intervals, and the "
-            "choice of the number of factors rest on "
-            f"{counted(sample.n_participants, 'participant')} drawn at random."
+            " Factors and scores are based on all of them; descriptions of participants, intervals, and the "
+            "choice of the number of factors are based on a random sample of "
+            f"{counted(sample.n_participants, 'participant')}."
         )
     return replace(
         study,
@@ -242,21 +242,20 @@ def sampled_study(study: Study, stream: Stream, options: StudyFiles, n_rows: int
 
 CODEBOOK = re.compile(r"(?:(?P<stem>.+)[._ -])?codebook", re.IGNORECASE)
 PARTICIPANTS = "participants"
-_OWN = (".journal", ".csv", ".html", ".md", ".png")  # endings of the files beside the instruments' folders
+_OWN = (".journal", ".csv", ".html", ".md", ".png")  # endings of files next to the instruments' folders
 
 
 @dataclass(frozen=True)
 class InstrumentFile:
-    """One instrument of a battery, as it will be read."""
+    """One instrument of a battery, to be read."""
 
     name: str
     options: StudyOptions
 
     def read(self) -> tuple[StudyOptions, Study]:
-        """Read the instrument, and return its own options with it; anything wrong is an `InputError`.
+        """Read the instrument, and return it with its own options.
 
-        Of several numbers of factors to try, those that it has too few items or participants for are left
-        out.
+        Numbers of factors for which it has too few items or participants are dropped.
         """
         options, table, entries = self.options, None, None
         if options.codebook is not None and not options.items and options.answers.is_file():
@@ -268,7 +267,7 @@ class InstrumentFile:
                 table = None if stream is not None else read_answers(options)
                 columns = {*(() if stream is None else stream.names), *(() if table is None else table.frame)}
                 mine = tuple(item.name for item in entries if item.name in columns)
-            if mine and (instruments or len(mine) < len(entries)):  # others are described as well
+            if mine and (instruments or len(mine) < len(entries)):  # the codebook also has other items
                 options = replace(options, items=mine)
         study = study_from(options, table=table, entries=entries)
         most = min(study.questionnaire.answers.shape)
@@ -288,10 +287,10 @@ def find_instruments(options: StudyOptions) -> list[InstrumentFile]:
 def _in_table(path: Path, options: StudyOptions) -> list[InstrumentFile]:
     if options.codebook is None:
         raise InputError(
-            f"{path.name}: this is one table, and nothing says which instrument an item belongs to.",
+            f"{path.name}: this is one table, and the items are not assigned to instruments.",
             code="no-instruments",
             remedy=Advice(
-                "Add {codebook} with a column 'instrument', or name a folder with one file for each "
+                "Add {codebook} with a column 'instrument', or give a folder with one file for each "
                 "instrument."
             ),
         )
@@ -299,8 +298,7 @@ def _in_table(path: Path, options: StudyOptions) -> list[InstrumentFile]:
     names = list(dict.fromkeys(members.values()))
     if not names:
         raise InputError(
-            f"{options.codebook.name}: no item says which instrument it belongs to. Add a column "
-            f"'instrument'."
+            f"{options.codebook.name}: no item is assigned to an instrument. Add a column 'instrument'."
         )
     _refuse_alike(names)
     return [
@@ -333,17 +331,15 @@ def _in_folder(folder: Path, options: StudyOptions) -> list[InstrumentFile]:
             answers.append(path)
     if not answers:
         raise InputError(
-            f"{folder}: the folder holds no table of answers. Put one file per instrument into it, such as "
-            f"mood.csv; "
-            f"the endings that are read are {', '.join(tables)}."
+            f"{folder}: the folder contains no table of answers. Put one file per instrument into it, such "
+            f"as mood.csv; readable formats are {', '.join(tables)}."
         )
     names = [path.stem for path in answers]
     twice = [path for path in answers if names.count(path.stem) > 1]
     if twice:
         raise InputError(
-            f"{folder}: several files are called {twice[0].stem!r} "
-            f"({listed(path.name for path in twice)}). Each "
-            "instrument has one file; move the others."
+            f"{folder}: several files are named {twice[0].stem!r} ({listed(path.name for path in twice)}). "
+            "Keep one file per instrument, and move the others."
         )
     _refuse_alike(names)
     shared = options.codebook or codebooks.get("")
@@ -362,32 +358,31 @@ def _in_folder(folder: Path, options: StudyOptions) -> list[InstrumentFile]:
 
 
 def require_ids(name: str, questionnaire: Questionnaire) -> None:
-    """Refuse an instrument whose participants are only numbered, which cannot be joined to the others."""
+    """Refuse an instrument without participant ids, which cannot be joined to the others."""
     if has_note(questionnaire.notes, NO_IDS):
         raise InputError(
             f"{questionnaire.source}: no column of participant ids is recognised, so instrument {name!r} "
             "cannot be joined to the others.",
             code="no-id-column",
-            remedy=Advice("Name the column with {id}; it must be called the same in all files."),
+            remedy=Advice("Name the column with {id}; it must have the same name in all files."),
         )
 
 
 def folder_name(instrument: str) -> str:
-    """The folder of an instrument's results: its name, with what a file system may refuse replaced."""
+    """Return the folder name for an instrument's results, with unsafe characters replaced."""
     return re.sub(r"[^\w.-]+", "_", instrument).strip("._") or "instrument"
 
 
 def _refuse_alike(names: list[str]) -> None:
-    """Refuse instruments whose folders of results would be the same, capital letters aside."""
+    """Refuse instruments whose results folders would have the same name, ignoring case."""
     folders = [folder_name(name).lower() for name in names]
     for name, folder in zip(names, folders, strict=True):
         alike = [other for other, its in zip(names, folders, strict=True) if its == folder and other != name]
         if alike:
             raise InputError(
-                f"The instruments {name!r} and {alike[0]!r} would share the folder {folder!r}; rename one "
-                f"of them."
+                f"The instruments {name!r} and {alike[0]!r} would share the folder {folder!r}; rename one."
             )
         if folder in ("summary", "meta") or folder.endswith(_OWN):
             raise InputError(
-                f"An instrument cannot be called {name!r}, which is a file of the results; rename it."
+                f"An instrument cannot be named {name!r}, which is a file of the results; rename it."
             )

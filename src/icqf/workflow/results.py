@@ -1,4 +1,4 @@
-"""The folder of results: written beside its place and moved there whole."""
+"""Write the results folder of a fit."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ def write_results(
     force: bool = False,
     callback: Callback | None = None,
 ) -> list[str]:
-    """Write everything a fit gives into `folder`, which afterwards holds all of it or is as it was.
+    """Write all results of a fit into `folder`; if anything fails, the folder is unchanged.
 
     Parameters
     ----------
     fit : StudyFit
-        What to write.
+        The fit.
     folder : path
-        Where. An existing folder of results is replaced only with `force`, and only if they are of the same
-        `tool`; any other folder that holds something is refused.
+        An existing results folder is replaced only with `force`, and only if its results are of the same
+        `tool`; any other folder that is not empty is refused.
     tool : str
-        The command whose results these are.
+        The command.
     force : bool
         Whether to replace earlier results.
     callback : callable, optional
-        Told that the results are being written, which takes a few seconds.
+        Called before writing, which takes a few seconds.
 
     Returns
     -------
@@ -51,9 +51,9 @@ def write_results(
     >>> from icqf.datasets import demo_paths
     >>> from icqf.workflow import StudyOptions, fit_study, write_results
     >>> answers, codebook = demo_paths()
-    >>> asked = {"answers": answers, "codebook": codebook, "n_components": 2, "beta": 0.1, "report": False}
+    >>> options = {"answers": answers, "codebook": codebook, "n_components": 2, "beta": 0.1, "report": False}
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     names = write_results(fit_study(StudyOptions.of(asked)), f"{folder}/results")
+    ...     names = write_results(fit_study(StudyOptions.of(options)), f"{folder}/results")
     >>> "scores.csv" in names, "model.icqf" in names
     (True, True)
     """
@@ -102,7 +102,7 @@ def _named(fit: StudyFit, place: Path, folder: Path) -> None:
 
 
 def _scores_of_everyone(fit: StudyFit, place: Path, folder: Path) -> None:
-    """Scores of participants who are too many to be held, from their file into a Parquet file, in batches."""
+    """Write the scores of a table read in parts to a Parquet file, in batches."""
     if fit.study.everyone is None:
         return
     options = fit.options
@@ -115,11 +115,7 @@ def _scores_of_everyone(fit: StudyFit, place: Path, folder: Path) -> None:
     )
 
 
-# What is written; a further output is one more function of (fit, place, folder).
+# All outputs; a new one is another function of (fit, place, folder).
 WRITERS: list[Callable[[StudyFit, Path, Path], None]] = [
-    _tables,
-    _rules,
-    _named,
-    _scores_of_everyone,
-    _config,
+    *(_tables, _rules, _named, _scores_of_everyone, _config)
 ]

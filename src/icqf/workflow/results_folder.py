@@ -1,4 +1,4 @@
-"""The folder of results: checked before any work, written whole or not at all, with its provenance."""
+"""The results folder: checked before any work, and written atomically with its provenance."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROVENANCE = "provenance.json"
 
 
 def files_in(folder: Path) -> list[str]:
-    """The files and links of a folder of results and of folders in it, by their place in it."""
+    """Return the files and links in a results folder and its subfolders, as relative paths."""
     inside = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
     return sorted(path.relative_to(folder).as_posix() for path in inside)
 
@@ -31,8 +31,8 @@ _LEAST = 2**18  # bytes of a small study's results
 _EACH = 100  # bytes of each participant's scores, and of each item's loadings
 _EACH_IN_REPORT = 1000  # bytes of each item in the report
 
-# These take turns in one folder, where the second finds the fits of the first.
-TOGETHER = frozenset({"stability", "diagnosis"})
+# These commands may share a folder, and use each other's fits.
+SHARING = frozenset({"stability", "diagnosis"})
 
 
 def refuse_results(
@@ -44,7 +44,7 @@ def refuse_results(
     force: bool,
     inputs: Iterable[Path | None] = (),
 ) -> None:
-    """Refuse a place for the results of a fit: also a format without a writer, and a disk without room."""
+    """Refuse a folder for the results of a fit; also a format without a writer, and a full disk."""
     refuse_existing(folder, tool, force=force, inputs=inputs)
     require_writer(folder / f"scores.{format}", format)
     size = _LEAST + _EACH * questionnaire.n_participants + _EACH_IN_REPORT * questionnaire.n_items
@@ -53,35 +53,35 @@ def refuse_results(
 
 
 def refuse_existing(folder: Path, tool: str, *, force: bool, inputs: Iterable[Path | None] = ()) -> None:
-    """Refuse a place for a folder of results that cannot or may not be written to.
+    """Refuse a results folder that cannot or may not be written to.
 
-    What is there is replaced only if it is nothing but results of the same `tool`, and none of it is read.
+    An existing folder is replaced only if it contains nothing but results of the same `tool`, and no inputs.
     """
     if _is_taken(folder, inputs):
         _refuse_foreign(folder, tool)
         if not force:
             raise InputError(
-                f"{folder}: the folder already holds results.",
+                f"{folder}: the folder already contains results.",
                 code="exists",
                 remedy=Advice("Choose another one, or add {force=} to replace them.", force=True),
             )
 
 
 def refuse_shared(folder: Path, tool: str, *, inputs: Iterable[Path | None] = ()) -> None:
-    """Refuse a place for results that are written one by one, unless it is new, empty or of the same `tool`.
+    """Refuse a folder for results written one by one, unless it is new, empty or of the same `tool`.
 
-    Such a folder may also hold what its user has put there.
+    Such a folder may also contain files of the user.
     """
     if _is_taken(folder, inputs, made=True):
         kinds = {tool, tool_of(folder)}
-        if len(kinds) > 1 and not kinds <= TOGETHER:
+        if len(kinds) > 1 and not kinds <= SHARING:
             _refuse_foreign(folder, tool)
 
 
 def _is_taken(folder: Path, inputs: Iterable[Path | None], *, made: bool = False) -> bool:
-    """Whether a folder is there and holds something; refused where it cannot be one, or is read from.
+    """Whether a folder exists and is not empty; impossible folders, and those with inputs, are refused.
 
-    With `made`, the folders above it are made if need be.
+    With `made`, parent folders may be missing.
     """
     _refuse_dangling(folder)
     recover(folder)
@@ -91,7 +91,7 @@ def _is_taken(folder: Path, inputs: Iterable[Path | None], *, made: bool = False
     if not folder.exists():
         return False
     if not folder.is_dir():
-        raise InputError(f"{folder}: this is a file; name a folder for the results.")
+        raise InputError(f"{folder}: this is a file; choose a folder for the results.")
     _refuse_read(folder, inputs)
     return any(folder.iterdir())
 
@@ -105,21 +105,21 @@ def _refuse_foreign(folder: Path, tool: str) -> None:
     foreign = sorted({*files_in(folder), *empty} - _own_files(folder))
     if foreign:
         raise InputError(
-            f"{folder}: the folder holds files that are not results of an earlier run ({listed(foreign)}). "
-            "Choose another folder, or move them."
+            f"{folder}: the folder contains files that are not results of an earlier run "
+            f"({listed(foreign)}). Choose another folder, or move them."
         )
     kind = tool_of(folder)
     if kind != tool:
-        found = f"results of icqf {kind}" if kind else "results of an earlier version"
+        what = f"results of icqf {kind}" if kind else "results of an earlier version"
         raise InputError(
-            f"{folder}: the folder holds {found}, and icqf {tool} replaces only its own. "
+            f"{folder}: the folder contains {what}, and icqf {tool} replaces only its own. "
             "Choose another folder.",
             code="other-results",
         )
 
 
 def _refuse_read(folder: Path, inputs: Iterable[Path | None]) -> None:
-    """Refuse a folder that holds something that is read, under whatever name."""
+    """Refuse a folder that contains an input file, also under another name."""
     inside, held = folder.resolve(), {_identity(folder / name) for name in files_in(folder)}
     for path in inputs:
         if path is None:
@@ -129,7 +129,7 @@ def _refuse_read(folder: Path, inputs: Iterable[Path | None]) -> None:
             places = (each.resolve(), each.parent.resolve() / each.name)
             if any(place.is_relative_to(inside) for place in places) or _identity(each) in held - {None}:
                 raise InputError(
-                    f"{folder}: the folder holds {each.name!r}, which is read and would be lost.",
+                    f"{folder}: the folder contains the input {each.name!r}, which would be lost.",
                     code="input",
                     remedy="Choose another folder.",
                 )
@@ -144,7 +144,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def tool_of(folder: Path) -> str:
-    """The command whose results a folder holds; empty where it does not say."""
+    """Return the command whose results a folder contains; empty if unknown."""
     return str(_provenance_in(folder).get("tool", ""))
 
 
@@ -162,14 +162,14 @@ def _provenance_in(folder: Path) -> dict[str, Any]:
 
 
 def refuse_file(path: Path, *, force: bool, inputs: Iterable[Path | None] = ()) -> None:
-    """Refuse a place for a file that cannot or may not be written to, and that of one of the `inputs`."""
+    """Refuse a file that cannot or may not be written to, or that is one of the `inputs`."""
     if path.is_dir():
-        raise InputError(f"{path}: this is a folder; name a file.")
+        raise InputError(f"{path}: this is a folder; choose a file.")
     if any(_is_of(path, each) for each in inputs if each is not None):
         raise InputError(
-            f"{path}: this is one of the files that are read, which would be lost.",
+            f"{path}: this is an input file, which would be lost.",
             code="input",
-            remedy="Choose another place.",
+            remedy="Choose another file.",
         )
     _refuse_dangling(path)
     _refuse_parent(path)
@@ -180,9 +180,9 @@ def refuse_file(path: Path, *, force: bool, inputs: Iterable[Path | None] = ()) 
 
 
 def exists(path: Path) -> InputError:
-    """What is said of a file that would be replaced."""
+    """Return the error for a file that would be replaced."""
     return InputError(
-        f"{path}: the file is already there.",
+        f"{path}: the file already exists.",
         code="exists",
         remedy=Advice("Choose another one, or add {force=} to replace it.", force=True),
     )
@@ -191,30 +191,28 @@ def exists(path: Path) -> InputError:
 def refuse_table(
     path: Path, *, force: bool, format: str | None = None, inputs: Iterable[Path | None] = ()
 ) -> None:
-    """Refuse a file that may not be written, or not as a table."""
+    """Refuse a file that cannot be written as a table."""
     refuse_file(path, force=force, inputs=inputs)
     ending = format or path.suffix.lower().lstrip(".")
     if ending not in WRITABLE:
-        raise InputError(
-            f"{path}: a table is written as {', '.join(WRITABLE)}; give the name one of these endings."
-        )
+        raise InputError(f"{path}: tables are written as {', '.join(WRITABLE)}; use one of these endings.")
     require_writer(path, ending)
 
 
 def _refuse_part(path: Path) -> None:
-    """Refuse to replace one file of a folder of results, which would then not be what its account says."""
+    """Refuse to replace a single file of a results folder, which would contradict its provenance."""
     place = path.parent.resolve() / path.name
     for folder in place.parents[:2]:
         if place.relative_to(folder).as_posix() in _own_files(folder):
             raise InputError(
                 f"{path}: this file belongs to the results in {str(folder.name)!r}.",
                 code="input",
-                remedy="Choose another place.",
+                remedy="Choose another file.",
             )
 
 
 def _is_of(path: Path, read: Path) -> bool:
-    """Whether a file is the one that is read, under whatever name, or would be part of a folder that is."""
+    """Whether a file is an input, also under another name, or would be inside an input folder."""
     if read.is_dir():
         return path.suffix.lower() in PARQUET and path.resolve().is_relative_to(read.resolve())
     return path.exists() and read.exists() and path.samefile(read)
@@ -229,9 +227,9 @@ def _refuse_dangling(path: Path) -> None:
 
 
 def _refuse_parent(path: Path) -> None:
-    """Refuse a place whose folder is not there or takes no file, found out by a file without a name."""
+    """Refuse a path whose folder does not exist or is not writable, tested with a temporary file."""
     if not path.parent.is_dir():
-        raise InputError(f"{path}: there is no folder {str(path.parent)!r} to put it in.")
+        raise InputError(f"{path}: the folder {str(path.parent)!r} does not exist.")
     try:
         with tempfile.TemporaryFile(dir=path.parent) as stream:
             stream.write(bytes(1))
@@ -239,8 +237,7 @@ def _refuse_parent(path: Path) -> None:
         if error.errno in FULL:
             raise no_room(path) from None
         raise InputError(
-            f"{path}: nothing can be written into {str(path.parent)!r} ({error.strerror}). Choose "
-            "another place."
+            f"{path}: the folder {str(path.parent)!r} is not writable ({error.strerror}). Choose another one."
         ) from None
 
 
@@ -253,28 +250,12 @@ def write_folder(
     force: bool = False,
     inputs: Iterable[Path | None] = (),
 ) -> list[str]:
-    """Write a folder of results, which afterwards holds all of them or is as it was.
+    """Write a results folder, and return the names of its files; if anything fails, the folder is unchanged.
 
-    Parameters
-    ----------
-    folder : Path
-        Where. An existing folder of results is replaced only with `force`, and only if they are of the same
-        `tool`; any other folder that holds something is refused.
-    tool : str
-        The command whose results these are.
-    write : callable
-        Writes the files into the folder that it is given.
-    account : callable
-        Gives the content of ``provenance.json``, from the names of all files.
-    force : bool
-        Whether to replace earlier results.
-    inputs : iterable of Path
-        What is read; a folder that holds any of it is refused.
-
-    Returns
-    -------
-    list of str
-        Names of the files.
+    `tool` is the command; `write` writes the files into the folder it is given; `provenance` returns the
+    content of ``provenance.json`` from the names of all files. An existing results folder is replaced only
+    with `force`, and only if its results are of the same `tool`; any other folder that is not empty, or that
+    contains an input, is refused.
     """
     inputs = tuple(inputs)
     refuse_existing(folder, tool, force=force, inputs=inputs)
@@ -295,14 +276,10 @@ def shared_folder(
     *,
     inputs: Iterable[Path | None] = (),
 ) -> Iterator[None]:
-    """Mark a folder as that of results that are written one by one, and give their account at the end.
+    """Mark a folder for results written one by one, and write their provenance at the end.
 
-    Parameters
-    ----------
-    folder, tool, inputs
-        As in `write_folder`. A folder of the same `tool` is continued.
-    account : callable
-        Gives the content of ``provenance.json`` but for the names of the files.
+    A folder of the same `tool` is continued; `provenance` returns the content of ``provenance.json`` without
+    the names of the files.
     """
     refuse_shared(folder, tool, inputs=inputs)
     folder.mkdir(parents=True, exist_ok=True)
@@ -313,7 +290,7 @@ def shared_folder(
 
 
 def _text(tool: str, provenance: Mapping[str, Any]) -> str:
-    """The account as JSON; the tool by which its results are known stands where every reader finds it."""
+    """Return the provenance as JSON, with the program and the tool first."""
     known = {"program": "icqf", "tool": tool}
     return (
         json.dumps(
@@ -331,7 +308,7 @@ def tool_provenance(
     notes: Iterable[str] = (),
     result: Mapping[str, Any],
 ) -> Callable[[list[str]], dict[str, Any]]:
-    """Return what gives the account of a tool's results; no participant, folder or user is named in it."""
+    """Return a function for the provenance of a tool's results, which names no participant or user."""
 
     def provenance(outputs: list[str]) -> dict[str, Any]:
         return {

@@ -1,4 +1,4 @@
-"""Score new participants with a fitted model, from file to table."""
+"""Score new participants with a fitted model: from a file to a table."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Begin = Callable[[], object] | None
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Scores by participant id, and what was done to the data on the way."""
+    """Scores by participant id, with notes on the data."""
 
     scores: pd.DataFrame
     notes: tuple[str, ...]
@@ -61,7 +61,7 @@ def score_file(
     begin: Begin = None,
     **roles: Any,
 ) -> Scored:
-    """Score the participants of a file with the model of another.
+    """Score the participants in a file with a model file.
 
     Parameters
     ----------
@@ -70,13 +70,13 @@ def score_file(
     answers, **roles
         New answers, as in `read_for_model`.
     begin : callable, optional
-        Called when the files have been read and before the participants are scored.
+        Called when the files have been read, before scoring.
 
     Returns
     -------
     Scored
-        Participants who answered nothing are kept, with empty scores. Of a battery, scores of the
-        meta-factors, and those of the instruments' factors beside them.
+        Participants who answered nothing are included, with empty scores. For a battery, scores of the
+        meta-factors and of the instruments' factors.
 
     Examples
     --------
@@ -91,13 +91,13 @@ def score_file(
     (600, 2)
     """
     frames = _Frames()
-    done = _score(model, files_for_model(answers, roles), lambda: nullcontext(frames.anew()), begin)
+    done = _score(model, files_for_model(answers, roles), lambda: nullcontext(frames.cleared()), begin)
     return Scored(pd.concat(frames.parts), done.notes, done.n_silent)
 
 
 @dataclass(frozen=True)
 class ScoresWritten:
-    """What `write_scores` wrote, and what was done to the data on the way."""
+    """Counts of participants scored by `write_scores`, with notes on the data."""
 
     n_participants: int
     n_silent: int
@@ -113,21 +113,21 @@ def write_scores(
     begin: Begin = None,
     **roles: Any,
 ) -> ScoresWritten:
-    """Score the participants of a file of any size with the model of another, and write their scores.
+    """Score the participants in a file of any size with a model file, and write their scores.
 
     Parquet files, folders of Parquet files with the same columns, Arrow files and plain delimited text are
-    read, scored and written batch by batch; other files are read whole.
+    read, scored and written in batches; other files are read whole.
 
     Parameters
     ----------
     model, answers, **roles
         As in `score_file`; a folder of Parquet files is one table.
     out : path or binary file
-        The table to write, which is there when all participants have been scored. An open file gets CSV.
+        The table to write, created when all participants have been scored. CSV is written to an open file.
     format : {"csv", "parquet", "xlsx", "sav"}, optional
-        None: by the ending of `out`. CSV and Parquet are written batch by batch.
+        By default, from the ending of `out`. CSV and Parquet are written in batches.
     begin : callable, optional
-        Called when the first participants have been read and before they are scored.
+        Called when the first participants have been read, before scoring.
 
     Examples
     --------
@@ -155,21 +155,21 @@ def write_scores(
 
 
 class Sink(Protocol):
-    """What takes scores, part by part."""
+    """Receives scores, part by part."""
 
     def rendered(self, frame: pd.DataFrame) -> Any:
-        """A part in the form it is taken in; called in several threads."""
+        """Return a part in the form that `add` accepts; called in several threads."""
         ...
 
     def add(self, part: Any) -> None:
-        """Take the next part."""
+        """Add the next part."""
         ...
 
 
 class _Frames:
-    """A sink that keeps the scores in memory."""
+    """Collects the scores in memory."""
 
-    def anew(self) -> _Frames:
+    def cleared(self) -> _Frames:
         self.parts: list[pd.DataFrame] = []
         return self
 
@@ -195,14 +195,14 @@ def _score(model: str | os.PathLike[str], files: StudyFiles, opened: Opened, beg
 
 
 def _score_in_parts(reader: ModelReader, opened: Opened, begin: Begin) -> ScoresWritten:
-    """Score a file batch by batch where its format allows that, and whole where it must be."""
+    """Score a file in batches if its format allows, else whole."""
     model = reader.model
     batches = in_batches(reader, batch_rows=ROWS_AT_A_TIME)
     if isinstance(batches, ModelledBatches):
         try:
             done = _scored(model, batches.questionnaires(), opened, begin, batches.stream.source)
         except FaultyBatch as faulty:
-            # What is wrong is said of the whole table: how many answers, and which visits tell rows apart.
+            # Read whole, the table gives a better message: how many answers, and which visits differ.
             if not batches.fits_in_memory():
                 raise faulty.error from None
             batches = None
@@ -215,7 +215,7 @@ def _score_in_parts(reader: ModelReader, opened: Opened, begin: Begin) -> Scores
     try:
         done = _scored(model, parts, opened, begin, whole.source)
     except FaultyBatch as faulty:
-        model.confound_encoder_.transform(whole.confounds, n_rows=whole.n_participants)  # of all participants
+        model.confound_encoder_.transform(whole.confounds, n_rows=whole.n_participants)  # a better message
         raise faulty.fault from None
     return replace(done, notes=reader.notes(whole.notes))
 
@@ -223,11 +223,11 @@ def _score_in_parts(reader: ModelReader, opened: Opened, begin: Begin) -> Scores
 def _scored(
     model: ICQF, questionnaires: Iterator[Questionnaire], opened: Opened, begin: Begin, source: str
 ) -> ScoresWritten:
-    """Score participants batch by batch, in as many threads as there are processors, into a sink."""
+    """Score participants in batches, in one thread per processor, into a sink."""
     first = list(islice(questionnaires, 1))
     if not first:
         raise InputError(
-            f"{source}: there is no row of answers in the table.",
+            f"{source}: the table has no rows of answers.",
             code="no-rows",
             remedy="Give a table with one row per participant.",
         )
@@ -246,8 +246,8 @@ def _scored(
                 raise FaultyBatch(fault, after=None if rows is None else int(rows[-1])) from fault
             silent = int(np.isnan(scores[:, 0]).sum()) if scores.shape[1] else 0
             frame = pd.DataFrame(scores, index=read.answers.index, columns=names)
-            beside = read.confounds
-            outside = None if beside is None else beside[encoder.outside(beside)]
+            confounds = read.confounds
+            outside = None if confounds is None else confounds[encoder.outside(confounds)]
             return sink.rendered(frame), len(scores), silent, outside
 
         for part, n, silent, outside in _in_threads(work, chain(first, questionnaires)):
@@ -255,17 +255,17 @@ def _scored(
             n_participants, n_silent = n_participants + n, n_silent + silent
             doubtful += [] if outside is None or outside.empty else [outside]
     if doubtful:
-        encoder.transform(pd.concat(doubtful))  # which warns, once for all participants
+        encoder.transform(pd.concat(doubtful))  # warns once for all participants
     return ScoresWritten(n_participants, n_silent, ())
 
 
 def _in_threads(work: Callable[[Task], Done], tasks: Iterator[Task]) -> Iterator[Done]:
-    """Do the tasks in threads, in order, and take only a few more tasks than there are threads."""
+    """Do the tasks in threads, in order, with only a few waiting."""
     threads = os.cpu_count() or 1
     waiting: deque[Future[Done]] = deque()
     with (
         warnings.catch_warnings(),
-        # Without the limit every thread would start threads of its own for its small products.
+        # Otherwise every thread would start more threads for its small products.
         threadpool_limits(1, user_api="blas"),
         ThreadPoolExecutor(threads) as pool,
     ):
@@ -274,8 +274,8 @@ def _in_threads(work: Callable[[Task], Done], tasks: Iterator[Task]) -> Iterator
         while True:
             try:
                 task = next(tasks, None)
-            except FaultyBatch as found:  # said after what is wrong with those before
-                task, fault = None, found
+            except FaultyBatch as error:  # raised after errors in earlier batches
+                task, fault = None, error
             if task is None:
                 break
             waiting.append(pool.submit(work, task))
@@ -288,7 +288,7 @@ def _in_threads(work: Callable[[Task], Done], tasks: Iterator[Task]) -> Iterator
 
 
 def _score_battery(model: MetaICQF, files: StudyFiles, begin: Begin) -> Scored:
-    """Score participants by whichever instruments of a battery there are."""
+    """Score participants by those instruments of a battery that are present."""
     battery, notes = battery_answers(model, files)
     if begin is not None:
         begin()
@@ -296,14 +296,14 @@ def _score_battery(model: MetaICQF, files: StudyFiles, begin: Begin) -> Scored:
     silent = int((~battery.answered.any(axis=1)).sum())
     absent = [name for name in model.instruments_ if name not in battery.instruments]
     if absent:
-        notes = (*notes, f"Scored without {listed(absent, most=12)}, which are not there.")
+        notes = (*notes, f"Scored without these instruments, which are absent: {listed(absent, most=12)}.")
     return Scored(scores, notes, silent)
 
 
 def _score_visits(model: LongitudinalICQF, files: StudyFiles, begin: Begin) -> Scored:
     """Score participants by all their visits in the file, with a longitudinal model."""
     if files.visit:
-        raise parameter_error("visit", " has no meaning for a model of repeated visits; leave it out.")
+        raise parameter_error("visit", " does not apply to a model of repeated visits; leave it out.")
     participant, confounds = files.id or model.participant, list(model.confounds)
     reader = ModelReader(model, files, entries_of(files))
     own = replace(files, codebook=None, confounds=(model.age, *confounds))

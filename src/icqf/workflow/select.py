@@ -1,4 +1,4 @@
-"""Choosing the number of factors: every rule on a study, and the error curve of a results folder."""
+"""Choose the number of factors: all rules on a study, and the error curve of a results folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from icqf.workflow.naming import provenance_in
 
 @dataclass(frozen=True)
 class TriedNumber:
-    """A number of factors that a search tried, with the penalty that was best for it."""
+    """A number of factors tried by a search, with its best penalty."""
 
     n_components: int
     beta: float
@@ -28,7 +28,7 @@ class TriedNumber:
 
 
 def tried_numbers(folder: str | os.PathLike[str]) -> tuple[TriedNumber, ...]:
-    """Return every number of factors that the search behind a folder of results tried; empty without one."""
+    """Return the numbers of factors tried by the search of a results folder; empty without a search."""
     model = provenance_in(Path(folder))["model"]
     try:
         return tuple(
@@ -45,26 +45,26 @@ def tried_numbers(folder: str | os.PathLike[str]) -> tuple[TriedNumber, ...]:
         raise InputError(
             "provenance.json: this does not describe a search.",
             code="no-results",
-            remedy="Fit again, or put the file back as it was.",
+            remedy="Fit again, or restore the file.",
         ) from None
 
 
 def rules_of_study(study: Study, *, search: ICQFCV | None = None, seed: int = 0) -> RuleTable:
-    """Ask every rule how many factors a study has, the cross-validation first where there was one.
+    """Apply every rule for the number of factors, the cross-validation first if there was one.
 
-    Items that everybody answered alike correlate with nothing and are left out. Answers that no rule can use
-    give a table without numbers that says why, so that they do not end a run that is otherwise done.
+    Constant items are left out. If no rule can use the answers, the table contains the reason instead of
+    numbers, so that a long run does not fail at the end.
     """
     answers = study.questionnaire.keyed_answers()
     try:
-        found = every_rule(answers.loc[:, answers.nunique() > 1], random_state=seed)
+        rules = every_rule(answers.loc[:, answers.nunique() > 1], random_state=seed)
     except InputError as error:
-        found = RuleTable((), (("Rules of factor analysis", str(error)),))
-    return found if search is None else found.with_first(search.count_)
+        rules = RuleTable((), (("Rules of factor analysis", str(error)),))
+    return rules if search is None else rules.with_first(search.count_)
 
 
-def write_rules(found: RuleTable, path: Path, *, format: str | None = None) -> None:
-    """Write the table of the rules to `path`, and the curves behind it as JSON beside it."""
-    write_table(found.table, path, format=format)
-    text = json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+def write_rules(rules: RuleTable, path: Path, *, format: str | None = None) -> None:
+    """Write the table of the rules to `path`, and their curves to a JSON file of the same name."""
+    write_table(rules.table, path, format=format)
+    text = json.dumps(rules.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
     write_bytes(path.with_suffix(".json"), (text + "\n").encode())

@@ -1,4 +1,4 @@
-"""Shorten a questionnaire: from a model and a file of answers to a folder with the form."""
+"""Shorten a questionnaire: a model and a file of answers give a folder with the short form."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from icqf.workflow.results_folder import tool_provenance, write_folder
 
 
 def shorten_study(
-    read: ModelledAnswers, *, callback: Callable[[Progress], object] | None = None, **asked: Any
+    read: ModelledAnswers, *, callback: Callable[[Progress], object] | None = None, **parameters: Any
 ) -> ShortForm:
     """Choose a short form for a model and the answers of a file."""
-    return shortform(read.model, read.questionnaire, callback=callback, **asked)
+    return shortform(read.model, read.questionnaire, callback=callback, **parameters)
 
 
 def write_short_form(
@@ -48,9 +48,8 @@ def write_short_form(
 ) -> list[str]:
     """Write a short form: its codebook, a model that scores it, the curve, a figure and a page to fill in.
 
-    The page is left out for a battery.
+    For a battery, no page is written.
     """
-
     battery = isinstance(read.questionnaire, Battery)
 
     def write(place: Path) -> None:
@@ -88,7 +87,7 @@ def write_short_form(
 
 
 def items_of(form: ShortForm, read: ModelledAnswers) -> list[Item]:
-    """The items of a form as the codebook knows them; in a battery, their subscale is the instrument."""
+    """Return the items of a form from the codebook; in a battery, their subscale is the instrument."""
     if isinstance(read.questionnaire, Battery):
         parts = read.questionnaire.instruments.items()
         known = {
@@ -102,7 +101,7 @@ def items_of(form: ShortForm, read: ModelledAnswers) -> list[Item]:
 
 
 def parameters_of(options: ShortFormOptions) -> dict[str, Any]:
-    """The parameters of `icqf.analyses.shortform`, minutes read from their table where there is one."""
+    """Return the parameters of `icqf.analyses.shortform`, with minutes read from their table if given."""
     names = ("max_items", "accuracy", "keep", "drop", "max_minutes")
     minutes = minutes_in(options.minutes) if isinstance(options.minutes, Path) else options.minutes
     return {

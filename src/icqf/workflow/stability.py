@@ -1,4 +1,4 @@
-"""Experiment 3 of the paper, first half: do smaller samples give the same factors?"""
+"""Experiment 3 of the paper, first part: do smaller samples give the same factors?"""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ Published = Mapping[str, Mapping[str, Mapping[float, float]]]
 def stability_experiment(
     studies: Sequence[Study], design: Design, *, published: Published = MappingProxyType({})
 ) -> Path:
-    """Run the experiment on each study; writes tables, figures and the page ``stability.md``.
+    """Run the experiment on each study, and write tables, figures and the page ``stability.md``.
 
-    `published` are a paper's correlations by study, method and size, to stand beside.
+    `published` has a paper's correlations by study, method and size.
     """
     return on_each_study(
         studies,
@@ -49,7 +49,7 @@ def stability_experiment(
             methods=design.methods(FACTORIZATIONS),
             sizes=design.sizes,
             truth=study.truth,
-            **design.running(study.name),
+            **design.run_parameters(study.name),
         ),
         partial(_section, published=published),
         name="stability",
@@ -63,16 +63,16 @@ def _setting(design: Design) -> str:
     return f"""{in_each_split(design)}, every method is fitted to the whole development set (80
     % of the participants) and to parts of it ({", ".join(share(size) for size in design.sizes)}), choosing
     its number of factors each time: {how_chosen(design)}. Loadings of a part are matched with those of
-    the whole, greedily by Pearson's correlation over min(k, k′) pairs as in the paper; beside it the
+    the whole, greedily by Pearson's correlation over min(k, k′) pairs as in the paper; also shown are the
     assignment with the largest sum of correlations, and Tucker's congruence. Matching over min(k, k′)
-    favours whoever finds fewer factors, so look at the numbers of factors too. {about_tests(design)}"""
+    favours methods that find fewer factors, so compare the numbers of factors too. {about_tests(design)}"""
 
 
-def _section(study: Study, found: Stability, base: Path, *, published: Published) -> list[Block]:
-    summary = found.summary()
-    found.table.to_csv(f"{base}.csv", index=False, float_format="%.6g")
+def _section(study: Study, result: Stability, base: Path, *, published: Published) -> list[Block]:
+    summary = result.summary()
+    result.table.to_csv(f"{base}.csv", index=False, float_format="%.6g")
     label = "mean correlation of loadings"
-    ax: Any = by_sample_size(bands(found.table, "pearson"), "pearson", label=label)
+    ax: Any = by_sample_size(bands(result.table, "pearson"), "pearson", label=label)
     ax.set_xlabel("part, as a share of the development set")
     ax.set_title(study.title, loc="left")
     paper = published.get(study.name, {})
@@ -86,18 +86,18 @@ def _section(study: Study, found: Stability, base: Path, *, published: Published
     parts: list[Block] = [
         wide(f"{caption}; in square brackets the paper's Table 2" if paper else caption, summary, greedy),
         Picture(base.name, ax.figure, "Agreement against the size of the sample"),
-        table_of_tests(tests_of(found)),
+        table_of_tests(tests_of(result)),
         wide(
             "With the best assignment / by Tucker's congruence",
             summary,
             lambda row: f"{row['pearson_optimal']:.3f} / {row['congruence']:.3f}",
         ),
-        _counts(found),
+        _counts(result),
     ]
     if study.truth is not None:
         parts += [
             wide(
-                "Correlation with the true loadings that the answers were made from",
+                "Correlation with the true loadings of the simulation",
                 summary,
                 lambda row: with_spread(row["truth"], row["truth_spread"], 3),
             ),
@@ -115,9 +115,9 @@ def _closest(summary: pd.DataFrame) -> str:
     return f"Closest to the truth: {'; '.join(places)}."
 
 
-def _counts(found: Stability) -> Grid:
-    whole = found.table.assign(size="whole").rename(columns={"k_full": "n_components"})
-    parts = found.table.rename(columns={"k": "n_components"})
+def _counts(result: Stability) -> Grid:
+    whole = result.table.assign(size="whole").rename(columns={"k_full": "n_components"})
+    parts = result.table.rename(columns={"k": "n_components"})
     counts = pd.concat([chosen_counts(whole), chosen_counts(parts)])
     caption = "Number of factors in the parts, median and range over splits (first: whole development set)"
     return wide(caption, counts, count_cell)

@@ -1,1 +1,1 @@
-"""One thin file per command."""
+"""One module per command."""

@@ -1,4 +1,4 @@
-"""``icqf app``: the whole analysis in a browser, on this machine."""
+"""``icqf app``: the whole analysis in a browser, on this computer."""
 
 from __future__ import annotations
 
@@ -18,34 +18,32 @@ _NEEDED = {"starlette": "starlette", "uvicorn": "uvicorn", "python_multipart": "
 
 @click.command(
     "app",
-    short_help="The whole analysis in a browser, on this machine.",
+    short_help="The whole analysis in a browser, on this computer.",
     context_settings={"show_default": True},
     epilog="""\b
 Examples:
   icqf app
   icqf app --folder ~/studies/runs --no-open""",
 )
-@click.option("--folder", type=FILE, default=Path("~/icqf-runs"), help="Folder in which runs are kept.")
-@click.option(
-    "--port", type=click.IntRange(1, 65535), help="Port.  [default: 8765, or another one that is free]"
-)
+@click.option("--folder", type=FILE, default=Path("~/icqf-runs"), help="Folder for the runs.")
+@click.option("--port", type=click.IntRange(1, 65535), help="Port.  [default: 8765, or another free one]")
 @click.option("--open/--no-open", "opens", default=True, help="Open the browser.")
 @click.option(
-    "--limit", type=click.IntRange(1), metavar="MB", help="Largest file that is taken.  [default: by memory]"
+    "--limit", type=click.IntRange(1), metavar="MB", help="Largest file accepted.  [default: by memory]"
 )
-@click.option("--host", default="127.0.0.1", help="Address to listen at.")
+@click.option("--host", default="127.0.0.1", help="Address to listen on.")
 @click.option(
     "--allow-other-machines",
     is_flag=True,
-    help="Allow a --host that other machines reach: answers then travel unencrypted.",
+    help="Allow a --host that other computers can reach: answers are then sent unencrypted.",
 )
 def command(
     folder: Path, port: int | None, opens: bool, limit: int | None, host: str, allow_other_machines: bool
 ) -> None:
-    """Open a questionnaire's answers, check, fit, read and score them, in the browser.
+    """Check and fit a questionnaire's answers, read the report, and score participants, in the browser.
 
     The app listens on this computer only, and your data never leave it. Every run is a folder with a
-    config.toml that icqf fit repeats. The app ends with Ctrl-C; a fit that is running continues.
+    config.toml, with which icqf fit repeats it. Stop the app with Ctrl-C; a running fit continues.
     """
     absent = [package for module, package in _NEEDED.items() if find_spec(module) is None]
     if absent:
@@ -53,11 +51,11 @@ def command(
     from icqf.app.server import serve
 
     def begin(address: Any) -> None:
-        echo(f"The app is at\n  {address.url}\nRuns are kept in {folder.expanduser()}. End it with Ctrl-C.")
+        echo(f"The app is at\n  {address.url}\nRuns are kept in {folder.expanduser()}. Stop it with Ctrl-C.")
         if allow_other_machines:
             echo(
-                "Warning: other machines can reach this app. Whoever has the address with its token sees and "
-                "changes everything in it, and nothing is encrypted on the way.",
+                "Warning: other computers can reach this app. Anyone who has the address with its token can "
+                "see and change everything in it, and nothing is encrypted.",
                 err=True,
             )
         if opens:

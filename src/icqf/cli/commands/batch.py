@@ -1,4 +1,4 @@
-"""``icqf batch``: every questionnaire of a study, each with its own report, and one table of all."""
+"""``icqf batch``: a report for every questionnaire of a study, and a summary table."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
     """Fit every questionnaire in ANSWERS: a folder with one file each, or a wide table with a codebook.
 
     In a folder, NAME_codebook.csv is the codebook of NAME.csv, codebook.csv that of all others, and
-    participants.csv holds confounds by id. In a wide table the codebook's column instrument divides the
-    items. One file that cannot be used is listed with its reason, and the others are fitted. Given again, the
-    command fits what has changed and keeps the rest; --force begins again, also with other settings. The exit
-    code is 1 when a questionnaire could not be fitted.
+    participants.csv contains confounds by id. In a wide table, the codebook's column "instrument" assigns the
+    items. Files that cannot be used are listed with the reason, and the others are fitted. Run again, the
+    command fits what has changed and keeps the rest; --force starts again, also with other settings. The exit
+    code is 1 if a questionnaire could not be fitted.
     """
-    from icqf.workflow.batch import run_batch, would_fit
+    from icqf.workflow.batch import read_instruments, run_batch
     from icqf.workflow.results_folder import refuse_shared
 
     options = options_of(ctx, StudyOptions)
     if dry_run:
-        for name, study in would_fit(options).items():
+        for name, study in read_instruments(options).items():
             echo(f"{name}: {worded(study) if isinstance(study, Exception) else study.overview}")
         end_dry_run()
         return

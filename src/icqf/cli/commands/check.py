@@ -1,4 +1,4 @@
-"""``icqf check``: what is wrong before a long run."""
+"""``icqf check``: find problems before a long run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from icqf.cli.terminal import echo, write_data
 from icqf.cli.text import typed_names, worded
 from icqf.workflow.options import StudyOptions
 
-_MOST_TYPED = 120  # characters of an option that anybody types
+_MOST_TYPED = 120  # characters of an option to type
 
 
 @click.command(
@@ -28,10 +28,10 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @click.pass_context
 def command(ctx: click.Context, as_json: bool, **_: Any) -> None:
-    """Show what of ANSWERS will be analysed, and what would spoil a fit.
+    """Show what will be analysed in ANSWERS, and problems that would spoil a fit.
 
-    Found are suspicious codes, items that look reversed, duplicates, gaps and more.
-    Ends with exit code 1 when something must be fixed.
+    Finds suspicious codes, items that look reversed, duplicates, missing confounds and more. The exit code is
+    1 if something must be fixed.
     """
     from icqf.workflow.check import check_study
 
@@ -44,12 +44,12 @@ def command(ctx: click.Context, as_json: bool, **_: Any) -> None:
 
 
 def listing(findings: Any) -> str:
-    """Return what will be analysed, the findings in three parts, and a last line that sums up."""
+    """Return what will be analysed, the findings by severity, and a verdict."""
     from icqf.data.check import TITLES
 
     parts = [str(findings.overview)]
     reversed_ = [finding for finding in findings.of("looks-reversed") if not finding.fields["reversed"]]
-    together = reversed_ if len(reversed_) > 1 else []  # one cause, one point
+    together = reversed_ if len(reversed_) > 1 else []  # listed as one point
     for severity, title in TITLES.items():
         lines = []
         for finding in findings.shown:
@@ -68,7 +68,7 @@ def listing(findings: Any) -> str:
 
 
 def _all_reversed(findings: list[Any]) -> str:
-    """Return all items that look reversed under one head, each with what it runs against."""
+    """Return all items that look reversed as one point, each with the items it runs against."""
     typed = typed_names("--reverse", [finding.fields["item"] for finding in findings])
     typed = typed if len(typed) <= _MOST_TYPED else "--reverse auto"
     head = f"{len(findings)} items run against others, so they look reversed. If they are, add {typed}:"

@@ -1,4 +1,4 @@
-"""``icqf codebook``: a first codebook to edit by hand."""
+"""``icqf codebook``: a first codebook, to edit by hand."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Examples:
 @click.option(
     "--format", "form", type=click.Choice(["csv", "toml"]), help="[default: by the ending of --out, or csv]"
 )
-@click.option("--suggest", is_flag=True, help="Declare reversed the items that run against the others.")
+@click.option("--suggest", is_flag=True, help="Declare items reversed if they run against the others.")
 @option_of("visit")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 def command(
@@ -39,11 +39,10 @@ def command(
     visit: tuple[str, ...],
     force: bool,
 ) -> None:
-    """Make a codebook from ANSWERS: what the file says about its columns, or what they look like.
+    """Make a codebook from ANSWERS: from the file's own descriptions, or guessed from the answers.
 
-    Check the ranges and missing codes that were guessed from the answers, and the order of answers in words;
-    the column "remark" says what to confirm. With --suggest, items that run against the others are declared
-    reversed.
+    Check guessed ranges and missing codes, and the order of answers in words; the column "remark" says what
+    to confirm. With --suggest, items that run against the others are declared reversed.
     """
     from icqf.io import format_codebook
     from icqf.io.atomic import write_bytes
@@ -60,4 +59,4 @@ def command(
         write_data(text)
         return
     write_bytes(out, text.encode())
-    echo(f"{len(guess.items)} items are described in {out}; check their ranges.", err=True)
+    echo(f"{len(guess.items)} items were written to {out}; check their ranges.", err=True)

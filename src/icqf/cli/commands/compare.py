@@ -28,9 +28,9 @@ Example:
     "--similarity",
     type=click.Choice(["pearson", "congruence"]),
     default="pearson",
-    help="What pairs are formed by.",
+    help="Similarity by which pairs are formed.",
 )
-@click.option("--out", type=FILE, help="Table of the pairs, .csv, .sav, .parquet or .xlsx.")
+@click.option("--out", type=FILE, help="Table of the pairs: .csv, .sav, .parquet or .xlsx.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 def command(first: Path, second: Path, method: str, similarity: str, out: Path | None, force: bool) -> None:
     """Pair the factors of two models by their loadings on the items they share."""

@@ -1,4 +1,4 @@
-"""``icqf demo``: the whole analysis on data that come with the program."""
+"""``icqf demo``: the whole analysis on embedded data."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ Examples:
 @click.option("--open", "show", is_flag=True, help="Open the report in the browser at the end.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
 def command(data: str, out: Path, force: bool, show: bool, quiet: bool) -> None:
-    """Run everything once: put a study's files into a folder, check them, choose, fit and write results.
+    """Run the whole analysis once: write a study's files into a folder, check them, fit, and write results.
 
-    The files are then treated exactly as your own would be.
+    The files are treated exactly like your own.
     """
     from icqf.workflow.demo import run_demo
 
@@ -51,14 +51,14 @@ def command(data: str, out: Path, force: bool, show: bool, quiet: bool) -> None:
         )
     report = (out / "results" / "report.html").resolve()
     if not quiet:
-        _tell(fit, out, names)
+        _show(fit, out, names)
         echo(f"\nOpen the report in a browser: {report}")
     if show and not webbrowser.open(report.as_uri()):
-        say([f"No browser could be opened; open {report} yourself."])
+        say([f"The browser could not be opened; open {report} yourself."])
 
 
-def _tell(fit: StudyFit, out: Path, names: list[str]) -> None:
-    """What was found, where it is, and what to try next."""
+def _show(fit: StudyFit, out: Path, names: list[str]) -> None:
+    """Print the results, their folder, and what to try next."""
     say(fit.warnings)
     if fit.search is not None:
         echo(choice_text(fit.search, fit.options.rule) + "\n")

@@ -1,4 +1,4 @@
-"""``icqf diagnosis``: how well do scores predict diagnoses in one's own study?"""
+"""``icqf diagnosis``: how well do scores predict diagnoses in your study?"""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Example:
 def command(ctx: click.Context, **_: Any) -> None:
     """Measure how well scores of several methods predict diagnoses in held-out participants of ANSWERS.
 
-    Factors are learned from the training participants alone. Fits are kept in the folder, which
-    both commands may share.
+    Factors are learned from the training participants only. Fits are stored in the folder, which icqf
+    stability may share.
     """
     from icqf.workflow.diagnosis import diagnosis
 

@@ -32,9 +32,9 @@ Examples:
 def command(
     ctx: click.Context, out: Path, force: bool, top: int, dry_run: bool, quiet: bool, **_: Any
 ) -> None:
-    """Factorize ANSWERS and write scores, loadings, the model and where all of it comes from.
+    """Factorize ANSWERS and write scores, loadings, the model, a report and their provenance.
 
-    The number of factors and the penalty are chosen by cross-validation unless both are given.
+    The number of factors and the penalty are chosen by cross-validation unless both are set.
     """
     from icqf.workflow.fit import fit_study
     from icqf.workflow.read import read_study
@@ -55,10 +55,10 @@ def command(
     if quiet:
         return
     chosen = fit.search is not None and fit.search.errors_["n_components"].nunique() > 1
-    nothing = no_structure(fit.hidden, model=fit.model, n_set=None if chosen else len(fit.model.components_))
-    if nothing:
-        echo(nothing + "\n")
-    say(each for each in fit.warnings if not (nothing and getattr(each, "code", "") == "all-zero"))
+    warning = no_structure(fit.hidden, model=fit.model, n_set=None if chosen else len(fit.model.components_))
+    if warning:
+        echo(warning + "\n")
+    say(each for each in fit.warnings if not (warning and getattr(each, "code", "") == "all-zero"))
     if fit.search is not None:
         echo(choice_text(fit.search, fit.options.rule) + "\n")
     if fit.rules is not None:

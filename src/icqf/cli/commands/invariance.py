@@ -31,8 +31,8 @@ Examples:
 def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bool, **_: Any) -> None:
     """Compare the factors of MODEL between groups of the participants in ANSWERS.
 
-    The model's settings are fitted to everybody and to each group. Factors are called same, similar or
-    different, items that load differently are named, and all loadings are written with their intervals.
+    The model is refitted to all participants and to each group. Factors are rated same, similar or different,
+    items that load differently are listed, and all loadings are written with their intervals.
     """
     from icqf.workflow.invariance import compare_groups, write_groups
     from icqf.workflow.new_answers import read_for_model
@@ -40,20 +40,20 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
 
     started, options = datetime.now(UTC), options_of(ctx, InvarianceOptions)
     by = options.by
-    read = read_for_model(options.model, options.files, beside=[by])
+    read = read_for_model(options.model, options.files, extra=[by])
     if dry_run:
-        sizes = () if read.beside is None else read.beside[by].value_counts().items()
+        sizes = () if read.extra is None else read.extra[by].value_counts().items()
         show_notes([*read.notes, *(f"{by} {group}: {counted(n, 'participant')}." for group, n in sizes)])
         return
     refuse_existing(out, "invariance", force=force, inputs=(*read.files, ctx.params["config"]))
     with job(ctx, out, what="Comparing groups", unit="parts") as meter:
         say(read.notes, quiet=quiet)
-        found = compare_groups(read, by, checkpoint=meter.journal, callback=meter, **options.parameters)
+        result = compare_groups(read, by, checkpoint=meter.journal, callback=meter, **options.parameters)
         about: dict[str, Any] = {"options": options.shareable(), "command": typed(ctx), "started": started}
-        written = write_groups(found, out, read=read, force=force, **about)
+        written = write_groups(result, out, read=read, force=force, **about)
     if quiet:
         return
-    echo(found.factors.to_string(float_format="{:.3f}".format))
-    for sentence in found.sentences:
+    echo(result.factors.to_string(float_format="{:.3f}".format))
+    for sentence in result.sentences:
         echo(f"\n{sentence}")
     echo(f"\nTables, figure and page are in {out}/: {', '.join(written)}")

@@ -1,4 +1,4 @@
-"""``icqf longitudinal``: from a file of repeated visits to loadings that change with age."""
+"""``icqf longitudinal``: repeated visits, and loadings that change with age."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ Examples:
 def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bool, **_: Any) -> None:
     """Factorize the visits in ANSWERS, one row per visit, with loadings that may change with age.
 
-    Every participant has one set of scores for all visits; visits that did not take place are simply missing.
-    The number of factors, the penalty and the smoothness are chosen by cross-validation unless all are given.
+    Every participant has one set of scores for all visits; visits that did not take place are missing. The
+    number of factors, the penalty and the smoothness are chosen by cross-validation unless all are set.
     """
     from icqf.workflow.longitudinal import (
         choice_sentence,

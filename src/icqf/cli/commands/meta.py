@@ -36,9 +36,9 @@ def command(
     """Factorize each questionnaire in ANSWERS, and then the scores of all of them.
 
     ANSWERS is a folder with one file for each questionnaire, joined by participant id, or a wide table whose
-    codebook has a column instrument; see icqf batch. A participant without a questionnaire takes part with
-    the others. Files: scores and loadings of the meta-factors, loadings composed down to items, the model, a
-    page and a figure of the three levels.
+    codebook has a column "instrument"; see icqf batch. Participants who lack a questionnaire are included
+    with the others they have. Writes scores and loadings of the meta-factors, their loadings on items, the
+    model, a page and a figure of the three levels.
     """
     from icqf.workflow.meta import files_of, fit_battery, read_battery, write_meta
     from icqf.workflow.results_folder import refuse_existing

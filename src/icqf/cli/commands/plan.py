@@ -61,14 +61,14 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
     with job(ctx, out, what="Fitting pairs of studies", unit="pairs") as meter:
         if study is not None:
             announce(study, quiet=quiet)
-            meter.turn_to("Cross-validation", "fits")
+            meter.switch_to("Cross-validation", "fits")
             model, pilot = pilot_of(options, study, checkpoint=meter.journal, callback=meter)
-            meter.turn_to("Fitting pairs of studies", "pairs")
-        found = plan(model, pilot, checkpoint=meter.journal, callback=meter, **options.parameters)
+            meter.switch_to("Fitting pairs of studies", "pairs")
+        result = plan(model, pilot, checkpoint=meter.journal, callback=meter, **options.parameters)
         about: dict[str, Any] = {"options": options.shareable(), "command": typed(ctx), "started": started}
-        written = write_plan(found, out, files=files, force=force, **about)
+        written = write_plan(result, out, files=files, force=force, **about)
     if quiet:
         return
-    echo(found.curve.to_string(index=False, float_format="{:.2f}".format))
-    echo(f"\n{found.sentence}\n\n{found.caution}")
+    echo(result.curve.to_string(index=False, float_format="{:.2f}".format))
+    echo(f"\n{result.sentence}\n\n{result.caution}")
     echo(f"\nTables, figure and page are in {out}/: {', '.join(written)}")

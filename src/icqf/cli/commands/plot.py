@@ -16,7 +16,7 @@ from icqf.cli.terminal import echo
     context_settings={"show_default": True},
     epilog="""\b
 Examples:
-  icqf plot results                                  (which figures there are)
+  icqf plot results                                  (lists the figures)
   icqf plot results heatmap --out fig2.pdf
   icqf plot results top-items --items 8 --columns 2 --out fig3.svg
   icqf plot results scores --out fig4.png --dpi 600""",
@@ -30,7 +30,7 @@ Examples:
     help="Width in columns of a journal: 85 or 178 mm.  [default: by figure]",
 )
 @click.option("--items", type=click.IntRange(1, 30), default=5, help="Items of each factor (top-items).")
-@click.option("--factor", metavar="NAME", help="The only factor to show (top-items).")
+@click.option("--factor", metavar="NAME", help="Show only this factor (top-items).")
 @click.option("--dpi", type=click.IntRange(50, 2400), default=300, help="Dots per inch of png and tif.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
@@ -47,9 +47,9 @@ def command(
     force: bool,
     quiet: bool,
 ) -> None:
-    """Draw FIGURE of the folder RESULTS at the size at which a journal prints it. Nothing is fitted.
+    """Draw FIGURE from the folder RESULTS at the size a journal prints it. Nothing is refitted.
 
-    Without FIGURE, list those that there are.
+    Without FIGURE, list the available figures.
     """
     from icqf.workflow.plot import figures_of, plot_results
 
@@ -59,8 +59,6 @@ def command(
     if figure != "top-items":
         refuse_typed(ctx, ("items", "factor"), "is for the figure top-items and has no effect here.")
     place = Path(f"{figure}.pdf") if out is None else out
-    done = plot_results(
-        results, figure, place, columns=columns, items=items, factor=factor, dpi=dpi, force=force
-    )
+    plot_results(results, figure, place, columns=columns, items=items, factor=factor, dpi=dpi, force=force)
     if not quiet:
-        echo(f"Written to {done}.", err=True)
+        echo(f"Written to {place}.", err=True)

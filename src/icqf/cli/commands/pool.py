@@ -27,26 +27,26 @@ Examples:
 @settings(PoolOptions)
 @job_options(
     "pooled.icqf",
-    out_help="Model file; table and page go beside it.",
+    out_help="Model file; table and page are written next to it.",
     without=["resume", "dry_run", "progress"],
 )
 @click.pass_context
 def command(ctx: click.Context, out: Path, force: bool, quiet: bool, **_: Any) -> None:
     """Pool MODELS that several sites fitted to their own participants with the same settings.
 
-    Factors are matched and loadings averaged, weighted by participants. The page says how well the sites
-    agree on each factor, and which site stands apart. The pooled model scores participants of any site.
+    Factors are matched and loadings averaged, weighted by participants. The page shows how well the sites
+    agree on each factor, and which site differs. The pooled model scores participants of any site.
     """
     from icqf.workflow.pool import lead, pool_models, refuse_pooled, shown_factors, write_pooled
 
     models = options_of(ctx, PoolOptions).models
     config = () if ctx.params["config"] is None else (ctx.params["config"],)
     refuse_pooled(out, force=force, inputs=(*models, *config))
-    found = pool_models(models)
-    written = write_pooled(found, out, force=force, inputs=models)
+    pooled = pool_models(models)
+    written = write_pooled(pooled, out, force=force, inputs=models)
     if quiet:
         return
-    echo(lead(found))
-    echo("\n" + shown_factors(found).rename_axis(None).to_string(float_format="{:.2f}".format))
-    say(found.notes)
+    echo(lead(pooled))
+    echo("\n" + shown_factors(pooled).rename_axis(None).to_string(float_format="{:.2f}".format))
+    say(pooled.notes)
     echo(f"\nWritten: {', '.join(map(str, written))}")

@@ -36,13 +36,13 @@ def command(ctx: click.Context, out: Path | None, force: bool, quiet: bool, **_:
     """Score the participants in ANSWERS with a fitted MODEL.
 
     The table needs the model's items and confounds, under the same names. Ranges, directions and missing
-    codes are those of the fit. Participants who answered nothing are kept, with empty scores.
+    codes are those of the fit. Participants who answered nothing are included, with empty scores.
 
-    CSV, Parquet and Arrow files may be of any size: they are read, scored and written batch by batch. A
-    folder of Parquet files with the same columns is one table.
+    CSV, Parquet and Arrow files may be of any size: they are read, scored and written in batches. A folder of
+    Parquet files with the same columns is treated as one table.
 
     With the model of a battery (icqf meta), ANSWERS is a folder with files of any of its instruments, or a
-    table with their items; instruments that are not there are missing.
+    table with their items; absent instruments are treated as missing.
     """
     from icqf.workflow.results_folder import refuse_table
     from icqf.workflow.score import write_scores

@@ -28,7 +28,7 @@ Examples:
 @settings(StudyOptions, "columns", "candidates", "model", "engine", "rules")
 @job_options(
     None,
-    out_help="Table of all fits, .csv, .sav, .parquet or .xlsx.",
+    out_help="Table of all fits: .csv, .sav, .parquet or .xlsx.",
     quiet_help="Print nothing but errors, and the choice without --out.",
 )
 @click.pass_context
@@ -36,8 +36,8 @@ def command(ctx: click.Context, out: Path | None, force: bool, dry_run: bool, qu
     """Choose the number of factors and the penalty for ANSWERS by cross-validation.
 
     Prints the mean error of each candidate, and how often each number of factors would be chosen by another
-    sample and with other folds. With --all-rules, what the rules of factor analysis say as well, and why they
-    may differ; --out cv.csv then also writes cv-rules.csv and cv-rules.json.
+    sample and with other folds. With --all-rules, also prints the results of the rules of factor analysis,
+    and why they may differ; --out cv.csv then also writes cv-rules.csv and cv-rules.json.
     """
     from icqf.engines.parallel import Progress
     from icqf.io import write_table
@@ -52,16 +52,16 @@ def command(ctx: click.Context, out: Path | None, force: bool, dry_run: bool, qu
         return
     if not options.searches:
         raise click.UsageError(
-            "One number of factors and one penalty leave nothing to choose; give several.", ctx
+            "With one number of factors and one penalty there is nothing to choose; give several.", ctx
         )
     study = read_study(options)
-    beside = None if out is None else out.with_name(f"{out.stem}-rules{out.suffix}")
+    rules_file = None if out is None else out.with_name(f"{out.stem}-rules{out.suffix}")
     files = (*options.paths, ctx.params["config"])
     if out is not None:
         refuse_table(out, force=force, inputs=files)
-    if beside is not None and options.all_rules:
-        refuse_file(beside, force=force, inputs=files)
-        refuse_file(beside.with_suffix(".json"), force=force, inputs=files)
+    if rules_file is not None and options.all_rules:
+        refuse_file(rules_file, force=force, inputs=files)
+        refuse_file(rules_file.with_suffix(".json"), force=force, inputs=files)
     with job(ctx, Path(options.answers.stem) if out is None else out) as meter:
         announce(study, quiet=quiet)
         search = select_study(options, study, checkpoint=meter.journal, callback=meter)
@@ -69,19 +69,19 @@ def command(ctx: click.Context, out: Path | None, force: bool, dry_run: bool, qu
         if hidden is None:
             meter(Progress(0, 0, what="Predicting hidden answers"))
             model, questionnaire = search.best_estimator_, study.questionnaire
-            given: dict[str, Any] = {"groups": questionnaire.groups, "n_jobs": options.jobs}
-            hidden = predicted_hidden(model, model.state(questionnaire), random_state=options.seed, **given)
+            how: dict[str, Any] = {"groups": questionnaire.groups, "n_jobs": options.jobs}
+            hidden = predicted_hidden(model, model.state(questionnaire), random_state=options.seed, **how)
         rules = rules_of_study(study, search=search, seed=options.seed) if options.all_rules else None
         if out is not None:
-            refuse_table(out, force=force, inputs=files)  # it may have come while the search ran
+            refuse_table(out, force=force, inputs=files)  # it may have been created during the search
             write_table(search.cv_results_, out)
-        if beside is not None and rules is not None:
-            write_rules(rules, beside)
+        if rules_file is not None and rules is not None:
+            write_rules(rules, rules_file)
     if quiet and out is not None:
         return
-    nothing = no_structure(hidden)
-    if nothing:
-        echo(nothing + "\n")
+    warning = no_structure(hidden)
+    if warning:
+        echo(warning + "\n")
     echo(error_table(search.errors_))
     if search.stability_ is not None:
         echo(f"\nAgreement of the factors between halves of the sample:\n{stability_table(search)}")
@@ -89,7 +89,7 @@ def command(ctx: click.Context, out: Path | None, force: bool, dry_run: bool, qu
     if rules is not None:
         echo("\n" + rules_text(rules))
     if out is not None:
-        also = f", and what each rule says in {beside}" if rules is not None else ""
+        also = f", and the results of all rules in {rules_file}" if rules is not None else ""
         echo(f"All fits are in {out}{also}.", err=True)
 
 

@@ -29,13 +29,13 @@ Examples:
 @job_options("shortform", out_help="Folder for the form.", without=["resume"])
 @click.pass_context
 def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bool, **_: Any) -> None:
-    """Choose the items of MODEL that recover its scores, from the ANSWERS to all of them.
+    """Choose the items of MODEL that best recover its scores, using the ANSWERS to all items.
 
-    Writes the items as a codebook, a model that scores them, how well each length does in participants who
-    had no part in the choice, and a page that is filled in and scored in any browser, without a connection.
+    Writes the items as a codebook, a model that scores them, the accuracy of each length in held-out
+    participants, and a page that can be filled in and scored offline in any browser.
 
     With the model of a battery (icqf meta), ANSWERS is a folder with files of its instruments, or a table
-    with their items; items are chosen across instruments, called "instrument: item", and no page is written.
+    with their items; items are chosen across instruments, named "instrument: item", and no page is written.
     """
     from icqf.workflow.new_answers import read_for_model
     from icqf.workflow.results_folder import refuse_existing

@@ -24,9 +24,9 @@ Examples:
 @click.option("--top", type=click.IntRange(1), default=5, help="Items shown for each factor.")
 @click.option("--all", "everything", is_flag=True, help="Show all loadings, items by factors and confounds.")
 def command(model: Path, top: int, everything: bool) -> None:
-    """Show what each factor of MODEL looks like, on the questionnaire's own scale.
+    """Show the strongest items of each factor of MODEL, in points of the questionnaire.
 
-    Of a battery (icqf meta), its meta-factors are shown.
+    For a battery (icqf meta), the meta-factors are shown.
     """
     from icqf.models.icqf import ICQF
     from icqf.models.longitudinal import LongitudinalICQF
@@ -35,7 +35,7 @@ def command(model: Path, top: int, everything: bool) -> None:
 
     fitted = load_model(model)
     if isinstance(fitted, LongitudinalICQF):
-        fitted = ICQF.load(model)  # says what the file holds instead
+        fitted = ICQF.load(model)  # raises an error that names the kind of model
     if isinstance(fitted, MetaICQF):
         echo(meta_text(fitted, top=top))
         tables = (fitted.loadings_, fitted.item_loadings_)

@@ -1,4 +1,4 @@
-"""``icqf stability``: do smaller samples of one's own study give the same factors?"""
+"""``icqf stability``: do smaller samples of your study give the same factors?"""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ Examples:
 def command(ctx: click.Context, **_: Any) -> None:
     """Compare the factors from parts of ANSWERS with those from its whole development set (80 %).
 
-    Every method chooses its number of factors each time. Fits are kept in the folder, which
-    both commands may share.
+    Every method chooses its number of factors each time. Fits are stored in the folder, which icqf diagnosis
+    may share.
     """
     from icqf.workflow.stability import stability_experiment
 
@@ -45,15 +45,15 @@ def evaluate(ctx: click.Context, experiment: Experiment, options: StabilityOptio
     from icqf.workflow.read import read_study
     from icqf.workflow.results_folder import exists, refuse_shared
 
-    given, tool = ctx.params, str(ctx.info_name)
-    out, quiet = given["out"], given["quiet"]
+    params, tool = ctx.params, str(ctx.info_name)
+    out, quiet = params["out"], params["quiet"]
     study = read_study(options, labels=options.labels)
-    if given["dry_run"]:
+    if params["dry_run"]:
         only_show(study)
         return
-    refuse_shared(out, tool, inputs=(*study.files, given["config"]))
+    refuse_shared(out, tool, inputs=(*study.files, params["config"]))
     page = out / f"{tool}.md"
-    if page.exists() and not given["force"]:
+    if page.exists() and not params["force"]:
         raise exists(page)
     with job(ctx, out, what="Experiment", journal=False, folder=True) as meter:
         announce(study, quiet=quiet)
