@@ -178,7 +178,7 @@ def plan(
     checkpoint : path, optional
         Journal of finished work, from which an interrupted run is continued.
     callback : callable, optional
-        Told about the progress.
+        Called with the progress.
     random_state : int, RandomState or None
 
     Returns

@@ -154,10 +154,10 @@ def replication_probability(
 ) -> pd.DataFrame:
     """Predict how likely another study like this one, fitted with as many factors, finds each factor.
 
-    Participants are divided into halves, which are fitted afresh with as many factors; these are matched
-    with the model's. How well two halves agree about a factor, stepped up to the whole sample, predicts
-    whether an independent sample of the same size, fitted with as many factors, finds it: whether a factor
-    there has loadings with a correlation of at least 0.8. The curve behind it was learned from other studies
+    Participants are divided into halves, which are fitted from scratch with as many factors; these are
+    matched with the model's. How well two halves agree about a factor, stepped up to the whole sample,
+    predicts whether an independent sample of the same size, fitted with as many factors, finds it: whether a
+    factor there has loadings with a correlation of at least 0.8. The curve was learned from other studies
     (docs/results/calibration.md).
 
     Parameters

@@ -261,8 +261,10 @@ class ICQF(FittedModel):
         `transform` gives the same scores for the same participants. Those who answered nothing get NaN.
         """
         stated = self.state(X, confounds=confounds, sample_weight=sample_weight)
-        found = self.solve(stated)
-        return scores_of_fit(warned_if_empty(self.keep(stated, found)), stated, found, X, confounds)
+        factorization = self.solve(stated)
+        return scores_of_fit(
+            warned_if_empty(self.keep(stated, factorization)), stated, factorization, X, confounds
+        )
 
     def state(self, X: Any, *, confounds: Any = None, sample_weight: Any = None) -> StatedProblem:
         """Check parameters and data and state the problem; the model does not change.
@@ -297,9 +299,9 @@ class ICQF(FittedModel):
             )
         return best
 
-    def keep(self, stated: StatedProblem, found: Factorization) -> ICQF:
+    def keep(self, stated: StatedProblem, factorization: Factorization) -> ICQF:
         """Set the fitted attributes from a stated problem and a factorization of it."""
-        problem, loadings = stated.problem, stated.problem.own_loadings(found.factors.loadings)
+        problem, loadings = stated.problem, stated.problem.own_loadings(factorization.factors.loadings)
         k = len(loadings) - problem.c
         self.n_features_in_ = problem.m
         if stated.named:
@@ -312,23 +314,23 @@ class ICQF(FittedModel):
         self.confound_names_ = list(stated.encoder.names)
         self.components_ = loadings[:k]
         self.confound_components_ = loadings[k:]
-        self.solving_order_ = found.order
+        self.solving_order_ = factorization.order
         self.dtype_ = np.dtype(problem.dtype)
-        self.objective_ = found.objective
-        self.certificate_: Certificate = found.certificate
-        self.trace_ = pd.DataFrame(found.trace.columns()).rename_axis("iteration")
+        self.objective_ = factorization.objective
+        self.certificate_: Certificate = factorization.certificate
+        self.trace_ = pd.DataFrame(factorization.trace.columns()).rename_axis("iteration")
         self.factor_names_ = default_names(k)
-        self.starts_ = starts_table(found.starts, self.factor_names_)
+        self.starts_ = starts_table(factorization.starts, self.factor_names_)
         self.replication_ = None
         self.n_averaged_ = 0
-        self.converged_ = found.converged
-        self.n_iter_ = found.n_iter
+        self.converged_ = factorization.converged
+        self.n_iter_ = factorization.n_iter
         self.n_participants_ = problem.n
         self.codebook_ = stated.codebook
         self.fit_statistics_ = FitStatistics(
-            found.fit.sse,
-            found.fit.sst,
-            found.fit.explained,
+            factorization.fit.sse,
+            factorization.fit.sst,
+            factorization.fit.explained,
             problem.n - problem.observations.answer_counts(),
         )
         return self
@@ -382,7 +384,9 @@ def warned_if_empty(model: ICQF) -> ICQF:
     return model
 
 
-def scores_of_fit(model: ICQF, stated: StatedProblem, found: Factorization, X: Any, confounds: Any) -> Any:
+def scores_of_fit(
+    model: ICQF, stated: StatedProblem, factorization: Factorization, X: Any, confounds: Any
+) -> Any:
     """Scores (n, k) of all participants of the table that `model` was just fitted to."""
     without_weight = (stated.answered & ~stated.kept).any()  # who had no part in the fit
     if without_weight or not stated.problem.observations.here:
@@ -390,5 +394,5 @@ def scores_of_fit(model: ICQF, stated: StatedProblem, found: Factorization, X: A
             warnings.simplefilter("ignore")  # what there is to say about these data was said by the fit
             return model.transform(X, confounds=confounds)
     scores = np.full((len(stated.kept), len(model.components_)), np.nan)
-    scores[stated.kept] = found.factors.scores.T
+    scores[stated.kept] = factorization.factors.scores.T
     return scores

@@ -576,7 +576,7 @@ smallest_category, random_state, callback
         n_permutations : int
             How often the visits are shuffled and the model is refitted.
         n_jobs, checkpoint, callback
-            Processes, a journal from which an interrupted run continues, and a function told of progress.
+            Processes, a journal from which an interrupted run continues, and a function for the progress.
         """
         check_is_fitted(self, "model_")
         return age_changes(

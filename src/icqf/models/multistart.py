@@ -47,8 +47,8 @@ def fit_from_starts(model: ICQF, problem: Problem, k: int, init: Any) -> Factori
         best, more = _best(model, problem, k, order[first:], rng, best)
         seen += more
         agreement = [_agreement(best.factors.loadings[:k], loadings) for _, loadings in seen]
-    told = zip(seen, agreement, strict=True)
-    return replace(best, starts=tuple(replace(each, factors=tuple(r.tolist())) for (each, _), r in told))
+    results = zip(seen, agreement, strict=True)
+    return replace(best, starts=tuple(replace(each, factors=tuple(r.tolist())) for (each, _), r in results))
 
 
 def _best(
@@ -64,7 +64,7 @@ def _best(
     together = max(1, _SCORES_AT_A_TIME // (problem.n * k))
     for at in range(0, len(inits), together):
         some = inits[at : at + together]
-        found = run(
+        fits = run(
             problem,
             [_start(problem, init, k, rng) for init in some],
             tol=model.tol,
@@ -73,13 +73,13 @@ def _best(
             callback=model.callback,
             engine=model.engine,
         )
-        for init, fit in zip(some, found, strict=True):
+        for init, fit in zip(some, fits, strict=True):
             name = init if isinstance(init, str) else GIVEN
             result = StartResult(name, fit.objective, fit.n_iter, fit.converged, ())
             seen.append((result, fit.factors.loadings[:k]))
             if best is None or fit.objective < best.objective * (1 - AS_GOOD):
                 best = fit
-        del found, fit  # their scores, before the next ones come
+        del fits, fit  # their scores, before the next ones come
     if best is None:
         raise ValueError("A fit needs a start.")
     return best, seen
@@ -88,7 +88,7 @@ def _best(
 def _from_a_sample(model: ICQF, problem: Problem, k: int, rng: np.random.Generator) -> Factorization:
     """The fit of answers in a file, starting from the best fit to a random sample of participants."""
     sample = fit_from_starts(model, in_memory(problem, rng), k, model.init)
-    (found,) = run(
+    (factorization,) = run(
         problem,
         WarmStart(sample.factors.loadings),
         tol=model.tol,
@@ -97,9 +97,9 @@ def _from_a_sample(model: ICQF, problem: Problem, k: int, rng: np.random.Generat
         callback=model.callback,
         engine=model.engine,
     )
-    order, _ = aligned(found.factors.loadings[:k], sample.factors.loadings[:k])
-    told = (replace(each, factors=tuple(np.take(each.factors, order))) for each in sample.starts)
-    return replace(found, starts=tuple(told))
+    order, _ = aligned(factorization.factors.loadings[:k], sample.factors.loadings[:k])
+    starts = (replace(each, factors=tuple(np.take(each.factors, order))) for each in sample.starts)
+    return replace(factorization, starts=tuple(starts))
 
 
 def in_memory(problem: Problem, rng: np.random.Generator) -> Problem:

@@ -44,7 +44,7 @@ class Growth:
 
     The first factor is that of NNDSVD. Further on, the strongest non-negative pattern of the residuals is
     added, and all factors settle for a few iterations. What is found for k factors does not depend on
-    which other numbers are asked for.
+    the other numbers tried.
     """
 
     def __init__(self, problem: Problem, *, tol: float) -> None:
@@ -225,7 +225,7 @@ def run_task(plan: Plan, task: Task, ends: dict[Place, End] | None = None) -> li
 def hidden_fit_of(plan: Plan, trials: Iterable[Trial], k: int, beta: float) -> HiddenFit | None:
     """How well one candidate predicted hidden answers, and the items' means, in the first repeat's folds.
 
-    None where participants or items are fewer than the folds, or where the engine told no more than means.
+    None if participants or items are fewer than the folds, or if the engine returned only means.
     """
     of_fold = {
         trial.fold: trial.squares

@@ -167,13 +167,13 @@ def document_of(report: Report | Document) -> Document:
     if isinstance(report, Document):
         return report
     sections = sections_of(report)  # first: they may add values
-    made = f"Made with icqf {dict(report.methods.versions)['icqf']}."
+    footer = f"Made with icqf {dict(report.methods.versions)['icqf']}."
     private = " This report contains no data on individual participants."
     return Document(
         report.title,
         report.headline,
         sections,
-        footer=made + private * (report.participants is None),
+        footer=footer + private * (report.participants is None),
         cautions=report.cautions,
         data=vars(report),
         interactive=True,

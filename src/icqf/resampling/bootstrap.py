@@ -100,7 +100,7 @@ def refits(
 ) -> list[Array]:
     """Loadings (K, m) of each resample, starting from the fitted model."""
     together = engine_of(engine).batches
-    found = run(
+    fits = run(
         (problem.counted(counts) if together else problem.drawn(counts) for counts in draws),
         (start if together else _drawn_start(start, counts) for counts in draws),
         tol=tolerances.RESAMPLE,
@@ -108,7 +108,7 @@ def refits(
         exact=False,
         engine=engine,
     )
-    return [fit.factors.loadings.astype(np.float64) for fit in found]
+    return [fit.factors.loadings.astype(np.float64) for fit in fits]
 
 
 def _drawn_start(start: Factors, counts: Array) -> Factors:
@@ -140,8 +140,8 @@ def stability_curve(
     together = engine.batches
     parts = [halves] if together else [[half] for half in halves]
     tasks = [(problem, part, tuple(candidates), tol, max_iter, engine) for part in parts]
-    found = in_parallel(_agreements, tasks, n_jobs=1 if together else n_jobs)
-    values = np.concatenate(found)  # (divisions, candidates, starts)
+    agreements = in_parallel(_agreements, tasks, n_jobs=1 if together else n_jobs)
+    values = np.concatenate(agreements)  # (divisions, candidates, starts)
     rows = []
     for at, (k, beta) in enumerate(candidates):
         mine = values[:, at]
@@ -171,8 +171,8 @@ def _agreements(
             problems += [own.problem] * len(STARTS)
             starts += [own.make(name, k) for name in STARTS]
     fits = run(problems, starts, tol=tol, max_iter=max_iter, exact=False, engine=engine)
-    found = [fit.factors.loadings for fit in fits]
-    pairs = zip(found[: len(found) // 2], found[len(found) // 2 :], strict=True)
+    loadings = [fit.factors.loadings for fit in fits]
+    pairs = zip(loadings[: len(loadings) // 2], loadings[len(loadings) // 2 :], strict=True)
     ks = [k for _ in divisions for k, _ in candidates for _ in STARTS]
     agreement = [aligned(a[:k], b[:k])[1] for (a, b), k in zip(pairs, ks, strict=True)]
     return np.reshape(agreement, (len(divisions), len(candidates), len(STARTS)))

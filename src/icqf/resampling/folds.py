@@ -121,8 +121,8 @@ def drawn_counts(n: int, groups: Array | None, rng: np.random.Generator) -> Arra
 def units_of(problem: Problem, groups: Any, kept: Array) -> Array | None:
     """The number of each participant's unit (n,), which folds, halves and resamples keep whole.
 
-    A unit is a group, such as a family, and whoever gave exactly the same answers as one of its members: an
-    entry that is there several times is one participant. None where everybody is a unit.
+    A unit is a group, such as a family, with all participants who gave exactly the same answers as one of its
+    members: duplicated entries count as one participant. None if everybody is a unit.
     """
     observations, sheets = problem.observations, None
     if type(observations) is Observations and observations.here:  # visits of one participant may be alike

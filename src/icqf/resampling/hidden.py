@@ -148,8 +148,8 @@ class HeldOut:
 def _in_visible_range(problem: Problem, given: Array) -> tuple[Problem, float]:
     """The problem with the range of its visible answers, and their lowest as `problem.answers` counts.
 
-    Everything is worked out from the answers as given: a shift by the lowest answer of all, a hidden
-    one perhaps, would leave its trace in the last digit.
+    Everything is computed from the answers as given: a shift by the lowest answer, perhaps a hidden one,
+    would leave a trace in the last digit.
     """
     seen = problem.observations.observed
     visible = given[seen]
@@ -255,7 +255,7 @@ def _predicted(
         return (HeldOut(problem, folds.mask(fold, problem)) for fold in part)
 
     problems, again = tee(held_out())
-    found = run(
+    fits = run(
         (each.visible for each in problems),
         (
             each.starts.make(init, k, np.random.default_rng(seed))
@@ -268,5 +268,5 @@ def _predicted(
     )
     return [
         (each.error(fit.factors).squares, each.error_of_means().squares)
-        for each, fit in zip(held_out(), found, strict=True)
+        for each, fit in zip(held_out(), fits, strict=True)
     ]

@@ -466,12 +466,12 @@ def _stability(row: pd.Series, n_resamples: int) -> Values:
 def _replication(row: pd.Series) -> Values:
     """How likely another study like this one, fitted with as many factors, finds a factor."""
     probability, fragile = float(row["probability"]), bool(row["fragile"])
-    said = replication_in_words(probability, float(row["largest"]))
+    sentence = replication_in_words(probability, float(row["largest"]))
     return Values(
         **{key: float(row[key]) for key in ("halves", "low", "high")},
         probability=probability,
         fragile=fragile,
-        words=f"{'Fragile: it' if fragile else 'It'} {said}.",
+        words=f"{'Fragile: it' if fragile else 'It'} {sentence}.",
     )
 
 
