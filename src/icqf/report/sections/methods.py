@@ -304,8 +304,8 @@ def _factor(report: Report, factor: Values) -> str:
         those = f"the {scale.n_items} items that load most on it"
         reliable = f"; α = {words.number(scale.alpha)}{omega} for {those}"
     return (
-        f"{share}, with its highest loadings on {words.joined(markers)} "
-        f"({words.count_of(factor.n_items, 'item')}{reliable})."
+        f"{share} ({words.count_of(factor.n_items, 'item')}{reliable}), with its highest loadings on "
+        f"{words.joined(markers)}."
     )
 
 
