@@ -150,7 +150,7 @@ def test_a_stopped_run_continues_where_it_stopped(run, visits, tmp_path, monkeyp
         (
             lambda d: d,
             ("--item-weight", "variance"),
-            "--item-weight 'variance' would give an item another unit",
+            "--item-weight 'variance' would give an item different units",
         ),
         (lambda d: d, ("--permutations", "3"), "too few to tell change from chance"),
     ],
