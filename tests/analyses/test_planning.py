@@ -6,13 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from icqf import ICQF, InputError
+from icqf import ICQF, InputError, replication_probability
 from icqf.analyses import plan
 from icqf.analyses.planning import (
     SamplePlan,
     needed_for,
     simulated_agreement,
-    stepped_up,
     subsampled_agreement,
     two_samples,
 )
@@ -20,6 +19,7 @@ from icqf.analyses.simulation import Population, Populations, drawn_from, score_
 from icqf.datasets import load_demo, make_cohort, make_synthetic
 from icqf.models import L1NMF
 from icqf.models.statement import NewAnswers, state
+from icqf.resampling.replication import stepped_up
 
 QUICK = {"sizes": (40, 120), "n_repeats": 6}
 
@@ -96,10 +96,36 @@ def test_the_two_subsamples_share_nobody_and_no_family():
     assert len(one) == 100 and len(other) in (98, 99, 100)
 
 
+def test_a_model_that_remembers_its_halves_needs_no_simulation(demo):
+    model = ICQF(3, beta=0.1).fit(demo)
+    table, n = replication_probability(model, demo, n_resamples=5), demo.n_participants
+    found = plan(model, sizes=(n // 4, n, 2 * n, 2 * n + 1))
+    assert found.n_pilot == n and found.n_repeats == 0 and found.curve["n"].tolist() == [n // 4, n, 2 * n]
+    assert set(found.curve["source"]) == {"halves"}
+    factors = found.curve[["factor1", "factor2", "factor3"]]
+    np.testing.assert_allclose(factors.iloc[1], table["probability"])
+    assert (factors.diff().iloc[1:] > 0).all(axis=None)
+    np.testing.assert_allclose(found.curve["every"], factors.prod(axis=1))
+    assert "agreement of halves" in found.caution and "In two independent studies" in found.sentence
+    with pytest.raises(InputError, match="says nothing about more than 1200; give smaller sizes"):
+        plan(model, sizes=(1201,))
+
+
+def test_a_factor_that_one_item_carries_is_not_found():
+    rng = np.random.default_rng(0)
+    common = rng.normal(size=(300, 1)) + 0.5 * rng.normal(size=(300, 6))
+    alone = rng.choice([0.0, 4.0], size=(300, 1))
+    answers = np.hstack([np.clip(np.rint(2 + common), 0, 4), alone])
+    model = ICQF(2, beta=0.1, item_range=(0, 4)).fit(answers)
+    found = (subsampled_agreement(model, answers, sizes=[150], n_repeats=4)[150] >= 0.8).mean(axis=0)
+    carries = model.components_[:, 6] > 0.9 * model.components_.sum(axis=1)
+    assert carries.sum() == 1 and found[~carries] == 1 and found[carries] == 0
+
+
 def test_a_pilot_that_is_too_small(model, demo):
-    with pytest.raises(InputError, match="The pilot has 30 participants: two studies of at least 20"):
+    with pytest.raises(InputError, match="The pilot has 30 participants; two studies of at least 20"):
         plan(model, demo.take(np.arange(30)), **QUICK)
-    with pytest.raises(InputError, match="nothing is said about more than 120 participants"):
+    with pytest.raises(InputError, match="says nothing about more than 120; give smaller sizes"):
         plan(model, demo.take(np.arange(60)), sizes=(400,), n_repeats=2)
 
 
@@ -210,13 +236,9 @@ def test_the_sentence_for_the_grant():
 
 def test_where_the_numbers_come_from_is_said():
     plain = made_up([1, 1, 1], [1, 1, 1])
-    assert plain.caution.startswith("The model file holds no answers") and "expect" not in plain.caution
-    said = replace(plain, expected=(150, 0.6)).caution
-    assert "another study of 150 participants finds 60% of the factors; the simulations say 100%." in said
-    assert "expect" not in replace(plain, expected=(150, 0.97)).caution
-    divided = replace(
-        plain, n_pilot=200, curve=plain.curve.assign(source=["subsamples"] * 2 + ["stepped up"])
-    )
+    assert "studies were simulated" in plain.caution and "too low" in plain.caution
+    curve = plain.curve.assign(source=["subsamples"] * 2 + ["stepped up"])
+    divided = replace(plain, n_pilot=200, curve=curve)
     assert "Up to 100 participants" in divided.caution and "Spearman–Brown" in divided.caution
     assert "more than 400 participants" in divided.caution
 

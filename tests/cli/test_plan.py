@@ -17,9 +17,9 @@ def test_from_a_model(run, results, tmp_path):
     assert pd.read_csv(out / "curve.csv")["n"].tolist() == [40, 80]
     assert pd.read_csv(out / "factors.csv")["factor"].tolist() == ["factor1", "factor2", "mean", "every"]
     page = (out / "plan.md").read_text()
-    assert page.startswith("# How many participants?") and "holds no answers" in page
+    assert page.startswith("# How many participants?") and "neither answers nor" in page
     account = json.loads((out / "provenance.json").read_text())
-    assert account["result"]["sentence"] in result.stdout and "plan from them" in result.stdout
+    assert account["result"]["sentence"] in result.stdout and "too low" in result.stdout
     assert account["options"]["sizes"] == [40, 80]
     needed = pd.read_csv(out / "factors.csv", index_col=0)["n80"]
     for name, factor in (("Factor 1", "factor1"), ("Factor 2", "factor2")):

@@ -24,7 +24,7 @@ from icqf.models.consensus import best_fits
 from icqf.models.statement import NewAnswers, state
 from icqf.resampling.folds import units_of
 from icqf.resampling.matching import aligned, correlations
-from icqf.resampling.replication import FOUND, stepped_up
+from icqf.resampling.replication import FOUND, ONE_ITEM, probability_of, stepped_up, strongest_share
 
 Array = NDArray[Any]
 FEWEST = 20  # participants of a study
@@ -32,7 +32,7 @@ MOST = 100_000
 CHANCES = (0.8, 0.9)
 BEYOND = 2  # times a pilot's participants: of larger studies it says nothing
 OTHER_COLUMNS = ("n", "source", "mean", "every")
-SUBSAMPLES, STEPPED_UP, SIMULATED = "subsamples", "stepped up", "simulated"
+SUBSAMPLES, STEPPED_UP, HALVES, SIMULATED = "subsamples", "stepped up", "halves", "simulated"
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,18 +43,16 @@ class SamplePlan:
     ----------
     curve : DataFrame
         One row per number of participants ``n``: ``source`` ("subsamples" of a pilot, "stepped up" from its
-        halves, or "simulated" from a model), ``mean`` (share of the factors that are found again), ``every``
-        (share of the pairs of studies in which all are), and the share of pairs that find each factor.
+        halves, "halves" that the model remembers, or "simulated" from the model), ``mean`` (share of the
+        factors that are found again), ``every`` (share of the pairs of studies in which all are; from halves,
+        as if factors were found independently), and the share of pairs that find each factor.
     factors : DataFrame
         By factor, and for ``mean`` and ``every``: ``n80`` and ``n90``, the participants from which on it is
         found again in 80 and in 90 of 100 studies; missing where more are needed than were tried.
     n_repeats : int
-        Pairs of studies of each size.
+        Pairs of studies of each size; 0 where the model's halves say all.
     n_pilot : int or None
-        Participants of the pilot whose answers were divided; None where studies were simulated.
-    expected : tuple of int and float, optional
-        The participants of the model, and the mean replication probability of its factors
-        (`replication_probability`); None where the model has none, or answers were divided.
+        Participants of the study that was divided; None where studies were simulated.
 
     Examples
     --------
@@ -71,27 +69,23 @@ class SamplePlan:
     factors: pd.DataFrame
     n_repeats: int
     n_pilot: int | None
-    expected: tuple[int, float] | None = None
 
     @property
     def caution(self) -> str:
         """Where the numbers come from, and how far to trust them."""
         if self.n_pilot is None:
-            said = (
-                "The model file holds no answers, so studies were simulated, with scores, loadings and "
-                "errors that allow for the sampling error of the model. Real answers contain more than the "
-                "model's factors: if you have the answers, plan from them."
-            )
-            if self.expected is None:
-                return said
-            n, share = self.expected
-            simulated = float(np.interp(n, self.curve["n"], self.curve["mean"]))
-            if abs(simulated - share) < 0.1:
-                return said
             return (
-                f"{said} The model's own replication probabilities expect that another study of {n} "
-                f"participants finds {share:.0%} of the factors; the simulations say {simulated:.0%}. Trust "
-                "the former, which come from the answers."
+                "The model holds neither answers nor the agreement of halves, so studies were simulated, "
+                "allowing for the sampling error of the model. Real answers contain more than a model's "
+                "factors, and these numbers are too low for them: plan from the answers, or from a model "
+                "whose replication was estimated, as icqf fit does."
+            )
+        if not self.n_repeats:
+            return (
+                f"These numbers come from the agreement of halves of the {self.n_pilot} participants, "
+                "stepped to each size by the Spearman–Brown formula, as the replication probability "
+                f"is. Nothing is said about more than {BEYOND * self.n_pilot} participants, twice as many. "
+                "One study is one sample; another would give a somewhat different curve."
             )
         stepped = self.curve.loc[self.curve["source"] == STEPPED_UP, "n"]
         said = f"Up to {self.n_pilot // 2} participants, the studies are disjoint subsamples of the pilot."
@@ -110,10 +104,11 @@ class SamplePlan:
         names = [name for name in self.factors.index if name not in OTHER_COLUMNS]
         needed = dict(self.factors.loc["mean"])
         k = counted(len(names), "factor")
+        pairs = f"{counted(self.n_repeats, 'pair')} of" if self.n_repeats else "two"
         head = (
-            f"In {counted(self.n_repeats, 'pair')} of independent studies of each size, both fitted with {k},"
-            f" a factor counts as found again when the loadings of its counterpart in the second study "
-            f"correlate at least {FOUND:g} with its own."
+            f"In {pairs} independent studies of each size, both fitted with {k}, a factor counts as found "
+            f"again when the loadings of its counterpart in the second study correlate at least {FOUND:g} "
+            "with its own."
         )
         most, last = int(self.curve["n"].max()), self.curve.iloc[-1]
         parts = []
@@ -166,7 +161,8 @@ def plan(
     X : table, array (n, m) or Questionnaire, optional
         The pilot's answers. Up to half of its participants, the studies are two disjoint subsamples of it;
         up to twice its participants, the agreement of its halves is stepped up (see Notes); larger sizes are
-        left out. None: studies are simulated from the model, which holds no participant's data.
+        left out. None: from the model, which holds no participant's data but remembers how well halves
+        agreed where its replication was estimated; where it was not, studies are simulated.
     confounds : table, optional
         Of the same participants.
     sizes : sequence of int
@@ -190,8 +186,8 @@ def plan(
     Two disjoint subsamples of a pilot are two independent samples, so that what they say holds for studies
     of their size, whatever the answers contain. The agreement r of two halves becomes t r / (1 + (t − 1) r)
     in studies t times as large (Spearman–Brown). How simulated studies allow for the error of the model is
-    told in `icqf.analyses.simulation.Populations`. docs/planning.md compares all three with what is found
-    in public studies.
+    described in `icqf.analyses.simulation.Populations`. docs/planning.md compares what is said with what is
+    found in public studies.
 
     Examples
     --------
@@ -210,22 +206,22 @@ def plan(
     settings |= {"n_repeats": n_repeats, "random_state": random_state}
     names = [str(name) for name in model.get_feature_names_out()]
     if X is None:
+        table = getattr(model, "replication_", None)  # of an ICQF
+        if table is not None:
+            wanted = _within_reach(wanted, model.n_participants_)
+            return _plan_of([_halved_row(n, model, table, names) for n in wanted], names, 0,
+                            model.n_participants_)  # fmt: skip
         populations = Populations.behind(model, _generator(random_state))
         found = simulated_agreement(model, populations, sizes=wanted, **settings)
-        rows = [_row(n, SIMULATED, found[n], names) for n in wanted]
-        chances = getattr(model, "replication_", None)  # of an ICQF
-        expected = None if chances is None else (model.n_participants_, float(chances["probability"].mean()))
-        return _plan_of(rows, names, n_repeats, None, expected)
-    stated = state(model, NewAnswers(model, X, confounds))
-    n_pilot, least = stated.problem.n, max(FEWEST, 2 * len(names))
-    half, wanted = n_pilot // 2, [n for n in wanted if n <= BEYOND * n_pilot]
-    if half < least or not wanted:
+        return _plan_of([_row(n, SIMULATED, found[n], names) for n in wanted], names, n_repeats, None)
+    n_pilot = state(model, NewAnswers(model, X, confounds)).problem.n
+    half, wanted = n_pilot // 2, _within_reach(wanted, n_pilot)
+    if half < max(FEWEST, 2 * len(names)):
         raise InputError(
-            f"The pilot has {counted(n_pilot, 'participant')}: two studies of at least {least} are needed to "
-            f"plan from answers, and nothing is said about more than {BEYOND * n_pilot} participants. Give "
-            "other sizes, or plan from a model file, from which studies are simulated."
+            f"The pilot has {counted(n_pilot, 'participant')}; two studies of at least "
+            f"{max(FEWEST, 2 * len(names))} are needed to plan from answers."
         )
-    below = sorted(n for n in {*wanted, half} if n <= half)
+    below = [n for n in wanted if n <= half] + [half] * (wanted[-1] > half and half not in wanted)
     found = subsampled_agreement(model, X, confounds=confounds, sizes=below, **settings)
     rows = [
         _row(n, SUBSAMPLES, found[n], names)
@@ -233,7 +229,7 @@ def plan(
         else _row(n, STEPPED_UP, stepped_up(found[half], n / half), names)
         for n in wanted
     ]
-    return _plan_of(rows, names, n_repeats, n_pilot, None)
+    return _plan_of(rows, names, n_repeats, n_pilot)
 
 
 def subsampled_agreement(
@@ -298,6 +294,25 @@ def _sizes(sizes: Sequence[int], k: int) -> list[int]:
     return found
 
 
+def _within_reach(sizes: Sequence[int], n: int) -> list[int]:
+    """The sizes that a study of n participants says something about."""
+    found = [size for size in sizes if size <= BEYOND * n]
+    if not found:
+        raise InputError(
+            f"A study of {counted(n, 'participant')} says nothing about more than {BEYOND * n}; give smaller "
+            "sizes."
+        )
+    return found
+
+
+def _halved_row(n: int, model: FittedModel, table: pd.DataFrame, names: Sequence[str]) -> dict[str, Any]:
+    """A row of the curve, from the agreement of halves: the replication probability at another size."""
+    at_size = stepped_up(table["halves"], n / model.n_participants_)
+    chances = probability_of(at_size, table["largest"])
+    about = {"n": n, "source": HALVES, "mean": float(chances.mean()), "every": float(chances.prod())}
+    return {**about, **dict(zip(names, chances.tolist(), strict=True))}
+
+
 def _row(n: int, source: str, agreement: Array, names: Sequence[str]) -> dict[str, Any]:
     """A row of the curve, from the agreement (pairs, k)."""
     found = agreement >= FOUND
@@ -311,13 +326,12 @@ def _plan_of(
     names: Sequence[str],
     n_repeats: int,
     n_pilot: int | None,
-    expected: tuple[int, float] | None,
 ) -> SamplePlan:
     curve = pd.DataFrame(rows)
     needed = {name: [needed_for(curve["n"], curve[name], chance) for chance in CHANCES] for name in
               (*names, "mean", "every")}  # fmt: skip
     factors = pd.DataFrame.from_dict(needed, orient="index", columns=["n80", "n90"]).rename_axis("factor")
-    return SamplePlan(curve, factors, n_repeats, n_pilot, expected)
+    return SamplePlan(curve, factors, n_repeats, n_pilot)
 
 
 def _generator(random_state: Any) -> np.random.Generator:
@@ -368,8 +382,12 @@ def two_samples(total: int, n: int, units: Array | None, rng: np.random.Generato
 
 
 def _agreement(model: FittedModel, one: Problem, other: Problem) -> dict[str, list[float]]:
-    """For each factor of the model, the correlation of its counterparts in two studies."""
+    """For each factor of the model, the correlation of its counterparts in two studies.
+
+    A counterpart that one item carries is that item, which needs no study to be found, and counts as 0.
+    """
     k, beta = len(model.components_), float(model.beta)
     a, b = (best_fits(problem, [(k, beta)])[0][:k] for problem in (one, other))
     a = a[aligned(one.scaled_loadings(model.components_), a)[0]]
-    return {"agreement": np.diag(correlations(a, b[aligned(a, b)[0]])).tolist()}
+    found = np.diag(correlations(a, b[aligned(a, b)[0]]))
+    return {"agreement": np.where(strongest_share(a) > ONE_ITEM, 0.0, found).tolist()}

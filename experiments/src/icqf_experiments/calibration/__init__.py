@@ -22,6 +22,9 @@ from collections.abc import Mapping
 
 from icqf_experiments.calibration.frame import Statement
 from icqf_experiments.calibration.number_of_factors import SAMPLES, SEEDS
+from icqf_experiments.calibration.planning import ANSWERS, MODEL
 from icqf_experiments.calibration.replication import REPLICATION
 
-STATEMENTS: Mapping[str, Statement] = {each.name: each for each in (REPLICATION, SEEDS, SAMPLES)}
+STATEMENTS: Mapping[str, Statement] = {
+    each.name: each for each in (REPLICATION, SEEDS, SAMPLES, ANSWERS, MODEL)
+}

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,23 @@ from numpy.typing import NDArray
 from icqf.analyses.planning import BEYOND, simulated_agreement, subsampled_agreement
 from icqf.analyses.simulation import Population, Populations
 from icqf.data.questionnaire import Questionnaire
-from icqf.models.consensus import best_fits
+from icqf.models.consensus import best_fits, replication_probability
 from icqf.models.icqf import ICQF
 from icqf.report.blocks import Block, Grid
 from icqf.resampling.matching import aligned
-from icqf.resampling.replication import FOUND, stepped_up
+from icqf.resampling.replication import (
+    FOUND,
+    ONE_ITEM,
+    fisher_z,
+    probability_of,
+    stepped_up,
+    strongest_share,
+)
 from icqf.workflow.evaluation import Design
 from icqf_experiments.calibration.frame import SIMULATED, Statement, run_cases
 from icqf_experiments.calibration.populations import FORMS, PUBLIC, behind, public_study
 from icqf_experiments.calibration.populations import Population as Drawn
+from icqf_experiments.calibration.replication import REPLICATION, learned
 from icqf_experiments.fit_parts import found_again
 
 Array = NDArray[Any]
@@ -31,6 +40,7 @@ PILOTS = (200, 400)
 SIZES = (50, 100, 200, 400, 800)
 FACTORS = (3, 5)  # of public studies; of shorter ones 2
 N_PAIRS = 20  # of subsamples or simulated studies of each size, the default of `icqf plan`
+N_SIMULATED = 6
 N_FOUND = 2  # pairs of other studies of each size
 SIGNALS = ("weak", "middle", "strong")
 TRUE_FACTORS, ITEMS = 4, 32  # of simulated populations
@@ -67,7 +77,7 @@ def planned(drawn: Any, n: int, k: int, work: str, sizes: Sequence[int]) -> dict
         labels = {"source": drawn, "study": behind(drawn), "answers": PUBLIC[drawn][1]}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = ICQF(k, random_state=0).fit(pilot)
+        model = ICQF(k, smallest_category=1, random_state=0).fit(pilot)
         said = (_from_answers if work == "answers" else _from_model)(model, pilot, sizes)
         rows = []
         for size, number in product(sizes, range(N_FOUND)):
@@ -123,21 +133,25 @@ def _grown(agreement: Mapping[int, Array], half: int, size: int, slope: float) -
 
 
 def _from_model(model: ICQF, pilot: Questionnaire, sizes: Sequence[int]) -> dict[int, dict[str, Array]]:
-    """By size: what the plan from the model alone says, and with the model taken for the truth."""
-    corrected = Populations.behind(model, np.random.default_rng(0))
-    as_fitted = Population.of(model)
-    never = np.zeros_like(corrected.errors)
-    ways = {
-        "said": corrected,
-        "scores and errors corrected": Populations(corrected.centre, never),
-        "as fitted": Populations(as_fitted, never),
+    """By size: what the model's halves say, and what is said where studies are simulated from it."""
+    table = replication_probability(model, pilot, random_state=0)
+    sizes = [size for size in sizes if size <= BEYOND * pilot.n_participants]
+    said = {
+        size: {
+            "halves": stepped_up(table["halves"], size / pilot.n_participants),
+            "largest": table["largest"].to_numpy(),
+        }
+        for size in sizes
     }
-    said: dict[int, dict[str, Array]] = {size: {} for size in sizes}
-    for name, populations in ways.items():
-        pairs = N_PAIRS if name == "said" else N_PAIRS // 4
-        found = simulated_agreement(model, populations, sizes=sizes, n_repeats=pairs)
-        for size in sizes:
-            said[size][name] = (found[size] >= FOUND).mean(axis=0)
+    if pilot.n_participants > PILOTS[0]:
+        return said  # simulations of the smaller pilots show what there is to see
+    corrected = Populations.behind(model, np.random.default_rng(0))
+    certain = Populations(Population.of(model), np.zeros_like(corrected.errors))
+    simulated = simulated_agreement(model, corrected, sizes=sizes, n_repeats=N_SIMULATED)
+    as_fitted = simulated_agreement(model, certain, sizes=sizes, n_repeats=N_SIMULATED // 2)
+    for size in sizes:
+        said[size]["simulated"] = (simulated[size] >= FOUND).mean(axis=0)
+        said[size]["as fitted"] = (as_fitted[size] >= FOUND).mean(axis=0)
     return said
 
 
@@ -157,18 +171,39 @@ def _again(model: ICQF, one: Questionnaire, other: Questionnaire) -> Array:
     """Agreement of the counterparts (k,) of the model's factors in two studies."""
     k, found = len(model.components_), []
     for study in (one, other):
-        problem = ICQF(k).state(study).problem
+        problem = ICQF(k, smallest_category=1).state(study).problem
         found.append((problem, best_fits(problem, [(k, float(model.beta))])[0][:k]))
     (problem, a), (_, b) = found
     order, _ = aligned(problem.scaled_loadings(model.components_), a)
-    return found_again(a[order], b)
+    again = found_again(a[order], b)
+    return np.where(strongest_share(a[order]) > ONE_ITEM, 0.0, again)
 
 
 def cases(work: str, design: Design) -> pd.DataFrame:
     """All cases of plans from answers, or from models alone."""
     sizes = SIZES[:2] if design.quick else SIZES
     jobs = {name: (*job, work, sizes) for name, job in jobs_of(quick=design.quick).items()}
-    return run_cases(design, f"planning-{work}", jobs, planned)
+    table = run_cases(design, f"planning-{work}", jobs, planned)
+    if work == "model":
+        table.insert(0, "said", said_by_halves(table, design.out / REPLICATION.file()))
+    return table
+
+
+def said_by_halves(table: pd.DataFrame, known: Path) -> Array:
+    """The replication probability at each size, by a curve that was learned without the case's study.
+
+    Where the cases that it is learned from are not `known`, it is the package's own curve.
+    """
+    if not known.is_file():
+        return np.round(probability_of(table["halves"], table["largest"]), 6)
+    others = pd.read_csv(known)
+    said = np.zeros(len(table))
+    for study in table["study"].unique():
+        intercept, slope = learned(others[others["study"] != study], ("halves",))
+        own = (table["study"] == study).to_numpy()
+        logit = intercept + slope * fisher_z(stepped_up(table.loc[own, "halves"]))
+        said[own] = 1 / (1 + np.exp(-logit))
+    return np.round(np.where(table["largest"] > ONE_ITEM, 0.0, said), 6)
 
 
 def more(names: Sequence[str], table: pd.DataFrame) -> Iterator[Block]:
@@ -189,10 +224,13 @@ def more(names: Sequence[str], table: pd.DataFrame) -> Iterator[Block]:
         ("up to half of the pilot", table[table["size"] <= table["pilot"] / 2]),
         ("beyond half of the pilot", table[table["size"] > table["pilot"] / 2]),
     ):
-        shares = part.groupby(["source", "pilot", "k", "size"])
         for name in names:
+            mine = part.dropna(subset=[name])
+            if mine.empty:
+                continue
+            shares = mine.groupby(["source", "pilot", "k", "size"])
             off = shares[name].mean() - shares["happened"].mean()
-            brier = float(((part[name] - part["happened"]) ** 2).mean())
+            brier = float(((mine[name] - mine["happened"]) ** 2).mean())
             lines.append([label, name, f"{off.mean():+.3f}", f"{off.abs().mean():.3f}", f"{brier:.3f}"])
     head = ["sizes", "how", "said less found", "mean distance of shares", "Brier score"]
     yield Grid("All ways that were tried", head, lines)
@@ -215,8 +253,10 @@ ANSWERS = Statement(
 MODEL = Statement(
     "planning-model",
     "Planning from a model alone",
-    f"""Said: the same, by `icqf plan` with the pilot's model file, which holds no answers: studies are
-    simulated. {_FOUND}""",
+    f"""Said: the same, by `icqf plan` with the pilot's model file, which holds no answers:
+    by the agreement of halves that the model remembers, stepped to the size (Spearman–Brown), and the curve
+    of the replication probability, learned without the study it is judged on.
+    {_FOUND}""",
     partial(cases, "model"),
-    lambda table: list(more(["said", "scores and errors corrected", "as fitted"], table)),
+    lambda table: list(more(["said", "simulated", "as fitted"], table)),
 )

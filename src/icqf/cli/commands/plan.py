@@ -35,8 +35,9 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
     """Say how many participants a study needs for a second one of its size to find the factors again.
 
     ANSWERS are those of a pilot study, which is fitted first with the options of icqf fit, and divided into
-    pairs of subsamples; or a model file (.icqf), from which studies are simulated. A factor is found again
-    when its loadings in two studies, fitted with as many factors, correlate at least 0.8.
+    pairs of subsamples; or a model file (.icqf), which remembers how well halves of its study agreed (where
+    it does not, studies are simulated). A factor is found again when its loadings in two studies, fitted with
+    as many factors, correlate at least 0.8.
     """
     from icqf.analyses.planning import plan
     from icqf.models.icqf import ICQF
