@@ -98,7 +98,7 @@ def test_the_two_subsamples_share_nobody_and_no_family():
 
 def test_a_model_that_remembers_its_halves_needs_no_simulation(demo):
     model = ICQF(3, beta=0.1).fit(demo)
-    table, n = replication_probability(model, demo, n_resamples=5), demo.n_participants
+    table, n = replication_probability(model, demo, n_halves=5), demo.n_participants
     found = plan(model, sizes=(n // 4, n, 2 * n, 2 * n + 1))
     assert found.n_pilot == n and found.n_repeats == 0 and found.curve["n"].tolist() == [n // 4, n, 2 * n]
     assert set(found.curve["source"]) == {"halves"}
@@ -232,6 +232,7 @@ def test_the_sentence_for_the_grant():
     assert "90 % of the 2 factors would need more than 200 participants" in said
     assert "still found in fewer than 80 % of the studies: factor2 (30%)" in said
     assert "with 50 participants or fewer" in made_up([1, 1, 1], [1, 1, 1]).sentence
+    assert "In 1 pair of independent studies" in replace(made_up([1, 1, 1], [1, 1, 1]), n_repeats=1).sentence
 
 
 def test_where_the_numbers_come_from_is_said():

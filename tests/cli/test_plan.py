@@ -17,9 +17,9 @@ def test_from_a_model(run, results, tmp_path):
     assert pd.read_csv(out / "curve.csv")["n"].tolist() == [40, 80]
     assert pd.read_csv(out / "factors.csv")["factor"].tolist() == ["factor1", "factor2", "mean", "every"]
     page = (out / "plan.md").read_text()
-    assert page.startswith("# How many participants?") and "neither answers nor" in page
+    assert page.startswith("# How many participants?") and "agreement of halves" in page
     account = json.loads((out / "provenance.json").read_text())
-    assert account["result"]["sentence"] in result.stdout and "too low" in result.stdout
+    assert account["result"]["sentence"] in result.stdout and "agreement of halves" in result.stdout
     assert account["options"]["sizes"] == [40, 80]
     needed = pd.read_csv(out / "factors.csv", index_col=0)["n80"]
     for name, factor in (("Factor 1", "factor1"), ("Factor 2", "factor2")):
@@ -68,9 +68,3 @@ def test_results_are_not_replaced_unasked(run, results, tmp_path):
     result = run(*words)
     assert result.exit_code == 2 and "add --force to replace" in result.stderr
     assert run(*words, "--force", "-q").exit_code == 0
-
-
-def test_one_study_is_no_plural(run, results, tmp_path):
-    words = ("--sizes", "40", "--repeats", "1", "--out", tmp_path / "plan")
-    result = run("plan", results / "model.icqf", *words)
-    assert result.exit_code == 0 and "In 1 pair of independent studies" in result.stdout
