@@ -155,7 +155,7 @@ def test_a_fit_that_is_not_possible_is_reported_and_left_out(cohort):
     found = stability(study, methods=[FIXED, FactorAnalysisMethod(4)], sizes=[0.8], n_splits=1)
     assert found.table["method"].tolist() == ["ICQF"]
     assert len(found.failures) == 2
-    assert "'q001' and 'q002' were answered together by 0 participants" in found.failures[0]
+    assert "'q001' and 'q002' were both answered by 0 participants" in found.failures[0]
 
 
 def test_participants_who_answered_nothing_are_left_out(cohort, labels):

@@ -97,7 +97,7 @@ def test_em_says_when_it_did_not_converge(gappy):
         ([[1, 5], [2, 5], [3, 5]], "Item 'b' has the same answer 5"),
         (
             [[1, np.nan], [2, np.nan], [np.nan, 5], [np.nan, 6]],
-            "'a' and 'b' were answered together by 0 participants",
+            "'a' and 'b' were both answered by 0 participants",
         ),
         ([[1, 5], [2, 5], [3, np.nan], [np.nan, 6]], "'.' and '.' do not vary among the 2 participants"),
     ],
@@ -160,5 +160,5 @@ def test_singular_correlations_give_nan():
 def test_answers_are_not_taken_for_correlations(measure, n):
     """Not even where there are as many participants as items."""
     answers = np.random.default_rng(0).integers(0, 5, (n, 6)).astype(float)
-    with pytest.raises(InputError, match=rf"given {n} × 6 numbers.*call .* with item_moments\(answers\)"):
+    with pytest.raises(InputError, match=rf"not {n} × 6 other numbers.*call .* with item_moments\(answers\)"):
         measure(answers)

@@ -152,7 +152,7 @@ def test_nobody_home_gets_nan(gappy):
     model = FactorAnalysis(2).fit(gappy)
     X = gappy[:4].copy()
     X[2] = np.nan
-    with pytest.warns(UserWarning, match=r"1 of 4 participants answered nothing \(the first is row 2"):
+    with pytest.warns(UserWarning, match=r"1 of 4 participants answered nothing \(first row 2"):
         scores = model.transform(X)
     assert np.isnan(scores[2]).all() and np.isfinite(scores[[0, 1, 3]]).all()
 
@@ -221,7 +221,7 @@ def test_too_many_factors_warn(three_factors):
         ({"scores": "bartlett"}, "only 'regression'"),
         ({"method": "pa"}, "method is 'pa'"),
         ({"correlation": "tetrachoric"}, "correlation is 'tetrachoric'"),
-        ({"correlation": "polychoric"}, "different answers, and polychoric correlations are for items with"),
+        ({"correlation": "polychoric"}, "different answers, but polychoric correlations need items with"),
     ],
 )
 def test_errors(gappy, options, message):

@@ -89,11 +89,11 @@ def test_fit_puts_them_into_files_and_report(run, usual, tmp_path):
 
 def test_answers_that_no_rule_can_use_do_not_end_the_fit(run, usual, tmp_path, monkeypatch):
     def refuse(X, **given):
-        raise workflow_rules.InputError("Items 'a' and 'b' were answered together by 1 participants.")
+        raise workflow_rules.InputError("Items 'a' and 'b' were both answered by 1 participant.")
 
     monkeypatch.setattr(workflow_rules, "every_rule", refuse)
     result = run("fit", *usual, "--bootstrap", "0", "--all-rules", "--out", tmp_path / "results")
     assert result.exit_code == 0
     said = " ".join(result.stdout.split())  # lines are wrapped to the width of the terminal
-    assert "No rule could be run" in said and "were answered together" in said
+    assert "No rule could be run" in said and "were both answered" in said
     assert pd.read_csv(tmp_path / "results" / "rules.csv")["n_components"].isna().all()

@@ -140,7 +140,7 @@ def test_what_the_kernels_cannot_do_the_processor_does_and_it_is_said(what, inte
     start = Starts(problem).make("nndsvd", 2)
     settings = {"tol": 5e-3, "max_iter": 20, "exact": False}
     (here,) = run(problem, start, **settings)
-    said = rf"^The GPU's kernels cannot work with {what}.*, so these fits run on the processor\.$"
+    said = rf"^The GPU kernels do not support {what}.*, so these fits run on the processor\.$"
     with pytest.warns(InputWarning, match=said):
         (there,) = run(problem, start, engine="torch", **settings)
     np.testing.assert_array_equal(here.factors.scores, there.factors.scores)
@@ -227,7 +227,9 @@ def test_out_of_memory_halves_the_batch_and_goes_on():
 
 
 def test_a_fit_that_does_not_fit_ends_with_a_sentence():
-    with pytest.raises(InputError, match=r"^The GPU has not enough memory for even one fit of this table\."):
+    with pytest.raises(
+        InputError, match=r"^The GPU does not have enough memory for even one fit of this table\."
+    ):
         attempts_of([0], 1, most=0)
 
 

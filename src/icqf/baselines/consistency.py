@@ -1,4 +1,4 @@
-"""How consistently the items of a scale are answered: Cronbach's α and McDonald's ω, with intervals."""
+"""Internal consistency of a scale: Cronbach's α and McDonald's ω, with intervals."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Reliability:
     ----------
     n_items : int
     alpha : float
-        Cronbach's α of the items as they are answered.
+        Cronbach's α of the items in answer units.
     alpha_low, alpha_high : float
         Its 95% interval (Feldt).
     omega : float
         McDonald's ω (total) of the standardised items, from one factor by minimum residuals; NaN for two
-        items, which a factor cannot be fitted to.
+        items, to which a factor cannot be fitted.
     omega_low, omega_high : float
-        Its 95% interval, from participants drawn again.
+        Its 95% interval, from a bootstrap over participants.
     item_rest : ndarray of shape (n_items,)
         Correlation of each item with the sum of the others.
 
@@ -59,14 +59,14 @@ class Reliability:
 def reliability(
     X: npt.ArrayLike, *, n_resamples: int = _RESAMPLES, random_state: int | np.random.Generator = 0
 ) -> Reliability:
-    """Cronbach's α and McDonald's ω of the items of one scale, all worded in one direction.
+    """Cronbach's α and McDonald's ω of the items of one scale, all keyed in one direction.
 
     Parameters
     ----------
     X : array-like of shape (n_participants, n_items)
         Answers; NaN is a missing answer. Covariances are pairwise.
     n_resamples : int, default=100
-        How often participants are drawn for the interval of ω; 0 leaves it out.
+        Bootstrap resamples for the interval of ω; 0: no interval.
     random_state : int or Generator
 
     Returns
@@ -89,7 +89,7 @@ def reliability(
     """
     answers = np.asarray(X, dtype=np.float64)
     if answers.ndim != 2 or answers.shape[1] < 2:
-        raise InputError("Reliability is that of a scale of at least two items.")
+        raise InputError("Reliability needs answers to at least two items, as a participants-by-items table.")
     m = answers.shape[1]
     moments = item_moments(answers)
     C = pd.DataFrame(answers).cov().to_numpy()
@@ -102,9 +102,8 @@ def reliability(
     if m > 2:
         omega = _omega(moments.correlation)
         if n_resamples:
-            rng = np.random.default_rng(random_state)
-            found = _resampled(answers, n_resamples, rng)
-            omega_low, omega_high = np.nanpercentile(found, [2.5, 97.5])
+            omegas = _resampled(answers, n_resamples, np.random.default_rng(random_state))
+            omega_low, omega_high = np.nanpercentile(omegas, [2.5, 97.5])
     with np.errstate(invalid="ignore", divide="ignore"):
         item_rest = rest / (moments.scale * np.sqrt(spread))
     return Reliability(
@@ -121,12 +120,12 @@ def _feldt(alpha: float, n: int, m: int) -> tuple[float, float]:
 
 
 def _omega(R: Floats) -> float:
-    """ω total of one factor: what is not unique of the variance of the sum."""
+    """ω total of one factor: the share of the sum's variance that is not unique."""
     return float(1 - extract(R, 1).uniquenesses.sum() / R.sum())
 
 
 def _resampled(answers: Floats, n_resamples: int, rng: np.random.Generator) -> Floats:
-    """ω of participants drawn again, all resamples together."""
+    """ω of bootstrap resamples, all computed together."""
     seen = ~np.isnan(answers)
     Z = np.where(seen, answers - np.nanmean(answers, axis=0), 0.0)
     n, m = answers.shape
@@ -151,7 +150,7 @@ def _resampled(answers: Floats, n_resamples: int, rng: np.random.Generator) -> F
     at = np.arange(m)
     R[:, at, at] = 1.0
     loading = np.full((n_resamples, m), 0.7)
-    for _ in range(_SWEEPS):  # each loading in turn at the minimum of the squared residuals off the diagonal
+    for _ in range(_SWEEPS):  # coordinate descent on the squared off-diagonal residuals
         before = loading.copy()
         for i in range(m):
             others = np.einsum("bj,bj->b", R[:, i], loading) - loading[:, i]
@@ -173,7 +172,7 @@ def item_shape(X: npt.ArrayLike) -> pd.DataFrame:
     Returns
     -------
     DataFrame of shape (n_items, 2)
-        Columns ``skew`` and ``kurtosis``; NaN for an item that everyone answered alike.
+        Columns ``skew`` and ``kurtosis``; NaN for a constant item.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Correlations of items (Pearson or polychoric), moments, and whether items are fit for factor analysis."""
+"""Correlations of items (Pearson or polychoric), moments, and sampling adequacy for factor analysis."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from narwhals.exceptions import NarwhalsError
 from scipy import linalg, special
 from sklearn.exceptions import ConvergenceWarning
 
-from icqf.errors import InputError
+from icqf.errors import InputError, counted
 
 Floats = npt.NDArray[np.float64]
 
-MOST_ANSWERS = 12  # different answers of an item; beyond, answers are as good as continuous
+MOST_ANSWERS = 12  # different answers to an item; more are practically continuous
 _HIGHEST = 0.9995
 _NODES = {0.8: 16, 1.0: 64}  # of the integral over the angle, by the largest correlation
-_AT_ONCE = 400_000  # cells times nodes that are held at once
+_AT_ONCE = 400_000  # cells times nodes in memory at once
 _STEPS, _TOL = 100, 1e-9
 
 
@@ -31,17 +31,17 @@ def polychoric_correlation(
 ) -> Floats:
     """Polychoric correlations of items with a few ordered answers, by the two-step method.
 
-    Each item is taken for a normal variable that was cut at thresholds. These follow from the shares of its
-    answers; the correlation of two items is then the one that makes their table of answers most likely. Of
-    items with two answers it is the tetrachoric correlation.
+    Each item is treated as a normal variable cut at thresholds, which follow from the shares of its answers;
+    the correlation of two items then maximises the likelihood of their table of answers. For items with two
+    answers it is the tetrachoric correlation.
 
     Parameters
     ----------
     X : array-like of shape (n_participants, n_items)
-        Answers, at most 12 different ones of each item; NaN is a missing answer.
+        Answers, at most 12 different ones per item; NaN is a missing answer.
     correct : float, default=0.5
-        What an empty cell of a pair's table counts as, so that no correlation is driven to 1 by it. 0 leaves
-        the tables as they are.
+        Count of an empty cell of a pair's table, which would otherwise drive correlations to 1. 0: no
+        correction.
     names : sequence, optional
         Item names for error messages.
 
@@ -71,10 +71,9 @@ def polychoric_correlation(
     for j, column in enumerate(answers.T):
         values, code = np.unique(column[~np.isnan(column)], return_inverse=True)
         if len(values) > MOST_ANSWERS:
-            name = f"number {j} (counted from 0)" if names is None else repr(str(names[j]))
             raise InputError(
-                f"Item {name} has {len(values)} different answers, and polychoric correlations are for items "
-                f"with at most {MOST_ANSWERS}; use correlation='pairwise'."
+                f"Item {item_name(names, j)} has {len(values)} different answers, but polychoric "
+                f"correlations need items with at most {MOST_ANSWERS}; use correlation='pairwise'."
             )
         full = np.full(len(column), -1)
         full[~np.isnan(column)] = code
@@ -108,7 +107,7 @@ def _table(one: npt.NDArray[Any], other: npt.NDArray[Any], a: int, b: int) -> Fl
 
 
 def _most_likely(tables: Floats, rows: Floats, columns: Floats) -> Floats:
-    """The correlation (P,) of each table (P, a, b), by Fisher scoring within brackets that only shrink."""
+    """The correlation (P,) of each table (P, a, b), by Fisher scoring within shrinking brackets."""
     h, k = _with_ends(rows)[:, :, None], _with_ends(columns)[:, None, :]
     total = tables.sum(axis=(1, 2))
     rho = np.zeros(len(tables))
@@ -130,22 +129,22 @@ def _most_likely(tables: Floats, rows: Floats, columns: Floats) -> Floats:
 
 
 def _with_ends(cuts: Floats) -> Floats:
-    """Thresholds with the ends beyond which nothing lies; nine deviations are as good as infinitely many."""
+    """Thresholds with outer ends at nine standard deviations, which is practically infinite."""
     ends = np.full((len(cuts), 1), 9.0)
     return np.clip(np.concatenate([-ends, cuts, ends], axis=1), -9.0, 9.0)
 
 
 def _differences(corners: Floats) -> Floats:
-    found: Floats = np.diff(np.diff(corners, axis=1), axis=2)
-    return found
+    cells: Floats = np.diff(np.diff(corners, axis=1), axis=2)
+    return cells
 
 
 def _density(h: Floats, k: Floats, rho: Floats) -> Floats:
     """Density (P, a, b) of the bivariate normal, which is the slope of its distribution in `rho`."""
     r = rho[:, None, None]
     rest = 1 - r**2
-    found: Floats = np.exp(-(h**2 - 2 * r * h * k + k**2) / (2 * rest)) / (2 * np.pi * np.sqrt(rest))
-    return found
+    density: Floats = np.exp(-(h**2 - 2 * r * h * k + k**2) / (2 * rest)) / (2 * np.pi * np.sqrt(rest))
+    return density
 
 
 def _normal(h: Floats, k: Floats, rho: Floats) -> Floats:
@@ -158,15 +157,13 @@ def _normal(h: Floats, k: Floats, rho: Floats) -> Floats:
     for node, weight in zip(nodes, weights, strict=True):
         angle = (half * (node + 1))[:, None, None]
         total += weight * np.exp(-(squares - product * np.sin(angle)) / (2 * np.cos(angle) ** 2))
-    found: Floats = special.ndtr(h) * special.ndtr(k) + half[:, None, None] * total / (2 * np.pi)
-    return found
+    probability: Floats = special.ndtr(h) * special.ndtr(k) + half[:, None, None] * total / (2 * np.pi)
+    return probability
 
-
-# Correlations between items when answers are missing, and whether they are worth factoring.
 
 CorrelationKind = Literal["pairwise", "em", "polychoric"]
 
-_CHUNK = 4_000_000  # numbers held at once by the EM step: 32 MB
+_CHUNK = 4_000_000  # numbers in memory at once in the EM step: 32 MB
 
 
 class Moments(NamedTuple):
@@ -246,16 +243,16 @@ class Sphericity:
 
 
 def item_name(names: Sequence[Any] | None, j: int) -> str:
-    """Item `j` as an error message names it: its column name in quotes, else its number."""
+    """The name of item `j` for an error message: its column name in quotes, or its number."""
     return f"number {j} (counted from 0)" if names is None else f"'{names[j]}'"
 
 
 @contextmanager
 def as_input_errors() -> Iterator[None]:
-    """What scikit-learn refuses, such as a table of a single participant, is input that cannot be used."""
+    """Turn errors of scikit-learn, such as about a table of one participant, into `InputError`."""
     try:
         yield
-    except (ValueError, NarwhalsError) as error:  # the latter of a name that is there twice
+    except (ValueError, NarwhalsError) as error:  # NarwhalsError: a duplicated name
         raise InputError(str(error)) from None
 
 
@@ -267,7 +264,7 @@ def item_moments(
     tol: float = 1e-6,
     max_iter: int = 1000,
 ) -> Moments:
-    """Means, standard deviations and correlations of items, missing answers left out.
+    """Means, standard deviations and correlations of items, ignoring missing answers.
 
     Parameters
     ----------
@@ -277,7 +274,7 @@ def item_moments(
         "pairwise": Pearson's correlation of each pair of items over the participants who answered both.
         "em": maximum likelihood under a multivariate normal, by the EM algorithm; it uses every answer and
         gives a positive-definite matrix unless items repeat each other, but needs more participants than
-        items. "polychoric": correlations of the normal variables behind graded answers, see
+        items. "polychoric": correlations of the normal variables behind graded answers; see
         `icqf.baselines.polychoric_correlation`.
     names : sequence, optional
         Item names for error messages.
@@ -311,9 +308,11 @@ def item_moments(
 
 
 def check_items(X: Floats, names: Sequence[Any] | None = None) -> None:
-    """Refuse items that correlate with nothing: with fewer than two answers, or without a difference."""
+    """Refuse items without a correlation: with fewer than two answers, or constant."""
     if X.ndim != 2:
-        raise InputError(f"Answers must be a participants-by-items table, found {X.ndim} dimension(s).")
+        raise InputError(
+            f"Answers must be a participants-by-items table, not an array of {counted(X.ndim, 'dimension')}."
+        )
     if not X.shape[1]:
         raise InputError("There are no items to correlate.")
     if np.isinf(X).any():
@@ -323,8 +322,8 @@ def check_items(X: Floats, names: Sequence[Any] | None = None) -> None:
     if np.any(answered < 2):
         j = int(np.argmin(answered))
         raise InputError(
-            f"Item {item_name(names, j)} has {answered[j]} answer(s), and a correlation needs at least 2; "
-            "drop the item."
+            f"Item {item_name(names, j)} has {counted(int(answered[j]), 'answer')}, but a correlation needs "
+            "at least 2; drop the item."
         )
     flat = np.nanmax(X, axis=0) == np.nanmin(X, axis=0)
     if np.any(flat):
@@ -338,7 +337,7 @@ def check_items(X: Floats, names: Sequence[Any] | None = None) -> None:
 def _pairwise(X: Floats, names: Sequence[Any] | None) -> Moments:
     mean, scale = np.nanmean(X, axis=0), np.nanstd(X, axis=0, ddof=1)
     seen = ~np.isnan(X)
-    # Centred and scaled first, so that the sums of squares below lose no digits.
+    # Standardised first, so that the sums of squares below lose no digits.
     Z = np.where(seen, (X - mean) / scale, 0.0)
     if seen.all():
         R = Z.T @ Z / (len(X) - 1)
@@ -348,8 +347,8 @@ def _pairwise(X: Floats, names: Sequence[Any] | None) -> Moments:
         if n.min() < 2:
             i, j = np.unravel_index(int(np.argmin(n)), n.shape)
             raise InputError(
-                f"Items {item_name(names, int(i))} and {item_name(names, int(j))} were answered together by "
-                f"{int(n[i, j])} participants, too few for a correlation; drop one of them or use "
+                f"Items {item_name(names, int(i))} and {item_name(names, int(j))} were both answered by "
+                f"{counted(int(n[i, j]), 'participant')}, too few for a correlation; drop one of them or use "
                 "correlation='em'."
             )
         total = Z.T @ O  # [i, j]: sum of item i over the participants who also answered item j
@@ -376,7 +375,7 @@ def _expectation_maximization(X: Floats, *, tol: float, max_iter: int) -> Moment
     n, m = X.shape
     if n <= m:
         raise InputError(
-            f"EM correlations need more participants than items, and there are {n} participants and {m} "
+            f"EM correlations need more participants than items, but there are {n} participants and {m} "
             "items; drop items or use correlation='pairwise'."
         )
     shift, unit = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
@@ -401,13 +400,13 @@ def _expectation_maximization(X: Floats, *, tol: float, max_iter: int) -> Moment
             stacklevel=4,
         )
     np.fill_diagonal(new_corr, 1.0)
-    # n - 1, so that without missing answers this is the usual standard deviation.
+    # With n - 1, this is the usual standard deviation if no answers are missing.
     scale = unit * np.sqrt(np.diag(cov) * n / (n - 1))
     return Moments(shift + unit * mean, scale, (new_corr + new_corr.T) / 2, n_iter)
 
 
 def _missing_groups(seen: npt.NDArray[np.bool_]) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
-    """Participants with equally many missing answers, as (rows, their missing columns), in chunks."""
+    """Participants grouped by their number of missing answers, as (rows, missing columns), in chunks."""
     n_missing = np.sum(~seen, axis=1)
     groups = []
     for count in np.unique(n_missing[n_missing > 0]):
@@ -419,7 +418,7 @@ def _missing_groups(seen: npt.NDArray[np.bool_]) -> list[tuple[npt.NDArray[Any],
 
 
 def _em_step(Z: Floats, groups: list[Any], mean: Floats, cov: Floats) -> tuple[Floats, Floats]:
-    """One EM step; the missing part of a participant given the rest follows from the precision matrix."""
+    """One EM step; missing answers given the rest follow from the precision matrix."""
     n, m = Z.shape
     try:
         precision = linalg.cho_solve(linalg.cho_factor(cov), np.eye(m))
@@ -449,14 +448,14 @@ def is_positive_definite(R: Floats) -> bool:
 
 
 def _correlations(given: npt.ArrayLike, name: str) -> Floats:
-    """Correlations of items; answers, which look like a table too, are refused."""
+    """Check a table of correlations; a table of answers is refused."""
     R = np.asarray(given, dtype=np.float64)
     square = R.ndim == 2 and R.shape[0] == R.shape[1]
     if not square or not (np.allclose(R, R.T, atol=1e-6) and np.allclose(np.diag(R), 1, atol=1e-6)):
         shape = " × ".join(map(str, R.shape)) or "one number"
         raise InputError(
-            f"{name} needs the correlations of the items, a symmetric table with 1 on its diagonal, and was "
-            f"given {shape} numbers that are not.",
+            f"{name} needs the correlations of the items, a symmetric table with 1 on its diagonal, not "
+            f"{shape} other numbers.",
             code="not-correlations",
             remedy=f"For answers, call {name} with item_moments(answers).correlation.",
         )
@@ -504,7 +503,7 @@ def bartlett_sphericity(correlation: npt.ArrayLike, n_participants: int) -> Sphe
     ----------
     correlation : array-like of shape (n_items, n_items)
     n_participants : int
-        The number of participants behind the correlations.
+        The number of participants in the correlations.
 
     Returns
     -------

@@ -33,10 +33,10 @@ LOWEST_UNIQUENESS = 0.005
 class Extraction(NamedTuple):
     """Unrotated factors."""
 
-    # (n_items, n_factors): principal axes, the strongest first; columns add up to at least 0
-    loadings: Floats
-    # (n_items,): the share of each item's variance that no factor explains, at least 0.005
-    uniquenesses: Floats
+    loadings: (
+        Floats  # (n_items, n_factors): principal axes, the strongest first; column sums are not negative
+    )
+    uniquenesses: Floats  # (n_items,): each item's unexplained share of variance, at least 0.005
     n_iter: int
 
 
@@ -70,7 +70,7 @@ def extract(
 
 
 def start_uniquenesses(R: Floats) -> Floats:
-    """One minus each item's squared multiple correlation with the others; 0.5 where that does not exist."""
+    """One minus each item's squared multiple correlation with the others; 0.5 if that does not exist."""
     if not is_positive_definite(R):
         return np.full(len(R), 0.5)
     return np.clip(1.0 / np.diag(linalg.inv(R)), LOWEST_UNIQUENESS, 1.0)
@@ -134,7 +134,7 @@ def _minres(R: Floats, k: int, tol: float, max_iter: int) -> tuple[Floats, Float
         while step > 1e-10:
             trial = np.clip(psi + step * direction, LOWEST_UNIQUENESS, 1.0)
             new = _Residual.at(R, trial, k)
-            # The last term lets a full step through when rounding hides the decrease.
+            # The last term accepts a full step when rounding hides the decrease.
             if new.value <= now.value + 1e-4 * float(now.slope @ (trial - psi)) + 1e-15 * len(R):
                 break
             step /= 4
@@ -176,7 +176,7 @@ def _maximum_likelihood(R: Floats, k: int, tol: float, max_iter: int) -> tuple[F
     def discrepancy(log_psi: Floats) -> tuple[float, Floats]:
         values, V = eigen(log_psi)
         kept = (np.arange(len(R)) >= len(R) - k) & (values > 1.0)
-        rest = np.where(kept, 1.0, values)  # a factor takes what its eigenvalue has above 1
+        rest = np.where(kept, 1.0, values)  # a factor explains the part of its eigenvalue above 1
         return float(np.sum(rest - np.log(rest) - 1.0)), (V**2) @ (1.0 - rest)
 
     result = optimize.minimize(
@@ -197,7 +197,7 @@ def _maximum_likelihood(R: Floats, k: int, tol: float, max_iter: int) -> tuple[F
 
 
 def degrees_of_freedom(n_items: int, n_factors: int) -> int:
-    """Correlations less free parameters of a factor model."""
+    """Number of correlations minus free parameters of a factor model."""
     return ((n_items - n_factors) ** 2 - (n_items + n_factors)) // 2
 
 
@@ -213,9 +213,6 @@ def fit_statistics(correlation: Floats, model: Floats, n_factors: int, n_partici
     discrepancy = float(np.trace(ratio) - np.linalg.slogdet(ratio)[1] - m)
     chi2 = max(discrepancy, 0.0) * (n_participants - 1 - (2 * m + 5) / 6 - 2 * n_factors / 3)
     return FitMeasures(chi2, dof, chi2 - dof * math.log(n_participants))
-
-
-# Rotations of a loading matrix: varimax, promax and oblimin.
 
 
 class Rotation(NamedTuple):
@@ -243,7 +240,7 @@ class Rotation(NamedTuple):
 
 
 def _lengths(A: Floats) -> Floats:
-    """Row lengths as a column; 1 for a row of zeros, which has no direction to keep."""
+    """Row lengths as a column; 1 for a row of zeros."""
     length = np.sqrt(np.sum(A**2, axis=1, keepdims=True))
     return np.where(length > 0, length, 1.0)
 
@@ -254,8 +251,8 @@ def varimax(
     """Varimax: the orthogonal rotation with the largest variance of squared loadings within factors.
 
     Each iteration replaces the rotation by the orthogonal matrix nearest to the gradient of the criterion.
-    That can go round in circles (it does for two factors without any shared item), so where it leaves a pair
-    of factors that wants to turn by more than ``10 * sqrt(tol)`` radians, Kaiser's pairwise turns finish.
+    That can cycle (for two factors without any shared item it does), so if a pair of factors could still turn
+    by more than ``10 * sqrt(tol)`` radians, Kaiser's pairwise rotations finish.
 
     Parameters
     ----------
@@ -264,8 +261,8 @@ def varimax(
         Give every item the same weight (Kaiser normalisation).
     tol : float, default=1e-5
         Stop when the size of the gradient (the sum of its singular values) grows by less than this share.
-        The default is the rule of R's ``varimax``, so that published loadings come out again; it can stop
-        some thousandths short of the best loadings, which ``tol=1e-12`` reaches.
+        The default is that of R's ``varimax``, so that published loadings are reproduced; it can stop some
+        thousandths short of the best loadings, which ``tol=1e-12`` reaches.
     max_iter : int, default=1000
 
     Returns
@@ -327,9 +324,9 @@ def promax(
     tol: float = 1e-5,
     max_iter: int = 1000,
 ) -> Rotation:
-    """Promax: varimax, then the oblique least-squares step towards a target with the small loadings shrunk.
+    """Promax: varimax, then an oblique least-squares step towards a target with small loadings shrunk.
 
-    The target is the varimax solution ``V`` with each loading raised to `power`, sign kept. With
+    The target is the varimax solution ``V`` with each loading raised to `power`, keeping its sign. With
     ``U = argmin ‖V U − target‖`` and its columns scaled so that the factors have variance 1, the loadings are
     ``V U`` and the factor correlations ``(UᵀU)⁻¹``.
 
@@ -438,7 +435,7 @@ def oblimin(
                 break
             step /= 2
         else:
-            break  # rounding alone is left to gain
+            break  # only rounding errors are left
         T, (L, value, slope) = trial, new
     if size > max(tol, 1e-5):
         _warn_rotation("Oblimin", max_iter, f"the gradient was {size:.1e} (tol is {tol:.1e})")
@@ -465,8 +462,6 @@ def _warn_rotation(name: str, max_iter: int, state: str) -> None:
     )
 
 
-# Exploratory factor analysis as a scikit-learn estimator, with missing answers.
-
 _ROTATIONS = {"varimax": varimax, "promax": promax, "oblimin": oblimin}
 
 
@@ -492,10 +487,10 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     correlation : {"pairwise", "em", "polychoric"}, default="pairwise"
         How missing answers are treated when items are correlated: each pair of items over the participants
         who answered both, or maximum likelihood from all answers under a multivariate normal. "polychoric"
-        takes graded answers for cut normal variables (`icqf.baselines.polychoric_correlation`).
+        treats graded answers as cut normal variables (`icqf.baselines.polychoric_correlation`).
     rotation_tol : float, optional
         Stopping tolerance of the rotation. By default varimax and promax stop as early as they do in R, some
-        thousandths short of the best loadings, so that published results come out again; 1e-12 goes on.
+        thousandths short of the best loadings, so that published results are reproduced; use 1e-12 for more.
     tol : float, default=1e-8
         The extraction stops when no uniqueness has a slope above this.
     max_iter : int, default=200
@@ -511,9 +506,9 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     structure_ : ndarray of shape (n_items, n_components)
         Correlations between items and factors, ``loadings_ @ factor_correlations_``.
     uniquenesses_ : ndarray of shape (n_items,)
-        Each item's variance that no factor explains.
+        Share of each item's variance that no factor explains.
     communalities_ : ndarray of shape (n_items,)
-        Each item's variance that the factors explain.
+        Share of each item's variance that the factors explain.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         Share of all items' variance that each factor explains.
     score_weights_ : ndarray of shape (n_items, n_components)
@@ -533,17 +528,17 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         Iterations of the extraction.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_items,)
-        Only when the answers had column names.
+        Only if the answers had column names.
 
     Notes
     -----
-    Missing answers in `transform`: nothing is filled in. A participant's score is the regression of the
-    factors on the items this participant answered, ``z_o R_oo⁻¹ S_o`` with the standardised answers ``z_o``
-    and the rows of `correlation_` and `structure_` that belong to them. Someone who answered little
-    therefore gets scores close to the average; someone who answered nothing gets NaN, with a warning.
+    Missing answers are not imputed in `transform`: a participant's score is the regression of the factors on
+    the answered items, ``z_o R_oo⁻¹ S_o`` with the standardised answers ``z_o`` and the corresponding rows of
+    `correlation_` and `structure_`. Few answers therefore give scores close to the average, and none give
+    NaN, with a warning.
 
-    Pairwise correlations need not be positive definite. If they are not, a warning says so, `kmo_` and
-    `bartlett_` are NaN, and the scores use the correlations implied by the factors in place of ``R``.
+    Pairwise correlations need not be positive definite. If they are not, there is a warning, `kmo_` and
+    `bartlett_` are NaN, and the scores use the correlations implied by the factors instead of ``R``.
 
     Examples
     --------
@@ -626,8 +621,8 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 UserWarning,
                 stacklevel=2,
             )
-        self._keep(_ordered(self._rotate(L)), psi)
-        self._judge(L @ L.T, n_participants)
+        self._set_loadings(_ordered(self._rotate(L)), psi)
+        self._set_fit(L @ L.T, n_participants)
         return self
 
     def _check_parameters(self, m: int) -> None:
@@ -653,7 +648,7 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         options: dict[str, Any] = {} if self.rotation_tol is None else {"tol": self.rotation_tol}
         return _ROTATIONS[self.rotation](L, **options)
 
-    def _keep(self, rotation: Rotation, psi: Floats) -> None:
+    def _set_loadings(self, rotation: Rotation, psi: Floats) -> None:
         L, Phi, _ = rotation
         self.loadings_, self.factor_correlations_ = L, Phi
         self.components_ = L.T
@@ -662,7 +657,7 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.communalities_ = np.sum(L * self.structure_, axis=1)
         self.explained_variance_ratio_ = np.sum(L * self.structure_, axis=0) / len(L)
 
-    def _judge(self, model: Floats, n_participants: int) -> None:
+    def _set_fit(self, model: Floats, n_participants: int) -> None:
         """Set fit statistics, and the correlations and weights behind the scores."""
         R = self.correlation_
         self.kmo_, self.bartlett_ = kmo(R), bartlett_sphericity(R, n_participants)
@@ -685,7 +680,7 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         Parameters
         ----------
         X : array-like of shape (n_participants, n_items)
-            Answers; NaN is a missing answer. See Notes of the class for how they are treated.
+            Answers; NaN is a missing answer (see Notes of the class).
 
         Returns
         -------
@@ -707,8 +702,8 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             if not len(items):
                 result[rows] = np.nan
                 warnings.warn(
-                    f"{len(rows)} of {len(Z)} participants answered nothing (the first is row {rows[0]}, "
-                    "counted from 0); their scores are NaN.",
+                    f"{len(rows)} of {len(Z)} participants answered nothing (first row {rows[0]}, counted "
+                    "from 0); their scores are NaN.",
                     UserWarning,
                     stacklevel=2,
                 )
@@ -723,7 +718,7 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
 
 def _ordered(rotation: Rotation) -> Rotation:
-    """Factors pointing where their loadings add up to a positive number, the strongest first."""
+    """Factors with signs that make their loadings' sums positive, the strongest first."""
     L, Phi, T = rotation
     sign = np.where(L.sum(axis=0) < 0, -1.0, 1.0)
     L, Phi, T = L * sign, Phi * np.outer(sign, sign), T * sign

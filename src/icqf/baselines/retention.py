@@ -48,15 +48,15 @@ class FactorCount:
     n_components : int
         The number of factors chosen; 0 means that no factor stands out.
     curve : DataFrame
-        One row per number of factors looked at: column `n_components` and one or more named value columns.
+        One row per number of factors tried: column `n_components` and one or more value columns.
     reason : str
-        One plain sentence saying why this number was chosen.
+        One sentence on why this number was chosen.
     value : str
         The column of `curve` that the method compares. Default: the first one after `n_components`.
     better : {"lower", "higher"} or None
-        Whether a lower or a higher value is better; None when the values are held against `reference`.
+        Whether a lower or a higher value is better; None if values are compared with `reference`.
     reference : str or None
-        A column of `curve` to hold `value` against, such as the eigenvalues of random data.
+        A column of `curve` to compare `value` with, such as the eigenvalues of random data.
     spread : str or None
         A column of `curve` with the uncertainty of `value`, such as its standard error.
 
@@ -101,17 +101,16 @@ class FactorCount:
         return f"FactorCount(method={self.method!r}, n_components={self.n_components})"
 
     def __str__(self) -> str:
-        unit = "factor" if self.n_components == 1 else "factors"
-        return f"{self.method}: {self.n_components} {unit}. {self.reason}"
+        return f"{self.method}: {counted(self.n_components, 'factor')}. {self.reason}"
 
 
-# Eigenvalues of the correlations of more items than participants, without the matrix of all pairs of items.
+# Eigenvalues of the correlations of more items than participants, without the full matrix.
 #
-# The correlations of m items from n participants are ``Z.T @ Z`` of a table of n rows, so that their product
-# with a vector costs n·m steps, and no more than n − 1 of their eigenvalues are above 0.
+# The correlations of m items from n participants are ``Z.T @ Z`` for a table Z of n rows, so that a product
+# with a vector costs n·m operations, and at most n − 1 eigenvalues are above 0.
 
 MOST_EIGENVALUES = 100
-_SMALL = 300  # items of which the whole matrix is decomposed faster than its largest eigenvalues
+_SMALL = 300  # items up to which decomposing the whole matrix is faster
 
 
 def unit_columns(X: Floats) -> Floats:
@@ -122,10 +121,11 @@ def unit_columns(X: Floats) -> Floats:
 
 
 def wide_eigenvalues(Z: Floats, kind: str, communalities: str) -> Floats:
-    """The largest eigenvalues of ``Z.T @ Z``, communalities in its diagonal where `kind` is "fa".
+    """The largest eigenvalues of ``Z.T @ Z``, with communalities in its diagonal if `kind` is "fa".
 
-    They are n − 1, or `MOST_EIGENVALUES` where that is fewer. Squared multiple correlations do not exist for
-    more items than participants; communalities are then 0.5, as in `icqf.baselines.factor_analysis`.
+    There are n − 1 of them, or `MOST_EIGENVALUES` if that is fewer. Squared multiple correlations do not
+    exist for more items than participants; communalities are then 0.5, as in
+    `icqf.baselines.factor_analysis`.
     """
     n, m = Z.shape
     count = min(n - 1, m - 1, MOST_EIGENVALUES)
@@ -136,9 +136,9 @@ def wide_eigenvalues(Z: Floats, kind: str, communalities: str) -> Floats:
 
 
 def one_factor(Z: Floats) -> Floats:
-    """Loadings (m,) of one factor by minimum residuals: the sum of squared residuals, diagonal left out."""
+    """Loadings (m,) of one factor by minimum residuals, ignoring the diagonal."""
     values, V = linalg.eigh(Z @ Z.T, subset_by_index=(len(Z) - 1,) * 2, check_finite=False)
-    start = Z.T @ V[:, 0]  # the first principal component, of length sqrt(its eigenvalue)
+    start = Z.T @ V[:, 0]  # the first principal component
     highest = np.sqrt(1.0 - LOWEST_UNIQUENESS)
 
     def residual(loadings: Floats) -> tuple[float, Floats]:
@@ -147,7 +147,7 @@ def one_factor(Z: Floats) -> Floats:
         value = (size**2 - float(square @ square)) / 2 - float(loadings @ pulled)
         return value, 2 * (size * loadings - loadings * square - pulled)
 
-    found = optimize.minimize(
+    result = optimize.minimize(
         residual,
         np.clip(start, -highest, highest),
         jac=True,
@@ -155,11 +155,11 @@ def one_factor(Z: Floats) -> Floats:
         bounds=[(-highest, highest)] * Z.shape[1],
         options={"maxiter": 200, "ftol": 1e-12, "gtol": 1e-6 * float(values[0])},
     )
-    return np.asarray(found.x)
+    return np.asarray(result.x)
 
 
 def _largest(Z: Floats, uniquenesses: Floats, count: int) -> Floats:
-    """The `count` largest eigenvalues of ``Z.T @ Z`` less the uniquenesses in its diagonal."""
+    """The `count` largest eigenvalues of ``Z.T @ Z`` minus the uniquenesses in its diagonal."""
     m = Z.shape[1]
     if m <= _SMALL:
         S = Z.T @ Z - np.diag(uniquenesses)
@@ -167,12 +167,10 @@ def _largest(Z: Floats, uniquenesses: Floats, count: int) -> Floats:
     S = LinearOperator(
         (m, m), matvec=lambda v: Z.T @ (Z @ v.ravel()) - uniquenesses * v.ravel(), dtype=np.float64
     )
-    # A start of its own, as the library's would be another one each time.
-    found = eigsh(S, count, which="LA", v0=np.ones(m), tol=1e-6, return_eigenvectors=False)
-    return np.asarray(np.sort(found)[::-1])
+    # A fixed start, as the library's is random.
+    values = eigsh(S, count, which="LA", v0=np.ones(m), tol=1e-6, return_eigenvectors=False)
+    return np.asarray(np.sort(values)[::-1])
 
-
-# How many factors to keep in a factor analysis: parallel analysis, Velicer's MAP and BIC.
 
 RandomState = int | np.random.Generator | None
 
@@ -214,7 +212,7 @@ def _refuse_share(name: str, value: float, such_as: str) -> None:
 
 
 def most_identified(m: int) -> int:
-    """The largest number of factors that `m` items can identify; 0 where they are too few for one."""
+    """The largest number of factors that `m` items can identify; 0 if they are too few for one."""
     return max((k for k in range(1, m) if degrees_of_freedom(m, k) >= 0), default=0)
 
 
@@ -240,7 +238,7 @@ def parallel_analysis(
 ) -> FactorCount:
     """Horn's parallel analysis: keep the factors that are stronger than those of unrelated items.
 
-    The eigenvalues of the items' correlations are held against the eigenvalues of random data with as many
+    The eigenvalues of the items' correlations are compared with those of random data with as many
     participants and items and the same missing answers. Factors are counted up to the first one that is not
     above the given quantile of its random counterparts.
 
@@ -251,13 +249,13 @@ def parallel_analysis(
     n_iter : int, default=100
         Random data sets.
     quantile : float, default=0.95
-        The quantile of the random eigenvalues to beat.
+        The quantile of the random eigenvalues to exceed.
     kind : {"fa", "pc"}, default="fa"
         "fa": eigenvalues with communalities in the diagonal, for factors. "pc": eigenvalues of the plain
         correlation matrix, for principal components (Horn's original).
     communalities : {"minres", "smc"}, default="minres"
-        For ``kind="fa"``: the communalities of a one-factor minres solution (as R's psych does unless told
-        otherwise), or the squared multiple correlations.
+        For ``kind="fa"``: the communalities of a one-factor minres solution (the default of R's psych), or
+        the squared multiple correlations.
     random_data : {"normal", "permuted"}, default="normal"
         Independent normal answers, or the given answers shuffled within each item.
     correlation : {"pairwise", "em", "polychoric"}, default="pairwise"
@@ -272,9 +270,9 @@ def parallel_analysis(
 
     Notes
     -----
-    With more items than participants, pairwise correlations of incomplete answers are no longer those of any
-    table. Missing answers then stand at their item's mean, in the answers as in the random data, and the
-    eigenvalues come from the smaller side of the table: at most 100, and fewer than participants.
+    With more items than participants, missing answers are replaced by the item's mean, in the answers and in
+    the random data, as pairwise correlations would not belong to any table. The eigenvalues come from the
+    smaller side of the table: at most 100, and fewer than participants.
 
     Examples
     --------
@@ -362,11 +360,11 @@ def velicer_map(
     power: Literal[2, 4] = 2,
     correlation: CorrelationKind = "pairwise",
 ) -> FactorCount:
-    """Velicer's minimum average partial: stop when what is left between items is least.
+    """Velicer's minimum average partial: stop when the remaining correlations between items are smallest.
 
-    For each number of principal components, the components are taken out of the items and the remaining
-    (partial) correlations are squared and averaged. Components that still carry something shared lower the
-    average; one that is specific to few items raises it.
+    For each number of principal components, the components are removed from the items and the remaining
+    (partial) correlations are squared and averaged. Components that many items share lower the average; one
+    that is specific to few items raises it.
 
     Parameters
     ----------
@@ -406,17 +404,17 @@ def velicer_map(
             left = left - np.outer(components[:, count - 1], components[:, count - 1])
         variance = np.diag(left)
         if variance.min() <= 1e-8:
-            break  # an item is used up: its partial correlations no longer exist
+            break  # an item has no variance left, so its partial correlations do not exist
         partial = left / np.sqrt(np.outer(variance, variance))
         average.append((np.sum(partial**power) - m) / (m * (m - 1)))
     best = int(np.argmin(average))
     curve = pd.DataFrame({"n_components": np.arange(len(average)), "average_partial": average})
     if best == 0:
-        reason = "Taking out even one factor leaves the items more related than before."
+        reason = "Removing even one factor leaves the items more related than before."
     else:
         reason = (
-            f"With {counted(best, 'factor')} taken out, what is left between the items is least (average "
-            f"partial correlation to the power of {power}: {average[best]:.4f})."
+            f"With {counted(best, 'factor')} removed, the remaining correlations between items are smallest "
+            f"(average partial correlation to the power of {power}: {average[best]:.4f})."
         )
     return FactorCount("Velicer's MAP", best, curve, reason, value="average_partial", better="lower")
 
@@ -428,7 +426,7 @@ def bic_factor_analysis(
     method: Method = "minres",
     correlation: CorrelationKind = "pairwise",
 ) -> FactorCount:
-    """BIC of factor models with 1, 2, ... factors: fit, less a price for every parameter.
+    """BIC of factor models with 1, 2, ... factors: fit minus a cost for every parameter.
 
     The paper calls this BIC₂: ``chi2 - dof * log(n_participants)`` with the Bartlett-corrected
     likelihood-ratio statistic ``chi2`` of the fitted model.
@@ -489,16 +487,13 @@ def bic_factor_analysis(
     return FactorCount("BIC", best, curve, reason, value="bic", better="lower")
 
 
-# How many factors, from the eigenvalues of the correlations: the empirical Kaiser criterion and NEST.
-
-
 def empirical_kaiser(X: npt.ArrayLike, *, correlation: CorrelationKind = "pairwise") -> FactorCount:
-    """Empirical Kaiser criterion: eigenvalues above what chance and the factors before them leave.
+    """Empirical Kaiser criterion: eigenvalues above those expected by chance after the stronger factors.
 
-    Kaiser's "eigenvalue above 1" is right for infinitely many participants. Here the bar is the largest
-    eigenvalue to expect of unrelated items in a sample of this size, ``(1 + sqrt(m / n))**2``, times the mean
-    variance that the stronger factors leave over, and never below 1. Factors are counted up to the first that
-    is not above its bar. Nothing is simulated.
+    Kaiser's "eigenvalue above 1" is right for infinitely many participants. Here the threshold is the largest
+    eigenvalue expected for unrelated items in a sample of this size, ``(1 + sqrt(m / n))**2``, times the mean
+    variance that the stronger factors leave, and never below 1. Factors are counted up to the first that is
+    not above its threshold. Nothing is simulated.
 
     Parameters
     ----------
@@ -537,10 +532,12 @@ def empirical_kaiser(X: npt.ArrayLike, *, correlation: CorrelationKind = "pairwi
     first = counted(n_components, "factor")
     against = f"(eigenvalue {observed[n_components]:.2f} against {bar[n_components]:.2f})"
     reason = (
-        f"The first {first} exceed what {counted(n, 'participant')} and the stronger factors leave to "
-        f"chance; factor {n_components + 1} does not {against}."
+        f"The first {first} {'exceeds' if n_components == 1 else 'exceed'} what is expected by chance with "
+        f"{counted(n, 'participant')} after the stronger factors; factor {n_components + 1} does not "
+        f"{against}."
         if n_components
-        else f"Not even the first factor exceeds what chance gives in {counted(n, 'participant')} {against}."
+        else f"Not even the first factor exceeds what is expected by chance with "
+        f"{counted(n, 'participant')} {against}."
     )
     return FactorCount(
         "Empirical Kaiser criterion", n_components, curve, reason, value="eigenvalue", reference="reference"
@@ -557,18 +554,17 @@ def nest(
     correlation: CorrelationKind = "pairwise",
     random_state: RandomState = None,
 ) -> FactorCount:
-    """Next eigenvalue sufficiency test: add factors until the next eigenvalue is no surprise.
+    """Next eigenvalue sufficiency test: add factors until the next eigenvalue is not unexpected.
 
-    A model with no factor, one factor, two, ... is fitted, and samples of as many
-    participants with the same missing answers are drawn from it. The model is sufficient when the next
-    eigenvalue of the answers is not above the given quantile of the next eigenvalue of these samples. The
-    first step is parallel analysis; later ones, unlike parallel analysis, take the factors already found into
-    account.
+    Models with 0, 1, 2, ... factors are fitted, and samples of as many participants with the same missing
+    answers are drawn from each. A model is sufficient if the next eigenvalue of the answers is not above the
+    given quantile of the next eigenvalue of these samples. The first step is parallel analysis; later ones,
+    unlike parallel analysis, account for the factors found so far.
 
-    Answers are taken to be normal. Correlations of rare or yes/no answers vary more, so that factor follows
-    factor; and after about a third of the items no model suffices, whatever the answers are: sampling makes
-    the later eigenvalues smaller than the model's own, with which the answers' agree. A run that comes
-    to where samples fail the test of the model they were drawn from is refused.
+    Answers are assumed to be normal. Correlations of rare or yes/no answers vary more, so that too many
+    factors are added; and beyond about a third of the number of items no model suffices, whatever the answers
+    are, as sampling makes the later eigenvalues smaller than the model's own. A run is refused where
+    samples fail the test of their own model.
 
     Parameters
     ----------
@@ -577,7 +573,7 @@ def nest(
     n_iter : int, default=1000
         Samples drawn from each model.
     quantile : float, default=0.95
-        The quantile of the samples' eigenvalues to beat.
+        The quantile of the samples' eigenvalues to exceed.
     max_components : int, optional
         Default: as many factors as the items can identify.
     method : {"minres", "ml"}, default="minres"
@@ -630,9 +626,9 @@ def nest(
         if k and bar < _next(_as_correlation(covariance), k):
             raise InputError(
                 f"NEST finds no number of factors for these answers: {counted(k, 'factor')} did not suffice, "
-                "and from here on samples of a model fail the test of that very model. NEST takes answers to "
-                "be normal, and rare or yes/no answers vary more than that.",
-                remedy="Use comparison data, which keeps each item's own answers, or cross-validation.",
+                "and beyond that even samples drawn from a model fail its own test. NEST assumes normal "
+                "answers, but rare or yes/no answers vary more.",
+                remedy="Use comparison data, which keeps each item's distribution, or cross-validation.",
             )
     curve = pd.DataFrame(rows, columns=["n_components", "eigenvalue", "random_eigenvalue", "p_value"])
     sufficient = not observed[k] > bar
@@ -656,7 +652,7 @@ def _model(R: Floats, k: int, method: Method) -> Floats:
     if k == 0:
         return np.eye(len(R))
     with warnings.catch_warnings():
-        # A fit that stops a little early changes the model less than the sampling does.
+        # Stopping a little early matters less than sampling.
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = extract(R, k, method=method, tol=1e-6)
     return fitted.loadings @ fitted.loadings.T + np.diag(fitted.uniquenesses)
@@ -677,8 +673,8 @@ def _sample(
         drawn = rng.standard_normal((n, m)) @ root.T
         drawn[missing] = np.nan
         return item_moments(drawn, correlation=correlation).correlation
-    # Without missing answers the sums of squares and products alone can be drawn (Bartlett's decomposition
-    # of the Wishart distribution), which does not depend on the number of participants.
+    # Without missing answers it suffices to draw the sums of squares and products (Bartlett's decomposition
+    # of the Wishart distribution), whose cost does not depend on the number of participants.
     A = np.tril(rng.standard_normal((m, m)), -1)
     A[np.diag_indices(m)] = np.sqrt(rng.chisquare(n - 1 - np.arange(m)))
     half = root @ A
@@ -691,9 +687,7 @@ def _next(R: Floats, k: int) -> float:
     return float(linalg.eigvalsh(R, subset_by_index=(at, at), check_finite=False)[0])
 
 
-# How many factors, from the elbow of fit against parameters: the Hull method.
-
-FEWEST = 3  # the last number of factors has no elbow, and a choice between one and one is none
+FEWEST = 3  # the last number of factors has no elbow, and a choice needs at least two
 
 
 def hull_method(
@@ -704,18 +698,18 @@ def hull_method(
     correlation: CorrelationKind = "pairwise",
     random_state: RandomState = None,
 ) -> FactorCount:
-    """Hull method: the number of factors after which more of them hardly add to the fit.
+    """Hull method: the number of factors beyond which more factors hardly improve the fit.
 
-    Factors are extracted by minimum residual, and fit is the common part accounted for (CAF): 1 less the
-    Kaiser-Meyer-Olkin measure of what the factors leave between the items. Of the numbers of factors on the
-    upper convex hull of fit against parameters, the one with the sharpest elbow is chosen.
+    Factors are extracted by minimum residual, and fit is the common part accounted for (CAF): 1 minus the
+    Kaiser-Meyer-Olkin measure of the residual correlations. Among the numbers of factors on the upper convex
+    hull of fit against parameters, the one with the sharpest elbow is chosen.
 
     Parameters
     ----------
     X : array-like of shape (n_participants, n_items)
         Answers; NaN is a missing answer.
     max_components : int, optional
-        The largest number of factors looked at, which cannot be chosen itself. Default: one more than
+        The largest number of factors tried, which cannot be chosen itself. Default: one more than
         parallel analysis of components keeps, at least 3.
     n_iter : int, default=100
         Random data sets of that parallel analysis.
@@ -772,24 +766,24 @@ def hull_method(
     if np.isnan(elbow).all():
         best = on_hull[-1]
         reason = (
-            f"There is no elbow between 0 and {counted(most, 'factor')}; {best} accounted for the largest "
+            f"There is no elbow between 0 and {counted(most, 'factor')}; {best} account for the largest "
             f"common part ({fit[best]:.2f})."
         )
     else:
         best = int(np.nanargmax(elbow))
         reason = (
-            f"Up to {counted(best, 'factor')} the fit rises {elbow[best]:.1f} times as fast, for each "
-            f"parameter, as after (the sharpest elbow of 1 to {most - 1})."
+            f"Up to {counted(best, 'factor')}, each parameter improves the fit {elbow[best]:.1f} times as "
+            f"much as beyond (the sharpest elbow of 1 to {most - 1})."
         )
     return FactorCount("Hull method", best, curve, reason, value="caf")
 
 
 def _common_part(R: Floats, k: int) -> float:
-    """1 less the KMO of what `k` factors leave; NaN where that has none."""
+    """1 minus the KMO of the residual correlations of `k` factors; NaN if that does not exist."""
     left = R.copy()
     if k:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # of a fit that is good to five digits
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the fit is precise to five digits
             L = extract(R, k, tol=1e-6).loadings
         left -= L @ L.T
         np.fill_diagonal(left, 1.0)
@@ -797,25 +791,23 @@ def _common_part(R: Floats, k: int) -> float:
 
 
 def upper_hull(x: npt.ArrayLike, y: npt.ArrayLike) -> list[int]:
-    """Places of the points, x ascending, that are above all earlier ones and on the upper convex hull."""
+    """Positions of the points, x ascending, that are above all earlier ones and on the upper convex hull."""
     across, up = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    found: list[int] = []
+    hull: list[int] = []
     for i in np.flatnonzero(~np.isnan(up)).tolist():
-        if found and up[i] <= up[found[-1]]:
+        if hull and up[i] <= up[hull[-1]]:
             continue
-        while len(found) > 1 and _slope(across, up, found[-2], found[-1]) <= _slope(across, up, found[-1], i):
-            found.pop()
-        found.append(i)
-    return found
+        while len(hull) > 1 and _slope(across, up, hull[-2], hull[-1]) <= _slope(across, up, hull[-1], i):
+            hull.pop()
+        hull.append(i)
+    return hull
 
 
 def _slope(x: npt.NDArray[np.floating], y: npt.NDArray[np.floating], i: int, j: int) -> float:
     return float((y[j] - y[i]) / (x[j] - x[i]))
 
 
-# How many factors, by answers made with one factor more: the comparison data method.
-
-TRIALS = 5  # attempts without a better match before a population is taken as it is
+TRIALS = 5  # attempts without a better match before a population is accepted
 MOST_ATTEMPTS = 50
 
 
@@ -829,13 +821,13 @@ def comparison_data(
     correlation: CorrelationKind = "pairwise",
     random_state: RandomState = None,
 ) -> FactorCount:
-    """Comparison data: add factors as long as answers made with one more resemble these better.
+    """Comparison data: add factors as long as data simulated with one more resemble the answers better.
 
-    For 1, 2, ... factors a large population is made whose items have the answers of these items (their
-    skew and steps included) and, as nearly as that many factors allow, their correlations. Samples of as
-    many participants, with the same missing answers, are drawn from it; how far their eigenvalues are from
-    those of the answers says how well that many factors explain them. A factor is added when the samples with
-    it are nearer (one-sided Mann-Whitney test).
+    For 1, 2, ... factors a large population is simulated whose items have the distributions of these items
+    and, as nearly as that many factors allow, their correlations. Samples of as many participants, with the
+    same missing answers, are drawn from it; the distance of their eigenvalues from those of the answers shows
+    how well that many factors explain them. A factor is added if the samples with it are nearer (one-sided
+    Mann-Whitney test).
 
     Parameters
     ----------
@@ -844,9 +836,9 @@ def comparison_data(
     n_samples : int, default=500
         Samples drawn from each population.
     n_population : int, default=10000
-        Size of each population; at least as many as there are participants are made.
+        Size of each population; at least the number of participants.
     alpha : float, default=0.30
-        Level of the test, as the authors recommend it.
+        Level of the test; the default is recommended by the authors.
     max_components : int, optional
         Default: as many factors as the items can identify.
     correlation : {"pairwise", "em", "polychoric"}, default="pairwise"
@@ -898,11 +890,11 @@ def comparison_data(
         for i in range(n_samples):
             sample = population[rng.integers(len(population), size=n)]
             sample[missing] = np.nan
-            found = eigenvalues(_correlation(sample, correlation))
-            distance[i] = np.sqrt(np.mean((found - observed) ** 2))
+            difference = eigenvalues(_correlation(sample, correlation)) - observed
+            distance[i] = np.sqrt(np.mean(difference**2))
         p = np.nan if before is None else stats.mannwhitneyu(distance, before, alternative="less").pvalue
         rows.append((k, float(distance.mean()), float(p)))
-        if p > alpha:  # never of the first, whose p is NaN
+        if p > alpha:  # never for the first, whose p is NaN
             break
         before = distance
     curve = pd.DataFrame(rows, columns=["n_components", "rmsr", "p_value"])
@@ -911,19 +903,18 @@ def comparison_data(
     if stopped:
         p = shown_p(curve["p_value"].iloc[-1], alpha, equals="= ")
         reason = (
-            f"Answers made with {counted(best, 'factor')} resemble these as well as answers made with one "
-            f"more (p {p} for the next factor, level {alpha:g})."
+            f"Data simulated with {counted(best, 'factor')} resemble the answers as well as data simulated "
+            f"with one more (p {p} for the next factor, level {alpha:g})."
         )
     else:
-        reason = f"Answers made with {counted(best, 'factor')}, the most looked at, resemble these best."
+        reason = f"Data simulated with {counted(best, 'factor')}, the most tried, resemble the answers best."
     return FactorCount("Comparison data", best, curve, reason, value="rmsr", better="lower")
 
 
 def _marginals(answers: Floats, size: int) -> Floats:
-    """Each item's own answers, in order, repeated evenly until there are `size` of them.
+    """Each item's answers, sorted and repeated evenly up to `size`.
 
-    The authors draw them with replacement; repeating them evenly keeps an answer that only one participant
-    gave.
+    The authors draw them with replacement; repeating them evenly preserves rare answers.
     """
     ordered = np.empty((size, answers.shape[1]))
     for j, column in enumerate(answers.T):
@@ -933,36 +924,36 @@ def _marginals(answers: Floats, size: int) -> Floats:
 
 
 def make_population(R: Floats, ordered: Floats, k: int, rng: np.random.Generator) -> Floats:
-    """Answers with given marginals and `k` factors whose correlations are as near to `R` as they come."""
+    """Simulate answers with these marginals, `k` factors, and correlations as near to `R` as possible."""
     size, m = ordered.shape
     shared, own = rng.standard_normal((size, k)), rng.standard_normal((size, m))
     below = np.tril_indices(m, -1)
     aim, best_aim, best_left = R, R, np.zeros_like(R)
-    best, found = np.inf, ordered
+    best, population = np.inf, ordered
     trial = attempt = 0
     while trial < TRIALS and attempt < MOST_ATTEMPTS:
         attempt += 1
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the aim is only a step on the way
+            warnings.simplefilter("ignore", ConvergenceWarning)  # only an intermediate step
             L = extract(aim, k, tol=1e-4).loadings
         explained = np.sum(L**2, axis=1)
         L = L / np.sqrt(np.maximum(explained, 1.0))[:, None]
         level = shared @ L.T + own * np.sqrt(1.0 - np.minimum(explained, 1.0))
-        made = np.empty_like(ordered)
-        np.put_along_axis(made, np.argsort(level, axis=0), ordered, axis=0)
-        left = R - _correlation(made, "pairwise")
+        simulated = np.empty_like(ordered)
+        np.put_along_axis(simulated, np.argsort(level, axis=0), ordered, axis=0)
+        left = R - _correlation(simulated, "pairwise")
         miss = float(np.sqrt(np.mean(left[below] ** 2)))
         if miss < best:
-            best, best_aim, best_left, found, trial = miss, aim, left, made, 0
+            best, best_aim, best_left, population, trial = miss, aim, left, simulated, 0
             aim = best_aim + best_left
         else:
             trial += 1
             aim = best_aim + 0.5**trial * best_left
-    return found
+    return population
 
 
 def _correlation(X: Floats, correlation: CorrelationKind) -> Floats:
-    """Correlations of a sample, in which a rare answer may be left out: an item without spread has none."""
+    """Correlations of a sample; 0 for items that are constant in it, as rare answers may be missing."""
     if correlation == "em" and np.isnan(X).any():
         R = np.eye(X.shape[1])
         varies = np.flatnonzero(np.nanmax(X, axis=0) > np.nanmin(X, axis=0))
@@ -988,23 +979,23 @@ def _correlation(X: Floats, correlation: CorrelationKind) -> Floats:
 
 
 class Rule(NamedTuple):
-    """A rule: its name within a sentence, what it counts, where it was published, and how it is run."""
+    """A rule: its name within a sentence, what it counts, its reference, and how to run it."""
 
     name: str
     counts: str
     family: str
     reference: str
-    # from answers, the number of random data sets, the kind of correlations and random numbers of its own
+    # of answers, number of random data sets, kind of correlations, and random generator
     run: Callable[[npt.ArrayLike, int, CorrelationKind, np.random.Generator], FactorCount] | None = None
 
 
-# What the rules of a family count; the verb follows the rules' names, in the singular or the plural.
+# What the rules of a family count, to follow their names and "count".
 PREDICTS = "the factors that help predict hidden answers; a small dimension may be real and still not help"
 BEYOND_CHANCE = (
-    "any dimension beyond chance, including small ones, of which more show the more participants there are"
+    "any dimension beyond chance, including small ones, more of which appear with more participants"
 )
-ONE_ITEM = "the dimensions worth more than one item, of which long questionnaires have many"
-SHARED = "only what many items have in common, and may merge factors that go together"
+ONE_ITEM = "the dimensions that explain more than one item's variance, of which long questionnaires have many"
+SHARED = "only what many items have in common, and may merge correlated factors"
 RULES = {
     "Blockwise cross-validation": Rule(
         "cross-validation",
@@ -1014,36 +1005,36 @@ RULES = {
     ),
     "Parallel analysis": Rule(
         "parallel analysis",
-        "Every dimension stronger than in unrelated answers, small ones included.",
+        "Every dimension stronger than in unrelated answers, including small ones.",
         BEYOND_CHANCE,
         "Horn (1965), Psychometrika 30, 179-185",
         lambda X, n, kind, rng: parallel_analysis(X, n_iter=n, correlation=kind, random_state=rng),
     ),
     "NEST": Rule(
         "NEST",
-        "Every dimension that the ones before it, and chance, do not explain; small ones included.",
+        "Every dimension that the stronger ones and chance do not explain, including small ones.",
         BEYOND_CHANCE,
         "Achim (2017), The Quantitative Methods for Psychology 13, 64-74",
         lambda X, n, kind, rng: nest(X, n_iter=n, correlation=kind, random_state=rng),
     ),
     "Comparison data": Rule(
         "comparison data",
-        "The factors without which simulated answers of the same skew look less like these.",
+        "The factors without which simulated answers with the same distributions resemble these less.",
         BEYOND_CHANCE,
         "Ruscio & Roche (2012), Psychological Assessment 24, 282-292",
         lambda X, n, kind, rng: comparison_data(X, n_samples=n, correlation=kind, random_state=rng),
     ),
     "BIC": Rule(
         "BIC",
-        "The factors that improve the fit by more than the price of their parameters, small ones included if "
-        "there are many participants.",
+        "The factors that improve the fit by more than the cost of their parameters; with many participants "
+        "also small ones.",
         BEYOND_CHANCE,
         "Preacher et al. (2013), Multivariate Behavioral Research 48, 28-56",
         lambda X, n, kind, rng: bic_factor_analysis(X, correlation=kind),
     ),
     "Empirical Kaiser criterion": Rule(
         "the empirical Kaiser criterion",
-        "The dimensions that carry more than one item's worth, corrected for the number of participants.",
+        "The dimensions that explain more than one item's variance, corrected for the sample size.",
         ONE_ITEM,
         "Braeken & van Assen (2017), Psychological Methods 22, 450-466",
         lambda X, n, kind, rng: empirical_kaiser(X, correlation=kind),
@@ -1057,7 +1048,7 @@ RULES = {
     ),
     "Hull method": Rule(
         "the Hull method",
-        "The factors before the elbow, after which more of them hardly add to what the items have in common.",
+        "The factors before the elbow, beyond which more factors hardly add to what the items share.",
         SHARED,
         "Lorenzo-Seva, Timmerman & Kiers (2011), Multivariate Behavioral Research 46, 340-364",
         lambda X, n, kind, rng: hull_method(X, n_iter=n, correlation=kind, random_state=rng),
@@ -1067,7 +1058,7 @@ RULES = {
 
 @dataclass(frozen=True, eq=False)
 class RuleTable:
-    """What every rule for the number of factors says.
+    """The number of factors by every rule.
 
     Attributes
     ----------
@@ -1097,7 +1088,7 @@ class RuleTable:
     def table(self) -> pd.DataFrame:
         """One row per rule: `rule`, `n_components`, `reason`, `counts` and `reference`.
 
-        The number of a rule that could not be run is missing, and its reason says why.
+        For a rule that could not be run, the number is missing and the reason explains it.
         """
         rows: list[tuple[str, Any, str]] = [
             (each.method, each.n_components, each.reason) for each in self.counts
@@ -1111,7 +1102,7 @@ class RuleTable:
 
     @property
     def explanation(self) -> tuple[str, ...]:
-        """Whether the rules agree, and what it means where they do not, in sentences."""
+        """Whether the rules agree, and what it means if not, in sentences."""
         if not self.counts:
             return ("No rule could be run on these answers.",)
         if len(self.counts) == 1:
@@ -1123,7 +1114,7 @@ class RuleTable:
         if len(chosen) == 1:
             return (f"All {len(self.counts)} rules keep {counted(chosen[0], 'factor')}.",)
         most_often = max(chosen, key=lambda k: (sum(each.n_components == k for each in self.counts), -k))
-        said = [
+        sentences = [
             f"The rules keep between {chosen[0]} ({self._who(chosen[0])}) and {chosen[-1]} factors "
             f"({self._who(chosen[-1])}); the most frequent answer is {most_often}.",
             "They answer different questions, so disagreement is not an error.",
@@ -1133,15 +1124,15 @@ class RuleTable:
             if who:
                 names = _joined([_rule(method).name for method in who])
                 verb = "counts" if len(who) == 1 and who != ["Comparison data"] else "count"
-                said.append(f"{names[0].upper()}{names[1:]} {verb} {family}.")
-        said.append(
-            "Where the numbers differ, look at the factors in question: whether halves of the sample show "
-            "them again says more than a further rule."
+                sentences.append(f"{names[0].upper()}{names[1:]} {verb} {family}.")
+        sentences.append(
+            "If the numbers differ, look at the factors in question: whether they replicate in halves of the "
+            "sample tells more than another rule."
         )
-        return tuple(said)
+        return tuple(sentences)
 
     def with_first(self, count: FactorCount) -> RuleTable:
-        """Return the table with one more count in front, such as that of the cross-validation."""
+        """Return the table with another count first, such as that of cross-validation."""
         return replace(self, counts=(count, *self.counts))
 
     def to_dict(self) -> dict[str, Any]:
@@ -1158,7 +1149,7 @@ class RuleTable:
 
 
 def _rule(name: str) -> Rule:
-    """What is known about a rule; of one that is not listed here, its name."""
+    """The rule of this name, or an empty one."""
     return RULES.get(name, Rule(name, "", "", ""))
 
 
@@ -1181,7 +1172,7 @@ def every_rule(
     correlation: CorrelationKind = "pairwise",
     random_state: int | None = 0,
 ) -> RuleTable:
-    """Ask every rule of factor analysis how many factors there are.
+    """Determine the number of factors by every rule of factor analysis.
 
     Parallel analysis, NEST, comparison data, BIC, the empirical Kaiser criterion, Velicer's MAP and the Hull
     method, each with its own defaults. A rule that cannot be run on these answers is listed with the reason.
@@ -1191,12 +1182,12 @@ def every_rule(
     X : array-like of shape (n_participants, n_items)
         Answers; NaN is a missing answer.
     n_iter : int, default=100
-        Random data sets of parallel analysis and of the Hull method, and samples for each number of factors
-        of NEST (whose author takes 1000) and of comparison data (500). The time is nearly proportional to it.
+        Random data sets of parallel analysis and the Hull method, and samples for each number of factors of
+        NEST (1000 in its paper) and comparison data (500). The time is nearly proportional to it.
     correlation : {"pairwise", "em", "polychoric"}, default="pairwise"
         See `icqf.baselines.item_moments`.
     random_state : int or None
-        Seed; each rule has random numbers of its own.
+        Seed; each rule has its own random generator.
 
     Returns
     -------
@@ -1213,14 +1204,14 @@ def every_rule(
     """
     if n_iter < 2:
         raise InputError(f"n_iter is {n_iter}; at least two random data sets are needed.")
-    read_answers(X, correlation)  # answers that no rule can use are refused, not listed seven times
+    read_answers(X, correlation)  # answers that no rule can use are refused once
     runs = {name: rule.run for name, rule in RULES.items() if rule.run is not None}
     seeds = np.random.SeedSequence(random_state).spawn(len(runs))
     counts, refused = [], []
     for (name, run), seed in zip(runs.items(), seeds, strict=True):
         try:
             with warnings.catch_warnings():
-                # A factor model that has not settled is one of many here, and none of them is reported.
+                # One of many models that has not converged is not worth reporting.
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 counts.append(run(X, n_iter, correlation, np.random.default_rng(seed)))
         except InputError as error:

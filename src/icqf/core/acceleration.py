@@ -1,4 +1,4 @@
-"""What steers the iterations, written once: momentum and restarts, the exact moves, and when to stop.
+"""Control of the iterations: momentum and restarts, the exact moves, and when to stop.
 
 NumPy calls these formulas, and the GPU's kernels are compiled from them (`icqf.engines.torch_triton`). So
 they use nothing but arithmetic, numbers defined here (which stand on the right, as the interpreter of Triton
@@ -18,7 +18,7 @@ import numpy as xp
 from icqf.core.problem import Array, Problem
 
 LOADING_SWEEPS = 3
-SMALLEST_RHO = 2.0**0.5  # of ADMM: from here on the augmented Lagrangian is known not to rise
+SMALLEST_RHO = 2.0**0.5  # of ADMM; from here on the augmented Lagrangian is known not to increase
 EXACT_MOVES_EVERY = 3  # iterations
 MOMENTUM_CAP = 0.9
 SHRINK, GROW = 0.8, 1.01  # of the cap, when an iteration finds F higher or lower than the last
@@ -29,7 +29,7 @@ RESTLESS = (
 
 
 class _Numbers:
-    """What `xp` is for plain numbers, for which NumPy takes twenty times as long."""
+    """The `xp` of plain numbers, which is twenty times as fast as NumPy."""
 
     sqrt, minimum, maximum = math.sqrt, min, max
 
@@ -61,12 +61,12 @@ def next_momentum(rose: Any, turned: Any, t: Any, cap: Any) -> Any:
 
 
 def has_settled(loading_step: Any, score_step: Any, tol: Any) -> Any:
-    """Whether an iteration went no farther than `tol`."""
+    """Whether an iteration moved no farther than `tol`."""
     return (loading_step <= tol) & (score_step <= tol * RESTLESS)
 
 
 def with_shared(Q: Any, among: Any, intercept: Any, top: Any) -> Any:
-    """Loadings (K, m) after the row `intercept` took what the rows `among` have in common, up to `top`.
+    """Loadings (K, m) with what the rows `among` have in common moved to the row `intercept`, up to `top`.
 
     Both are marks (K,).
     """

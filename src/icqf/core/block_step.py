@@ -1,4 +1,4 @@
-"""One step of a block of participants: pure, and `Sums` are all that blocks share.
+"""One step of a block of participants: a pure function, and `Sums` are all that blocks share.
 
 Where most answers are given, a missing one is filled with what the model says, and all participants share one
 Gram matrix, as do all items. Where most are missing that would crawl, so each participant and each item has
@@ -23,7 +23,7 @@ from icqf.core.problem import Array, Terms, half_square_of_products
 _HOW = "how"
 
 
-LARGEST: dict[str, Any] = {_HOW: np.maximum}  # metadata of a field of which the larger value is kept
+LARGEST: dict[str, Any] = {_HOW: np.maximum}  # metadata of a field whose larger value counts
 SMALLEST: dict[str, Any] = {_HOW: np.minimum}
 _NONE = np.zeros(0, dtype=np.intp)
 SCORE_SWEEPS = 1
@@ -75,7 +75,7 @@ def into_box(x: Array, top: Any) -> Array:
 
 @dataclass(frozen=True)
 class Multipliers:
-    """Λ of the participants who are at the upper bound: which they are, in order, and their Λ (s, m)."""
+    """The participants at the upper bound, in order, and their Λ (s, m)."""
 
     rows: Array
     values: Array
@@ -86,19 +86,19 @@ class Multipliers:
 
     @classmethod
     def joined(cls, parts: list[tuple[int, Multipliers]]) -> Multipliers:
-        """Those of consecutive blocks as one; each part comes with its block's first row."""
+        """Join the multipliers of consecutive blocks; each part has its block's first row."""
         return cls(
             np.concatenate([part.rows + first for first, part in parts]),
             np.concatenate([part.values for _, part in parts]),
         )
 
     def within(self, rows: slice) -> Multipliers:
-        """Those of a block, counted from its first row."""
+        """The multipliers of a block, numbered from its first row."""
         first, last = np.searchsorted(self.rows, [rows.start, rows.stop])
         return Multipliers(self.rows[first:last] - rows.start, self.values[first:last])
 
     def drawn(self, counts: Array) -> Multipliers:
-        """Those of a resample in which each participant is drawn `counts` times (see `Problem.drawn`)."""
+        """The multipliers of a resample with each participant drawn `counts` times (see `Problem.drawn`)."""
         kept = counts[self.rows] > 0
         return Multipliers(np.searchsorted(np.flatnonzero(counts), self.rows[kept]), self.values[kept])
 
@@ -136,7 +136,7 @@ class Loadings:
 
 @dataclass(frozen=True)
 class Sums(Adding):
-    """What the loadings' step needs to know about the participants; blocks add with ``+``.
+    """Sums over participants that the loadings' step needs; blocks add with ``+``.
 
     With a_i = [w_i, c_i] after the step, y_i = [w_i, c_i] before it, and v_i what the step aimed at:
     """
@@ -182,7 +182,7 @@ def extrapolated(W: Array, previous: Array, momentum: float, top: float | None, 
 def block_step(
     block: Block, y: Array, multipliers: Multipliers | None, loadings: Loadings, terms: Terms
 ) -> tuple[Array, Multipliers | None, Sums]:
-    """Move the scores of a block, and add up what the loadings need. Nothing that is given changes."""
+    """Move the scores of a block, and add up what the loadings need; the arguments do not change."""
     if block.O is None and multipliers is None:
         return _complete_step(block, y, loadings, terms)
     k, Q = loadings.k, loadings.Q
@@ -227,7 +227,7 @@ def block_step(
 
 
 def _complete_step(block: Block, y: Array, loadings: Loadings, terms: Terms) -> tuple[Array, None, Sums]:
-    """The same where nothing is missing and no bound is looked at: no residual is worked out."""
+    """The same without missing answers and bounds, for which no residuals are computed."""
     k, Q = loadings.k, loadings.Q
     after = np.concatenate([y, block.C])
     towards = (block.X @ np.ascontiguousarray(Q.T)).T  # in this order BLAS takes a third of the time
@@ -285,7 +285,7 @@ def _step_at_bound(
 def updated_multipliers(
     block: Block, W: Array, multipliers: Multipliers, Q: Array, terms: Terms
 ) -> Multipliers:
-    """Λ ← max(0, Λ + σ(R − b)) at new loadings; participants no longer at the bound are let go."""
+    """Λ ← max(0, Λ + σ(R − b)) at new loadings; participants no longer at the bound are dropped."""
     rows = multipliers.rows
     if len(rows) == 0:
         return multipliers
@@ -308,7 +308,7 @@ def rows_above(R: Array, bound: Array, *, known: Array = _NONE) -> tuple[Array, 
     lowest = bound.min()
     if R.max() <= lowest:
         return known, excess
-    # A comparison with one number is several times quicker than with one number per column.
+    # Comparing with one number is several times as fast as with one number per column.
     over = np.flatnonzero(lowest < R if lowest == bound.max() else bound < R)
     if len(over) == 0:
         return known, excess

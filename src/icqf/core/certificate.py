@@ -20,8 +20,8 @@ from icqf.core.rows import BlockState, Rows, RowsHere
 from icqf.core.scores import scores_of_block
 
 _NO_VARIANCE = 1e-11  # of an item's sum of squares: what rounding may leave of an item that does not vary
-_AT_A_TIME = 32  # coordinates whose limit is worked out together at first,
-_AND_THEN = 4  # and then so many times as many: where participants are elsewhere, asking is what takes time
+_AT_A_TIME = 32  # coordinates whose limit is computed together at first,
+_AND_THEN = 4  # and then this many times as many, as each pass over a cluster takes time
 Limit = Callable[[Array, Array], Array]
 
 
@@ -80,7 +80,7 @@ class Examined(Adding):
 
 @dataclass(frozen=True)
 class Examine:
-    """Look how far any single score could still move, and add up what is said of the fit."""
+    """Measure how far any single score could still move, and add up the statistics of the fit."""
 
     Q: Array
     terms: Terms
@@ -219,12 +219,12 @@ def _score_limit(bound: Array | None, R: Array, own: Array, w: Array, factors: A
     return w[factors, rows] + room.min(axis=1)
 
 
-LOADING_BITS = 20  # of every loading, six digits: more say nothing about the factors
+LOADING_BITS = 20  # of every loading, or six digits; more are not informative
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A feasible solution with everything that is said about it."""
+    """A feasible solution with its certificate and statistics."""
 
     factors: Factors
     objective: float
@@ -283,7 +283,7 @@ class Peaks(Adding):
 
 @dataclass(frozen=True)
 class SolveScores:
-    """Solve for the exact scores, and shrink those of whoever is still above the range by rounding."""
+    """Solve for the exact scores, and shrink those of participants above the range by rounding."""
 
     Q: Array
     terms: Terms

@@ -1,4 +1,4 @@
-"""Answers as they are kept, and read as blocks of floats."""
+"""Stored answers, read as blocks of floats."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _VERY_MANY = 2**18  # participants from which on blocks are larger, so that thre
 
 
 def half_square(D: Array, weights: Array | None) -> float:
-    """½ Σ ω_i D_ij²: the misfit, D being X − R where an answer was given."""
+    """The misfit ½ Σ ω_i D_ij², with D = X − R for observed answers."""
     if weights is None:
         return 0.5 * float(np.vdot(D, D))
     return 0.5 * float(np.dot(np.einsum("ij,ij->i", D, D), weights))
@@ -59,7 +59,7 @@ class Block:
         )
 
     def masked(self, V: Array) -> Array:
-        """Zero the entries of V that nobody answered, in place."""
+        """Set the entries of V without answers to 0, in place."""
         if self.O is not None:
             V *= self.O
         return V
@@ -70,7 +70,7 @@ class Block:
 
 
 def is_small(n: int, m: int, dtype: Any) -> bool:
-    """Whether a table (n, m) is small enough to be kept as floats."""
+    """Whether a table (n, m) is small enough to be cached as floats."""
     return 2 * n * m * np.dtype(dtype).itemsize <= _CACHE_BYTES
 
 
@@ -88,7 +88,7 @@ class Observations:
     hidden: Array | None = None  # as answers, True where an answer is treated as missing
     scale: Array | None = None  # (m,), what answers are multiplied by when they are read; None is 1
     dtype: Any = np.float32
-    keeps_floats: bool | None = None  # whether the decoded table is kept; None where it is small enough
+    keeps_floats: bool | None = None  # whether to cache the decoded table; None: if it is small enough
 
     @property
     def n(self) -> int:
@@ -102,24 +102,24 @@ class Observations:
 
     @property
     def repeats(self) -> int:
-        """How often each item comes in the columns, all items together each time."""
+        """How often the items are repeated in the columns."""
         return 1
 
     @property
     def here(self) -> bool:
-        """Whether the answers are at hand as a whole, rather than with the participants' blocks alone."""
+        """Whether all answers are in this process."""
         return True
 
     def hide(self, mask: Array) -> Observations:
-        """With more answers held out; the mask is laid out as the answers are."""
+        """The same with more answers hidden; the mask has the shape of the answers."""
         return replace(self, hidden=mask if self.hidden is None else self.hidden | mask)
 
     def take(self, rows: Array) -> Observations:
-        """Those of some participants."""
+        """The observations of some participants."""
         return self._of_participants(rows, rows)
 
     def part(self, rows: slice) -> Observations:
-        """Those of consecutive participants, decoded once if the whole would be."""
+        """The observations of consecutive participants, cached if the whole would be."""
         return replace(self._part(rows), keeps_floats=self._is_small)
 
     def _part(self, rows: slice) -> Observations:
@@ -137,7 +137,7 @@ class Observations:
 
     @property
     def observed(self) -> Array:
-        """Which of the stored answers may be seen, laid out as they are."""
+        """Which of the stored answers are observed, in their layout."""
         seen: Array = self.answers >= 0  # NaN compares as False
         return seen if self.hidden is None else seen & ~self.hidden
 
@@ -152,7 +152,7 @@ class Observations:
         return rows, columns, self.answers[chosen]
 
     def pooled(self) -> Observations:
-        """One answer of each participant to each item, however often it comes in the columns."""
+        """One answer of each participant to each item, without repeats."""
         return self
 
     @property
@@ -161,7 +161,7 @@ class Observations:
         return float(self.n) if self.weights is None else float(self.weights.sum())
 
     def item_sums(self) -> Array:
-        """Of each column's answers the sum, the sum of squares and the number (3, m), weighted."""
+        """Weighted sum, sum of squares and number of each column's answers (3, m)."""
         sums = np.zeros((3, self.m))
         for block in self.blocks():
             block = block.precise()
@@ -186,7 +186,7 @@ class Observations:
 
     @property
     def n_blocks(self) -> int:
-        """How many blocks the participants are cut into."""
+        """Number of blocks of participants."""
         return len(self._spans)
 
     def block(self, at: int) -> Block:

@@ -1,4 +1,4 @@
-"""Penalties: one class each, and all that solvers, certificate and starts need to know about it.
+"""Penalties: one class each, with all that solvers, certificate and starts need.
 
 A penalty acts on the columns of a matrix x (r, n): a participant's scores (r = k, n participants), or an
 item's loadings (r = k + c, m items). The objective holds β Σ_i ω_i ‖W_i‖ for the scores and βγ Σ_j ‖Q_j‖ for
@@ -33,7 +33,7 @@ class Penalty(ABC):
 
     name: ClassVar[str]
     description: ClassVar[str]  # in a Methods text: "an ℓ1 penalty"
-    rounds: ClassVar[int] = 1  # how often `quadratic` must be taken anew until a solution is exact
+    rounds: ClassVar[int] = 1  # how often `quadratic` must be repeated until a solution is exact
     favours_intercept: ClassVar[bool] = False  # whether one loading is cheaper than the same shared by two
 
     def value(self, x: Array, weights: Array | None = None, *, scale: float = 1.0) -> float:
@@ -68,12 +68,12 @@ class Penalty(ABC):
         return cd_sweeps_each(x, gradient + linear, G, top, sweeps=sweeps, xp=xp)
 
     def context(self, x: Array) -> Array:
-        """What the best value of each coordinate depends on beside its own curvature and pull."""
+        """What the best value of each coordinate depends on in addition to its curvature and pull."""
         return np.zeros_like(x)
 
     @abstractmethod
     def coordinate(self, h: Array, p: Array, context: Array, *, scale: float) -> Array:
-        """The w ≥ 0 that minimises ½hw² − pw + penalty; infinite where nothing bends or holds it."""
+        """The w ≥ 0 that minimises ½hw² − pw + penalty; infinite if it is unbounded."""
 
     @abstractmethod
     def along(self, w: Array, context: Array, *, scale: float) -> Array:
@@ -84,7 +84,7 @@ class Penalty(ABC):
         return np.asarray(weighted.sum(axis=1))
 
     def balance(self, mass: Array, Q: Array, *, gamma: float) -> Array | None:
-        """The scale s (k,) at which W·s and Q/s have the least penalty; None where it is not known.
+        """The scale s (k,) at which W·s and Q/s have the least penalty; None if unknown.
 
         `mass` is that of the scores, positive; Q (k, m) are the loadings.
         """
@@ -147,7 +147,7 @@ class L21(Penalty):
 
     name = "l21"
     description = "a group (ℓ2,1) penalty"
-    rounds = 20  # as a ridge that is weighted anew
+    rounds = 20  # as a reweighted ridge
 
     def norm(self, x: Array, weights: Array | None) -> float:
         return _total(np.sqrt(np.einsum("ij,ij->j", x, x)), weights)

@@ -1,4 +1,4 @@
-"""What is minimised: observations, bounds, penalty, the units of items, and F and γ, each written once."""
+"""The problem that is minimised: observations, bounds, penalty, units of items, F and γ."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Scaling:
-    """What the units of a problem's items are: its own ones times `scale`."""
+    """The units of a problem's items: their own times `scale`."""
 
     scale: Array  # (m,)
     span: Array  # those of the problem in the items' own units
@@ -115,7 +115,7 @@ class Problem:
         )
 
     def with_confounds_in_order(self) -> Problem:
-        """The same problem with its confounds ordered by their values, whatever order they were given in."""
+        """The same problem with its confounds sorted by their values."""
         order = sorted(range(self.c), key=lambda row: np.ascontiguousarray(self.design[row]).tobytes())
         place = {row: at for at, row in enumerate(order)}
         return replace(
@@ -126,7 +126,7 @@ class Problem:
         )
 
     def drawn(self, counts: Array) -> Problem:
-        """The problem of a resample: each participant counts as often as drawn, those never drawn are out."""
+        """The problem of a resample: participants count as often as drawn, those never drawn are left out."""
         rows = np.flatnonzero(counts)
         weights = counts[rows].astype(float)
         if self.weights is not None:
@@ -136,7 +136,7 @@ class Problem:
     def counted(self, counts: Array) -> Problem:
         """The same resample among all participants, those never drawn with weight 0.
 
-        Resamples that share their answers are what an engine of batches takes.
+        Engines that solve batches need resamples that share their answers.
         """
         weights = counts.astype(float) if self.weights is None else counts * self.weights
         return replace(self, observations=replace(self.observations, weights=weights))
@@ -180,7 +180,7 @@ class Problem:
         return np.tile(Q, self.observations.repeats)
 
     def without_reconstruction_bound(self) -> Problem:
-        """The same problem with the bound on reconstructed answers left to the clipping of predictions."""
+        """The same problem without the bound on reconstructed answers; predictions are clipped instead."""
         return replace(self, bounds=replace(self.bounds, reconstruction=None))
 
     # --- the units of items --------------------------------------------------------------------------
@@ -220,7 +220,7 @@ class Problem:
         return own if top is None else np.minimum(own, top)
 
     def scaled_loadings(self, own: Array) -> Array:
-        """Loadings (K, m) in the items' own units as this problem counts them."""
+        """Loadings (K, m) in the items' own units converted to those of this problem."""
         return own if self.scaling is None else own * self.scaling.scale
 
     # --- the table -----------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ class Problem:
 
     @cached_property
     def gamma(self) -> float:
-        """γ = (Σω / m) · max b: what a loading costs beside a score."""
+        """γ = (Σω / m) · max b: the cost of a loading relative to a score."""
         return self.size / self.m * float(self.span.max())
 
     @property
@@ -279,14 +279,14 @@ class Problem:
 
     @property
     def terms(self) -> Terms:
-        """What a block of participants needs to know of the problem."""
+        """What a block of participants needs of the problem."""
         participants = max(self.n, self.size)  # a weight of 2 is the same as the participant twice
         return Terms(self.bounds, self.penalty, max(1.0, 0.1 * min(participants, self.m)))
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What a block of participants needs to know of the problem beside the loadings.
+    """What a block of participants needs of the problem besides the loadings.
 
     `sigma` is the stiffness σ of the augmented Lagrangian: a tenth of the number of items, so that an active
     bound weighs about as much as the answers that pull against it.
@@ -309,7 +309,7 @@ def weighed(problem: Problem, item_weight: Any) -> Problem:
 
     s_j = max(b) / b_j for "range"; for "variance" it is inversely proportional to the standard deviation of
     the observed answers, and for an array proportional to it, such that the widest scaled range is max(b).
-    None, and whatever leaves all items as they are, gives the problem itself.
+    None, and anything that changes no item, gives the problem itself.
     """
     if isinstance(item_weight, str) and item_weight == "variance":
         return problem.scaled(_in_proportion(1 / _deviations(problem), problem.span), learned=True)

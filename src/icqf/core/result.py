@@ -1,4 +1,4 @@
-"""What a solver hands back."""
+"""The results of a solver."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = NDArray[Any]
 class Factors:
     """Scores W (k, n) and loadings Q (k + c, m), the confounds' loadings last.
 
-    Where the participants are kept elsewhere their scores stay with them, and W is (k, 0).
+    If the participants are on a cluster, their scores stay there, and W is (k, 0).
 
     `multipliers`, where they are known, are those of the bounds on reconstructed answers that are active.
     """
@@ -38,9 +38,9 @@ class Certificate:
     Attributes
     ----------
     score_step : float
-        The farthest any single score would still move.
+        The farthest that any single score could still move.
     loading_step : float
-        The farthest any single loading would still move, as a share of its item's range.
+        The farthest that any single loading could still move, as a share of its item's range.
         Without bounds both steps are shares of the factor's highest score and highest loading.
     excess : float
         How far the highest reconstructed answer lies above its range, as a share of the range.
@@ -126,7 +126,7 @@ class Iterated:
 
 @dataclass(frozen=True)
 class StartResult:
-    """What became of one start.
+    """The result of one start.
 
     `factors` (k) holds the correlation of each kept factor's loadings with those of its counterpart here.
     """

@@ -1,8 +1,8 @@
-"""The participants' side of a fit: blocks, what is kept of them, and passes over them.
+"""The participants' side of a fit: blocks, their states, and passes over them.
 
-A pass is pure: it sees one block and what is kept of it, and gives what is to be kept and what it found. What
-it found in one block adds to what it found in another, and nothing else leaves the participants. Where the
-blocks are (in this process, in a file, on a cluster, in a hospital) is a matter of the engine alone.
+A pass is a pure function of one block and its state; it returns a new state and a result. Results add over
+blocks, and nothing else leaves the participants. The engine alone determines where the blocks are (in this
+process, in a file, on a cluster, in a hospital).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from icqf.core.block_step import Multipliers
 from icqf.core.observations import Array, Block, Observations
 from icqf.core.result import Factors
 
-_TOGETHER = 8  # blocks whose findings are added before those of others, however many threads there are
+_TOGETHER = 8  # blocks whose results are added first, independently of the number of threads
 
 
 @dataclass(frozen=True)
 class BlockState:
-    """What is kept of the participants of one block from one pass to the next."""
+    """The state of one block of participants between passes."""
 
-    first: int = 0  # the place of the first of them among all participants of the study
+    first: int = 0  # position of the first participant in the study
     left: tuple[Array, ...] = ()  # left singular vectors of the answers, from which starts are made
     scores: Array | None = None  # (k, B), scores now, and before the last step
     previous: Array | None = None
@@ -35,17 +35,17 @@ class BlockState:
 
     @property
     def current(self) -> Array:
-        """The scores, of which a fit always has some."""
+        """The current scores."""
         if self.scores is None:
             raise ValueError("These participants have no scores yet.")
         return self.scores
 
 
 class Pass(Protocol):
-    """One look at each block."""
+    """A function of each block."""
 
     def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, Any]:
-        """What is kept of the block from now on, and what was found in it (which adds), or None."""
+        """The new state of the block, and a result that adds over blocks, or None."""
 
 
 class Rows(Protocol):
@@ -55,21 +55,21 @@ class Rows(Protocol):
         """Begin at these scores and multipliers."""
 
     def apply(self, step: Pass) -> Any:
-        """Make a pass over all blocks; returns what was found, added up."""
+        """Make a pass over all blocks and return the sum of the results."""
 
     def factors(self, loadings: Array) -> Factors:
         """These loadings with the current scores and multipliers of all participants.
 
-        Where the scores stay with the participants they are left out, as in `exact_scores`.
+        Scores that stay on a cluster are left out, as in `exact_scores`.
         """
 
     def exact_scores(self) -> Array:
-        """The scores (k, n) with which the fit ended; (k, 0) where they stay with the participants."""
+        """The scores (k, n) at the end of the fit; (k, 0) if they stay on a cluster."""
 
 
 @dataclass(frozen=True)
 class InTurn:
-    """Several passes in one, block by block; what the last of them finds is what is found."""
+    """Several passes in one, block by block, with the result of the last."""
 
     steps: tuple[Pass, ...]
 
@@ -108,7 +108,7 @@ class RowsHere:
 
     @property
     def held(self) -> tuple[BlockState, ...]:
-        """What is kept of each block."""
+        """The state of each block."""
         return tuple(self._held)
 
     def start_at(self, start: Factors) -> None:
@@ -127,7 +127,7 @@ class RowsHere:
 
     @property
     def n_groups(self) -> int:
-        """Groups of blocks, whose findings are added up one after the other."""
+        """Groups of blocks, whose results are added one after the other."""
         return -(-self.observations.n_blocks // _TOGETHER)
 
     def _groups(self) -> list[range]:
@@ -162,7 +162,7 @@ class RowsHere:
 
 
 def total(found: Sequence[Any]) -> Any:
-    """The sum of what was found in several blocks, in their order; None where passes find nothing."""
+    """The sum of the results of several blocks, in their order; None if there are none."""
     return None if found[0] is None else reduce(add, found)
 
 

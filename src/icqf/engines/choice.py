@@ -11,14 +11,14 @@ from icqf.errors import Advice, InputError
 
 
 def engine_of(engine: str | Engine, *, scheduler: str | None = None) -> Engine:
-    """The engine of a name, or the engine itself; `scheduler` is the address of a Dask cluster.
+    """The engine of this name, or the engine itself; `scheduler` is the address of a Dask cluster.
 
-    Engines are imported when they are used; an installed package adds one through an entry point of the group
+    Engines are imported on first use; installed packages add engines by entry points of the group
     ``icqf.engines``.
     """
     if scheduler is not None and engine != "dask":
         raise InputError(
-            "A scheduler is named, and the engine is not a Dask cluster.",
+            "A scheduler is given, but the engine is not a Dask cluster.",
             code="scheduler-alone",
             remedy=Advice("Add {engine=}, or leave {scheduler} out.", engine="dask"),
         )
@@ -29,8 +29,8 @@ def engine_of(engine: str | Engine, *, scheduler: str | None = None) -> Engine:
         from icqf.engines.dask import Dask
 
         return Dask(scheduler=scheduler)
-    found: Engine = ENGINES.load(engine)
-    return found.here()
+    loaded: Engine = ENGINES.load(engine)
+    return loaded.here()
 
 
 def run(problems: Any, starts: Any, *, engine: str | Engine = LOCAL, **settings: Any) -> Any:

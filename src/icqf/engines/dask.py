@@ -1,4 +1,4 @@
-"""The engine of a Dask cluster: chunks of participants live with its workers, and only sums come back."""
+"""The engine of a Dask cluster: its workers hold chunks of participants, and only sums come back."""
 
 from __future__ import annotations
 
@@ -31,41 +31,41 @@ from icqf.engines.local import LOCAL
 from icqf.errors import Advice, InputError
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # options of glibc's mallopt
-MOST_CHUNKS = 512  # of one study: a scheduler remembers every pass over each of them
-CHUNK = 131_072  # participants: 64 blocks, whose pass takes a good part of a second
+MOST_CHUNKS = 512  # of one study, as a scheduler remembers every pass over each
+CHUNK = 131_072  # participants: 64 blocks, or most of a second per pass
 _BRANCHES = 8  # sums that are added at each node of the tree
 _CONNECT_SECONDS = 5
 _LONGEST_GREETING = 2**20  # bytes
 _WORKERS_SECONDS = 15
-_TRIES = 20  # of one pass, when workers are lost again and again
+_TRIES = 20  # of one pass, if workers are lost repeatedly
 _SECONDS_BETWEEN_TRIES = 0.2
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some participants of a study, the first of whom is the one at place `first`."""
+    """Some participants of a study, beginning at position `first`."""
 
     observations: Observations
     first: int
 
     def rows(self, held: Sequence[BlockState] | None = None) -> RowsHere:
-        """Its participants, with what is kept of them."""
+        """Its participants, with their states."""
         return RowsHere(self.observations, first=self.first, held=held)
 
 
 @dataclass(frozen=True)
-class Worked:
-    """What is kept of a chunk after a pass over it, and what that pass found."""
+class ChunkState:
+    """The state of a chunk after a pass over it, and the result of that pass."""
 
     held: tuple[BlockState, ...]
-    found: Any = None
+    result: Any = None
 
 
 @dataclass(frozen=True)
 class RemoteTable(Observations):
-    """Answers that never come here, because workers have them: what is known of all.
+    """Answers that stay with the workers, and what is known about all of them.
 
-    `answers` is (0, m) and `design` (c, 0). The engine that has them knows what the `parts` are.
+    `answers` is (0, m) and `design` (c, 0). The `parts` are futures of the engine.
     """
 
     parts: tuple[Any, ...] = ()
@@ -73,7 +73,7 @@ class RemoteTable(Observations):
     answered: Array = field(default_factory=lambda: np.zeros(0))  # (m,), how many answered each item
     sums: Array = field(default_factory=lambda: np.zeros((3, 0)))  # see `item_sums`, in the items' own units
     total_weight: float = 0.0  # Σω
-    fetch: Callable[[RemoteTable, Array], Observations] | None = None  # brings some participants here
+    fetch: Callable[[RemoteTable, Array], Observations] | None = None  # reads some participants
 
     @property
     def n(self) -> int:
@@ -94,7 +94,7 @@ class RemoteTable(Observations):
         return self.total_weight
 
     def take(self, rows: Array) -> Observations:
-        """Those of some participants (in order), which are brought here."""
+        """The observations of some participants (in order), which are fetched."""
         if self.fetch is None:
             raise self._not_here()
         return self.fetch(self, rows)
@@ -113,22 +113,22 @@ class RemoteTable(Observations):
         return InputError(
             "This needs the answers in memory.",
             code="answers-elsewhere",
-            remedy="A dask array can be fitted with the solver 'fast' from a named start, and scored; for "
+            remedy="A dask array can be fitted with solver='fast' from a named start, and scored; for "
             "anything else give a table.",
         )
 
 
-def in_units(observations: Observations, scale: Array | None, first: int) -> Chunk:
-    """Answers as a problem counts them."""
+def scaled_chunk(observations: Observations, scale: Array | None, first: int) -> Chunk:
+    """A chunk in the units of a problem."""
     return Chunk(replace(observations, scale=scale), first)
 
 
-def taken(observations: Observations, rows: Array) -> Observations:
-    """Those of some participants."""
+def take_rows(observations: Observations, rows: Array) -> Observations:
+    """The observations of some participants."""
     return observations.take(rows)
 
 
-def joined(parts: Sequence[Observations], scale: Array | None) -> Observations:
+def join_parts(parts: Sequence[Observations], scale: Array | None) -> Observations:
     """The participants of several parts, one after the other."""
     weights = [part.weights for part in parts if part.weights is not None]
     return Observations(
@@ -140,50 +140,50 @@ def joined(parts: Sequence[Observations], scale: Array | None) -> Observations:
     )
 
 
-def placed(chunk: Chunk, start: Factors) -> Worked:
-    """The chunk at the scores and multipliers of its participants."""
+def start_chunk(chunk: Chunk, start: Factors) -> ChunkState:
+    """The state of a chunk at the start."""
     rows = chunk.rows()
     rows.start_at(start)
-    return Worked(rows.held)
+    return ChunkState(rows.held)
 
 
-def worked(chunk: Chunk, before: Worked | None, step: Pass) -> Worked:
-    """A pass over a chunk; nothing that is given changes."""
+def run_pass(chunk: Chunk, before: ChunkState | None, step: Pass) -> ChunkState:
+    """A pass over a chunk; the arguments do not change."""
     keep_memory()
     rows = chunk.rows(None if before is None else before.held)
     with one_blas_thread():
-        found = rows.apply(step)
-    return Worked(rows.held, found)
+        result = rows.apply(step)
+    return ChunkState(rows.held, result)
 
 
-def found_in(worked: Worked) -> Any:
-    """What the last pass found: all that leaves a chunk while a fit runs."""
-    return worked.found
+def result_of(state: ChunkState) -> Any:
+    """The result of the last pass, which is all that leaves a chunk during a fit."""
+    return state.result
 
 
-def factors_of(chunk: Chunk, worked: Worked, loadings: Array) -> Factors:
-    """These loadings with the scores and multipliers of a chunk, counted from its first participant."""
-    return chunk.rows(worked.held).factors(loadings)
+def factors_of(chunk: Chunk, state: ChunkState, loadings: Array) -> Factors:
+    """These loadings with the scores and multipliers of a chunk, numbered from its first participant."""
+    return chunk.rows(state.held).factors(loadings)
 
 
-def n_factors_of(worked: Worked) -> int:
-    """How many factors the participants have scores for."""
-    return len(worked.held[0].current)
+def n_factors_of(state: ChunkState) -> int:
+    """The number of factors of the scores."""
+    return len(state.held[0].current)
 
 
-def exact_scores_of(chunk: Chunk, worked: Worked) -> Array:
-    """The scores with which a fit ended."""
-    return chunk.rows(worked.held).exact_scores()
+def exact_scores_of(chunk: Chunk, state: ChunkState) -> Array:
+    """The scores at the end of a fit."""
+    return chunk.rows(state.held).exact_scores()
 
 
-def added(found: Sequence[Any]) -> Any:
-    """What was found in several chunks, added up in their order."""
-    return total(found)
+def add_results(results: Sequence[Any]) -> Any:
+    """The sum of the results of several chunks, in their order."""
+    return total(results)
 
 
-def size_of(thing: Chunk | Worked) -> int:
-    """Bytes that have to travel when it goes to another worker."""
-    return _bytes(vars(thing))
+def size_of(part: Chunk | ChunkState) -> int:
+    """Bytes to transfer to another worker."""
+    return _bytes(vars(part))
 
 
 def _bytes(value: Any) -> int:
@@ -198,12 +198,11 @@ def _bytes(value: Any) -> int:
 
 @cache
 def keep_memory() -> None:
-    """Let the process reuse the memory of arrays that come and go with every block.
+    """Let a worker process reuse the memory of arrays that come and go with every block.
 
-    Dask starts workers with MALLOC_TRIM_THRESHOLD_ set, with which glibc gives every such array back to the
-    system and asks for it anew; that takes longer than the arithmetic. These are the values that glibc comes
-    to of its own accord where nothing is set. Elsewhere there is no such function, and no need of it. A
-    process that the user started, where a cluster of threads works on chunks too, is left as it is.
+    Dask starts workers with MALLOC_TRIM_THRESHOLD_ set, so that glibc returns every such array to the system,
+    which takes longer than the arithmetic. These are the values that glibc adapts to by itself if nothing is
+    set. Other systems do not need this, and a process that the user started is not changed.
     """
     worker = parent_process() is not None and "MALLOC_TRIM_THRESHOLD_" in os.environ
     if not worker:
@@ -215,10 +214,10 @@ def keep_memory() -> None:
 
 
 class OneBlasThread:
-    """BLAS on one thread for as long as any thread of the process works on a chunk.
+    """BLAS on one thread while any thread of the process works on a chunk.
 
-    How many threads BLAS takes is a matter of the whole process: whoever comes first sets it, and whoever
-    leaves last puts back what was there.
+    The number of BLAS threads belongs to the whole process: the first to enter sets it, and the last to leave
+    restores it.
     """
 
     def __init__(self) -> None:
@@ -261,37 +260,37 @@ except ModuleNotFoundError as error:
     ) from error
 
 
-# What the scheduler goes by when it decides where a task runs: with the chunk, rather than the chunk with it.
+# The scheduler runs a task where its large arguments are.
 sizeof.register(Chunk, size_of)
-sizeof.register(Worked, size_of)
+sizeof.register(ChunkState, size_of)
 
 
 class Dask(Engine):
-    """A Dask cluster. Answers and scores stay with its workers; what travels in a fit are sums and loadings.
+    """A Dask cluster. Answers and scores stay with its workers; a fit transfers only sums and loadings.
 
-    A worker that is lost costs what it had worked out, which the others work out again. The result is that of
-    the local engine, to rounding, however many workers there are.
+    If a worker is lost, the others repeat its work. The result is that of the local engine, to rounding,
+    however many workers there are.
 
     Parameters
     ----------
     client : distributed.Client, optional
-        The cluster; None takes the one at `scheduler`, or else the client that is current.
+        The cluster; None: the one at `scheduler`, or else the current client.
     scheduler : str, optional
         The address of a scheduler, such as ``"tcp://10.0.0.5:8786"``.
     chunk : int
-        Participants that are sent together and worked on by one thread. Answers in this process that make one
-        chunk only are fitted here.
+        Participants that are sent together and handled by one thread. Answers in this process that fit into
+        one chunk are fitted here.
 
     Examples
     --------
-    A cluster that runs already, and one of your own::
+    A running cluster, and one of your own::
 
         ICQF(8, engine=Dask(scheduler="tcp://10.0.0.5:8786")).fit(answers)
 
         with distributed.Client(n_workers=4) as client:
             ICQF(8, engine=Dask(client)).fit(answers)
 
-    Few participants make one chunk, which the cluster is not asked for:
+    Few participants make one chunk, which does not use the cluster:
 
     >>> from icqf.engines import Dask
     >>> Dask(scheduler="tcp://10.0.0.5:8786").chunk
@@ -303,14 +302,14 @@ class Dask(Engine):
             raise InputError("Give a client or the address of a scheduler, not both.", code="two-clusters")
         self._given, self.scheduler, self.chunk = client, scheduler, chunk
         self._own: Any = None
-        self._sent: _Sent | None = None
+        self._sent: _SentChunks | None = None
 
     # --- the cluster ---------------------------------------------------------------------------------
 
     @property
     def client(self) -> Any:
-        """The client that is used, once it has workers."""
-        client = self._found()
+        """The client, once it has workers."""
+        client = self._connected_client()
         if not client.nthreads():
             try:
                 client.wait_for_workers(1, timeout=_WORKERS_SECONDS)
@@ -324,7 +323,7 @@ class Dask(Engine):
                 ) from None
         return client
 
-    def _found(self) -> Any:
+    def _connected_client(self) -> Any:
         if self._given is not None:
             return self._given
         address = self.scheduler
@@ -344,12 +343,12 @@ class Dask(Engine):
                 ),
             )
         if self._own is None or self._own.status != "running":
-            self._own = _connected(address)
+            self._own = _connect(address)
             weakref.finalize(self, self._own.close)
         return self._own
 
     def close(self) -> None:
-        """End the connection, if this engine has made it."""
+        """Close the connection, if this engine opened it."""
         self._sent = None
         if self._own is not None:
             self._own.close()
@@ -365,10 +364,10 @@ class Dask(Engine):
         return self  # a cluster is not copied with the settings of a model
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _local, ()  # who carries it to a worker has work to do there, not on the cluster once more
+        return _local, ()  # work that was sent to a worker runs there, not on the cluster again
 
     def processes(self, shared: Sequence[Any]) -> dict[str, Any]:
-        """The workers, by joblib's backend for Dask; every worker gets what fits share."""
+        """The workers, through joblib's backend for Dask; each gets what the fits share."""
         return {"backend": "dask", "client": self.client, "scatter": list(shared)}
 
     # --- participants --------------------------------------------------------------------------------
@@ -381,32 +380,32 @@ class Dask(Engine):
             yield RowsHere(observations)
             return
         if self._sent is None or not self._sent.is_of(observations, client):
-            self._sent = _Sent(client, observations, self.chunk)
+            self._sent = _SentChunks(client, observations, self.chunk)
         rows = DaskRows(client, self._sent)
-        with translated_errors(client):
+        with translate_errors():
             yield rows
 
-    def fetched(self, observations: RemoteTable, rows: Array) -> Observations:
-        """Some participants (in order) of answers on the cluster, brought here."""
+    def fetch(self, observations: RemoteTable, rows: Array) -> Observations:
+        """Fetch some participants (in order) from the cluster."""
         edges = np.cumsum([0, *observations.counts])
         wanted = [rows[slice(*np.searchsorted(rows, ends))] - ends[0] for ends in pairwise(edges)]
         some = [(part, own) for part, own in zip(observations.parts, wanted, strict=True) if len(own)]
-        found = self.client.gather(self.client.map(taken, *zip(*some, strict=True), pure=False))
-        return joined(found, observations.scale)
+        parts = self.client.gather(self.client.map(take_rows, *zip(*some, strict=True), pure=False))
+        return join_parts(parts, observations.scale)
 
 
 def chunk_edges(n: int, chunk: int) -> list[int]:
-    """Where chunks of about so many of n participants begin, and where the last one ends."""
+    """Where chunks of about this size begin among n participants, and where the last one ends."""
     number = min(MOST_CHUNKS, max(1, round(n / chunk)))
     return [round(at * n / number) for at in range(number + 1)]
 
 
-class _Sent:
-    """The chunks of some observations as futures; those sent from here are sent again where they are lost."""
+class _SentChunks:
+    """The chunks of some observations as futures; lost ones are sent again."""
 
     def __init__(self, client: Any, observations: Observations, chunk: int) -> None:
         self.client = client
-        self._observations = weakref.ref(observations, self._let_go)
+        self._observations = weakref.ref(observations, self._release)
         self.elsewhere = isinstance(observations, RemoteTable)
         if isinstance(observations, RemoteTable):
             self.edges = [0, *np.cumsum(observations.counts).tolist()]
@@ -417,18 +416,18 @@ class _Sent:
 
     @property
     def observations(self) -> Observations:
-        """What was sent."""
+        """The observations that were sent."""
         observations = self._observations()
         if observations is None:
-            raise ValueError("These observations are gone.")
+            raise ValueError("These observations no longer exist.")
         return observations
 
-    def _let_go(self, _: object) -> None:
-        """Leave the workers nothing that nobody can ask for any longer."""
+    def _release(self, _: object) -> None:
+        """Free the chunks of observations that no longer exist."""
         self.futures = []
 
     def is_of(self, observations: Observations, client: Any) -> bool:
-        """Whether these are the chunks of just these observations, and still there."""
+        """Whether these are the chunks of exactly these observations, and still exist."""
         lost = any(future.cancelled() or future.status == "error" for future in self.futures)
         return self._observations() is observations and self.client is client and not lost
 
@@ -436,14 +435,14 @@ class _Sent:
         """The participants of each chunk."""
         return [slice(first, last) for first, last in pairwise(self.edges)]
 
-    def again(self) -> list[int]:
-        """Send what was lost once more; which chunks these are."""
+    def resend(self) -> list[int]:
+        """Send lost chunks again, and return which these are."""
         lost = [at for at, future in enumerate(self.futures) if future.cancelled()]
         if lost and self.elsewhere:
             raise InputError(
                 "The workers that held the answers are gone, and the answers cannot be rebuilt.",
                 code="answers-lost",
-                remedy="Give a dask array that is made from a file, or scatter its parts to several workers.",
+                remedy="Use a dask array that is read from a file, or scatter its parts to several workers.",
             )
         for at, future in zip(lost, self._send(lost), strict=True):
             self.futures[at] = future
@@ -452,27 +451,27 @@ class _Sent:
     def _send(self, which: Sequence[int]) -> list[Any]:
         spans = [slice(*self.edges[at : at + 2]) for at in which]
         chunks = [Chunk(self.observations.part(rows), rows.start) for rows in spans]
-        # Straight to the workers: the scheduler is told where a chunk is, and no more.
+        # Directly to the workers; the scheduler only learns where a chunk is.
         return list(self.client.scatter(chunks, direct=True, hash=False)) if chunks else []
 
 
 def chunks_elsewhere(observations: RemoteTable) -> list[Any]:
     """The parts of answers on a cluster as chunks, which are made there."""
     firsts = np.cumsum([0, *observations.counts[:-1]]).tolist()
-    made = dask.delayed(in_units, pure=True)
+    make = dask.delayed(scaled_chunk, pure=True)
     parts = zip(observations.parts, firsts, strict=True)
-    return [made(part, observations.scale, first) for part, first in parts]
+    return [make(part, observations.scale, first) for part, first in parts]
 
 
 class DaskRows:
-    """All participants of a problem, in chunks with the workers of a cluster.
+    """All participants of a problem, in chunks on the workers of a cluster.
 
-    Every pass is a task for each chunk, which takes what the task before left there. The scheduler knows that
-    chain, and has it worked out again where a worker is lost. Only a chunk that was sent from here has to be
-    sent again, for which the passes are kept.
+    Every pass is one task per chunk, which starts from the result of the task before. The scheduler knows
+    this chain and repeats it if a worker is lost. Only chunks that were sent from here must be sent again,
+    with all passes, which are recorded for this.
     """
 
-    def __init__(self, client: Any, sent: _Sent) -> None:
+    def __init__(self, client: Any, sent: _SentChunks) -> None:
         self._client, self._sent = client, sent
         self._start: Factors | None = None
         self._steps: list[Pass] = []
@@ -481,13 +480,13 @@ class DaskRows:
     def start_at(self, start: Factors) -> None:
         """Begin at these scores and multipliers."""
         self._start, self._steps = start, []
-        self._states = self._begun(range(len(self._states)))
+        self._states = self._initial_states(range(len(self._states)))
 
     def apply(self, step: Pass) -> Any:
-        """Make a pass over all chunks; what was found comes back as one sum."""
-        found = self._persistently(lambda: self._pass(step))
+        """Make a pass over all chunks and return the sum of the results."""
+        result = self._retry(lambda: self._pass(step))
         self._steps.append(step)
-        return found
+        return result
 
     def factors(self, loadings: Array) -> Factors:
         """These loadings with the current scores and multipliers of all participants."""
@@ -503,36 +502,36 @@ class DaskRows:
         return Factors(scores, loadings, Multipliers.joined(at_bound) if at_bound else None)
 
     def exact_scores(self) -> Array:
-        """The scores (k, n) with which the fit ended; (k, 0) where they stay with the participants."""
+        """The scores (k, n) at the end of the fit; (k, 0) if they stay on the cluster."""
         if not self._sent.observations.here:
-            first = self._persistently(lambda: self._client.submit(n_factors_of, self._states[0]).result())
-            return np.empty((first, 0))
+            k = self._retry(lambda: self._client.submit(n_factors_of, self._states[0]).result())
+            return np.empty((k, 0))
         return np.concatenate(self._gathered(exact_scores_of), axis=1)
 
     # --- passes --------------------------------------------------------------------------------------
 
     def _pass(self, step: Pass) -> Any:
-        states = self._worked(self._sent.futures, self._states, step)
-        level = self._client.map(found_in, states, pure=False)
+        states = self._next_states(self._sent.futures, self._states, step)
+        level = self._client.map(result_of, states, pure=False)
         while len(level) > 1:
             groups = [level[at : at + _BRANCHES] for at in range(0, len(level), _BRANCHES)]
-            level = self._client.map(added, groups, pure=False)
-        found = level[0].result()
-        self._states = states  # those before are let go; the scheduler still knows how they were made
-        return found
+            level = self._client.map(add_results, groups, pure=False)
+        result = level[0].result()
+        self._states = states  # releases the earlier ones; the scheduler still knows how to make them
+        return result
 
-    def _worked(self, chunks: Sequence[Any], states: Sequence[Any], step: Pass) -> list[Any]:
-        return list(self._client.map(worked, chunks, states, step=step, pure=False))
+    def _next_states(self, chunks: Sequence[Any], states: Sequence[Any], step: Pass) -> list[Any]:
+        return list(self._client.map(run_pass, chunks, states, step=step, pure=False))
 
     def _gathered(self, work: Callable[..., Any], **settings: Any) -> list[Any]:
-        """What `work` makes of each chunk, brought here."""
-        return self._persistently(
+        """The results of `work` on each chunk."""
+        return self._retry(
             lambda: self._client.gather(
                 self._client.map(work, self._sent.futures, self._states, pure=False, **settings)
             )
         )
 
-    def _begun(self, which: Sequence[int]) -> list[Any]:
+    def _initial_states(self, which: Sequence[int]) -> list[Any]:
         """States of some chunks before the first pass."""
         if self._start is None:
             return [None for _ in which]
@@ -543,19 +542,19 @@ class DaskRows:
             for rows in (spans[at] for at in which)
         ]
         sent = self._client.scatter(parts, direct=True, hash=False)
-        return list(self._client.map(placed, [self._sent.futures[at] for at in which], sent, pure=False))
+        return list(self._client.map(start_chunk, [self._sent.futures[at] for at in which], sent, pure=False))
 
-    # --- workers that are lost -----------------------------------------------------------------------
+    # --- lost workers --------------------------------------------------------------------------------
 
-    def _persistently(self, work: Callable[[], Any]) -> Any:
-        """What `work` gives; where chunks were lost on the way, they are sent and worked on again."""
+    def _retry(self, work: Callable[[], Any]) -> Any:
+        """The result of `work`; if chunks were lost, they are restored and the work is repeated."""
         for _ in range(_TRIES):
             try:
                 return work()
             except CancelledError:
                 if self._client.status != "running":
                     break
-                time.sleep(_SECONDS_BETWEEN_TRIES)  # until the scheduler has said all that is lost
+                time.sleep(_SECONDS_BETWEEN_TRIES)  # until the scheduler has reported all losses
                 self._restore()
         raise InputError(
             "The Dask cluster was lost during the fit.",
@@ -564,26 +563,25 @@ class DaskRows:
         )
 
     def _restore(self) -> None:
-        """Send lost chunks again, and make with them the passes that were made before."""
-        sent_again = self._sent.again()
+        """Send lost chunks again, and repeat the earlier passes over them."""
+        resent = self._sent.resend()
         gone = [at for at, state in enumerate(self._states) if state is not None and state.cancelled()]
-        lost = sorted({*sent_again, *gone})
-        chunks, states = [self._sent.futures[at] for at in lost], self._begun(lost)
+        lost = sorted({*resent, *gone})
+        chunks, states = [self._sent.futures[at] for at in lost], self._initial_states(lost)
         for step in self._steps:
-            states = self._worked(chunks, states, step)
+            states = self._next_states(chunks, states, step)
         for at, state in zip(lost, states, strict=True):
             self._states[at] = state
 
 
 @contextmanager
-def translated_errors(client: Any) -> Iterator[None]:
-    """Errors of a cluster in the words of this package."""
+def translate_errors() -> Iterator[None]:
+    """Turn errors of a cluster into messages for users."""
     try:
         yield
     except distributed.KilledWorker as error:
         raise InputError(
-            f"{error.allowed_failures + 1} workers died one after another while they worked on the same "
-            "chunk of participants.",
+            f"{error.allowed_failures + 1} workers died one after another on the same chunk of participants.",
             code="workers-killed",
             remedy=Advice(
                 "They may need more memory, or smaller chunks: Dask(chunk=…).",
@@ -600,11 +598,11 @@ def translated_errors(client: Any) -> Iterator[None]:
         raise InputError(
             f"A worker of the cluster cannot read the answers ({error}).",
             code="worker-cannot-read",
-            remedy="Keep them in a folder that all workers see; TMPDIR names that of tables in parts.",
+            remedy="Store them in a folder that all workers can read; for tables in parts, set TMPDIR.",
         ) from error
 
 
-def _connected(address: str) -> Any:
+def _connect(address: str) -> Any:
     try:
         _check_reachable(address)
         return distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
@@ -618,14 +616,14 @@ def _connected(address: str) -> Any:
 
 
 def _check_reachable(address: str) -> None:
-    """Find out whether a scheduler listens; a client would wait long, and end badly with anything else."""
+    """Check that a scheduler listens, as a client would wait long and fail obscurely otherwise."""
     scheme, location = parse_address(address)
     get_backend(scheme)
     if scheme not in ("tcp", "tls"):
         return
-    with socket.create_connection(parse_host_port(location), timeout=_CONNECT_SECONDS) as found:
-        # A scheduler speaks first, and begins with the length of what it has to say.
-        if scheme == "tcp" and not 0 < int.from_bytes(found.recv(8), "little") < _LONGEST_GREETING:
+    with socket.create_connection(parse_host_port(location), timeout=_CONNECT_SECONDS) as connection:
+        # A scheduler sends first, beginning with the length of its message.
+        if scheme == "tcp" and not 0 < int.from_bytes(connection.recv(8), "little") < _LONGEST_GREETING:
             raise ValueError("something else listens there")
 
 

@@ -1,4 +1,4 @@
-"""A journal of finished work, one line each on disk, and the fingerprint of what decides a result."""
+"""A journal of finished work, and fingerprints of everything that determines a result."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ CHECKSUM = "checksum"
 
 
 class Journal:
-    """A file of finished records, one line of JSON each, after a first line that says what they belong to.
+    """A file of finished records, one line of JSON each, after a header line.
 
-    A line that was cut off by a crash is dropped when the journal is opened again; a line that was changed is
-    known by its checksum and refused. A journal that is removed while work goes on is written again. It is
-    not continued with other data or settings, nor by another version of icqf, whose results may differ.
+    A line cut off by a crash is dropped when the journal is opened again; a changed line is recognised by its
+    checksum and refused. A journal that is removed during the work is written again. It is not continued with
+    other data or settings, nor by another version of icqf, whose results may differ.
     """
 
     def __init__(self, path: str | os.PathLike[str], identity: str) -> None:
@@ -63,21 +63,21 @@ class Journal:
             raise InputError(f"{self.path}: this file is not a journal; choose another checkpoint.")
         if header.get("version") != __version__:
             raise InputError(
-                f"{self.path}: this journal was written by icqf {header.get('version', '(no version)')}, and "
+                f"{self.path}: this journal was written by icqf {header.get('version', '(no version)')}, but "
                 f"this is icqf {__version__}; results of two versions are not mixed. Delete it to start "
                 "again, or choose another checkpoint."
             )
         if header.get("identity") != identity:
-            raise self.belongs_elsewhere()
+            raise self.of_other_work()
 
     def damaged(self, number: int) -> InputError:
-        """The error about a line that is not as it was written."""
+        """The error about a damaged line."""
         return InputError(
             f"{self.path}: line {number} of the journal is damaged; delete the file to start again."
         )
 
-    def belongs_elsewhere(self) -> InputError:
-        """What is said of a journal of other work."""
+    def of_other_work(self) -> InputError:
+        """The error about a journal of other work."""
         return InputError(
             f"{self.path}: this journal belongs to other data or other settings (answers, confounds, "
             "folds, betas, seed or options differ). Delete it to start again, or choose another "
@@ -85,7 +85,7 @@ class Journal:
         )
 
     def append(self, records: Iterable[dict[str, Any]]) -> None:
-        """Write finished records and make sure that they are on disk."""
+        """Write finished records to disk."""
         lines = "".join(_line(record) for record in records).encode()
         gone = not self.path.exists()
         self._whole += lines
@@ -99,24 +99,24 @@ class Journal:
                 os.fsync(stream.fileno())
         except OSError as error:
             raise InputError(
-                f"{self.path}: the journal could not be written ({error.strerror}). What is finished is "
-                "kept; make room and run again to continue."
+                f"{self.path}: the journal could not be written ({error.strerror}). Finished work is kept; "
+                "free some space and run again to continue."
             ) from None
 
     def _create(self) -> None:
         try:
             write_bytes(self.path, self._whole)
-        except (OSError, InputError) as error:  # the latter of a full disk
+        except (OSError, InputError) as error:  # InputError: the disk is full
             fault = error if isinstance(error, OSError) else error.__cause__
             reason = getattr(fault, "strerror", None) or error
             raise InputError(f"{self.path}: the journal cannot be created ({reason}).") from None
 
 
 class WorkJournal(Journal):
-    """A journal of results, each known by a fingerprint of all that decides it; see `run_all`.
+    """A journal of results, each with a fingerprint of everything that determines it; see `run_all`.
 
-    Work of several kinds may share one. What other data or settings gave is never found in it. A run of
-    several pieces of work opens it once, and gives it to each of them as the checkpoint.
+    Several kinds of work may share a journal. Results of other data or settings are never used. A run of
+    several kinds of work opens it once and passes it to each of them as the checkpoint.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -125,7 +125,7 @@ class WorkJournal(Journal):
 
     @classmethod
     def at(cls, checkpoint: str | os.PathLike[str] | WorkJournal | None) -> WorkJournal | None:
-        """Return the journal at a place, or the journal that is given; None where there is none."""
+        """Return the journal at a path, a given journal, or None."""
         return checkpoint if checkpoint is None or isinstance(checkpoint, WorkJournal) else cls(checkpoint)
 
     def finished(
@@ -133,20 +133,19 @@ class WorkJournal(Journal):
     ) -> dict[str, dict[str, Any]]:
         """Results by the names of jobs, whose fingerprints are `keys`; a journal of other work is refused.
 
-        It is of other work where it has results of this kind of work only, and none of them is of these jobs;
-        a `mixed` one may be used for other jobs of this kind in turn, as may one that is in use already.
+        A journal is of other work if it has only results of this kind of work, but none of these jobs; this
+        is allowed for a `mixed` journal and for one that is in use already.
         """
-        found = {record["key"]: record["result"] for record in self.records}
-        known = {name: found[key] for name, key in keys.items() if key in found}
         self.recognise(work, keys.values(), mixed=mixed)
-        return known
+        results = {record["key"]: record["result"] for record in self.records}
+        return {name: results[key] for name, key in keys.items() if key in results}
 
     def recognise(self, work: str, keys: Iterable[str], *, mixed: bool = False) -> None:
-        """Refuse a journal of other work, before the first use of it."""
+        """Refuse a journal of other work at its first use."""
         of_others = all(record["work"] == work for record in self.records)
         of_others &= not {record["key"] for record in self.records}.intersection(keys)
         if self.records and of_others and not mixed and not self._in_use:
-            raise self.belongs_elsewhere()
+            raise self.of_other_work()
         self._in_use = True
 
 
@@ -159,7 +158,7 @@ def _line(record: dict[str, Any]) -> str:
 
 
 def _record(line: bytes) -> dict[str, Any]:
-    """The record of a line; an error of some kind for a line that is not as it was written."""
+    """The record of a line; raises an error for a damaged line."""
     record = dict(json.loads(line))
     if record.pop(CHECKSUM) != _checksum(record):
         raise ValueError("the checksum differs")
@@ -170,17 +169,17 @@ def _checksum(record: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(record).encode()).hexdigest()[:16]
 
 
-# Where work runs, in how many processes, and who is told about it: the same results whatever they are.
+# Where work runs, in how many processes, and how it is reported: none of these changes results.
 ASIDE = frozenset({"engine", "n_jobs", "jobs", "callback", "checkpoint", "keeps_floats"})
 _PLAIN = (bool, int, float, complex, str, bytes, date, timedelta, type(pd.NA), type(pd.NaT), pd.Interval)
 
 
 def fingerprint(*parts: Any) -> str:
-    """Return a fingerprint that differs as soon as anything in `parts` does.
+    """Return a fingerprint that changes if anything in `parts` does.
 
-    Tables, arrays, records, estimators (settings and what a fit found), files (their contents, not where they
-    lie), functions (their names) and containers of these are taken apart; what only says where the work runs
-    (`ASIDE`) is left out.
+    Tables, arrays, records, estimators (settings and fitted attributes), files (their contents, not their
+    paths), functions (their names) and containers of these are included in full, except for settings of where
+    the work runs (`ASIDE`).
 
     Examples
     --------
@@ -199,7 +198,7 @@ def fingerprint(*parts: Any) -> str:
 
 
 def _add(update: Callable[[Any], object], value: Any) -> None:
-    """Add a value to a digest: first what it is, then what it holds."""
+    """Add a value to a digest: first its type, then its contents."""
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, _PLAIN):
         text = repr(value)
@@ -211,14 +210,14 @@ def _add(update: Callable[[Any], object], value: Any) -> None:
         update(f"{value.dtype} {value.shape};".encode())
         update(np.ascontiguousarray(value).tobytes())
         return
-    held = _held(value)
-    update(f"{len(held)};".encode())
-    for each in held:
+    contents = _contents(value)
+    update(f"{len(contents)};".encode())
+    for each in contents:
         _add(update, each)
 
 
-def _held(value: Any) -> Sequence[Any]:
-    """What a value is made of, in an order of its own."""
+def _contents(value: Any) -> Sequence[Any]:
+    """The contents of a value, in a fixed order."""
     if isinstance(value, pd.DataFrame):
         return [value.columns, value.index, *(value.iloc[:, j].array for j in range(value.shape[1]))]
     if isinstance(value, pd.Series):
@@ -241,7 +240,7 @@ def _held(value: Any) -> Sequence[Any]:
     if isinstance(value, np.dtype):
         return [value.str]
     if isinstance(value, Path):
-        return [value.name, _contents(value) if value.is_file() else None]
+        return [value.name, _file_digest(value) if value.is_file() else None]
     if isinstance(value, np.random.Generator):
         return [value.bit_generator.state]
     if isinstance(value, np.random.RandomState):
@@ -253,13 +252,13 @@ def _held(value: Any) -> Sequence[Any]:
     return _settings(value)
 
 
-def _contents(path: Path) -> str:
+def _file_digest(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _settings(value: Any) -> Sequence[Any]:
-    """The fields of a record, the attributes of another object; nothing that is derived from them later."""
+    """The fields of a record or the attributes of another object, except cached properties."""
     if is_dataclass(value):
         named = {field.name: getattr(value, field.name) for field in fields(value)}
     else:

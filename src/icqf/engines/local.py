@@ -16,10 +16,9 @@ from icqf.engines.base import Engine
 
 
 class Local(Engine):
-    """This machine, with as many threads as its BLAS library may use (`OMP_NUM_THREADS` and the like).
+    """This machine, with as many threads as its BLAS library may use (`OMP_NUM_THREADS` and so on).
 
-    Every thread works on blocks of its own with a BLAS of one thread. How many there are does not change a
-    digit of the result.
+    Every thread works on its own blocks with a single-threaded BLAS. Their number does not change the result.
     """
 
     @contextmanager
@@ -46,7 +45,7 @@ class ThreadedRows(RowsHere):
 
 
 def _threads() -> int:
-    """Threads that BLAS may use now: one inside a worker process, or wherever someone has said so."""
+    """Threads that BLAS may use now; one inside a worker process."""
     return max([pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"], default=1)
 
 

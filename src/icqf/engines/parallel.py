@@ -1,4 +1,4 @@
-"""Many jobs in parallel, each on disk when finished, so that an interrupted run can be continued."""
+"""Jobs in parallel, each saved when finished, so that an interrupted run can be continued."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _SECONDS_BETWEEN_LOOKS = 1.0
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a piece of work is, which callbacks are told.
+    """How far the work has got, for callbacks.
 
     Attributes
     ----------
     done, total : int
         Jobs finished and jobs planned.
     best : str
-        The best candidate so far, in words; empty where there is none.
+        The best candidate so far, in words, if any.
     stage : str
-        Which of several pieces of work it is, such as the instrument of a battery; empty where there is one.
+        The part of the work, such as the instrument of a battery, if there are several.
     what : str
-        What is being done; empty where whoever asked for it knows.
+        What is being done, in words; may be empty.
 
     Examples
     --------
@@ -68,41 +68,41 @@ def run_all(
     what: str = "",
     mixed: bool = False,
 ) -> dict[str, dict[str, Any]]:
-    """Call `work` with each job's arguments, on one BLAS thread; the results by the jobs' names.
+    """Call `work` with each job's arguments, on one BLAS thread, and return the results by job.
 
-    Results are plain JSON, and the arguments are all that decides them. With `checkpoint`, what an earlier
-    run finished is taken from the journal, where each result is known by a fingerprint of the work and its
-    arguments. One that has results of this work, but of none of these jobs, is refused as that of another
-    run, unless `mixed`. The callback is told `what` is being done.
+    Results are plain JSON and depend on the arguments only. With `checkpoint`, finished results are read from
+    a journal, in which each has a fingerprint of the work and its arguments. A journal with results of this
+    work, but of none of these jobs, is refused as that of another run, unless `mixed`. The callback is told
+    `what` is being done.
     """
     journal = WorkJournal.at(checkpoint)
     keys = {} if journal is None else _keys(work, jobs)
     known = {} if journal is None else journal.finished(work.__qualname__, keys, mixed=mixed)
     results = dict(known)
-    _tell(callback, len(results), len(jobs), what)
+    _report(callback, len(results), len(jobs), what)
     todo = ((_named, name, work, job) for name, job in jobs.items() if name not in known)
-    with ended_quietly(started(todo, n_jobs=n_jobs, ordered=False)) as finished:
+    with closing_quietly(start_calls(todo, n_jobs=n_jobs, ordered=False)) as finished:
         for name, result in finished:
             if journal is not None:
                 journal.append([{"work": work.__qualname__, "key": keys[name], "result": result}])
             results[name] = result
-            _tell(callback, len(results), len(jobs), what)
+            _report(callback, len(results), len(jobs), what)
     return {name: results[name] for name in jobs}
 
 
 def in_parallel(
     work: Callable[..., T], tasks: Iterable[tuple[Any, ...]], *, n_jobs: int | None = None
 ) -> list[T]:
-    """What `work` gives for each task's arguments, in their order; one BLAS thread per process."""
-    with ended_quietly(started(((work, *task) for task in tasks), n_jobs=n_jobs)) as results:
+    """The results of `work` for each task's arguments, in order; one BLAS thread per process."""
+    with closing_quietly(start_calls(((work, *task) for task in tasks), n_jobs=n_jobs)) as results:
         return list(results)
 
 
 @contextmanager
 def spread_over(engine: Engine, n_jobs: int | None, *, shared: Sequence[Any] = ()) -> Iterator[int | None]:
-    """Let calls that are started meanwhile go to the processes of an engine, if it has any of its own.
+    """Run calls in this context in the processes of an engine, if it has its own.
 
-    Gives the number of processes to ask for: `n_jobs`, or all that the engine has. What calls have in common
+    Yields the number of processes to use: `n_jobs`, or all that the engine has. What the calls have in common
     (`shared`) is sent there once.
     """
     backend = engine.processes(shared)
@@ -113,13 +113,12 @@ def spread_over(engine: Engine, n_jobs: int | None, *, shared: Sequence[Any] = (
         yield -1
 
 
-def started(calls: Iterable[tuple[Any, ...]], *, n_jobs: int | None, ordered: bool = True) -> Any:
+def start_calls(calls: Iterable[tuple[Any, ...]], *, n_jobs: int | None, ordered: bool = True) -> Any:
     """Start calls, each a function and its arguments, with BLAS on one thread.
 
-    Returns a generator of what they give, in their order or as they finish. They run in processes of this
-    machine, or wherever `spread_over` sends them. Processes of ours do not hear Ctrl-C or an end that is
-    asked for: the process that started them hears it, and ends them; they would only write their own
-    tracebacks.
+    Returns a generator of the results, in order or as they finish. The calls run in processes of this
+    machine, or wherever `spread_over` sends them. Our processes ignore Ctrl-C and other signals to end: the
+    parent process handles these and ends them; they would only print tracebacks.
     """
     backend, _ = get_active_backend()
     ours = isinstance(backend, LokyBackend)
@@ -130,10 +129,10 @@ def started(calls: Iterable[tuple[Any, ...]], *, n_jobs: int | None, ordered: bo
     )
     tasks = (delayed(on_one_thread)(*call) for call in calls)
     if not ours or threading.current_thread() is not threading.main_thread():
-        return parallel(tasks)  # only the main thread may say what signals do
+        return parallel(tasks)  # only the main thread may set signal handlers
     names = ("SIGINT", "SIGTERM", "SIGHUP")
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    # A process ignores from its beginning what is ignored where it is started.
+    # A process inherits ignored signals.
     before = [(number, signal.signal(number, signal.SIG_IGN)) for number in numbers]
     try:
         return parallel(tasks)
@@ -143,20 +142,20 @@ def started(calls: Iterable[tuple[Any, ...]], *, n_jobs: int | None, ordered: bo
 
 
 def on_one_thread(work: Callable[..., T], *arguments: Any) -> T:
-    """What `work` gives with BLAS on one thread: matrices are small, and other processes use the others."""
+    """The result of `work` with BLAS on one thread, as matrices are small and other processes run."""
     with threadpool_limits(limits=1):
         return work(*arguments)
 
 
 def _watch_parent() -> None:
-    """Let this worker end with the process that started it."""
+    """End this worker when its parent process ends."""
     parent = parent_process()
     if parent is not None and parent.pid is not None:
         _end_with(parent.pid)
 
 
 def pieces(things: Sequence[T], n_jobs: int | None) -> list[list[T]]:
-    """Cut a list into a few pieces per process, which end at about the same time; one for one process."""
+    """Split a list into a few equal pieces per process; one piece for a single process."""
     jobs = effective_n_jobs(n_jobs)
     number = min(len(things), _PIECES_PER_JOB * jobs) if jobs > 1 else 1
     size, longer = divmod(len(things), number)
@@ -165,8 +164,8 @@ def pieces(things: Sequence[T], n_jobs: int | None) -> list[list[T]]:
 
 
 @contextmanager
-def ended_quietly(results: Any) -> Iterator[Any]:
-    """End work under way when an error comes, without joblib's warning that it did: the error says why."""
+def closing_quietly(results: Any) -> Iterator[Any]:
+    """Stop the remaining calls on an error, without joblib's warning about it."""
     try:
         yield results
     finally:
@@ -177,10 +176,10 @@ def ended_quietly(results: Any) -> Iterator[Any]:
 
 @cache
 def _end_with(parent: int) -> None:
-    """Ends this worker soon after the process that started it, which may be killed and cannot tell."""
+    """End this worker soon after its parent, which may be killed without notice."""
 
     def watch() -> None:
-        # Another process adopts this one as soon as its own has ended, although that may still be listed.
+        # A process whose parent has ended gets another one.
         while os.getppid() == parent:
             time.sleep(_SECONDS_BETWEEN_LOOKS)
         os.kill(os.getpid(), signal.SIGKILL)
@@ -189,11 +188,11 @@ def _end_with(parent: int) -> None:
 
 
 def _keys(work: Work, jobs: Mapping[str, tuple[Any, ...]]) -> dict[str, str]:
-    """A fingerprint of each job; arguments that several jobs share are looked at once."""
+    """A fingerprint of each job; arguments that several jobs share are hashed once."""
     shared: dict[int, str] = {}
 
     def of(argument: Any) -> str:
-        place = id(argument)  # the jobs hold their arguments, so no other one comes to lie there
+        place = id(argument)  # unique, as the jobs keep their arguments alive
         if place not in shared:
             shared[place] = fingerprint(argument)
         return shared[place]
@@ -205,6 +204,6 @@ def _named(name: str, work: Work, job: tuple[Any, ...]) -> tuple[str, dict[str, 
     return name, work(*job)
 
 
-def _tell(callback: Callable[[Progress], object] | None, done: int, total: int, what: str) -> None:
+def _report(callback: Callable[[Progress], object] | None, done: int, total: int, what: str) -> None:
     if callback is not None:
         callback(Progress(done, total, what=what))

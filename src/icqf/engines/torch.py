@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 from array_api_compat import torch as xp
 
 from icqf.core.penalties import L1
@@ -16,7 +15,7 @@ from icqf.core.problem import Problem
 from icqf.core.result import Factors, Iterated
 from icqf.core.start import REACH, SETTLE_SWEEPS
 from icqf.core.sweeps import cd_sweeps
-from icqf.engines.base import FAST, Callback, Engine, Judge, Judged, Solver, Start, paired
+from icqf.engines.base import FAST, Callback, Engine, FoldError, HiddenAnswers, Solver, Start, paired
 from icqf.engines.local import LOCAL, Local
 from icqf.engines.torch_kernels import (
     Array,
@@ -45,15 +44,15 @@ except ImportError as error:
 
 
 Pair = tuple[Problem, Factors]
-_KEPT = 10  # (k, n) numbers that one problem needs while it is iterated
+_KEPT = 10  # (k, n) arrays that one problem needs during its iterations
 
 
 class Torch(Local):
     """Batches of problems by kernels on the first CUDA device.
 
     Problems that share answers and differ in mask, weights, penalty, start or number of factors are iterated
-    together. What is not a comparison of many fits, which ends with exact scores and a certificate, and what
-    the kernels cannot do (see `obstacle`) is done on the processor.
+    together. Final fits with exact scores and a certificate, and what the kernels cannot do (see `obstacle`),
+    run on the processor.
     """
 
     batches = True
@@ -61,33 +60,32 @@ class Torch(Local):
     def here(self) -> Engine:
         if device() is not None:
             return self
-        _say("PyTorch and Triton find no CUDA GPU, so the engine 'torch' runs on the processor.", "no-gpu")
+        _warn("PyTorch and Triton find no CUDA GPU, so the engine 'torch' runs on the processor.", "no-gpu")
         return LOCAL
 
     def for_many(self, problem: Problem) -> Engine:
         cannot = obstacle(problem)
         if cannot is None:
             return self
-        _say_that(cannot)
+        _warn_obstacle(cannot)
         return LOCAL
 
-    def searched(
+    def search(
         self,
         problems: Sequence[Problem],
-        judges: Sequence[Judge],
+        hidden: Sequence[HiddenAnswers],
         ks: Sequence[int],
         betas: Sequence[float],
         *,
         tol: float,
         max_iter: int,
-    ) -> list[Judged] | None:
-
+    ) -> list[FoldError] | None:
         if not searchable(problems, ks):
             return None
         try:
-            return searched(problems, judges, ks, betas, device=_device(), tol=tol, max_iter=max_iter)
+            return search(problems, hidden, ks, betas, device=_device(), tol=tol, max_iter=max_iter)
         except torch.OutOfMemoryError:
-            return None  # all folds' answers do not fit there together: fit by fit they may
+            return None  # the answers of all folds do not fit together; fit by fit they may
 
     def run(
         self,
@@ -100,107 +98,105 @@ class Torch(Local):
         exact: bool = True,
         callback: Callback | None = None,
     ) -> list[Any]:
-        """Factorize each problem from its start; those that are compared with each other, many at a time."""
+        """Factorize each problem from its start; fits that are compared with each other, many at a time."""
         settings: dict[str, Any] = {"tol": tol, "max_iter": max_iter}
         other: dict[str, Any] = {"solver": solver, "exact": exact, "callback": callback, **settings}
         if exact or callback is not None or solver.name != "fast":
             return super().run(problems, starts, **other)
         pairs = list(paired(problems, starts))
-        found: list[Any] = [None] * len(pairs)
+        results: list[Any] = [None] * len(pairs)
         groups: dict[Any, list[tuple[int, Pair]]] = {}
         for at, (problem, start) in enumerate(pairs):
             cannot = obstacle(problem, len(start.scores)) if isinstance(start, Factors) else "such starts"
             if cannot is None and isinstance(start, Factors):
-                # The problems of a batch all have room for the most factors of any.
+                # All problems of a batch have the shape of the largest.
                 place = (*kind(problem), room(len(start.loadings)))
                 groups.setdefault(place, []).append((at, (problem, start)))
                 continue
-            _say_that(str(cannot))
-            (found[at],) = super().run(problem, start, **other)
+            _warn_obstacle(str(cannot))
+            (results[at],) = super().run(problem, start, **other)
         for group in groups.values():
 
             def solve(part: Sequence[tuple[int, Pair]]) -> None:
                 fits = self._iterated([pair for _, pair in part], **settings)
                 for (at, _), fit in zip(part, fits, strict=True):
-                    found[at] = fit
+                    results[at] = fit
 
-            in_batches(group, _fitting([pair for _, pair in group]), solve)
-        return found
+            in_batches(group, _batch_size([pair for _, pair in group]), solve)
+        return results
 
     def _iterated(self, pairs: Sequence[Pair], *, tol: float, max_iter: int) -> list[Iterated]:
-        """One batch."""
-        from icqf.engines.torch_kernels import KernelCourse
-
+        """Iterate one batch."""
         problems, starts = [problem for problem, _ in pairs], [start for _, start in pairs]
         batch = packed(problems, [len(start.scores) for start in starts], _device())
         course = KernelCourse(batch, *packed_starts(batch, starts), max_iter=max_iter)
         course.run(tol)
-        return course.found()
+        return course.results()
 
 
-def _fitting(pairs: Sequence[Pair]) -> int:
+def _batch_size(pairs: Sequence[Pair]) -> int:
     """How many of these problems are iterated at a time."""
     numbers = max(problem.n * (len(start.scores) + problem.c) for problem, start in pairs)
     return max(1, memory() // (4 * _KEPT * numbers))
 
 
 def _device() -> torch.device:
-    found = device()
-    if found is None:
+    available = device()
+    if available is None:
         raise InputError(
             "PyTorch and Triton find no CUDA GPU.", remedy=Advice("Use {engine=}.", engine="local")
         )
-    return found
+    return available
 
 
-def _say_that(cannot: str) -> None:
-    _say(f"The GPU's kernels cannot work with {cannot}, so these fits run on the processor.", "not-on-gpu")
+def _warn_obstacle(cannot: str) -> None:
+    _warn(f"The GPU kernels do not support {cannot}, so these fits run on the processor.", "not-on-gpu")
 
 
-def _say(sentence: str, code: str) -> None:
-    warnings.warn(InputWarning(sentence, code=code), stacklevel=1)  # of one place, so that it is shown once
+def _warn(sentence: str, code: str) -> None:
+    warnings.warn(InputWarning(sentence, code=code), stacklevel=1)  # at one place, so that it is shown once
 
 
 TORCH = Torch()
 
 
-_TABLES_AT_A_TIME = 2**31  # bytes of predicted answers that are judged together
-_KEPT_IN_SEARCH = 6  # (k, n) numbers that a fit needs on the device
-_CHUNK = 2048  # participants whose products are added up in single precision
+_TABLES_AT_A_TIME = 2**31  # bytes of predicted answers that are evaluated together
+_KEPT_IN_SEARCH = 6  # (k, n) arrays that a fit needs on the device
+_CHUNK = 2048  # participants whose products are summed in single precision
 
 
 def searchable(problems: Sequence[Problem], ks: Sequence[int]) -> bool:
-    """Whether `searched` can fit these: tables of one kind, with no fewer participants than items."""
+    """Whether `search` can fit these: tables of one kind, with no fewer participants than items."""
     tall = all(problem.m <= problem.n for problem in problems)
     alike = len({kind(problem) for problem in problems}) == 1
     return tall and alike and all(obstacle(problem, max(ks)) is None for problem in problems)
 
 
-def searched(
+def search(
     problems: Sequence[Problem],
-    judges: Sequence[Judge],
+    hidden: Sequence[HiddenAnswers],
     ks: Sequence[int],
     betas: Sequence[float],
     *,
     device: torch.device,
     tol: float,
     max_iter: int,
-) -> list[Judged]:
-    """Fit every fold with every number of factors and penalty, each penalty from where the last ended."""
-    found: list[Judged] = []
+) -> list[FoldError]:
+    """Fit every fold with every number of factors and penalty, each penalty from the end of the last."""
+    errors: list[FoldError] = []
     starts = _Starts(problems, max(ks), device)
-    judging = _Judging(judges, device)
+    evaluation = _Evaluation(hidden, device)
     groups: dict[int, list[int]] = {}
     for k in sorted(ks, reverse=True):
         groups.setdefault(room(k + problems[0].c), []).append(k)
 
     def fit(part: Sequence[tuple[int, int]]) -> None:
-        found.extend(_fits(part, starts, judging, betas, tol=tol, max_iter=max_iter))
+        errors.extend(_fits(part, starts, evaluation, betas, tol=tol, max_iter=max_iter))
 
     for some in groups.values():
         pairs = [(fold, k) for k in some for fold in range(len(problems))]
         in_batches(pairs, _searches_at_once(problems[0], max(some)), fit)
-    return found
+    return errors
 
 
 def _searches_at_once(problem: Problem, k: int) -> int:
@@ -210,33 +206,33 @@ def _searches_at_once(problem: Problem, k: int) -> int:
 def _fits(
     pairs: Sequence[tuple[int, int]],
     starts: _Starts,
-    judging: _Judging,
+    evaluation: _Evaluation,
     betas: Sequence[float],
     *,
     tol: float,
     max_iter: int,
-) -> Iterator[Judged]:
+) -> Iterator[FoldError]:
     folds, ks = [fold for fold, _ in pairs], [k for _, k in pairs]
     batch = starts.batch.take(folds, ks)
     course = KernelCourse(batch, *starts.make(folds, batch), max_iter=max_iter)
-    told: list[tuple[Tensor, Tensor]] = []
+    results: list[tuple[Tensor, Tensor]] = []
     for beta in betas:
         course.batch = batch = replace(batch, beta=torch.full_like(batch.beta, beta))
-        if told:
+        if results:
             course.begin()
         course.run(tol)
-        told.append((judging.sums(folds, batch, course.W, course.loadings()), course.n_iter.clone()))
-    # The device is asked when all of it is under way.
-    for beta, (sums, n_iter) in zip(betas, told, strict=True):
+        results.append((evaluation.sums(folds, batch, course.W, course.loadings()), course.n_iter.clone()))
+    # Results are copied from the device only after everything was started.
+    for beta, (sums, n_iter) in zip(betas, results, strict=True):
         for fold, k, blocks, done in zip(folds, ks, sums.cpu().numpy(), n_iter.tolist(), strict=True):
             squares, weights = blocks.sum(axis=1)
-            yield Judged(fold, k, beta, float(squares / max(weights, 1e-300)), done, blocks)
+            yield FoldError(fold, k, beta, float(squares / max(weights, 1e-300)), done, blocks)
 
 
 class _Starts:
     """NNDSVD starts of all folds, for every number of factors up to k.
 
-    Factor by factor they do not depend on that number; only the loadings that settle together do.
+    Each factor does not depend on that number; only the first sweeps of the loadings do.
     """
 
     def __init__(self, problems: Sequence[Problem], k: int, device: torch.device) -> None:
@@ -311,24 +307,24 @@ def _scaled(batch: ProblemBatch, W: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
     return W.to(batch.weights.dtype), Q.to(batch.weights.dtype)
 
 
-class _Judging:
+class _Evaluation:
     """Errors on hidden answers; each fold's are on the device once."""
 
-    def __init__(self, judges: Sequence[Judge], device: torch.device) -> None:
+    def __init__(self, folds: Sequence[HiddenAnswers], device: torch.device) -> None:
         def stacked(arrays: Sequence[Array], dtype: torch.dtype = torch.float32) -> Tensor:
             alike = all(each is arrays[0] for each in arrays)
-            kept = np.stack(arrays[:1] if alike else arrays)
-            return torch.from_numpy(kept).to(device).to(dtype)
+            different = np.stack(arrays[:1] if alike else arrays)
+            return torch.from_numpy(different).to(device).to(dtype)
 
-        self.hidden = stacked([judge.hidden for judge in judges], torch.bool)
-        self.answers = stacked([judge.answers for judge in judges])
+        self.hidden = stacked([fold.hidden for fold in folds], torch.bool)
+        self.answers = stacked([fold.answers for fold in folds])
         self.top, self.units, self.low, scale = (
-            stacked([getattr(judge, name) for judge in judges])[:, None]
+            stacked([getattr(fold, name) for fold in folds])[:, None]
             for name in ("top", "units", "low", "scale")
         )
         self.answers = self.answers * scale
-        self.row_block = stacked([judge.row_block for judge in judges], torch.int64)
-        self.n_blocks = 1 + max(int(judge.row_block.max()) for judge in judges)
+        self.row_block = stacked([fold.row_block for fold in folds], torch.int64)
+        self.n_blocks = 1 + max(int(fold.row_block.max()) for fold in folds)
 
     def sums(self, folds: Sequence[int], batch: ProblemBatch, W: Tensor, Q: Tensor) -> Tensor:
         """Squared errors on the answers hidden from each fit, and weights, by block (B, 2, blocks)."""
@@ -336,7 +332,7 @@ class _Judging:
         together = max(1, _TABLES_AT_A_TIME // (4 * n * m))
         at = torch.tensor(folds, device=W.device)
         C, weights = batch.design(), batch.weights.double()
-        found = []
+        sums = []
         for part in torch.arange(len(folds), device=W.device).split(together):
             fold = at[part]
             predicted = torch.cat([W[part], C[part]], dim=1).mT @ Q[part]
@@ -349,8 +345,8 @@ class _Judging:
             by_row = torch.stack([squares, hidden.sum(dim=2)], dim=1) * weights[part][:, None]
             block = self._own(self.row_block, fold)[:, None].expand_as(by_row)
             empty = by_row.new_zeros((len(part), 2, self.n_blocks))
-            found.append(empty.scatter_add_(2, block, by_row))
-        return torch.cat(found)
+            sums.append(empty.scatter_add_(2, block, by_row))
+        return torch.cat(sums)
 
     def _own(self, values: Tensor, fold: Tensor) -> Tensor:
         return values if len(values) == 1 else values[fold]

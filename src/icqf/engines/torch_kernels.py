@@ -21,19 +21,18 @@ from icqf.engines import torch_triton as kernels
 from icqf.errors import Advice, InputError
 
 T = TypeVar("T")
-_SHARE = 0.7  # of the memory that is free, for a batch
-_INTERPRETED = 2**28  # bytes of a batch where there is no GPU
+_SHARE = 0.7  # share of the free memory for a batch
+_INTERPRETED = 2**28  # bytes of a batch without a GPU
 Array = NDArray[Any]
 Tensor = torch.Tensor
-_MOST_ITEMS, _MOST_FACTORS = 256, 64  # confounds included; what a kernel's registers hold
+_MOST_ITEMS, _MOST_FACTORS = 256, 64  # limits of a kernel's registers; factors include confounds
 _SHARED = {"problems", "ks", "k", "answers", "designs"}
 
 
 def device() -> torch.device | None:
-    """The first CUDA device; None where PyTorch and Triton find none.
+    """The first CUDA device; None if PyTorch and Triton find none.
 
-    With TRITON_INTERPRET=1 in the environment, Triton runs kernels on the processor, very slowly: that is how
-    they are tested without a GPU.
+    With TRITON_INTERPRET=1 in the environment, Triton runs kernels on the processor, very slowly, for tests.
     """
     if find_spec("triton") is None:
         return None
@@ -52,14 +51,14 @@ def memory() -> int:
 
 
 def in_batches(things: Sequence[T], size: int, work: Callable[[Sequence[T]], object]) -> None:
-    """Work through things so many at a time; where memory does not suffice, half as many."""
+    """Process things in batches of this size; if memory does not suffice, of half the size."""
     first = 0
     while first < len(things):
         if _fits(work, things[first : first + size]):
             first += size
         elif size == 1:
             raise InputError(
-                "The GPU has not enough memory for even one fit of this table.",
+                "The GPU does not have enough memory for even one fit of this table.",
                 code="gpu-memory",
                 remedy=Advice("Free memory on it, or use {engine=}.", engine="local"),
             )
@@ -71,7 +70,7 @@ def _fits(work: Callable[[Sequence[T]], object], part: Sequence[T]) -> bool:
     try:
         work(part)
     except torch.OutOfMemoryError:
-        pass  # what the failed attempt holds is let go only when this block is left
+        pass  # memory of the failed attempt is released after this block
     else:
         return True
     if torch.cuda.is_available():
@@ -80,7 +79,7 @@ def _fits(work: Callable[[Sequence[T]], object], part: Sequence[T]) -> bool:
 
 
 def obstacle(problem: Problem, k: int = 1) -> str | None:
-    """What the kernels cannot do about such a problem with k factors, in words; None where they can."""
+    """Why the kernels cannot solve such a problem with k factors, in words; None if they can."""
     seen = problem.observations
     if type(seen) is not Observations:
         return "repeated visits or answers that are read in parts"
@@ -100,7 +99,7 @@ def obstacle(problem: Problem, k: int = 1) -> str | None:
 
 
 def room(size: int) -> int:
-    """The power of two, 16 at least, that holds so many factors or items: the shapes of kernels."""
+    """The power of two, at least 16, for this many factors or items: the shapes of kernels."""
     return max(16, 1 << (size - 1).bit_length())
 
 
@@ -120,19 +119,19 @@ def kind(problem: Problem) -> tuple[Any, ...]:
 
 @dataclass
 class ProblemBatch:
-    """What is minimised by each of B problems; `k` is the number of factors of the largest."""
+    """B problems as tensors; `k` is the number of factors of the largest."""
 
     problems: list[Problem]
     ks: list[int]
     k: int
-    answers: Tensor  # (tables, n, room(m)), -1 where there is none; of one byte where they are whole numbers
+    answers: Tensor  # (tables, n, room(m)), -1 where missing; bytes if they are whole numbers
     designs: Tensor  # (designs, c, n)
-    answers_of: Tensor  # (B,) which table each problem has
+    answers_of: Tensor  # (B,) the table of each problem
     design_of: Tensor  # (B,)
-    weights: Tensor  # (B, n); 0 for participants who are not there
+    weights: Tensor  # (B, n); 0 for padding
     beta: Tensor  # (B,) float64
     gamma: Tensor  # (B,) float64
-    score_top: Tensor  # (B, 1); infinite where there is no bound
+    score_top: Tensor  # (B, 1); infinite without a bound
     loading_top: Tensor  # (B, m)
     span: Tensor  # (B, m)
 
@@ -146,7 +145,7 @@ class ProblemBatch:
         return self.designs[self.design_of]
 
     def take(self, at: Sequence[int], ks: Sequence[int]) -> ProblemBatch:
-        """Problems from among these, each with a number of factors; tables stay where they are."""
+        """Select problems, each with a number of factors; tables are not copied."""
         places = torch.tensor(at, device=self.beta.device)
         own = {each.name: getattr(self, each.name) for each in fields(self)}
         rows = {name: own[name][places] for name in own if name not in _SHARED}
@@ -154,14 +153,14 @@ class ProblemBatch:
 
 
 class _Once:
-    """Things that several problems share, by the identity of what they are made from: each is kept once."""
+    """Positions of arrays that several problems share, by the identity of their owners."""
 
     def __init__(self) -> None:
-        self.owners: list[Any] = []  # an identity means something only as long as its object lives
+        self.owners: list[Any] = []  # kept alive, as identities are reused
         self._places: dict[Any, int] = {}
 
     def place(self, *owners: Any) -> int:
-        """Where the thing made from these is kept."""
+        """The position of the array of these owners."""
         key = tuple(id(owner) for owner in owners)
         if key not in self._places:
             self._places[key] = len(self.owners)
@@ -170,7 +169,7 @@ class _Once:
 
 
 def packed(problems: Sequence[Problem], ks: Sequence[int], device: torch.device) -> ProblemBatch:
-    """Problems of one kind as a batch on a device, with room for the largest number of factors."""
+    """Problems of one kind as a batch on a device."""
     n, m = max(problem.n for problem in problems), problems[0].m
     seen = [problem.observations for problem in problems]
     tables, designs, weights = _Once(), _Once(), _Once()
@@ -192,7 +191,7 @@ def packed(problems: Sequence[Problem], ks: Sequence[int], device: torch.device)
         return torch.tensor(values, dtype=torch.float64, device=device)
 
     def rows(values: Sequence[Array | None]) -> Tensor:
-        """One row of m numbers for each problem; those of problems that share it are copied once."""
+        """One row of m numbers for each problem; shared ones are copied once."""
         once = _Once()
         of = [once.place(value) for value in values]
         table = np.stack([np.full(m, np.inf) if each is None else each for (each,) in once.owners])
@@ -218,13 +217,13 @@ def packed(problems: Sequence[Problem], ks: Sequence[int], device: torch.device)
 
 
 def _coded(tables: Sequence[Observations], n: int, device: torch.device) -> Tensor:
-    """Answers as problems count them (tables, n, room(m)), of one byte each where they are whole numbers.
+    """Answers in the units of problems (tables, n, room(m)), as bytes if they are whole numbers.
 
-    Answers that several tables share, apart from what is hidden in each, are sent to the device once.
+    Answers that several tables share, apart from what each hides, are sent to the device once.
     """
     shared = _Once()
     of = [shared.place(seen.answers, seen.scale) for seen in tables]
-    sent = [_on(_counted(*owners), device) for owners in shared.owners]
+    sent = [_on(_in_units(*owners), device) for owners in shared.owners]
     small = [each.to(torch.int8) for each in sent]
     if all(bool((a == b).all()) for a, b in zip(small, sent, strict=True)):
         sent = small
@@ -234,10 +233,10 @@ def _coded(tables: Sequence[Observations], n: int, device: torch.device) -> Tens
     return coded
 
 
-def _counted(answers: Array, scale: Array | None) -> Array:
-    """All answers in the units of a problem, -1 where there is none."""
-    counted = answers if scale is None else answers * scale
-    return np.where(answers >= 0, counted, -1).astype(np.float32)
+def _in_units(answers: Array, scale: Array | None) -> Array:
+    """All answers in the units of a problem, -1 where missing."""
+    scaled = answers if scale is None else answers * scale
+    return np.where(answers >= 0, scaled, -1).astype(np.float32)
 
 
 def _weights(weights: Array | None, answers: Array) -> Array:
@@ -249,7 +248,7 @@ def _on(values: Array, device: torch.device) -> Tensor:
 
 
 def packed_starts(batch: ProblemBatch, starts: Sequence[Factors]) -> tuple[Tensor, Tensor]:
-    """Scores (B, k, n) and loadings (B, k + c, m) of the starts; factors that a problem lacks are zero."""
+    """Scores (B, k, n) and loadings (B, k + c, m) of the starts; surplus factors are zero."""
     B, n = batch.weights.shape
     device, c, m = batch.weights.device, batch.first.c, batch.first.m
     W = torch.zeros((B, batch.k, n), device=device)
@@ -265,17 +264,17 @@ def packed_starts(batch: ProblemBatch, starts: Sequence[Factors]) -> tuple[Tenso
     return W, Q
 
 
-_PRECISION = "tf32x3"  # products of single precision on the matrix units, each number in two parts
-_ROWS, _WARPS = 64, 4  # participants that a program works on at a time, and its warps: measured on an H200
-_ITEMS, _ITEMS_OF_PRODUCTS = 32, 64  # items at a time, likewise
-_CHECK_EVERY = 4  # iterations, after which those that have settled are left out
-_CHUNKS = 16  # parts that the participants of one problem are cut into, at most
+_PRECISION = "tf32x3"  # single-precision products on tensor cores, with each number in two parts
+_ROWS, _WARPS = 64, 4  # participants per tile of a program, and its warps; tuned on an H200
+_ITEMS, _ITEMS_OF_PRODUCTS = 32, 64  # items per tile; tuned on an H200
+_CHECK_EVERY = 4  # iterations, after which converged problems are dropped
+_CHUNKS = 16  # most parts of the participants of one problem
 
 
 class KernelCourse:
     """The state of a batch on the device; `run` iterates until all have settled.
 
-    Loadings are kept in tiles (B, KP, MP) of powers of two, zero where there is nothing.
+    Loadings are tiles (B, KP, MP) of powers of two, padded with zeros.
     """
 
     def __init__(self, batch: ProblemBatch, W: Tensor, Q: Tensor, *, max_iter: int) -> None:
@@ -310,7 +309,7 @@ class KernelCourse:
         self.begin()
 
     def begin(self) -> None:
-        """Iterate from here as from a start."""
+        """Restart the iterations from the current point."""
         self.V.copy_(self.W)
         self.Q_previous.copy_(self.Q)
         self.Y.copy_(self.Q)
@@ -329,8 +328,8 @@ class KernelCourse:
         """(B, K, m)"""
         return self.Q[:, : self.k + self.c, : self.m]
 
-    def found(self) -> list[Iterated]:
-        """Where the iterations ended."""
+    def results(self) -> list[Iterated]:
+        """The end points of the iterations."""
         W, Q = self.W.cpu().numpy(), self.loadings().cpu().numpy()
         n_iter, converged = self.n_iter.tolist(), self.converged.tolist()
         most = max(n_iter)

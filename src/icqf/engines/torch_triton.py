@@ -1,9 +1,9 @@
 """Three kernels for a GPU: the participants' two passes without a table of residuals, and the loadings' step.
 
-They do what `icqf.core.fast` does where no bound on reconstructed answers is looked at, for many problems
-at a time; acceleration and stopping are compiled from `icqf.core.acceleration`. A problem that has
-settled costs nothing more, and the host is idle while iterations run. Triton comes with PyTorch's CUDA
-builds; this module is imported only where Triton is installed.
+They do what `icqf.core.fast` does without a bound on reconstructed answers, for many problems at a time;
+acceleration and stopping are compiled from `icqf.core.acceleration`. A problem that has settled costs nothing
+more, and the host is idle during iterations. Triton comes with PyTorch's CUDA builds; this module is imported
+only if Triton is installed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import triton.language as tl
 
 from icqf.core import acceleration, block_step, sweeps
 
-SCALARS = 16  # numbers beside the matrices in a program's partial sums: misfit, penalty, and room
+SCALARS = 16  # numbers after the matrices in a program's partial sums: misfit, penalty, and padding
 _TINY = tl.constexpr(sweeps.TINY)
 _SCORE_SWEEPS, _LOADING_SWEEPS = (
     tl.constexpr(block_step.SCORE_SWEEPS),
@@ -26,7 +26,7 @@ _SCORE_SWEEPS, _LOADING_SWEEPS = (
 
 
 def _compiled(formula: Callable[..., Any]) -> Any:
-    """A formula of `icqf.core.acceleration` as part of a kernel: `xp` is Triton, numbers are constants."""
+    """A formula of `icqf.core.acceleration` compiled for a kernel: `xp` is Triton, numbers are constants."""
     names = dict(vars(acceleration), xp=tl, Any=tl.tensor)
     names |= {name: tl.constexpr(value) for name, value in names.items() if type(value) in (int, float)}
     return triton.jit(FunctionType(formula.__code__, names, formula.__name__))
@@ -197,7 +197,7 @@ def loadings_kernel(
     LOADINGS_BOUNDED: tl.constexpr, KP: tl.constexpr, MP: tl.constexpr, SIZE: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Move the loadings of one problem, then its momentum and exact moves, and say whether it has settled."""
+    """Move the loadings of one problem, update its momentum and scaling, and test whether it has settled."""
     slot = tl.program_id(0)
     b = tl.load(alive + slot).to(tl.int64)
     if tl.load(done + b) != 0:

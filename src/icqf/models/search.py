@@ -24,7 +24,7 @@ from icqf.data.settings import RULES
 from icqf.engines.base import Engine
 from icqf.engines.choice import engine_of, run
 from icqf.engines.journal import WorkJournal
-from icqf.engines.parallel import Progress, ended_quietly, started
+from icqf.engines.parallel import Progress, closing_quietly, start_calls
 from icqf.errors import InputError, counted
 from icqf.models.consensus import agreement_of, best_fits
 from icqf.models.factor_names import default_names
@@ -119,7 +119,7 @@ class Trial:
     # with their starts and without their judging
     seconds: float
     # squared error of the hidden answers by item, packed to be small in a journal (`unpacked`);
-    # empty where the engine judges the fits itself
+    # empty if the engine evaluates the fits itself
     squares: str = ""
     # squared errors and weights (2, blocks) by block of participants, packed as well
     blocks: str = ""
@@ -249,20 +249,19 @@ def _judged_together(plan: Plan, task: Task, held_out: Sequence[HeldOut]) -> lis
     """The trials of a task by an engine that compares candidates itself; None where it does not."""
     clock = time.perf_counter()
     problems = [each.visible for each in held_out]
-    judges = [
-        each.judge(plan.folds[repeat].row_block)
+    answers = [
+        each.hidden_answers(plan.folds[repeat].row_block)
         for each, (repeat, _) in zip(held_out, task.folds, strict=True)
     ]
     betas = task.betas(plan, max(task.ks, key=lambda k: task.betas(plan, k)[-1]))
-    found = engine_of(plan.engine).searched(
-        problems, judges, task.ks, betas, tol=plan.tol, max_iter=plan.max_iter
+    found = engine_of(plan.engine).search(
+        problems, answers, task.ks, betas, tol=plan.tol, max_iter=plan.max_iter
     )
     if found is None:
         return None
     seconds = (time.perf_counter() - clock) / len(found)
     hidden = [
-        (int(np.count_nonzero(judge.hidden)), each.weight)
-        for judge, each in zip(judges, held_out, strict=True)
+        (int(np.count_nonzero(own.hidden)), each.weight) for own, each in zip(answers, held_out, strict=True)
     ]
     return [
         Trial(
@@ -578,7 +577,7 @@ class Race:
             ]
             work = ((_task_with_ends, self.plan, task, ends is not None) for task in todo)
             try:
-                with ended_quietly(started(work, n_jobs=self.n_jobs, ordered=False)) as results:
+                with closing_quietly(start_calls(work, n_jobs=self.n_jobs, ordered=False)) as results:
                     for finished, ended in results:
                         new = [trial for trial in finished if _key(trial) in wanted - known.keys()]
                         if self.journal is not None:

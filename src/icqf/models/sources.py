@@ -473,7 +473,7 @@ class OnCluster(Source):
             answered=totals.answered,
             sums=totals.sums,
             total_weight=totals.size,
-            fetch=self._cluster.fetched,
+            fetch=self._cluster.fetch,
         )
 
     def _total(self, work: Callable[..., Any], **settings: Any) -> Any:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from icqf.core.problem import Problem, relearn_weights
 from icqf.core.result import Factors
 from icqf.core.start import Starts, item_means
-from icqf.engines.base import Engine, Judge
+from icqf.engines.base import Engine, HiddenAnswers
 from icqf.engines.choice import engine_of, run
 from icqf.engines.parallel import in_parallel, pieces
 from icqf.errors import InputError
@@ -113,10 +113,10 @@ class HeldOut:
         """Σ ω_i over the hidden answers of each participant (n,)."""
         return np.bincount(self._cells[0], weights=self._weights[0], minlength=self.visible.n)
 
-    def judge(self, row_block: Array) -> Judge:
-        """What an engine needs to know to work out errors itself, by block of participants (n,)."""
+    def hidden_answers(self, row_block: Array) -> HiddenAnswers:
+        """What an engine needs to compute errors itself, by block of participants (n,)."""
         problem, ones = self._problem, np.ones(self.visible.m)
-        return Judge(
+        return HiddenAnswers(
             hidden=self.mask & problem.observations.observed,
             answers=problem.answers,
             scale=ones if problem.scaling is None else problem.scaling.scale,
