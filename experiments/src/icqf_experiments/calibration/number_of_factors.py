@@ -27,6 +27,7 @@ SIZES = (150, 400)  # participants, simulated and in parts of public studies
 N_SEEDS = 3
 # The whole bfi study, with and without its confounds, with more seeds.
 WHOLE, N_SEEDS_WHOLE = {"bfi": False, "bfi with age and sex": True}, 20
+_RAN = "The searches behind the published table ran on a GPU (engine torch)."
 LEAST = 0.05  # numbers of factors said to be less likely are not cases
 
 
@@ -115,7 +116,8 @@ SEEDS = Statement(
     "The number of factors with another seed",
     "`choice_` of the default search says how often another seed, which divides the same answers into other "
     "folds, would choose the same number of factors. It happened where the next seed did. Simulated "
-    "questionnaires and parts of public studies with three seeds each, and the whole bfi study with twenty.",
+    "questionnaires and parts of public studies with three seeds each, and the whole bfi study with twenty. "
+    f"{_RAN}",
     cases_of_seeds,
     more_on_seeds,
 )
@@ -175,7 +177,7 @@ SAMPLES = Statement(
     f"number of factors. Every number said to be chosen in {LEAST:.0%} or more is a case; it happened where "
     "a second, independent sample chose it. Simulated questionnaires, and disjoint parts of public studies. "
     "The constant behind it was set on other simulated populations and on parts of bfi and msq, so that "
-    "these two studies are not left out of it.",
+    f"these two studies are not left out of it. {_RAN}",
     cases_of_samples,
     more_on_samples,
 )
