@@ -120,9 +120,7 @@ def test_a_model_saved_from_python_needs_its_codebook_for_directions(run, files,
 
 
 def test_a_codebook_that_reverses_other_items_than_the_model_is_told(run, files, results, tmp_path):
-    said = (
-        f"The codebook and the model disagree about the direction of '{REVERSED}'. The codebook is followed"
-    )
+    said = f"The codebook and the model disagree about the direction of '{REVERSED}'. The codebook is used"
     words = ("score", results / "model.icqf", files / "answers.csv", "--codebook")
     same = run(*words, files / "items.csv")
     assert same.stdout == (results / "scores.csv").read_text() and "disagree" not in same.stderr
@@ -175,5 +173,5 @@ def test_a_file_that_is_read_is_never_replaced(run, model, files, tmp_path):
         assert result.exit_code == 2 and "this is an input file" in result.stderr, words
     words = ("fit", answers, "--codebook", items, "--progress", items, "--out", tmp_path / "results")
     result = run(*words)
-    assert result.exit_code == 2 and "it is not the progress of an earlier run" in result.stderr
+    assert result.exit_code == 2 and "is not the progress of an earlier run" in result.stderr
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == held

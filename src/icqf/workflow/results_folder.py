@@ -222,7 +222,7 @@ def _refuse_dangling(path: Path) -> None:
     if path.is_symlink() and not path.exists():
         raise InputError(
             f"{path}: this is a link to {str(path.readlink())!r}, which does not exist. Remove the link, "
-            "or choose another place."
+            "or choose another path."
         )
 
 
