@@ -26,7 +26,7 @@ FACTORS = {"none": 1, "weak": 4, "middle": 3, "strong": 5}  # of simulated popul
 SIZES = (150, 400)  # participants, simulated and in parts of public studies
 N_SEEDS = 3
 # The whole bfi study, with and without its confounds, with more seeds.
-WHOLE, N_SEEDS_WHOLE = {"bfi": False, "bfi with age and sex": True}, 20
+WHOLE, N_SEEDS_WHOLE = {"whole bfi": False, "whole bfi with age and sex": True}, 20
 _RAN = "The searches behind the published table ran on a GPU (engine torch)."
 LEAST = 0.05  # numbers of factors said to be less likely are not cases
 
