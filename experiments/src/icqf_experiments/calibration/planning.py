@@ -39,7 +39,7 @@ Array = NDArray[Any]
 PILOTS = (200, 400)
 SIZES = (50, 100, 200, 400, 800)
 FACTORS = (3, 5)  # of public studies; of shorter ones 2
-N_PAIRS = 20  # of subsamples or simulated studies of each size, the default of `icqf plan`
+N_PAIRS = 20  # of subsamples or simulated studies of each size, the default of icqf plan
 N_SIMULATED = 6
 N_FOUND = 2  # pairs of other studies of each size
 SIGNALS = ("weak", "middle", "strong")
@@ -244,7 +244,7 @@ _FOUND = f"""Happened: of two independent studies of that size, both fitted with
 ANSWERS = Statement(
     "planning-answers",
     "Planning from the answers of a pilot",
-    f"""Said: how likely studies of 50 to 800 participants find a factor of the pilot, by `icqf plan` with the
+    f"""Said: how likely studies of 50 to 800 participants find a factor of the pilot, by icqf plan with the
     pilot's answers: from disjoint subsamples up to half of the pilot, stepped up from its halves beyond,
     and up to {BEYOND} times the pilot. {_FOUND}""",
     partial(cases, "answers"),
@@ -253,7 +253,7 @@ ANSWERS = Statement(
 MODEL = Statement(
     "planning-model",
     "Planning from a model alone",
-    f"""Said: the same, by `icqf plan` with the pilot's model file, which holds no answers:
+    f"""Said: the same, by icqf plan with the pilot's model file, which holds no answers:
     by the agreement of halves that the model remembers, stepped to the size (Spearman–Brown), and the curve
     of the replication probability, learned without the study it is judged on.
     {_FOUND}""",
