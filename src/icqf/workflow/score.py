@@ -296,7 +296,7 @@ def _score_battery(model: MetaICQF, files: StudyFiles, begin: Begin) -> Scored:
     silent = int((~battery.answered.any(axis=1)).sum())
     absent = [name for name in model.instruments_ if name not in battery.instruments]
     if absent:
-        notes = (*notes, f"Scored without these instruments, which are absent: {listed(absent, most=12)}.")
+        notes = (*notes, f"Scored without {listed(absent, most=12)}, which are absent.")
     return Scored(scores, notes, silent)
 
 
