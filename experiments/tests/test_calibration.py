@@ -117,10 +117,10 @@ def simulated_cases(n=3000):
 
 def test_what_is_said_of_a_study_does_not_depend_on_what_it_found():
     table, names = simulated_cases(), ("resamples", "halves")
-    before = replication.predict_left_out(table, names)
+    before = replication.predicted(table, names)
     mine = (table["study"] == "epi").to_numpy()
     spoiled = table.assign(happened=np.where(mine, 1 - table["happened"], table["happened"]))
-    after = replication.predict_left_out(spoiled, names)
+    after = replication.predicted(spoiled, names)
     np.testing.assert_array_equal(before[mine], after[mine])
     assert not np.allclose(before[~mine], after[~mine])
     assert behind("bfi as yes/no") == "bfi"
@@ -128,7 +128,7 @@ def test_what_is_said_of_a_study_does_not_depend_on_what_it_found():
 
 def test_the_model_is_learned_back_and_the_predictor_that_matters_is_chosen():
     table = simulated_cases()
-    intercept, resamples, halves = replication.fit_curve(table, ("resamples", "halves"))
+    intercept, resamples, halves = replication.learned(table, ("resamples", "halves"))
     assert (intercept, resamples, halves) == (
         pytest.approx(-4, abs=0.5),
         pytest.approx(0, abs=0.2),
