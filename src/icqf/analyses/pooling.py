@@ -389,7 +389,11 @@ def _pooled_model(
         "confounds": encoder.to_dict(),
         "dtype": "float64",
         "objective": float(significant(sum(model.objective_ for model in models), OBJECTIVE_DIGITS)),
-        "certificate": {name: max(each[name] for each in certificates) for name in certificates[0]},
+        "certificate": {
+            name: max(each[name] for each in certificates)
+            for name in certificates[0]
+            if all(name in each for each in certificates)
+        },
         "trace": [],
         "starts": [],
         "converged": all(model.converged_ for model in models),

@@ -34,6 +34,7 @@ from icqf.core.result import Factors, Move, Trace
 from icqf.core.rows import BlockState, InTurn, Pass, Rescale, Rows
 
 _next_momentum = of_numbers(next_momentum)
+ROUNDING = 1e-6  # of F: where iterations are steady, a rise by less does not end their momentum
 PRESS_BELOW = 0.03  # the bounds on reconstructed answers wait until the loadings move less than this
 
 
@@ -84,7 +85,9 @@ class FastIteration:
     penalty is least, and what all levels of a confound share goes to the intercept.
     """
 
-    def __init__(self, problem: Problem, loadings: Array, rows: Rows, *, looks: bool = False) -> None:
+    def __init__(
+        self, problem: Problem, loadings: Array, rows: Rows, *, looks: bool = False, steady: bool = False
+    ) -> None:
         self.problem = problem
         self.rows = rows
         self.k = len(loadings) - problem.c
@@ -99,6 +102,7 @@ class FastIteration:
         self._moved = math.inf
         self._cap = MOMENTUM_CAP
         self._objective = math.inf
+        self._rounding = ROUNDING if steady else 0.0
 
     def factors(self) -> Factors:
         """The current scores (k, n) and loadings (K, m), with the multipliers of active bounds."""
@@ -147,7 +151,8 @@ class FastIteration:
         return Q
 
     def _set_momentum(self, y: Array, Q: Array, curvature: Array, objective: float) -> None:
-        rose, turned = objective > self._objective, bool(turns_back(curvature, y, Q, self.Q))
+        rose = objective > self._objective * (1 + self._rounding)
+        turned = bool(turns_back(curvature, y, Q, self.Q))
         self._objective = objective
         self._momentum, self._t, self._cap = _next_momentum(rose, turned, self._t, self._cap)
 

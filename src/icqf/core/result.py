@@ -46,12 +46,18 @@ class Certificate:
         How far the highest reconstructed answer lies above its range, as a share of the range.
     gain : float
         The most that F would drop by moving one score or one loading.
+    drift : float or None
+        What steps of single numbers cannot see, because they are all small in a flat valley: how far the
+        loadings came to lie from here, as a share of the item's range, after all factors and confounds had
+        exchanged about a twentieth of their loadings and the iterations had settled again, unless they
+        settled at a worse solution. None where this was not tried.
     """
 
     score_step: float
     loading_step: float
     excess: float
     gain: float
+    drift: float | None = None
 
     def holds(self, tol: float) -> bool:
         """Whether no score, loading or reconstructed answer is off by more than `tol`."""
@@ -96,6 +102,10 @@ class Trace:
         """Append one iteration."""
         for name, value in values.items():
             getattr(self, name).append(float(value))
+
+    def followed_by(self, other: Trace) -> Trace:
+        """This one, and then the other."""
+        return Trace(**{name: values + getattr(other, name) for name, values in vars(self).items()})
 
     def columns(self) -> dict[str, Array]:
         """The recorded columns as arrays."""

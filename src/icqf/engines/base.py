@@ -23,16 +23,24 @@ if TYPE_CHECKING:
 
 _STILL = 20  # iterations without a move of the loadings, after which the certificate is computed anyway
 _SCORES = 1e-3  # tolerance of the scores at a warm start
+FINEST = 2e-5  # moves that single precision settles to
 MARGIN = 1.25  # iterations stop this much below the tolerance, so that the certificate rarely needs more
 
 
 @dataclass(frozen=True)
 class Solver:
-    """Which solver runs, and ADMM's settings."""
+    """Which solver runs, and ADMM's settings.
+
+    `steady` iterations of "fast" keep their momentum where F rises by no more than rounding explains: they
+    leave a flat valley several times as fast. A certified fit is iterated `finer` times as far as its
+    tolerance asks, unless single precision would not settle there.
+    """
 
     name: Literal["fast", "admm"] = "fast"
     inner: Literal["cd", "fista", "admm"] = "cd"
     rho: float | Literal["adaptive"] = 3.0
+    steady: bool = False
+    finer: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -225,7 +233,7 @@ class Engine(ABC):
         """Iterate, finish and certify, until the certificate holds."""
         with self.participants(problem) as rows:
             iteration = _iteration(problem, start, solver, rows)
-            threshold, done = tol / MARGIN, 0
+            threshold, done = min(tol, max(tol / solver.finer, FINEST)) / MARGIN, 0
             patience = _STILL if problem.observations.repeats > 1 else max_iter
             while True:
                 done, _ = _advance(iteration, threshold, max_iter, done, callback, patience=patience)
@@ -258,7 +266,7 @@ def _iteration(problem: Problem, start: Start, solver: Solver, rows: Rows) -> AD
         )
     if isinstance(start, WarmStart):
         rows.apply(PlaceSolved(start.loadings, problem.terms, _SCORES))
-        return FastIteration(problem, start.loadings, rows)
+        return FastIteration(problem, start.loadings, rows, steady=solver.steady)
     if isinstance(start, NamedStart):
         if solver.name == "fast" and problem.observations.repeats == 1:
             return FastIteration(problem, begin(problem, rows, start.name, start.k, start.rng), rows)
@@ -269,7 +277,7 @@ def _iteration(problem: Problem, start: Start, solver: Solver, rows: Rows) -> AD
         return ADMMIteration(problem, start, rho=solver.rho, inner=solver.inner)
     rows.start_at(start)
     at_bound = start.multipliers is not None and len(start.multipliers.rows) > 0
-    return FastIteration(problem, start.loadings, rows, looks=at_bound)
+    return FastIteration(problem, start.loadings, rows, looks=at_bound, steady=solver.steady)
 
 
 def _advance(

@@ -71,10 +71,11 @@ class ICQF(FittedModel):
         Whether the model has an intercept.
     n_init : int or "auto"
         Number of starts; the fit with the lowest objective is kept. The first is `init`, then comes
-        the other one of "nndsvd" and "rotated", then random ones. "auto" is four, and eight where these do
-        not all find the same factors (`starts_`); one where `init` is arrays. Where the answers are read in
-        parts, "auto" tries the starts with 20 000 participants, drawn at random, and continues with all
-        participants from the best of these fits.
+        the other one of "nndsvd" and "rotated", then random ones. "auto" is three where these all find the
+        same factors (`starts_`). Where they do not, twelve random starts go some of the way and the most
+        promising of them to the end, and twelve more if the best solution was reached only once. "auto" is
+        one where `init` is arrays. Where the answers are read in parts, "auto" tries the starts with 20 000
+        participants, drawn at random, and continues with all participants from the best of these fits.
     penalty : {"l1", "l2", "l21"}
         ‖·‖₁, ½‖·‖², or the sum of the rows' Euclidean norms.
     score_max : float or None
@@ -94,8 +95,10 @@ class ICQF(FittedModel):
     rho : float or "adaptive"
         ADMM's penalty; below √2 it need not converge.
     tol : float
-        The fit ends when no single loading would move by more than `tol` of its item's range, and no
-        score by more than `tol`, in its own exact step (see `certificate_`).
+        A start ends when no single loading would move by more than `tol` of its item's range, and no
+        score by more than `tol`, in its own exact step (see `certificate_`). Such steps are small in a flat
+        valley, too: the best fit goes on until its moves are ten times smaller, and is tested by an exchange
+        of loadings between factors.
     max_iter : int
         Most iterations of one start.
     init : {"nndsvd", "rotated", "random"} or (scores, loadings)
@@ -143,11 +146,13 @@ class ICQF(FittedModel):
         they are. Objective, trace and squared errors are in these units.
     objective_ : float
     certificate_ : Certificate
-        How far any single score or loading could still move, and what that would gain.
+        How far any single score or loading could still move, what that would gain, and how far the
+        loadings drift when factors have exchanged some of them.
     trace_ : DataFrame
         Objective, excess over the range and largest step, one row per iteration.
     starts_ : DataFrame
-        One row per start: its name, the objective it reached, iterations, whether it settled, and, for each
+        One row per start: its name, the objective it reached, iterations, whether it settled (a random start
+        that fell behind was left on the way), and, for each
         factor, the correlation of its loadings with those of its counterpart in the fit from that start.
         Starts that are as good and have other factors are a warning sign. Empty where loadings were averaged.
     replication_ : DataFrame or None
@@ -157,6 +162,8 @@ class ICQF(FittedModel):
         Fits that the loadings are the average of, to resampled participants (`icqf.consensus`) or of several
         sites (`icqf.analyses.pool`); 0 for a fit.
     converged_ : bool
+        Whether `certificate_` holds at `tol` and the loadings do not drift by more than 0.02 of an item's
+        range (more below 400 participants: 0.4 / √n). It does not say that no other start would end lower.
     n_iter_ : int
     n_participants_ : int
         Participants who answered anything.
@@ -286,17 +293,7 @@ class ICQF(FittedModel):
             init = given_start(init, stated.kept, (problem.n, k), (problem.m, k))
         best = fit_from_starts(self, problem, k, init)
         if not best.converged:
-            certificate = best.certificate
-            warnings.warn(
-                UnsettledWarning(
-                    f"The fit stopped after {best.n_iter} iterations before it settled: a score would still "
-                    f"move by {certificate.score_step:.2g} and a loading by {certificate.loading_step:.2g} "
-                    f"of its item's range (tol={self.tol:g}).",
-                    code="not-settled",
-                    remedy=Advice("Raise {max_iter}, or loosen {tol} if that is close enough."),
-                ),
-                stacklevel=3,
-            )
+            warnings.warn(_unsettled(best, self.tol), stacklevel=3)
         return best
 
     def keep(self, stated: StatedProblem, factorization: Factorization) -> ICQF:
@@ -367,6 +364,25 @@ class ICQF(FittedModel):
             most = f"ask for {min(problem.n, problem.m)} or fewer."
             raise parameter_error("n_components", f"={k} is more than this table can carry: {shape}; {most}")
         return int(k)
+
+
+def _unsettled(found: Factorization, tol: float) -> UnsettledWarning:
+    """What is said of a fit that has not settled."""
+    certificate, drift = found.certificate, found.certificate.drift
+    if drift is not None and certificate.holds(tol):
+        return UnsettledWarning(
+            f"The answers leave the loadings open: others that differ by up to {drift:.2g} of an item's "
+            "range describe them as well.",
+            code="not-settled",
+            remedy=Advice("Take fewer factors, or a larger {beta}."),
+        )
+    return UnsettledWarning(
+        f"The fit stopped after {found.n_iter} iterations before it settled: a score would still "
+        f"move by {certificate.score_step:.2g} and a loading by {certificate.loading_step:.2g} "
+        f"of its item's range (tol={tol:g}).",
+        code="not-settled",
+        remedy=Advice("Raise {max_iter}, or loosen {tol} if that is close enough."),
+    )
 
 
 def warned_if_empty(model: ICQF) -> ICQF:

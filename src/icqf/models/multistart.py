@@ -9,25 +9,38 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_random_state
 
+from icqf.core.block_step import into_box
 from icqf.core.problem import Array, Problem
 from icqf.core.result import Factorization, Factors, StartResult
 from icqf.core.start import NAMES, settle
-from icqf.engines.base import NamedStart, Solver, Start, WarmStart
-from icqf.engines.choice import run
+from icqf.engines.base import IterationProgress, NamedStart, Solver, Start, WarmStart
+from icqf.engines.choice import engine_of, run
+from icqf.engines.local import LOCAL
 from icqf.resampling.matching import aligned, correlations
 
 if TYPE_CHECKING:
     from icqf.models.icqf import ICQF
 
-FIRST, MOST = 4, 8  # starts of n_init="auto": so many, and more where these disagree
+FIRST = 3  # starts of n_init="auto" that run to the end; where they find other factors, more begin
+MORE, MOST = 12, 27  # random starts that go some of the way: so many at a time, and starts in all
+COMPLETED = 3  # of them run to the end: the best
+SOME_WAY = 1e-2  # of an item's range: the moves at which they pause
+REACHED = 2  # starts that must have found the best solution
 AGREEING = 0.95  # lowest correlation of loadings at which starts have found the same factors
 AS_GOOD = 1e-5  # of the objective: about as far from its limit as a fit ends at the default tolerance
+CLOSE = 5e-3  # of the objective: a start that is farther from the best after some of the way is left there
 SAMPLE = 20_000  # participants with whom starts are compared where answers stay in a file
 _SCORES_AT_A_TIME = 500_000  # of all starts that run together: 4 MB
 AS_WELL = 1e-3  # of the objective: starts that differ by no more describe the answers as well
 COUNTERPART = 0.8  # correlation of loadings from which two factors are the same one
+FINER = 10  # times as far as its tolerance asks the best fit goes on
+LARGE = 100_000  # participants beyond whom it does not: every iteration is a pass over all of them
+EXCHANGED = 0.05  # of each other's loadings: what factors exchange to see whether the fit comes back
+GOING_ON = 300  # iterations at most, each time
+TRIES = 3
 GIVEN = "given"
 COLUMNS = ("start", "objective", "n_iter", "converged")
+Seen = list[tuple[StartResult, Array]]  # what is told of each start, and its loadings (k, m)
 
 
 def fit_from_starts(model: ICQF, problem: Problem, k: int, init: Any) -> Factorization:
@@ -37,18 +50,70 @@ def fit_from_starts(model: ICQF, problem: Problem, k: int, init: Any) -> Factori
     open: otherwise a start more or less would change the last digits of everything.
     """
     rng = np.random.default_rng(check_random_state(model.random_state).randint(2**31 - 1))
-    if model.n_init == "auto" and isinstance(init, str) and not problem.observations.here:
+    automatic = model.n_init == "auto" and isinstance(init, str)
+    if automatic and not problem.observations.here:
         return _from_a_sample(model, problem, k, rng)
-    first, most = _numbers(model.n_init, init)
-    order = _order(init, most)
-    best, seen = _best(model, problem, k, order[:first], rng)
-    agreement = [_agreement(best.factors.loadings[:k], loadings) for _, loadings in seen]
-    if most > first and np.min(agreement) < AGREEING:
-        best, more = _best(model, problem, k, order[first:], rng, best)
-        seen += more
-        agreement = [_agreement(best.factors.loadings[:k], loadings) for _, loadings in seen]
-    results = zip(seen, agreement, strict=True)
-    return replace(best, starts=tuple(replace(each, factors=tuple(r.tolist())) for (each, _), r in results))
+    number = FIRST if automatic else 1 if model.n_init == "auto" else int(model.n_init)
+    best, seen = _best(model, problem, k, _order(init, number), rng)
+    if automatic and model.solver == "fast" and _times_reached(best, seen, k) < number:
+        best = _raced(model, problem, k, best, seen, rng)
+    best = _gone_on(model, problem, best, rng)
+    told = ((each, _agreement(best.factors.loadings[:k], loadings)) for each, loadings in seen)
+    return replace(best, starts=tuple(replace(each, factors=tuple(r.tolist())) for each, r in told))
+
+
+def _raced(
+    model: ICQF, problem: Problem, k: int, best: Factorization, seen: Seen, rng: np.random.Generator
+) -> Factorization:
+    """The best after more random starts, of which only the most promising run to the end.
+
+    More begin until the best solution was reached at least twice. `seen` is added to, in place.
+    """
+    engine = engine_of(model.engine)
+    waiting: list[tuple[int, Array]] = []  # the place of a start among `seen`, and its loadings (K, m)
+    while len(seen) < MOST:
+        for _ in range(min(MORE, MOST - len(seen))):
+            (begun,) = run(
+                problem,
+                NamedStart("random", k, rng),
+                tol=SOME_WAY,
+                max_iter=model.max_iter,
+                exact=False,
+                engine=LOCAL if engine.batches else engine,
+            )
+            Q = begun.factors.loadings
+            waiting.append((len(seen), Q))
+            seen.append((StartResult("random", begun.trace.objective[-1], begun.n_iter, False, ()), Q[:k]))
+        waiting.sort(key=lambda start: seen[start[0]][0].objective)
+        for at, Q in waiting[:COMPLETED]:
+            begun_at = seen[at][0]
+            there = _agreement(best.factors.loadings[:k], Q[:k]).min() >= AGREEING
+            if begun_at.objective > best.objective * (1 + CLOSE):
+                break
+            if there and begun_at.objective > best.objective * (1 - AS_GOOD):
+                continue
+            waiting = [start for start in waiting if start[0] != at]
+            (found,) = run(
+                problem,
+                WarmStart(Q),
+                tol=model.tol,
+                max_iter=model.max_iter,
+                engine=model.engine,
+            )
+            n_iter = begun_at.n_iter + found.n_iter
+            ended = StartResult("random", found.objective, n_iter, found.converged, ())
+            seen[at] = (ended, found.factors.loadings[:k])
+            if found.objective < best.objective * (1 - AS_GOOD):
+                best = found
+        if _times_reached(best, seen, k) >= REACHED:
+            break
+    return best
+
+
+def _times_reached(best: Factorization, seen: Seen, k: int) -> int:
+    """How many starts have found the factors of the best fit."""
+    ours = best.factors.loadings[:k]
+    return sum(bool(_agreement(ours, loadings).min() >= AGREEING) for _, loadings in seen)
 
 
 def _best(
@@ -57,10 +122,10 @@ def _best(
     k: int,
     inits: list[Any],
     rng: np.random.Generator,
-    best: Factorization | None = None,
-) -> tuple[Factorization, list[tuple[StartResult, Array]]]:
-    """The best of the fits from these starts and `best`, and the result of each start (not its scores)."""
-    seen = []
+) -> tuple[Factorization, Seen]:
+    """The best of the fits from these starts, and what is told of each start (not its scores)."""
+    seen: Seen = []
+    best: Factorization | None = None
     together = max(1, _SCORES_AT_A_TIME // (problem.n * k))
     for at in range(0, len(inits), together):
         some = inits[at : at + together]
@@ -83,6 +148,77 @@ def _best(
     if best is None:
         raise ValueError("A fit needs a start.")
     return best, seen
+
+
+def _gone_on(model: ICQF, problem: Problem, best: Factorization, rng: np.random.Generator) -> Factorization:
+    """The best fit after further iterations, and whether it comes back where its factors are exchanged.
+
+    In a flat valley every single step is small long before its end. So the best fit goes on until its moves
+    are ten times smaller; then all factors and confounds exchange some of their loadings, which hardly
+    changes the reconstructed answers where scores follow, and the iterations run again. What ends lower is
+    kept, and tried again.
+    """
+    bounded = problem.bounds.loading is not None  # without bounds, scores and loadings have no common unit
+    usual = bounded and problem.observations.repeats == 1 and problem.n <= LARGE
+    if not usual or not best.converged or model.solver != "fast":
+        return best
+    found, start, drift, small = best, best.factors.loadings, 0.0, _small_drift(problem, model.tol)
+    for _ in range(TRIES):
+        further = _settled(model, problem, start, done=found.n_iter)
+        if further.objective < found.objective:
+            trace, n_iter = found.trace.followed_by(further.trace), found.n_iter + further.n_iter
+            found = replace(further, trace=trace, n_iter=n_iter)
+        loadings = found.factors.loadings
+        shaken = _settled(model, problem, _exchanged(problem, loadings, rng))
+        drift = _distance(problem, loadings, shaken.factors.loadings)
+        if drift > small and shaken.objective > found.objective * (1 + AS_GOOD):
+            drift = 0.0  # it ended at another minimum, and a worse one
+        if drift <= small or shaken.objective > found.objective * (1 - AS_GOOD):
+            break
+        start = shaken.factors.loadings
+    certificate = replace(found.certificate, drift=drift)
+    return replace(found, certificate=certificate, converged=certificate.holds(model.tol) and drift <= small)
+
+
+def _small_drift(problem: Problem, tol: float) -> float:
+    """How far loadings may drift where a fit has settled: about half a standard error, and 0.02 at least."""
+    return float(max(0.02, 20 * tol, 0.4 / np.sqrt(problem.n)))
+
+
+def _settled(model: ICQF, problem: Problem, start: Array, *, done: int | None = None) -> Factorization:
+    """The fit from loadings on, iterated further; the callback hears of iterations that follow `done`."""
+    tell, before = model.callback, done or 0
+
+    def counted(progress: IterationProgress) -> None:
+        tell(replace(progress, iteration=before + progress.iteration, max_iter=model.max_iter))
+
+    (found,) = run(
+        problem,
+        WarmStart(start),
+        tol=model.tol,
+        max_iter=max(1, min(GOING_ON, model.max_iter - before)),
+        solver=Solver(steady=True, finer=FINER),
+        callback=None if tell is None or done is None else counted,
+        engine=model.engine,
+    )
+    return found
+
+
+def _exchanged(problem: Problem, loadings: Array, rng: np.random.Generator) -> Array:
+    """Loadings (K, m) after all factors and confounds have exchanged some of theirs."""
+    shares = EXCHANGED * rng.normal(size=(len(loadings), len(loadings)))
+    np.fill_diagonal(shares, 0.0)
+    mixed = (loadings + shares @ loadings).astype(problem.dtype)
+    return into_box(mixed, problem.bounds.loading)
+
+
+def _distance(problem: Problem, ours: Array, theirs: Array) -> float:
+    """The largest difference of loadings (K, m) of the same factors, as a share of the item's range."""
+    k = len(ours) - problem.c
+    order, _ = aligned(ours[:k], theirs[:k])
+    matched = np.concatenate([theirs[:k][order], theirs[k:]])
+    _, unit = problem.units(np.ones(k), ours)
+    return float((np.abs(ours - matched) / unit).max())
 
 
 def _from_a_sample(model: ICQF, problem: Problem, k: int, rng: np.random.Generator) -> Factorization:
@@ -115,17 +251,15 @@ def starts_table(starts: tuple[StartResult, ...], factors: Any) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*COLUMNS, *factors])
 
 
+def n_reached(starts: pd.DataFrame) -> int:
+    """How many starts have found the factors that were kept."""
+    return int((starts.iloc[:, len(COLUMNS) :] >= AGREEING).all(axis=1).sum())
+
+
 def doubtful_factors(starts: pd.DataFrame) -> list[str]:
     """Factors without a counterpart in a fit from another start that describes the answers as well."""
     close = starts[starts["objective"] <= starts["objective"].min() * (1 + AS_WELL)]
     return [str(name) for name in starts.columns[len(COLUMNS) :] if (close[name] < COUNTERPART).any()]
-
-
-def _numbers(n_init: int | str, init: Any) -> tuple[int, int]:
-    """How many starts are run at first, and at most."""
-    if n_init == "auto":
-        return (FIRST, MOST) if isinstance(init, str) else (1, 1)
-    return int(n_init), int(n_init)
 
 
 def _order(init: Any, number: int) -> list[Any]:

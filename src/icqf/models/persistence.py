@@ -43,7 +43,11 @@ def description(model: FittedModel, names: list[str]) -> StoredModel:
         "confounds": model.confound_encoder_.to_dict(),
         "dtype": model.dtype_.name,
         "objective": float(significant(model.objective_, OBJECTIVE_DIGITS)),
-        "certificate": {name: float(significant(each)) for name, each in vars(model.certificate_).items()},
+        "certificate": {
+            name: float(significant(each))
+            for name, each in vars(model.certificate_).items()
+            if each is not None
+        },
         "trace": list(model.trace_.columns),
         "starts": model.starts_["start"].tolist(),
         "converged": bool(model.converged_),
@@ -206,7 +210,7 @@ def _replication_table(numbers: np.ndarray, names: np.ndarray) -> pd.DataFrame |
 def _check_model(model: FittedModel, stored: StoredModel) -> None:
     """Refuse a description that the model would not give, and impossible numbers."""
     check_description(model.describe(), stored)
-    names, fit, certificate = model.item_range_.index, model.fit_statistics_, vars(model.certificate_)
+    names, fit, certificate = model.item_range_.index, model.fit_statistics_, model.certificate_
     span = np.ptp(model.item_range_.to_numpy(), axis=1)
     highest = span if model.loading_max == "item_range" else model.loading_max
     loadings = np.concatenate([model.components_, model.confound_components_])
@@ -221,7 +225,8 @@ def _check_model(model: FittedModel, stored: StoredModel) -> None:
         and model.n_iter_ >= 0,
         "the number of averaged fits is not valid": model.n_averaged_ == 0 or model.n_averaged_ > 1,
         "the objective is not valid": model.objective_ >= 0
-        and np.isfinite([model.objective_, *certificate.values()]).all(),
+        and np.isfinite([each for each in vars(certificate).values() if each is not None]).all()
+        and np.isfinite(model.objective_),
         "the arithmetic is not known": model.dtype_.name in ("float32", "float64"),
         "a loading is below 0": (loadings >= 0).all(),
         "a loading is above its bound": highest is None or (loadings <= highest).all(),

@@ -21,10 +21,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from icqf_experiments.calibration.frame import Statement
+from icqf_experiments.calibration.intervals import INTERVALS
 from icqf_experiments.calibration.number_of_factors import SAMPLES, SEEDS
 from icqf_experiments.calibration.planning import ANSWERS, MODEL
 from icqf_experiments.calibration.replication import REPLICATION
+from icqf_experiments.calibration.starts import SETTLED, STARTS
 
 STATEMENTS: Mapping[str, Statement] = {
-    each.name: each for each in (REPLICATION, SEEDS, SAMPLES, ANSWERS, MODEL)
+    each.name: each
+    for each in (REPLICATION, SEEDS, SAMPLES, ANSWERS, MODEL, STARTS, SETTLED, INTERVALS)
 }

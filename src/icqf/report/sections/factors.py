@@ -410,7 +410,9 @@ def _values(model: ICQF, names: Sequence[str], items: Sequence[Item], resamples:
     stability = None
     if resamples is not None:
         bound = span if model.loading_max == "item_range" else None
-        ends = [end.T for end in resamples.interval(points.to_numpy().T, bound)]
+        ends = [end.T.astype(object) for end in resamples.interval(points.to_numpy().T, bound)]
+        for end in ends:  # no interval of an intercept: resamples do not know how far a bound is away
+            end[:, points.columns == INTERCEPT] = None
         stability = resamples.factors([top_places(shares[key]) for key in model.loadings_], span)
     index, places = [str(item) for item in points.index], [str(name) for name in points.columns]
     columns: dict[str, tuple[Values, ...]] = {}

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from icqf.models.factor_names import default_names
-from icqf.models.multistart import AS_WELL, COUNTERPART, doubtful_factors
+from icqf.models.multistart import AS_WELL, COUNTERPART, doubtful_factors, n_reached
 from icqf.models.summary import Summary
 from icqf.plotting import convergence
 from icqf.report import words
@@ -40,6 +40,12 @@ def fit(report: Report) -> list[Block]:
             f"{values.score_step:.2g} and no loading by more than {values.loading_step:.2g} of its item's "
             f"range (tolerance {values.tol:g})."
         )
+        if values.drift is not None:
+            sentence += (
+                " Small steps of single numbers do not rule out a flat valley: after all factors had "
+                "exchanged about a twentieth of their loadings, the fit came back to within "
+                f"{words.percent(values.drift, 1)} of the items' ranges."
+            )
         parts.append(Details("Convergence", [figure, sentence]))
     return parts
 
@@ -88,6 +94,7 @@ def fit_values(analysis: Analysis, summary: Summary) -> Values:
         tol=float(model.tol),
         score_step=float(model.certificate_.score_step),
         loading_step=float(model.certificate_.loading_step),
+        drift=model.certificate_.drift,
         trace=tuple(model.trace_["step"].tolist()) if "step" in model.trace_ else (),
         **start_values(model.starts_, keys),
         n_averaged=model.n_averaged_,
@@ -109,6 +116,7 @@ def _no_structure(analysis: Analysis) -> str:
 def start_values(starts: pd.DataFrame, keys: Mapping[str, str]) -> dict[str, Any]:
     """Starts with their lowest agreement, and keys of factors that an equally good start does not have."""
     return {
+        "n_reached": n_reached(starts),
         "starts": tuple(
             Values(
                 name=str(start),
@@ -143,6 +151,11 @@ def fit_words(values: Values, variance: float, names: Mapping[str, str]) -> list
             "then estimated under the constraints. Averaged loadings fit these answers slightly less well "
             "than the best fit, but replicate more often in small samples."
         )
+    elif not values.converged and values.drift and max(values.score_step, values.loading_step) <= values.tol:
+        sentences.append(
+            "The answers do not determine the loadings: others that differ by up to "
+            f"{words.percent(values.drift, 1)} of an item's range describe them as well."
+        )
     elif values.converged:
         sentences.append(f"The fit converged after {iterations}.")
     else:
@@ -162,7 +175,8 @@ def start_words(values: Values, names: Mapping[str, str]) -> list[str]:
             f"The fit was run from {number}, and all of them ended with the same factors (correlation of "
             f"loadings {lowest})."
         ]
-    kept = f"The fit was run from {number}, and the best one was kept."
+    reached = f", which {words.spelled(values.n_reached)} of them reached" if values.n_reached else ""
+    kept = f"The fit was run from {number}, and the best one was kept{reached}."
     if values.doubtful:
         them = "this factor" if len(values.doubtful) == 1 else "these factors"
         return [
