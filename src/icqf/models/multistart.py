@@ -190,7 +190,8 @@ def _settled(model: ICQF, problem: Problem, start: Array, *, done: int | None = 
     tell, before = model.callback, done or 0
 
     def counted(progress: IterationProgress) -> None:
-        tell(replace(progress, iteration=before + progress.iteration, max_iter=model.max_iter))
+        if tell is not None:
+            tell(replace(progress, iteration=before + progress.iteration, max_iter=model.max_iter))
 
     (found,) = run(
         problem,
@@ -198,7 +199,7 @@ def _settled(model: ICQF, problem: Problem, start: Array, *, done: int | None = 
         tol=model.tol,
         max_iter=max(1, min(GOING_ON, model.max_iter - before)),
         solver=Solver(steady=True, finer=FINER),
-        callback=None if tell is None or done is None else counted,
+        callback=None if done is None else counted,
         engine=model.engine,
     )
     return found

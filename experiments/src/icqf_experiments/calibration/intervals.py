@@ -78,7 +78,7 @@ def covered(form: str, which: str, n: int, study: int, whole: int, n_resamples: 
         sample = everyone.take(np.sort(rng.choice(everyone.n_participants, n, replace=False)))
         model = ICQF(truth.n_components, confound_ranges=_ranges(everyone)).fit(sample)
         stated = model.state(sample)
-    problem, k = stated.problem, truth.n_components
+    problem, k = stated.problem, len(truth.components_)
     estimate = np.concatenate([model.components_, model.confound_components_])
     scores = finish(problem, problem.scaled_loadings(estimate), tol=model.tol).factors.scores
     drawn = bootstrap(problem, scores, estimate, n_resamples=n_resamples, rng=rng)
