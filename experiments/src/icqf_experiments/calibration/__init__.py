@@ -28,6 +28,5 @@ from icqf_experiments.calibration.replication import REPLICATION
 from icqf_experiments.calibration.starts import SETTLED, STARTS
 
 STATEMENTS: Mapping[str, Statement] = {
-    each.name: each
-    for each in (REPLICATION, SEEDS, SAMPLES, ANSWERS, MODEL, STARTS, SETTLED, INTERVALS)
+    each.name: each for each in (REPLICATION, SEEDS, SAMPLES, ANSWERS, MODEL, STARTS, SETTLED, INTERVALS)
 }

@@ -19,6 +19,7 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.datasets import make_cohort
 from icqf.models.icqf import ICQF
 from icqf.report.blocks import Block, Grid
+from icqf.report.sections.factors import NEAR_BOUND
 from icqf.resampling.bootstrap import Z, bootstrap
 from icqf.resampling.matching import aligned, correlations
 from icqf.workflow.evaluation import Design
@@ -101,13 +102,13 @@ def covered(form: str, which: str, n: int, study: int, whole: int, n_resamples: 
             continue
         rows.append(
             {
-                "said": SAID if kinds[r] != "intercept" else float("nan"),
+                "said": SAID,
                 "happened": int(inside[r, j]),
                 "answers": "yes/no" if yes_no else "graded",
                 "source": SIMULATED,
                 "kind": kinds[r],
                 "n": n,
-                "at_zero": int(estimate[r, j] / span[j] < 0.03),
+                "at_zero": int(estimate[r, j] / span[j] < NEAR_BOUND),
                 "wide": int(abs(error[r, j]) <= WIDE * se[r, j]),
                 "shifted": int(abs(middle[r, j] - value[r, j]) <= Z * se[r, j]),
                 "percentile": int(ends[0, r, j] <= value[r, j] <= ends[1, r, j]),
@@ -118,7 +119,9 @@ def covered(form: str, which: str, n: int, study: int, whole: int, n_resamples: 
 
 def cases(design: Design) -> pd.DataFrame:
     """One row for every interval."""
-    return run_cases(design, "intervals", jobs_of(quick=design.quick), covered)
+    table = run_cases(design, "intervals", jobs_of(quick=design.quick), covered)
+    without = (table["kind"] == "intercept") & (table["at_zero"] == 1)
+    return table.assign(said=np.where(without, np.nan, SAID))
 
 
 def _more(table: pd.DataFrame) -> Sequence[Block]:
@@ -142,8 +145,8 @@ def _more(table: pd.DataFrame) -> Sequence[Block]:
         if len(part)
     ]
     return [
-        "No interval is given of an intercept: those of intercepts near 0, where the bootstrap does not know "
-        "how far the bound is away, hold the value far less often than they would say.",
+        "No interval is given of an intercept below 0.03 of its item's range: at the bound, resamples do not "
+        "vary as samples do.",
         Grid("Share of intervals that hold the value", ["interval of", "cases", *names.values()], rows),
     ]
 

@@ -36,6 +36,7 @@ from icqf.report.words import Report, Values
 from icqf.resampling.bootstrap import Resamples
 from icqf.resampling.replication import replication_in_words
 
+NEAR_BOUND = 0.03  # of an item's range: below, an intercept has no interval
 _LONG = 40  # items from which the table of all loadings is not printed
 _REPLICATION_WORDS = (
     "The replication probability says how likely another study like this one (as many participants, "
@@ -411,8 +412,9 @@ def _values(model: ICQF, names: Sequence[str], items: Sequence[Item], resamples:
     if resamples is not None:
         bound = span if model.loading_max == "item_range" else None
         ends = [end.T.astype(object) for end in resamples.interval(points.to_numpy().T, bound)]
-        for end in ends:  # no interval of an intercept: resamples do not know how far a bound is away
-            end[:, points.columns == INTERCEPT] = None
+        near = (points.columns == INTERCEPT) & (shares < NEAR_BOUND).to_numpy()
+        for end in ends:  # resamples of an intercept at its bound do not vary as samples do
+            end[near] = None
         stability = resamples.factors([top_places(shares[key]) for key in model.loadings_], span)
     index, places = [str(item) for item in points.index], [str(name) for name in points.columns]
     columns: dict[str, tuple[Values, ...]] = {}
