@@ -26,7 +26,7 @@ from icqf.core.start import Starts
 from icqf.data.questionnaire import Questionnaire
 from icqf.datasets.simulated import make_cohort
 from icqf.engines.choice import run
-from icqf.engines.torch_kernels import packed, packed_starts
+from icqf.engines.torch_batch import packed, packed_starts
 from icqf.models.search import Plan, as_table, run_search
 from icqf.models.selection_rules import best_row, error_table
 from icqf.resampling import tolerances

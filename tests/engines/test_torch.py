@@ -16,7 +16,7 @@ from icqf import ICQF, ICQFCV
 from icqf.core.result import Factors
 from icqf.core.start import Starts
 from icqf.datasets import make_synthetic
-from icqf.engines import torch_kernels as torch_batch
+from icqf.engines import torch_batch
 from icqf.engines.base import Solver
 from icqf.engines.choice import engine_of, run
 from icqf.engines.local import LOCAL
