@@ -15,7 +15,7 @@ from icqf.cli.terminal import Meter
 from icqf.engines import Progress
 from icqf.models import search as running
 
-SEARCH = ("--n-components", "1-3", "--beta", "0.1", "0.5", "--n-splits", "4")
+SEARCH = ("--n-components", "1-3", "--beta", "0.1", "0.5", "--n-splits", "4", "--n-repeats", "1")
 
 
 @pytest.fixture

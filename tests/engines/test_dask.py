@@ -197,7 +197,7 @@ def test_a_worker_that_is_killed_with_a_dask_array_is_replaced(client, engine, h
 
 
 def test_a_search_goes_on_when_a_worker_is_killed_and_chooses_the_same(client):
-    settings = {"n_components": (2, 3, 4), "betas": (0.1,), "n_splits": 4, "random_state": 0}
+    settings = {"n_components": (2, 3, 4), "betas": (0.1,), "n_splits": 4, "n_repeats": 1, "random_state": 0}
     model = ICQF(**SETTINGS)
     local = ICQFCV(model, **settings).fit(DATA.answers, confounds=DATA.confounds)
     told = []

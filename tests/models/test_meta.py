@@ -91,7 +91,7 @@ def test_spoiling_a_missing_instrument_changes_nothing(made, model):
 
 
 def test_numbers_of_factors_are_chosen_where_they_are_not_given(made):
-    search = ICQFCV(n_components=[2, 3, 4], betas=[0.1], n_splits=4, random_state=0)
+    search = ICQFCV(n_components=[2, 3, 4], betas=[0.1], n_repeats=1, random_state=0)
     model = MetaICQF(search, meta_estimator=search).fit(made.battery)
     assert [len(each.components_) for each in model.instruments_.values()] == [3, 3, 3, 3]
     assert len(model.meta_.components_) == 3 and set(model.searches_) == {*"ABCD", "meta"}
@@ -190,7 +190,7 @@ def test_an_interrupted_fit_goes_on_from_its_journals(made, tmp_path):
             raise Stop
 
     two = Battery({name: made.battery.instruments[name] for name in "AB"})
-    search = ICQFCV(n_components=[1, 2], betas=[0.1], n_splits=3, random_state=0)
+    search = ICQFCV(n_components=[1, 2], betas=[0.1], n_splits=3, n_repeats=1, random_state=0)
     with pytest.raises(Stop):
         MetaICQF(search, meta_estimator=search, checkpoint=tmp_path / "journals", callback=stop).fit(two)
     done: dict[str, int] = {}

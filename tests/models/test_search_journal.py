@@ -224,7 +224,9 @@ def test_a_disk_that_is_full_when_lines_are_made_sure(tmp_path, whole, monkeypat
 
     with monkeypatch.context() as patch:
         patch.setattr("icqf.models.search.os.fsync", fsync)
-        with pytest.raises(InputError, match=r"could not be written \(No space left on device\).*make room"):
+        with pytest.raises(
+            InputError, match=r"could not be written \(No space left on device\).*free some space"
+        ):
             search(path).fit(ANSWERS)
     assert path.read_bytes().count(b"\n") >= 1 + 4  # the header and the first fold
     assert_same_search(search(path).fit(ANSWERS), whole)

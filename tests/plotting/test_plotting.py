@@ -264,6 +264,7 @@ def test_error_and_stability_draws_both_curves_and_the_choice(ax):
         n_components=[2, 3, 4],
         betas=[0.1, 0.5],
         n_splits=4,
+        n_repeats=1,
         stability=True,
         n_halves=2,
         random_state=0,

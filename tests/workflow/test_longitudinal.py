@@ -12,7 +12,7 @@ ASKED = {"beta": [0.1], "smoothness": [10], "n_splits": 3, "permutations": 9, "b
 @pytest.fixture(scope="module")
 def visits(tmp_path_factory):
     file = tmp_path_factory.mktemp("visits") / "visits.csv"
-    visits = make_longitudinal(n=60, n_items=9, n_bins=3, k=3, random_state=2).visits
+    visits = make_longitudinal(n=60, n_items=9, n_bins=3, k=3, random_state=3).visits
     visits.to_csv(file, index=False)
     return file
 
