@@ -99,7 +99,7 @@ def test_the_two_subsamples_share_nobody_and_no_family():
 def test_a_model_that_remembers_its_halves_needs_no_simulation(demo):
     model = ICQF(3, beta=0.1).fit(demo)
     table, n = replication_probability(model, demo, n_halves=5), demo.n_participants
-    found = plan(model, sizes=(n // 4, n, 2 * n, 2 * n + 1))
+    found = plan(model, sizes=(n // 4 - 1, n // 4, n, 2 * n, 2 * n + 1))
     assert found.n_pilot == n and found.n_repeats == 0 and found.curve["n"].tolist() == [n // 4, n, 2 * n]
     assert set(found.curve["source"]) == {"halves"}
     factors = found.curve[["factor1", "factor2", "factor3"]]
@@ -107,7 +107,7 @@ def test_a_model_that_remembers_its_halves_needs_no_simulation(demo):
     assert (factors.diff().iloc[1:] > 0).all(axis=None)
     np.testing.assert_allclose(found.curve["every"], factors.prod(axis=1))
     assert "agreement of halves" in found.caution and "In two independent studies" in found.sentence
-    with pytest.raises(InputError, match="says nothing about more than 1200; give smaller sizes"):
+    with pytest.raises(InputError, match="says nothing about these sizes; give some between 150 and 1200"):
         plan(model, sizes=(1201,))
 
 
@@ -125,7 +125,7 @@ def test_a_factor_that_one_item_carries_is_not_found():
 def test_a_pilot_that_is_too_small(model, demo):
     with pytest.raises(InputError, match="The pilot has 30 participants; two studies of at least 20"):
         plan(model, demo.take(np.arange(30)), **QUICK)
-    with pytest.raises(InputError, match="says nothing about more than 120; give smaller sizes"):
+    with pytest.raises(InputError, match="says nothing about these sizes; give some between 15 and 120"):
         plan(model, demo.take(np.arange(60)), sizes=(400,), n_repeats=2)
 
 

@@ -30,6 +30,7 @@ Array = NDArray[Any]
 FEWEST = 20  # participants of a study
 MOST = 100_000
 CHANCES = (0.8, 0.9)
+BELOW = 4  # halves say nothing about studies of fewer than this part of their participants
 BEYOND = 2  # times a pilot's participants: of larger studies it says nothing
 OTHER_COLUMNS = ("n", "source", "mean", "every")
 SUBSAMPLES, STEPPED_UP, HALVES, SIMULATED = "subsamples", "stepped up", "halves", "simulated"
@@ -84,7 +85,9 @@ class SamplePlan:
             return (
                 f"These numbers come from the agreement of halves of the {self.n_pilot} participants, "
                 "stepped to each size by the Spearman–Brown formula, as the replication probability "
-                f"is. Nothing is said about more than {BEYOND * self.n_pilot} participants, twice as many. "
+                f"is. Nothing is said about fewer than {-(-self.n_pilot // BELOW)} participants, a quarter of "
+                f"them, or more than {BEYOND * self.n_pilot}, twice as many; a plan from answers also says "
+                "what smaller studies find. "
                 "One study is one sample; another would give a somewhat different curve."
             )
         stepped = self.curve.loc[self.curve["source"] == STEPPED_UP, "n"]
@@ -208,7 +211,8 @@ def plan(
     if X is None:
         table = getattr(model, "replication_", None)  # of an ICQF
         if table is not None:
-            wanted = _within_reach(wanted, model.n_participants_)
+            n = model.n_participants_
+            wanted = _within_reach([size for size in wanted if BELOW * size >= n], n)
             return _plan_of([_halved_row(n, model, table, names) for n in wanted], names, 0,
                             model.n_participants_)  # fmt: skip
         populations = Populations.behind(model, _generator(random_state))
@@ -299,8 +303,8 @@ def _within_reach(sizes: Sequence[int], n: int) -> list[int]:
     found = [size for size in sizes if size <= BEYOND * n]
     if not found:
         raise InputError(
-            f"A study of {counted(n, 'participant')} says nothing about more than {BEYOND * n}; give smaller "
-            "sizes."
+            f"A study of {counted(n, 'participant')} says nothing about these sizes; give some between "
+            f"{-(-n // BELOW)} and {BEYOND * n}."
         )
     return found
 
