@@ -85,8 +85,8 @@ class SamplePlan:
             return (
                 f"These numbers come from the agreement of halves of the {self.n_pilot} participants, "
                 "stepped to each size by the Spearman–Brown formula, as the replication probability "
-                f"is. Nothing is said about fewer than {-(-self.n_pilot // BELOW)} participants, a quarter of "
-                f"them, or more than {BEYOND * self.n_pilot}, twice as many; a plan from answers also says "
+                f"is. Nothing is said about fewer than {-(-self.n_pilot // BELOW)} participants, a quarter, "
+                f"or more than {BEYOND * self.n_pilot}, twice as many; a plan from answers also says "
                 "what smaller studies find. "
                 "One study is one sample; another would give a somewhat different curve."
             )
