@@ -13,6 +13,7 @@ from icqf.baselines import FactorAnalysis
 from icqf.data.answers import missing_bands
 from icqf.errors import InputError
 from icqf.report import analyse, as_html, as_json, as_markdown, report_of
+from icqf.report.sections.factors import NEAR_BOUND
 
 
 def test_loadings_are_the_models(report, model):
@@ -25,6 +26,17 @@ def test_loadings_are_the_models(report, model):
         np.testing.assert_array_equal(
             [each.value for each in confound.loadings], model.confound_loadings_[name]
         )
+
+
+def test_an_intercept_near_its_bound_has_no_interval(questionnaire):
+    """Resamples of an intercept at its bound do not vary as samples do."""
+    fitted = ICQF(2, n_init=1).fit(questionnaire)
+    report = report_of(analyse(fitted, questionnaire, n_bootstrap=4, compare=False))
+    *_, intercept = report.model.confounds
+    near = [each.share < NEAR_BOUND for each in intercept.loadings]
+    assert any(near) and not all(near)
+    assert [each.low is None and each.high is None for each in intercept.loadings] == near
+    assert all(each.low <= each.value <= each.high for each in report.model.factors[0].loadings)
 
 
 def test_the_shares_add_up_to_the_total_and_the_tables_say_so(report):
