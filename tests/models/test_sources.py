@@ -242,7 +242,7 @@ def test_starts_are_compared_with_some_participants_and_all_are_fitted(monkeypat
     best = ICQF(3, item_range=(0, 3), n_init=4).fit(parquet, confounds=["age", "sex"])
     assert model.n_participants_ == 700 and model.converged_
     assert model.objective_ <= best.objective_ * (1 + 1e-3)
-    assert len(model.starts_) >= 4
+    assert len(model.starts_) >= 3
 
 
 def test_the_choice_rests_on_some_participants_and_the_fit_on_all(monkeypatch, parquet):
